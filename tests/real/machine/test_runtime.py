@@ -36,13 +36,14 @@ from partage_cli.machine.runtime.client import MachineRuntime
 from partage_cli.machine.runtime.exits import ended
 from partage_cli.machine.runtime.logs import followed, rotate
 from partage_cli.machine.runtime.plans import Premises, container_plan, sandbox_plan
-from partage_cli.machine.runtime.streams import StreamEnd, streamed
+from partage_cli.machine.runtime.streams import Asked, StreamEnd, streamed
 from partage_cli.machine.runtime.terminal import Terminal
 from rig import images as made
 from rig.images.image import layout
 from support.machine_stage import MachineStage, machine_up
 
 CLONE_NEWNET = 0x40000000
+ON_TERMINAL = Asked(stdin=True, tty=True)
 FOREVER = ("sh", "-c", "trap 'exit 3' TERM; echo ready; while :; do sleep 0.1; done")
 
 
@@ -208,17 +209,17 @@ async def test_a_command_in_a_container_has_its_input_its_outputs_and_its_exit_c
     stage: MachineStage, runtime: MachineRuntime
 ) -> None:
     async with started(stage, runtime, running(*FOREVER)) as pod:
-        argv = ("sh", "-c", "head -c 3; echo err >&2; exit 5")
+        argv = ("sh", "-c", "cat; echo err >&2; exit 5")
         url = await runtime.exec_url(pod.container, argv, tty=False, stdin=True)
         reading, writing = os.pipe()
         os.write(writing, b"abc")
+        os.close(writing)
         output = Output()
         with network_of(stage):
-            end = await streamed(url, write=output.write, stdin=reading)
+            end = await streamed(url, Asked(stdin=True, tty=False), write=output.write, stdin=reading)
         assert end == StreamEnd(how="exited", exit_code=5)
         assert {name: bytes(data) for name, data in output.of.items()} == {"stdout": b"abc", "stderr": b"err\n"}
-        for descriptor in (reading, writing):
-            os.close(descriptor)
+        os.close(reading)
 
 
 async def test_a_terminal_in_a_container_has_the_size_of_ours_and_its_keys(
@@ -230,7 +231,7 @@ async def test_a_terminal_in_a_container_has_the_size_of_ours_and_its_keys(
         output = Output()
         termios.tcsetwinsize(program, (33, 99))
         with network_of(stage):
-            task = asyncio.create_task(streamed(url, write=output.write, terminal=Terminal(program)))
+            task = asyncio.create_task(streamed(url, ON_TERMINAL, write=output.write, terminal=Terminal(program)))
             await output.until(lambda said: b"#" in said)
             os.write(person, b"stty size\r")
             await output.until(lambda said: b"33 99" in said)
@@ -247,9 +248,9 @@ async def test_input_of_a_container_ends_with_ours(stage: MachineStage, runtime:
         os.write(writing, b"all of it\n")
         os.close(writing)
         with network_of(stage):
-            end = await streamed(url, write=Output().write, stdin=reading, output=False)
+            end = await streamed(url, Asked(stdin=True, tty=False, output=False), write=Output().write, stdin=reading)
         os.close(reading)
-        assert end == StreamEnd(how="input")
+        assert end == StreamEnd(how="exited", exit_code=0)
         assert await pod.end() == 0
         assert await pod.said() == b"all of it\n"
 
@@ -260,7 +261,7 @@ async def test_letting_go_of_a_container_leaves_it_running(stage: MachineStage, 
         for _ in range(2):
             url, output = await runtime.attach_url(pod.container, tty=True, stdin=True), Output()
             with network_of(stage):
-                task = asyncio.create_task(streamed(url, write=output.write, terminal=Terminal(program)))
+                task = asyncio.create_task(streamed(url, ON_TERMINAL, write=output.write, terminal=Terminal(program)))
                 os.write(person, b"echo a''b\r")
                 await output.until(lambda said: b"ab" in said)
                 os.write(person, b"\x10\x11")

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from rig import images
+from rig.client.wait import until
 from rig.images.bases import compiled
 from rig.lone import LoneRuntime, lone_runtime
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
-from support.simgpu_stage import CARDS, CLIENT, device_plugin, install_driver, simgpud, tell
+from support.simgpu_stage import CARDS, CLIENT, RESOURCE, device_plugin, install_driver, simgpud, tell
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-simgpu"
 NODE = "n1"
@@ -21,6 +22,18 @@ NODE = "n1"
 def client() -> images.Image:
     """An image with a program that says which cards it has."""
     return images.glibc().with_files({"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl"))})
+
+
+def allocatable(rig: Rig) -> int:
+    """Cards, as the node's status says it, which is behind what kubelet knows."""
+    return int(rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(RESOURCE, "0"))
+
+
+def wait_allocatable(rig: Rig, number: int) -> None:
+    def why_not() -> str | None:
+        return None if (found := allocatable(rig)) == number else f"the node has {found}"
+
+    until(f"{number} cards are allocatable", why_not)
 
 
 @pytest.fixture(scope="package")
@@ -45,12 +58,16 @@ def rig(lasting_gpu_rig: Rig) -> Iterator[Rig]:
 
 @pytest.fixture
 def plugin(rig: Rig) -> Iterator[Component]:
-    """NVIDIA's device plugin, started again: what it once called unhealthy it never calls healthy again."""
+    """NVIDIA's device plugin, started again: what it once called unhealthy it never calls healthy again.
+
+    The node says in the end that it has no cards, so that the next test does not take these for its own.
+    """
     started = rig.nodes[NODE].daemon(device_plugin())
     started.start()
     started.wait_ready()
     yield started
     started.stop()
+    wait_allocatable(rig, 0)
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from real.simgpu.conftest import NODE
+from real.simgpu.conftest import NODE, allocatable, wait_allocatable
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.wait import until
@@ -18,18 +18,6 @@ pytestmark = pytest.mark.timeout(600)
 
 TEAM = "team-a"
 MIB = 1 << 20
-
-
-def allocatable(rig: Rig) -> str:
-    amounts = rig.cluster.nodes.get(NODE)["status"]["allocatable"]
-    return str(amounts.get(RESOURCE, "none"))
-
-
-def wait_allocatable(rig: Rig, number: int) -> None:
-    def why_not() -> str | None:
-        return None if allocatable(rig) == str(number) else f"the node has {allocatable(rig)}"
-
-    until(f"{number} cards are allocatable", why_not)
 
 
 def card_pod(rig: Rig, name: str, *arguments: str) -> Pod:
@@ -90,7 +78,7 @@ def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_
         """The plugin hears only of what happens once it listens."""
         for command in ("xid 0 31", "xid 1 48"):
             tell(rig.nodes[NODE].machine, command)
-        return None if allocatable(rig) == str(len(CARDS) - 1) else f"the node has {allocatable(rig)}"
+        return None if (found := allocatable(rig)) == len(CARDS) - 1 else f"the node has {found}"
 
     until("one card is allocatable", why_not)
     pod = card_pod(rig, "after-the-faults")

@@ -77,7 +77,12 @@ Examples:
 )
 @click.option("--network", type=click.Choice(["bridge", "host"]), default="bridge", show_default=True)
 @click.option(
-    "--stop-timeout", type=click.IntRange(0, 3600), metavar="SECONDS", help="Until a stop kills.  [default: 30]"
+    "--stop-timeout",
+    type=click.IntRange(0, 3600),
+    default=10,
+    show_default=True,
+    metavar="SECONDS",
+    help="Until a stop kills.",
 )
 @click.option("-f", "--file", type=click.Path(allow_dash=True), help="A pod in YAML instead of an image; - is stdin.")
 @click.option("--dry-run", is_flag=True, help="Print the pod instead of running it.")

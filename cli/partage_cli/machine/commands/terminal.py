@@ -20,7 +20,7 @@ from partage_cli.machine.commands.connection import NotRun, manager, meant, say
 from partage_cli.machine.commands.foreground import Foreground, Screen
 from partage_cli.machine.commands.signals import Signals
 from partage_cli.machine.pods.pod import Container
-from partage_cli.machine.runtime.streams import StreamEnd, StreamFailed, streamed
+from partage_cli.machine.runtime.streams import Asked, StreamEnd, StreamFailed, streamed
 from partage_cli.machine.runtime.terminal import Terminal, written
 from partage_cli.machine.wire.client import Denied, conversation
 from partage_cli.machine.wire.messages import (
@@ -54,7 +54,7 @@ Examples:
 )
 @click.argument("name")
 @click.argument("argv", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-i", "--interactive", is_flag=True, help="Pass on what is typed; its end is not.")
+@click.option("-i", "--interactive", is_flag=True, help="Pass on what is typed, to its end.")
 @click.option("-t", "--tty", is_flag=True, help="Give it a terminal.")
 @click.option("-c", "--container", default="", metavar="NAME", help="Of a pod with several.  [default: the first]")
 @click.pass_obj
@@ -170,12 +170,13 @@ class _Input:
     async def _passed_on(self) -> None:
         with conversation(self._root) as (talk, _):
             url = talk.told(Attach(name=self._pod.uid, output=False), DoneStream).url
-        await streamed(url, write=_write, stdin=_STDIN, output=False)
+        await streamed(url, Asked(stdin=True, tty=False, output=False), write=_write, stdin=_STDIN)
 
 
 async def _joined(url: str, *, tty: bool, interactive: bool) -> StreamEnd:
     terminal = Terminal(_STDIN) if tty and interactive else None
-    return await streamed(url, write=_write, stdin=_STDIN if interactive else None, terminal=terminal)
+    asked = Asked(stdin=interactive, tty=tty)
+    return await streamed(url, asked, write=_write, stdin=_STDIN if interactive else None, terminal=terminal)
 
 
 async def _write(stream: Literal["stdout", "stderr"], data: bytes) -> None:

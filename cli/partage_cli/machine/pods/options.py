@@ -86,7 +86,7 @@ class Options(Struct, frozen=True, kw_only=True):
     privileged: bool = False
     pull: PullWhen | None = None
     network: Literal["bridge", "host"] = "bridge"
-    stop_timeout: int | None = None
+    stop_timeout: int = 10
     environment: Mapping[str, str] = {}
     folder: str = "/"
 
@@ -118,9 +118,8 @@ def pod_of(options: Options) -> Pod:
         restart_policy=_POLICIES[options.restart],
         host_network=options.network == "host",
         hostname=options.hostname,
+        termination_grace_period_seconds=options.stop_timeout,
     )
-    if options.stop_timeout is not None:
-        spec = msgspec.structs.replace(spec, termination_grace_period_seconds=options.stop_timeout)
     metadata = Metadata(name=options.name, labels=_labels(options.labels), annotations=_annotations(options))
     return checked(Pod(metadata=metadata, spec=spec))
 

@@ -1,38 +1,33 @@
-"""A container's streams, or those of a command in it, over the runtime's websocket.
+"""A container's streams, or those of a command in it, over one connection to the runtime's own server.
 
-The protocol is `v4.channel.k8s.io`: the first byte of a message says which stream. It has no way to end the input
-alone. So the input of a container without a terminal is attached without its output, which its log has from the first
-byte: closing that connection is the input's end. A command that is run sees no end of its input.
+The input of a container without a terminal is attached without its output, which its log has from the first byte.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
+from partage_cli.machine.runtime.spdy import Data, FrameTooLarge, GoAway, Ping, Receiver, Reset, Sender
 from partage_cli.machine.runtime.terminal import DetachKeys, Terminal, typed
 from partage_plugins.errors import PartageError
 
-if TYPE_CHECKING:
-    import aiohttp
-
 _PROTOCOL: Final = "v4.channel.k8s.io"
-_STDIN: Final = b"\x00"
-_STDOUT: Final = 1
-_STDERR: Final = 2
-_STATUS: Final = 3
-_RESIZE: Final = b"\x04"
 _CONNECTED_S: Final = 10.0
-_MOST_MESSAGE: Final = 1 << 20
+_MOST_STATUS: Final = 64 << 10
 _MOST_WORDS: Final = 400
+_BLOCK: Final = 64 << 10
 
-Write = Callable[[Literal["stdout", "stderr"], bytes], Awaitable[None]]
+Output = Literal["stdout", "stderr"]
+Name = Literal["error", "stdin", "stdout", "stderr", "resize"]
+Write = Callable[[Output, bytes], Awaitable[None]]
 
 
 class StreamFailed(PartageError):
@@ -40,10 +35,28 @@ class StreamFailed(PartageError):
 
 
 class StreamEnd(Struct, frozen=True, kw_only=True):
-    how: Literal["exited", "detached", "input"]
-    """`input`: there is no more of it, and nothing else was asked for."""
+    how: Literal["exited", "detached"]
     exit_code: int | None = None
     """Of a command; that of a container which was attached to is not told here."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """Which streams the runtime was asked for: no others can be opened, and it waits for all of them."""
+
+    stdin: bool
+    tty: bool
+    output: bool = True
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        asked: dict[Name, bool] = {
+            "error": True,
+            "stdin": self.stdin,
+            "stdout": self.output,
+            "stderr": self.output and not self.tty,
+            "resize": self.tty,
+        }
+        return tuple(name for name, is_asked in asked.items() if is_asked)
 
 
 class _Cause(Struct, frozen=True):
@@ -62,22 +75,21 @@ class _ExitStatus(Struct, frozen=True):
 
 
 async def streamed(
-    url: str, *, write: Write, stdin: int | None = None, terminal: Terminal | None = None, output: bool = True
+    url: str, asked: Asked, *, write: Write, stdin: int | None = None, terminal: Terminal | None = None
 ) -> StreamEnd:
-    """Joins the streams to descriptors here, until one side ends them.
+    """Joins the streams to descriptors here, until the runtime ends them, or a person lets go of a terminal.
 
-    With a terminal, that is the input, raw for as long as it lasts, and its keys detach. `output` must be as it was
-    asked for at the runtime. Raises `StreamFailed`, and `OSError` of `write`.
+    With a terminal, that is the input, raw for as long as it lasts, and its keys detach. Raises `StreamFailed`, and
+    `OSError` of `write`.
     """
-    async with _connection(url) as socket:
+    async with _connection(url, asked) as streams:
         with terminal.raw() if terminal is not None else contextlib.nullcontext():
-            tasks = [asyncio.create_task(_received(socket, write))]
+            work: list[Coroutine[Any, Any, StreamEnd]] = [_received(streams, write)]
             if terminal is not None:
-                tasks.append(asyncio.create_task(_resized(socket, terminal)))
-                tasks.append(asyncio.create_task(_keys(socket, terminal)))
+                work += [_resized(streams, terminal), _keys(streams, terminal)]
             elif stdin is not None:
-                tasks.append(asyncio.create_task(_sent(socket, stdin, is_all=not output)))
-            return await _first(tasks)
+                work.append(_sent(streams, stdin))
+            return await _first([asyncio.create_task(each) for each in work])
 
 
 async def _first(tasks: list[asyncio.Task[StreamEnd]]) -> StreamEnd:
@@ -90,56 +102,85 @@ async def _first(tasks: list[asyncio.Task[StreamEnd]]) -> StreamEnd:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _received(socket: aiohttp.ClientWebSocketResponse, write: Write) -> StreamEnd:
-    async for message in socket:
-        data = message.data
-        if not isinstance(data, bytes) or len(data) <= 1:
-            continue  # the runtime begins with an empty message, on any stream that it writes to
-        if data[0] == _STATUS:
-            return _end(data[1:])
-        if data[0] in (_STDOUT, _STDERR):
-            await write("stdout" if data[0] == _STDOUT else "stderr", data[1:])
-    raise StreamFailed("the runtime closed the streams before it said how they ended; `partage ps` tells what runs")
+class _Streams:
+    """A connection whose streams stand."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: Asked) -> None:
+        self._reader, self._writer = reader, writer
+        sender = Sender()
+        self._numbers: dict[Name, int] = {}
+        for name in asked.names:
+            self._numbers[name], frame = sender.opening({"streamtype": name})
+            writer.write(frame)
+        self.names: dict[int, Name] = {number: name for name, number in self._numbers.items()}
+
+    async def send(self, name: Name, data: bytes, *, is_last: bool = False) -> None:
+        try:
+            self._writer.write(Sender.data(self._numbers[name], data, is_last=is_last))
+            await self._writer.drain()
+        except ConnectionError:
+            await _for_ever()  # what is received tells how it ended
+
+    async def frames(self) -> AsyncIterator[Data | Reset | GoAway]:
+        receiver = Receiver()
+        with contextlib.suppress(ConnectionError):
+            while data := await self._reader.read(_BLOCK):
+                for frame in receiver.feed(data):
+                    if isinstance(frame, Ping):
+                        self._writer.write(frame.answer)
+                    else:
+                        yield frame
 
 
-async def _sent(socket: aiohttp.ClientWebSocketResponse, stdin: int, *, is_all: bool) -> StreamEnd:
+async def _received(streams: _Streams, write: Write) -> StreamEnd:
+    status = b""
+    async for frame in streams.frames():
+        if isinstance(frame, GoAway):
+            break
+        name = streams.names.get(frame.stream)
+        data = frame.data if isinstance(frame, Data) else b""
+        if name in ("stdout", "stderr") and data:
+            await write(name, data)
+        elif name == "error":
+            status = (status + data)[:_MOST_STATUS]
+            if isinstance(frame, Reset) or frame.is_last:
+                break
+    if not status:
+        raise StreamFailed("the runtime closed the streams before it said how they ended; `partage ps` tells what runs")
+    return _end(status)
+
+
+async def _sent(streams: _Streams, stdin: int) -> StreamEnd:
     async with aclosing(typed(stdin)) as pieces:
         async for piece in pieces:
-            await _send(socket, _STDIN + piece)
-    if not is_all:
-        await _for_ever()
-    return StreamEnd(how="input")
+            await streams.send("stdin", piece)
+    await streams.send("stdin", b"", is_last=True)
+    return await _for_ever()
 
 
-async def _keys(socket: aiohttp.ClientWebSocketResponse, terminal: Terminal) -> StreamEnd:
+async def _keys(streams: _Streams, terminal: Terminal) -> StreamEnd:
     keys = DetachKeys()
     async with aclosing(typed(terminal.descriptor)) as pieces:
         async for piece in pieces:
             passed, is_detached = keys.feed(piece)
             if passed:
-                await _send(socket, _STDIN + passed)
+                await streams.send("stdin", passed)
             if is_detached:
                 break
     return StreamEnd(how="detached")
 
 
-async def _resized(socket: aiohttp.ClientWebSocketResponse, terminal: Terminal) -> StreamEnd:
+async def _resized(streams: _Streams, terminal: Terminal) -> StreamEnd:
     while True:
         size = msgspec.json.encode({"Width": terminal.size.columns, "Height": terminal.size.rows})
-        await _send(socket, _RESIZE + size)
+        await streams.send("resize", size)
         await terminal.resized.wait()
         terminal.resized.clear()
 
 
-async def _send(socket: aiohttp.ClientWebSocketResponse, data: bytes) -> None:
-    try:
-        await socket.send_bytes(data)
-    except ConnectionError:
-        await _for_ever()  # what is received tells how it ended
-
-
-async def _for_ever() -> None:
-    await asyncio.get_running_loop().create_future()
+async def _for_ever() -> StreamEnd:
+    end: asyncio.Future[StreamEnd] = asyncio.get_running_loop().create_future()
+    return await end
 
 
 def _end(said: bytes) -> StreamEnd:
@@ -156,17 +197,36 @@ def _end(said: bytes) -> StreamEnd:
 
 
 @asynccontextmanager
-async def _connection(url: str) -> AsyncGenerator[aiohttp.ClientWebSocketResponse]:
-    import aiohttp  # noqa: PLC0415  only who streams waits for it
-
-    timeout = aiohttp.ClientTimeout(sock_connect=_CONNECTED_S)
+async def _connection(url: str, asked: Asked) -> AsyncGenerator[_Streams]:
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.ws_connect(url, protocols=(_PROTOCOL,), max_msg_size=_MOST_MESSAGE) as socket,
-        ):
-            if socket.protocol != _PROTOCOL:
-                raise StreamFailed(f"the runtime does not speak {_PROTOCOL}")
-            yield socket
-    except (aiohttp.ClientError, TimeoutError) as error:
+        async with asyncio.timeout(_CONNECTED_S):
+            parts = urlsplit(url)
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+            try:
+                await _upgraded(reader, writer, path=parts.path, host=parts.netloc)
+            except BaseException:
+                writer.close()
+                raise
+    except TimeoutError:
+        raise StreamFailed("the runtime's streams: no answer") from None
+    except (OSError, ValueError, EOFError, asyncio.LimitOverrunError) as error:
         raise StreamFailed(f"the runtime's streams: {error}") from None
+    try:
+        yield _Streams(reader, writer, asked)
+    except FrameTooLarge:
+        raise StreamFailed("the runtime's streams: it sent a frame that is too large") from None
+    finally:
+        writer.close()
+
+
+async def _upgraded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, path: str, host: str) -> None:
+    writer.write(
+        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
+        f"X-Stream-Protocol-Version: {_PROTOCOL}\r\nContent-Length: 0\r\n\r\n".encode()
+    )
+    answer = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    status, *headers = answer.split("\r\n")
+    if status.split()[1:2] != ["101"]:
+        raise StreamFailed(f"the runtime's streams: {status[:_MOST_WORDS]}")
+    if f"x-stream-protocol-version: {_PROTOCOL}" not in [header.lower() for header in headers]:
+        raise StreamFailed(f"the runtime does not speak {_PROTOCOL}")

@@ -263,7 +263,7 @@ class DoneWait(Struct, frozen=True, kw_only=True, tag_field="is", tag="ended"):
 
 class DoneStream(Struct, frozen=True, kw_only=True, tag_field="is", tag="stream"):
     url: str
-    """Once, and soon: a websocket of the runtime's, on this machine."""
+    """Once, and soon: streams of the runtime's, on this machine, as kubelet and kubectl have them."""
     container: str
     tty: bool
 

@@ -1,18 +1,15 @@
-"""exec, attach and the input of run, before a scripted manager and a runtime's websocket."""
+"""exec, attach and the input of run, before a scripted manager and a runtime's streams."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pty
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
-from aiohttp import web
 
 from partage_cli.machine.pods.pod import Container, Pod, Spec
 from partage_cli.machine.wire.messages import (
@@ -34,46 +31,12 @@ from partage_cli.machine.wire.messages import (
     Wait,
 )
 from support.scripted_manager import Said, Script, pod, scripted
+from support.spdy_runtime import Peer, spdy_runtime
 from unit.cli.program import PARTAGE, environment
 
-SUCCESS = b'\x03{"status":"Success"}'
-FAILURE_4 = b'\x03{"status":"Failure","details":{"causes":[{"reason":"ExitCode","message":"4"}]}}'
+SUCCESS = b'{"status":"Success"}'
+FAILURE_4 = b'{"status":"Failure","details":{"causes":[{"reason":"ExitCode","message":"4"}]}}'
 AT = "2026-11-23T19:30:00Z"
-Serve = Callable[[web.WebSocketResponse], Awaitable[None]]
-
-
-@contextmanager
-def runtime(serve: Serve) -> Generator[str]:
-    """The URL of a websocket that is served so."""
-
-    async def handler(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
-        await socket.prepare(request)
-        await serve(socket)
-        await socket.close()
-        return socket
-
-    async def main() -> None:
-        application = web.Application()
-        application.router.add_get("/", handler)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        ports.append(runner.addresses[0][1])
-        ready.set()
-        await asyncio.to_thread(over.wait)
-        await runner.cleanup()
-
-    ports, ready, over = list[int](), threading.Event(), threading.Event()
-    thread = threading.Thread(target=asyncio.run, args=(main(),))
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield f"ws://127.0.0.1:{ports[0]}/"
-    finally:
-        over.set()
-        thread.join()
 
 
 @dataclass
@@ -118,15 +81,32 @@ def ran(script: Script, *words: str, given: bytes | int = b"") -> tuple[int, byt
 
 
 def test_a_command_ends_with_its_code_and_each_stream_is_itself() -> None:
-    async def serve(socket: web.WebSocketResponse) -> None:
-        for message in (b"\x01out", b"\x02err", FAILURE_4):
-            await socket.send_bytes(message)
+    async def serve(peer: Peer) -> None:
+        await peer.opened(3)
+        peer.send("stdout", b"out")
+        peer.send("stderr", b"err")
+        peer.end(FAILURE_4)
 
-    with runtime(serve) as url:
+    with spdy_runtime(serve) as url:
         machine = Machine(url, Container(name="main", image="i"))
         code, out, err, asked = ran(machine.script, "exec", "train", "ls", "-l")
     assert (code, out, err) == (4, b"out", b"err")
     assert asked == [Exec(name="train", argv=("ls", "-l"))]
+
+
+def test_a_command_gets_its_input_to_its_end() -> None:
+    async def serve(peer: Peer) -> None:
+        await peer.opened(4)
+        async for _, piece in peer.received():
+            if piece is None:
+                break
+            peer.send("stdout", piece[::-1])
+        peer.end(SUCCESS)
+
+    with spdy_runtime(serve) as url:
+        machine = Machine(url, Container(name="main", image="i"))
+        code, out, err, _ = ran(machine.script, "exec", "-i", "train", "rev", given=b"abc")
+    assert (code, out, err) == (0, b"cba", b"")
 
 
 def test_a_command_that_was_not_run_is_125() -> None:
@@ -146,18 +126,23 @@ def test_a_terminal_is_asked_for_where_there_is_one() -> None:
 
 
 def test_input_reaches_the_container_with_its_end_and_the_log_is_shown() -> None:
-    got: list[bytes] = []
+    got: list[tuple[str, bytes | None]] = []
 
-    async def serve(socket: web.WebSocketResponse) -> None:
-        got.extend([message.data async for message in socket])
+    async def serve(peer: Peer) -> None:
+        await peer.opened(2)
+        async for piece in peer.received():
+            got.append(piece)
+            if piece == ("stdin", None):
+                break
+        peer.end(SUCCESS)
         machine.ends.set()
 
-    with runtime(serve) as url:
+    with spdy_runtime(serve) as url:
         log = (LogLine(stream="stdout", at=AT, data=b"three"),)
         machine = Machine(url, Container(name="main", image="i", stdin=True), log)
         code, out, err, asked = ran(machine.script, "run", "-i", "busybox", given=b"one\ntwo\n")
     assert (code, out, err) == (9, b"three\n", b"")
-    assert b"".join(data[1:] for data in got) == b"one\ntwo\n"
+    assert b"".join(data or b"" for _, data in got) == b"one\ntwo\n"
     assert Attach(name="uid-of-train", output=False) in asked
 
 
@@ -170,14 +155,15 @@ def terminal() -> Generator[tuple[int, int]]:
 
 
 def test_a_terminal_shows_what_was_written_before_and_ends_as_the_container(terminal: tuple[int, int]) -> None:
-    async def serve(socket: web.WebSocketResponse) -> None:
-        size = await socket.receive_bytes()
-        assert size.startswith(b"\x04")
+    async def serve(peer: Peer) -> None:
+        await peer.opened(4)
+        name, _ = await anext(peer.received())
+        assert name == "resize"
         machine.ends.set()
-        await socket.send_bytes(b"\x01$ bye\r\n")
-        await socket.send_bytes(SUCCESS)
+        peer.send("stdout", b"$ bye\r\n")
+        peer.end(SUCCESS)
 
-    with runtime(serve) as url:
+    with spdy_runtime(serve) as url:
         log = (LogLine(stream="stdout", at=AT, data=b"hello\r"),)
         machine = Machine(url, Container(name="main", image="i", stdin=True, tty=True), log)
         code, out, _, asked = ran(machine.script, "run", "-it", "busybox", given=terminal[1])
@@ -186,13 +172,15 @@ def test_a_terminal_shows_what_was_written_before_and_ends_as_the_container(term
 
 
 def test_keys_let_go_of_a_terminal_and_the_pod_runs_on(terminal: tuple[int, int]) -> None:
-    async def serve(socket: web.WebSocketResponse) -> None:
-        await socket.receive_bytes()  # its size: the terminal is raw
+    async def serve(peer: Peer) -> None:
+        await peer.opened(4)
+        received = peer.received()
+        await anext(received)  # its size: the terminal is raw
         os.write(terminal[0], b"\x10\x11")
-        async for _ in socket:
+        async for _ in received:
             pass
 
-    with runtime(serve) as url:
+    with spdy_runtime(serve) as url:
         machine = Machine(url, Container(name="main", image="i", stdin=True, tty=True), phase="running")
         code, out, err, _ = ran(machine.script, "attach", "train", given=terminal[1])
     assert (code, out, err) == (0, b"", b"left train running\n")

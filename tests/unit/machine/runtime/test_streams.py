@@ -3,60 +3,55 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from typing import Final
 
 import pytest
-from aiohttp import WSMsgType, web
 
-from partage_cli.machine.runtime.streams import StreamEnd, StreamFailed, streamed
+from partage_cli.machine.runtime.streams import Asked, StreamEnd, StreamFailed, streamed
+from support.spdy_runtime import Peer, Serve, spdy_runtime
 
-EXITED_5 = (
-    b'\x03{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"5"}]}}'
-)
-SUCCESS = b'\x03{"metadata":{},"status":"Success"}'
-
-
-@asynccontextmanager
-async def runtime(*said: bytes, protocol: str = "v4.channel.k8s.io") -> AsyncGenerator[tuple[str, list[bytes]]]:
-    """A runtime that says this and closes; where nothing is to be said, it hears one message."""
-    heard: list[bytes] = []
-
-    async def serve(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(protocols=(protocol,))
-        await socket.prepare(request)
-        for message in said:
-            if message:
-                await socket.send_bytes(message)
-            elif (came := await socket.receive()).type == WSMsgType.BINARY:
-                heard.append(came.data)
-        await socket.close()
-        return socket
-
-    app = web.Application()
-    app.router.add_get("/exec/token", serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/exec/token", heard
-    finally:
-        await runner.cleanup()
+EXITED_5 = b'{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"5"}]}}'
+SUCCESS = b'{"metadata":{},"status":"Success"}'
+OUTPUTS: Final = Asked(stdin=False, tty=False)
+ALL: Final = Asked(stdin=True, tty=False)
 
 
-async def joined(url: str, stdin: int | None = None, *, output: bool = True) -> tuple[StreamEnd, dict[str, bytes]]:
+def saying(*said: tuple[str, bytes]) -> Serve:
+    """Opens the three streams, says this and closes."""
+
+    async def serve(peer: Peer) -> None:
+        await peer.opened(3)
+        for name, data in said:
+            peer.send(name, data)
+
+    return serve
+
+
+async def joined(url: str, asked: Asked = OUTPUTS, stdin: int | None = None) -> tuple[StreamEnd, dict[str, bytes]]:
     written = {"stdout": b"", "stderr": b""}
 
     async def write(stream: str, data: bytes) -> None:
         written[stream] += data
 
-    return await streamed(url, write=write, stdin=stdin, output=output), written
+    return await streamed(url, asked, write=write, stdin=stdin), written
 
 
 @pytest.mark.parametrize(("status", "code"), [(EXITED_5, 5), (SUCCESS, 0)])
 async def test_outputs_are_told_apart_and_the_exit_code_comes_last(status: bytes, code: int) -> None:
-    async with runtime(b"\x01", b"\x03", b"\x01a", b"\x02b", b"\x01c", status) as (url, _):
+    async def serve(peer: Peer) -> None:
+        await peer.opened(3)
+        for name, data in (
+            ("stdout", b""),
+            ("stdout", b"a"),
+            ("stderr", b"b"),
+            ("stdout", b"c"),
+            ("error", status[:9]),
+        ):
+            peer.send(name, data)
+        peer.end(status[9:])
+
+    with spdy_runtime(serve) as url:
         end, written = await joined(url)
     assert (end, written) == (StreamEnd(how="exited", exit_code=code), {"stdout": b"ac", "stderr": b"b"})
 
@@ -65,26 +60,34 @@ async def test_outputs_are_told_apart_and_the_exit_code_comes_last(status: bytes
     ("said", "words"),
     [
         ((), "closed the streams before it said how they ended"),
-        ((b"\x01text",), "closed the streams before it said how they ended"),
-        ((b"\x03no JSON",), "something that is no status"),
-        ((b"\x03" + b"[" * 100_000,), "something that is no status"),
-        ((b'\x03{"status":"Failure","message":"not\\nfound"}',), "could not do it: not found"),
-        ((b"\x01" + b"x" * (2 << 20),), "closed the streams"),
+        ((("stdout", b"text"),), "closed the streams before it said how they ended"),
+        ((("error", b"no JSON"),), "something that is no status"),
+        ((("error", b"[" * 100_000),), "something that is no status"),
+        ((("error", b'{"status":"Failure","message":"not\\nfound"}'),), "could not do it: not found"),
+        ((("stdout", b"x" * (2 << 20)),), "a frame that is too large"),
     ],
 )
-async def test_what_the_runtime_does_wrong_is_one_line(said: tuple[bytes, ...], words: str) -> None:
-    async with runtime(*said) as (url, _):
-        with pytest.raises(StreamFailed, match=words) as failed:
-            await joined(url)
+async def test_what_the_runtime_does_wrong_is_one_line(said: tuple[tuple[str, bytes], ...], words: str) -> None:
+    with spdy_runtime(saying(*said)) as url, pytest.raises(StreamFailed, match=words) as failed:
+        await joined(url)
     assert "\n" not in str(failed.value)
 
 
-async def test_a_runtime_that_is_not_there_or_speaks_otherwise_is_one_line() -> None:
-    async with runtime(protocol="v9") as (url, _):
-        with pytest.raises(StreamFailed, match=r"does not speak v4\.channel"):
-            await joined(url)
-    with pytest.raises(StreamFailed, match="the runtime's streams"):
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", r"404 Not Found"),
+        (b"HTTP/1.1 101 So\r\nX-Stream-Protocol-Version: v9\r\n\r\n", r"does not speak v4\.channel"),
+        (b"x" * (1 << 20), "the runtime's streams"),
+        (b"", "the runtime's streams"),
+    ],
+)
+async def test_a_runtime_that_speaks_otherwise_is_one_line(answer: bytes, words: str) -> None:
+    with spdy_runtime(saying(), answer) as url, pytest.raises(StreamFailed, match=words) as failed:
         await joined(url)
+    assert "\n" not in str(failed.value)
+    with pytest.raises(StreamFailed, match="the runtime's streams"):
+        await joined(url)  # it is gone
 
 
 @pytest.fixture
@@ -98,26 +101,28 @@ def pipe() -> Callable[[bytes], int]:
     return reading
 
 
-async def test_the_end_of_input_alone_ends_the_connection(pipe: Callable[[bytes], int]) -> None:
-    stdin = pipe(b"abc")
-    async with runtime(b"", b"") as (url, heard):
-        end, _ = await joined(url, stdin, output=False)
-    os.close(stdin)
-    assert (end, heard) == (StreamEnd(how="input"), [b"\x00abc"])
+async def test_a_command_has_its_input_to_its_end_and_is_waited_for(pipe: Callable[[bytes], int]) -> None:
+    heard: list[tuple[str, bytes | None]] = []
 
+    async def serve(peer: Peer) -> None:
+        await peer.opened(4)
+        async for piece in peer.received():
+            heard.append(piece)
+            if piece[1] is None:
+                break
+        peer.send("stdout", b"late")
+        peer.end(SUCCESS)
 
-async def test_a_command_is_waited_for_after_the_end_of_its_input(pipe: Callable[[bytes], int]) -> None:
     stdin = pipe(b"abc")
-    async with runtime(b"", b"\x01late", SUCCESS) as (url, heard):
-        end, written = await joined(url, stdin)
+    with spdy_runtime(serve) as url:
+        end, written = await joined(url, ALL, stdin)
     os.close(stdin)
-    assert (end.how, written["stdout"], heard) == ("exited", b"late", [b"\x00abc"])
+    assert (end.how, written["stdout"], heard) == ("exited", b"late", [("stdin", b"abc"), ("stdin", None)])
 
 
 async def test_an_output_that_takes_no_more_ends_it() -> None:
     async def write(_: str, __: bytes) -> None:
         raise BrokenPipeError
 
-    async with runtime(b"\x01a", b"") as (url, _):
-        with pytest.raises(BrokenPipeError):
-            await streamed(url, write=write)
+    with spdy_runtime(saying(("stdout", b"a"))) as url, pytest.raises(BrokenPipeError):
+        await streamed(url, OUTPUTS, write=write)

@@ -20,6 +20,7 @@ from partage_plugins.vocabulary.gpu import GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.names import ContainerName
 from partage_plugins.vocabulary.pods import Budgeted, Pod, PodContainer
+from partage_plugins.vocabulary.topology import Bundle
 
 WHAT: Final = "request"
 _MAX_MILLI: Final = MAX_CARDS * WHOLE_MILLI
@@ -103,7 +104,17 @@ def _request(name: ContainerName, amount: _Amounts, policy: Policies, default_li
         share_milli=share,
         limit_milli=_limit(policy.limit_milli, share, count, max(default_limit_milli, share)),
         memory_bytes=_each(amount.memory_bytes, count, path=f"{at}[{keys.GPU_MEMORY}]") or None,
+        bundles=_bundles(name, policy, count),
     )
+
+
+def _bundles(name: ContainerName, policy: Policies, count: int) -> tuple[Bundle, ...]:
+    """All its cards in one; a single card is close to itself."""
+    if policy.topology is None or count == 1:
+        return ()
+    if policy.wishes.repeats_cards:
+        raise _refused(keys.TOPOLOGY, repr(policy.topology), f"without {keys.REPEAT_CARDS}, for container {name}")
+    return (Bundle(policy.topology, count),)
 
 
 def _count(milli: int, at: str) -> int:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.gpu import GpuRequest, Tags
+from partage_plugins.vocabulary.gpu import LEVELS, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.names import (
     CARD_ID_PATTERN,
@@ -41,6 +41,8 @@ class Policies(Struct, frozen=True, kw_only=True):
     """Over all its cards; None where nothing is said."""
     wishes: GpuRequest
     """Which cards it wants and how they are chosen; the amounts in it are not said here."""
+    topology: str | None = None
+    """One of `LEVELS`, on which all its cards must lie close."""
 
 
 def read_policies(
@@ -90,7 +92,7 @@ def _policies(said: Mapping[str, Any]) -> Policies:
         policy=said.get(keys.POLICY),
         repeats_cards=said.get(keys.REPEAT_CARDS, False),
     )
-    return Policies(limit_milli=said.get(keys.LIMIT_MILLI), wishes=wishes)
+    return Policies(limit_milli=said.get(keys.LIMIT_MILLI), topology=said.get(keys.TOPOLOGY), wishes=wishes)
 
 
 def by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict[ContainerName, str]:
@@ -111,6 +113,12 @@ def by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict[
 
 def _milli(key: str, text: str) -> int:
     return parse_whole_quantity(text, path=key, largest=MAX_CARDS * WHOLE_MILLI)
+
+
+def _level(key: str, text: str) -> str:
+    if text not in LEVELS:
+        raise _refused(key, repr(text), f"one of {', '.join(LEVELS)}")
+    return text
 
 
 def _yes_or_no(key: str, text: str) -> bool:
@@ -152,6 +160,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     keys.POLICY: _one(_POLICY),
     keys.REPEAT_CARDS: _yes_or_no,
     keys.BUDGET: _one(CONTAINER_NAME_PATTERN),
+    keys.TOPOLOGY: _level,
 }
 
 

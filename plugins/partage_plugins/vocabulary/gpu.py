@@ -16,10 +16,19 @@ from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
 from partage_plugins.vocabulary.kinds import KindType, Promise, Role
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
 from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, ShortText, TagText
+from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
 Pool = Literal["shared", "kubelet"]
 """Who hands out a card: us, or kubelet's device manager."""
 MIB: Final = 1 << 20
+NVLINK: Final = "nvlink"
+PCIE: Final = "pcie"
+NUMA: Final = "numa"
+LEVELS: Final = (NVLINK, PCIE, NUMA)
+"""How cards of one node can be close, the closest first: every two joined by NVLink, behind one PCIe switch, on one
+NUMA node."""
+CLOSEST: Final = "closest"
+"""Stands for the closest of these on which some node of the cluster has so many cards."""
 _HEALTH = r"\A(ok|lost|degraded: [^\x00-\x1f\x7f]{1,256})\Z"
 _DEGRADED: Final = "degraded: "
 _REASON = r"\A[^\x00-\x1f\x7f]{1,256}\Z"
@@ -47,6 +56,8 @@ class Card(Struct, frozen=True, kw_only=True):
     numa_node: Small | None = field(name="numa", default=None)
     pcie_generation: Small | None = field(name="pcie", default=None)
     """Of the link between card and machine, as fast as both can."""
+    pcie_switch: Small | None = field(name="switch", default=None)
+    """Cards of a node with the same number lie behind one PCIe switch, or several without a processor between."""
     health: HealthText = "ok"
     """On the wire; what decides is `state` and `cause`, and never the words behind `degraded: `."""
     lost_because: ReasonText | None = field(name="why", default=None)
@@ -97,7 +108,7 @@ class Card(Struct, frozen=True, kw_only=True):
         return self.pool == "shared" and self.health == "ok"
 
 
-FIGURES: Final = ("numa_node", "pcie_generation")
+FIGURES: Final = ("numa_node", "pcie_generation", "pcie_switch")
 """Fields of a card that NVML's figures become as they are, or None where the card does not say them."""
 Cards = Annotated[tuple[Card, ...], Meta(max_length=MAX_CARDS)]
 Links = Annotated[tuple[Annotated[tuple[Small, ...], Meta(max_length=MAX_CARDS)], ...], Meta(max_length=MAX_CARDS)]
@@ -139,6 +150,7 @@ class Tags(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_TAGS: Final = Tags()
+Bundles = Annotated[tuple[Bundle, ...], Meta(max_length=MAX_BUNDLES)]
 
 
 class GpuRequest(Struct, frozen=True, kw_only=True):
@@ -168,6 +180,8 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     """Only cards that hold nothing when it comes; others may follow it."""
     spare_share: bool = False
     """Only cards of which some share is left, even where it asks for none."""
+    bundles: Bundles = ()
+    """Which of its cards must lie close, on `LEVELS` or `CLOSEST`."""
 
     @property
     def memory_follows_share(self) -> bool:

@@ -29,6 +29,7 @@ CARDS_NOT: Final = PREFIX + "cards-not"
 POLICY: Final = PREFIX + "policy"
 REPEAT_CARDS: Final = PREFIX + "repeat-cards"
 BUDGET: Final = PREFIX + "budget"
+TOPOLOGY: Final = PREFIX + "topology"
 GANG: Final = PREFIX + "gang"
 GANG_SIZE: Final = PREFIX + "gang-size"
 POLICIES: Final = frozenset(
@@ -44,6 +45,7 @@ POLICIES: Final = frozenset(
         POLICY,
         REPEAT_CARDS,
         BUDGET,
+        TOPOLOGY,
     )
 )
 GANGS: Final = frozenset((GANG, GANG_SIZE))

@@ -20,6 +20,7 @@ from partage_plugins.vocabulary import (
     PodUid,
     Tags,
 )
+from partage_plugins.vocabulary.topology import Bundle
 
 Amounts = Mapping[str, str]
 GIB = 1 << 30
@@ -184,3 +185,22 @@ def test_every_policy_reaches_the_request() -> None:
     assert (request.models, request.models_not) == (("NVIDIA H100 80GB HBM3", "NVIDIA L4"), ("NVIDIA T4",))
     assert (request.cards, request.cards_not, request.policy) == (("GPU-1", "MIG-GPU-2/1/0"), ("GPU-3",), "pack")
     assert isinstance(hash(request), int)
+
+
+@pytest.mark.parametrize("level", ["nvlink", "pcie", "numa"])
+def test_all_cards_of_a_container_lie_close_where_that_is_asked_for(level: str) -> None:
+    assert asked({"gpu-milli": "2000"}, topology=level).bundles == (Bundle(level, 2),)
+    assert asked({"gpu-milli": "500"}, topology=level).bundles == (), "a single card is close to itself"
+    assert asked({"gpu-milli": "2000"}, topology=f"main: {level}").bundles == (Bundle(level, 2),)
+
+
+@pytest.mark.parametrize("text", ["closest", "NUMA", "numa,pcie", "1", "socket"])
+def test_a_level_that_is_none_is_refused(text: str) -> None:
+    refused = refusal(pod({"topology": text}, main=ONE))
+    assert (refused.path, refused.allowed) == ("partage.dev/topology", "one of nvlink, pcie, numa")
+
+
+def test_cards_that_may_repeat_are_not_asked_to_lie_close() -> None:
+    two = {"gpu-milli": "1000", "gpus": "2"}
+    refused = refusal(pod({"topology": "numa", "repeat-cards": "yes"}, main=two))
+    assert refused.allowed == "without partage.dev/repeat-cards, for container main"

@@ -87,6 +87,8 @@ _WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
     "gpu/too-few-wanted": lambda _: "this machine has too few cards such as it asks for",
     "gpu/share": _too_little_share,
     "gpu/memory": _too_little_memory,
+    "gpu/too-few-close": lambda _: "this machine has too few cards that lie as close as it asks for",
+    "gpu/close": lambda wanted: f"{_cards(wanted)} enough left and lie as close as it asks for",
     "gpu/tags": lambda _: "tags of the pods on the cards keep it away (affinity, anti-affinity or exclusion)",
     "gpu/together": lambda _: "its containers do not fit onto the cards together",
 }

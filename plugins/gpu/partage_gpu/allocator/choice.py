@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from partage_gpu.allocator.bundles import gathered_cards
 from partage_gpu.allocator.closeness import tightest
 from partage_gpu.allocator.cluster import Node
 from partage_gpu.allocator.mix import Mix
@@ -45,7 +46,7 @@ def chosen_finely(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Re
     """The same for one node alone."""
     all_ranked = ranked_cards(mix, offer, judge)
     chosen, score = _chosen(mix, offer, judge, all_ranked)
-    if mix.alone in _BY_ORDER or mix.weight_of("topology") or not chosen.any():
+    if _has_bundles(offer) or mix.alone in _BY_ORDER or mix.weight_of("topology") or not chosen.any():
         return chosen, score
     ranked = all_ranked[0]
     least = ranked[chosen[0]].min()
@@ -61,12 +62,18 @@ def _chosen(mix: Mix, offer: Offer, judge: PolicyJudge, ranked: Reals) -> tuple[
     if offer.count == 1:
         best = ranked.argmax(axis=1)[:, None]
         return _only(offer, best), ranked.max(axis=1)
-    if mix.weight_of("topology"):
+    if offer.request is not None and offer.request.bundles:
+        chosen = gathered_cards(offer.cluster, offer.request, offer.slots, offer.possible, ranked).cards
+    elif mix.weight_of("topology"):
         others = mix.without("topology")
         chosen = _tight_sets(offer, ranked_cards(others, offer, judge) if others.weights else ranked * 0)
     else:
         chosen = _only(offer, np.argsort(-ranked, axis=1, kind="stable")[:, : offer.count])
     return chosen, worths_of_sets(mix, offer, chosen, judge)
+
+
+def _has_bundles(offer: Offer) -> bool:
+    return offer.request is not None and bool(offer.request.bundles)
 
 
 def _told_apart(offer: Offer, equal: list[int], better: list[int]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from partage_gpu.allocator.closeness import Closeness, closeness
+from partage_gpu.allocator.levels import Board, CardLevels, card_levels
 from partage_plugins.answers import Ints
 from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
@@ -100,10 +101,10 @@ class Make(NamedTuple):
 class Node:
     """One node's cards, by their place."""
 
-    __slots__ = ("cards", "closeness", "holders", "level", "makes", "memory_left", "places", "share_left")
+    __slots__ = ("cards", "closeness", "holders", "level", "levels", "makes", "memory_left", "places", "share_left")
 
-    def __init__(self, part: GpuPart | None, close: Closeness) -> None:
-        self.closeness = close
+    def __init__(self, part: GpuPart | None, close: Closeness, levels: CardLevels) -> None:
+        self.closeness, self.levels = close, levels
         self.cards: tuple[Card, ...] = part.cards if part else ()
         self.places = {card.id: place for place, card in enumerate(self.cards) if card.is_allocatable}
         self.share_left = [WHOLE_MILLI if card.is_allocatable else CLOSED for card in self.cards]
@@ -135,6 +136,9 @@ class Cluster:
         """Grows whenever anything here changes."""
         self._boards: dict[Closeness, Closeness] = {}
         """Nodes of one build have one table."""
+        self._levels: dict[CardLevels, CardLevels] = {}
+        self._known_boards = -1, frozenset[Board]()
+        """As of so many changes."""
         self._make_numbers: dict[Make, int] = {self.makes[0]: 0}
         self._size(_FEWEST_NODES, _FEWEST_CARDS)
 
@@ -157,10 +161,19 @@ class Cluster:
         self.changed: Ints = np.zeros(nodes, np.int64)
         """The moment of each node's last change."""
 
+    @property
+    def boards(self) -> frozenset[Board]:
+        """The builds of nodes that there are."""
+        if self._known_boards[0] != self.changes:
+            found = frozenset(Board(node.levels, tuple(node.places.values())) for node in self.nodes.values())
+            self._known_boards = self.changes, found
+        return self._known_boards[1]
+
     def add(self, slot: Slot, part: GpuPart | None) -> None:
         """A node without any allocation."""
-        close = closeness(part)
-        self.nodes[slot] = node = Node(part, self._boards.setdefault(close, close))
+        close, levels = closeness(part), card_levels(part)
+        node = Node(part, self._boards.setdefault(close, close), self._levels.setdefault(levels, levels))
+        self.nodes[slot] = node
         self._grow(slot + 1, len(node.cards))
         self._count_models(node, 1)
         for place, card in enumerate(node.cards):

@@ -93,7 +93,8 @@ def _bytes_of(plan: Plan) -> int:
         for listed in (each.models, each.models_not, each.model_parts, each.model_parts_not, each.cards, each.cards_not)
         for word in listed
     ]
-    return _ASK_BYTES * (1 + len(asked)) + sum(_WORD_BYTES + len(word) for word in words)
+    bundles = sum(1 + len(bundle.parts) for each in asked for bundle in each.bundles)
+    return _ASK_BYTES * (1 + len(asked)) + _WORD_BYTES * bundles + sum(_WORD_BYTES + len(word) for word in words)
 
 
 class Possible(NamedTuple):

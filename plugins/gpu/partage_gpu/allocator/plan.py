@@ -71,6 +71,8 @@ def _asks_of(ask: Ask) -> Iterator[Ask]:
         yield ask
     elif ask.role == "init":
         raise Refused(f"{REPEAT_CARDS}: init container {ask.container} cannot have several grants on one card")
+    elif wanted.bundles:
+        raise Refused(f"{REPEAT_CARDS}: container {ask.container} asks for cards close to each other, not for one")
     else:
         one = ask._replace(request=replace(wanted, count=1))
         yield from (one for _ in range(wanted.count))

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from partage_gpu.allocator.bundles import closest_of
 from partage_gpu.allocator.choice import one_of
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.memo import BestCards, Plans, Possible
@@ -22,7 +23,7 @@ from partage_gpu.allocator.placement import (
 )
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.policies import PolicyJudge
-from partage_gpu.allocator.reasons import REASONS, reason_codes
+from partage_gpu.allocator.reasons import reason_codes, reasons_for
 from partage_gpu.allocator.settings import AllocatorSettings, settings_from
 from partage_gpu.allocator.shapes import GUESSED
 from partage_gpu.allocator.typical import ShapeCounts, shape_of
@@ -67,7 +68,7 @@ class GpuAllocator:
             if learnt is not None:
                 self._judge, self._epoch = PolicyJudge(self.cluster, learnt), self._epoch + 1
         self._look()
-        return same, self._epoch
+        return same, self._epoch, closest_of(self.cluster, plan)
 
     @hookimpl
     def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
@@ -99,7 +100,7 @@ class GpuAllocator:
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)
-        return Fits(fits, partial(_codes, self.cluster, plan, slots, fits), REASONS)
+        return Fits(fits, partial(_codes, self.cluster, plan, slots, fits), reasons_for(self.cluster, plan))
 
     @hookimpl
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
@@ -128,7 +129,7 @@ class GpuAllocator:
         found = placed_finely(self._judge, plan, slot)
         if not found.fits[0]:
             code = reason_codes(self.cluster, plan, np.array([slot], np.int32))[0]
-            raise Refused(f"the pod does not fit on this node: {REASONS[code]}")
+            raise Refused(f"the pod does not fit on this node: {reasons_for(self.cluster, plan)[code]}")
         cards = self.cluster.nodes[slot].cards
         grants: dict[ContainerName, list[GpuGrant]] = {}
         for ask, chosen in zip(plan.asks, found.cards, strict=True):

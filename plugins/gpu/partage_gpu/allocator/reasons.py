@@ -10,11 +10,12 @@ from typing import Final
 
 import numpy as np
 
+from partage_gpu.allocator.bundles import finding, resolved
 from partage_gpu.allocator.cluster import CLOSED, Cluster
 from partage_gpu.allocator.needs import UNWANTED, needs_of, wanted_cards
 from partage_gpu.allocator.plan import Plan
 from partage_plugins.answers import Codes, Slots
-from partage_plugins.vocabulary.gpu import GpuRequest
+from partage_plugins.vocabulary.gpu import NUMA, NVLINK, PCIE, GpuRequest
 from partage_plugins.vocabulary.reasons import Reason
 
 REASONS: Final = (
@@ -24,11 +25,27 @@ REASONS: Final = (
     Reason("gpu/share", "Insufficient GPU share"),
     Reason("gpu/memory", "Insufficient GPU memory"),
     Reason("gpu/in-use", "node(s) had too few cards that hold nothing else"),
+    Reason("gpu/too-few-close", "node(s) had too few cards {}", lasts=True),
+    Reason("gpu/close", "node(s) had too few free cards {}"),
     Reason("gpu/tags", "node(s) had cards whose tags keep the pod away"),
     Reason("gpu/together", "node(s) had no cards for all containers together"),
 )
-_NO_CARDS, _CLOSED, _UNWANTED, _SHARE, _MEMORY, _IN_USE, _TAGS, _TOGETHER = range(len(REASONS))
+_NO_CARDS, _CLOSED, _UNWANTED, _SHARE, _MEMORY, _IN_USE, _FAR, _APART, _TAGS, _TOGETHER = range(len(REASONS))
+_CLOSE: Final = {
+    NVLINK: "joined by NVLink",
+    PCIE: "behind one PCIe switch",
+    NUMA: "on one NUMA node",
+}
 _FITS: Final = 255
+
+
+def reasons_for(cluster: Cluster, plan: Plan) -> tuple[Reason, ...]:
+    """The table of codes, which says how close the first bundle's cards must be."""
+    bundles = next((ask.request.bundles for ask in plan.asks if ask.request.bundles), ())
+    if not bundles:
+        return REASONS
+    how = _CLOSE.get(resolved(cluster, bundles)[0].level, "close together")
+    return tuple(each.of(how) if number in {_FAR, _APART} else each for number, each in enumerate(REASONS))
 
 
 def reason_codes(cluster: Cluster, plan: Plan, slots: Slots) -> Codes:
@@ -55,4 +72,9 @@ def _codes_of(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Codes:
     passing = np.logical_and.accumulate(steps, axis=0).sum(axis=2)
     enough = passing >= np.array([[1], *[[wanted.count]] * 5])
     codes: Codes = np.where(enough.all(axis=0), _FITS, enough.argmin(axis=0)).astype(np.uint8)
+    if wanted.bundles:
+        ever = finding(cluster, wanted, slots, np.logical_and.reduce(steps[: _UNWANTED + 1]))
+        now = finding(cluster, wanted, slots, np.logical_and.reduce(steps))
+        codes[(codes > _UNWANTED) & ~ever] = _FAR
+        codes[(codes == _FITS) & ~now] = _APART
     return codes

@@ -13,10 +13,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from partage_gpu.allocator.bundles import resolved
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.trial import Trial, is_kept_off
 from partage_plugins.answers import Flags
+from partage_plugins.rules.topology import gathered
+from partage_plugins.vocabulary.gpu import LEVELS
 from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.usage import peak
 
@@ -32,6 +35,8 @@ class _Spot(NamedTuple):
     total: int
     open_to: tuple[bool, ...]
     """For each ask, whether it may have the card when it is alone."""
+    groups: tuple[int, ...] = ()
+    """On each of `LEVELS` the card's; empty where no ask wants cards that lie close."""
     held: tuple[int, ...] = ()
     """Asks on it, by number."""
 
@@ -59,11 +64,16 @@ class Search:
     def _spots(self, slot: Slot) -> tuple[_Spot, ...]:
         node = self._cluster.nodes[slot]
         open_to = [_open_to(self._cluster, ask, slot) for ask in self._asks]
+        levels = node.levels.by_name if any(ask.request.bundles for ask in self._asks) else {}
         return tuple(
-            _Spot(share, memory, card.memory_bytes, tuple(row[place] for row in open_to))
-            for place, (share, memory, card) in enumerate(
-                zip(node.share_left, node.memory_left, node.cards, strict=True)
+            _Spot(
+                share=node.share_left[place],
+                memory=node.memory_left[place],
+                total=card.memory_bytes,
+                open_to=tuple(row[place] for row in open_to),
+                groups=tuple(groups[place] for groups in levels.values()),
             )
+            for place, card in enumerate(node.cards)
         )
 
     def _found(self, number: int, spots: list[_Spot]) -> list[_Spot] | None:
@@ -74,10 +84,20 @@ class Search:
             if self._left <= self._until:
                 return None
             self._left -= 1
+            if not self._are_close(number, places, spots):
+                continue
             found = self._found(number + 1, _with(spots, places, number))
             if found is not None:
                 return found
         return None
+
+    def _are_close(self, number: int, places: Sequence[int], spots: Sequence[_Spot]) -> bool:
+        """Whether a set of cards is as the ask's bundles want it."""
+        wanted = self._asks[number].request
+        if not wanted.bundles:
+            return True
+        levels = {level: [spot.groups[at] for spot in spots] for at, level in enumerate(LEVELS)}
+        return gathered(levels, places, resolved(self._cluster, wanted.bundles), wanted.count) is not None
 
     def _sets(self, number: int, spots: list[_Spot]) -> Iterator[list[int]]:
         """Sets of cards for an ask; of cards that are alike, the first ones."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from partage_gpu.allocator.bundles import finding
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.needs import left_by_tags, needs_of, wanted_cards
 from partage_gpu.allocator.plan import Ask
@@ -27,13 +28,14 @@ class Offer:
     What a policy does not look at is not computed; so it is looked at before the ask is put.
     """
 
-    __slots__ = ("_after", "_ask", "cluster", "count", "possible", "slots", "trial")
+    __slots__ = ("_after", "_ask", "cluster", "count", "possible", "request", "slots", "trial")
 
     def __init__(self, trial: Trial, possible: Flags, ask: Ask | None) -> None:
         """`possible` says which cards the ask may have; no ask is a pod that needs no card."""
         self.trial, self.possible = trial, possible
         self._ask = ask
         self.cluster, self.slots = trial.cluster, trial.slots
+        self.request = ask.request if ask else None
         self.count = ask.request.count if ask else 0
         self._after: Ints | None = None
 
@@ -129,6 +131,8 @@ class Trial:
         for other, chosen in self._put:
             if other.request.tags.exclusion != wanted.tags.exclusion or is_kept_off(ask, other):
                 possible &= ~chosen
+        if wanted.bundles:
+            possible &= finding(cluster, wanted, slots, possible)[:, None]
         return possible
 
     def put(self, ask: Ask, chosen: Flags) -> None:

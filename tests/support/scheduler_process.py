@@ -11,9 +11,12 @@ from pathlib import Path
 
 
 class SchedulerProcess:
-    def __init__(self, kubeconfig: Path, root: Path, *flags: str, name: str = "scheduler") -> None:
+    def __init__(
+        self, kubeconfig: Path, root: Path, *flags: str, name: str = "scheduler", module: str = "partage_scheduler"
+    ) -> None:
+        """`module` is another daemon of the scheduler's room, where it is not the scheduler itself."""
         self._log = root / f"{name}.log"
-        self._command = [sys.executable, "-P", "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig)]
+        self._command = [sys.executable, "-P", "-m", module, "--kubeconfig", str(kubeconfig)]
         self._command += ["--root", str(root), *flags]
         self._process: subprocess.Popen[bytes] | None = None
 

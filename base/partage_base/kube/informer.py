@@ -79,12 +79,13 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
     path: str,
     item_type: type[T],
     *,
+    labels: str = "",
     fields: str = "",
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> AsyncGenerator[Seen[T]]:
     """Tells for ever; ends only by being closed or cancelled. `backoff` is this one's own."""
-    place, beginning = _Place(), Beginning(server, path, item_type, fields=fields)
+    place, beginning = _Place(), Beginning(server, path, item_type, labels=labels, fields=fields)
     while True:
         failure: KubeError | None = None
         place.has_moved = False

@@ -46,10 +46,10 @@ class _NotOffered(Exception):
 class Beginning(Generic[T]):
     """How one follower begins; remembers what did not work."""
 
-    def __init__(self, server: ApiServer, path: str, item_type: type[T], *, fields: str) -> None:
+    def __init__(self, server: ApiServer, path: str, item_type: type[T], *, labels: str, fields: str) -> None:
         self._path = path
-        self._list = partial(server.list, path, item_type, fields=fields, limit=PAGE)
-        self._watch = partial(server.watch, path, item_type, fields=fields)
+        self._list = partial(server.list, path, item_type, labels=labels, fields=fields, limit=PAGE)
+        self._watch = partial(server.watch, path, item_type, labels=labels, fields=fields)
         self._not_offered_at_s = float("-inf")
         self._has_failed = False
 

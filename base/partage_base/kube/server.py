@@ -143,12 +143,13 @@ class ApiServer:
             if not onward:
                 return Listing(tuple(items), page.version, tuple(left_out))
 
-    async def watch(
+    async def watch(  # noqa: PLR0913  (which, from when, and for how long)
         self,
         path: str,
         item_type: type[T],
         *,
         since: str,
+        labels: str = "",
         fields: str = "",
         lasts_s: float | None = None,
     ) -> AsyncGenerator[Event[T]]:
@@ -166,6 +167,7 @@ class ApiServer:
             sendInitialEvents="" if since else "true",
             resourceVersionMatch="" if since else "NotOlderThan",
             timeoutSeconds=str(max(1, int(lasts_s))),
+            labelSelector=labels,
             fieldSelector=fields,
         )
         call = f"WATCH {path}"

@@ -69,6 +69,7 @@ class Stream(Generic[T]):
     path: str
     item_type: type[T]
     fields: str = ""
+    labels: str = ""
 
 
 PODS: Final = Stream("pods", pods_path(), ApiPod, NOT_ENDED)
@@ -138,7 +139,9 @@ async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
         passed_over(stream.name)
         _say_unread(unread, stream.name, which)
 
-    following = follow(server, stream.path, stream.item_type, fields=stream.fields, backoff=backoff)
+    following = follow(
+        server, stream.path, stream.item_type, labels=stream.labels, fields=stream.fields, backoff=backoff
+    )
     async with aclosing(following):
         async for seen in following:
             match seen:

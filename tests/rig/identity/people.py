@@ -43,6 +43,7 @@ KUBELET_CLIENT: Final = Person("kube-apiserver-kubelet-client")
 """How the API server presents itself to kubelets; not a master, so that kubelets' own authorization is at work."""
 ALICE: Final = Person("alice", (TEAM,))
 SCHEDULER: Final = ServiceAccount(OUR_NAMESPACE, "partage-scheduler")
+SHAREPODS: Final = ServiceAccount(OUR_NAMESPACE, "partage-sharepods")
 ADVERTISER: Final = ServiceAccount(OUR_NAMESPACE, "partage-advertiser")
 
 

@@ -1,0 +1,172 @@
+"""Carries out one step after the other, for one SharePod at a time, and is the one writer of their status.
+
+What the API server answers is known at once, so that the next step builds on it. Any call may be carried out without
+an answer, and this process may die after any: then the same step comes again, and finds the pod or the mark there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import structlog
+
+from partage_base.daemon.logs import Repeats
+from partage_base.kube import (
+    Answered,
+    ApiServer,
+    Conflict,
+    KubeError,
+    NotFound,
+    ServerFailed,
+    Throttled,
+    pod_path,
+    pods_path,
+)
+from partage_scheduler.sharepods.herald import Herald
+from partage_scheduler.sharepods.manifest import Manifest
+from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, KIND, OURS, Key, OwnedPod, SharePod
+from partage_scheduler.sharepods.report import SYNCED, SYNCED_MESSAGE, status_of, synced
+from partage_scheduler.sharepods.scene import Scene
+from partage_scheduler.sharepods.step import Create, Halt, Leave, Mark, Planner, taken
+
+POD_REFUSED: Final = "PodRefused"
+_log = structlog.get_logger()
+
+
+class _Made(NamedTuple):
+    pod: OwnedPod | None
+    halt: Halt | None
+
+
+class Controller:
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        scene: Scene,
+        planner: Planner,
+        herald: Herald,
+        *,
+        may_act: Callable[[], bool],
+        within_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`may_act`: this one leads, and knows all that there is. A pod is made `within_s` or never."""
+        self._server, self._scene, self._planner, self._herald = server, scene, planner, herald
+        self._may_act, self._within_s, self._clock = may_act, within_s, clock
+        self._woken = asyncio.Event()
+        self._repeats = Repeats(every_s=30)
+
+    def wake(self) -> None:
+        """Something is new, or may be done now."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        while True:
+            self._woken.clear()
+            if not await self.work():
+                await self._wait()
+
+    async def work(self) -> bool:
+        """One turn of one SharePod; False where none has one now."""
+        key = self._scene.agenda.next(self._clock()) if self._may_act() else None
+        if key is not None:
+            await self._turn(key)
+        return key is not None
+
+    async def _wait(self) -> None:
+        now = self._clock()
+        due = self._scene.agenda.due(now) if self._may_act() else None
+        try:
+            async with asyncio.timeout(None if due is None else max(0.001, due - now)):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    async def _turn(self, key: Key) -> None:
+        agenda = self._scene.agenda
+        share = self._scene.shares.get(key)
+        if share is None:
+            agenda.forget(key)
+            return
+        try:
+            stands = await self._stepped(share, self._scene.pods.get(key))
+        except (Conflict, NotFound):  # it changed or went meanwhile, and that is about to be heard
+            stands = False
+        except KubeError as error:
+            self._repeats.failed("a SharePod was not brought on; tried again", error, sharepod="/".join(key))
+            stands = False
+        if stands:
+            agenda.went_well(key)
+        else:
+            agenda.failed(key, self._clock())
+
+    async def _stepped(self, share: SharePod, pod: OwnedPod | None) -> bool:
+        """Whether there is nothing to try again."""
+        step = self._planner.next(share, pod)
+        halt, again = None, False
+        match step:
+            case Leave():
+                return True
+            case Create():
+                pod, halt = await self._created(share, step.pod)
+                again = halt is not None
+            case Mark():
+                share = await self._marked(share, step)
+            case Halt():
+                halt = step
+            case _:
+                pass
+        await self._report(share, pod, halt)
+        return not again
+
+    async def _created(self, share: SharePod, manifest: Manifest) -> _Made:
+        try:
+            made = await self._server.create(pods_path(share.namespace), manifest, OwnedPod, within_s=self._within_s)
+        except Conflict:
+            return await self._found(share)
+        except (Throttled, ServerFailed):
+            raise
+        except Answered as refused:  # a quota, a policy, pod security, or a spec that is none
+            return _Made(None, Halt(POD_REFUSED, f"the API server refuses its pod: {refused}", is_wrong=True))
+        _log.debug("a SharePod has its pod", sharepod=f"{share.namespace}/{share.name}")
+        self._scene.pods.changed(made)
+        return _Made(made, None)
+
+    async def _found(self, share: SharePod) -> _Made:
+        """There is a pod of its name, which was not heard of yet or is not ours."""
+        found = await self._server.get(pod_path(share.namespace, share.name), OwnedPod)
+        if not found.is_of(share):
+            return _Made(None, taken(share, found))
+        if OURS not in found.metadata.labels:
+            return _Made(found, Halt(POD_REFUSED, f"its pod lost the label {OURS}: put it back", is_wrong=True))
+        self._scene.pods.changed(found)
+        return _Made(found, None)
+
+    async def _marked(self, share: SharePod, mark: Mark) -> SharePod:
+        """Whoever changed it meanwhile comes first."""
+        meta = {"resourceVersion": share.metadata.resource_version, "annotations": {GPUID: mark.gpuid}}
+        patch = {"metadata": meta, "spec": {"nodeName": mark.node}}
+        marked = await self._server.patch(_path(share), patch, SharePod)
+        self._scene.shares.changed(marked)
+        return marked
+
+    async def _report(self, share: SharePod, pod: OwnedPod | None, halt: Halt | None) -> None:
+        status = status_of(share, pod, halt, now=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        if status == share.status:
+            return
+        meta = {"name": share.name, "namespace": share.namespace, "resourceVersion": share.metadata.resource_version}
+        body = {"apiVersion": GROUP_VERSION, "kind": KIND, "metadata": meta, "spec": share.spec, "status": status}
+        told = await self._server.replace(f"{_path(share)}/status", body, SharePod)
+        self._scene.shares.changed(told)
+        before, now = synced(share), synced(told)
+        if now is not None and (before is None or (before.reason, before.message) != (now.reason, now.message)):
+            reason, message = (SYNCED, SYNCED_MESSAGE) if halt is None else (halt.reason, halt.message)
+            self._herald.tell(share, "Warning" if halt and halt.is_wrong else "Normal", reason, message)
+
+
+def _path(share: SharePod) -> str:
+    return f"/apis/{GROUP_VERSION}/namespaces/{share.namespace}/sharepods/{share.name}"

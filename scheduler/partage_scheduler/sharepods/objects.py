@@ -1,0 +1,114 @@
+"""SharePods and their pods, as far as the controller reads and writes them.
+
+What users write in `spec` is theirs: it is kept as it is, and read through types only where a pod is made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from msgspec import field
+
+from partage_scheduler.objects.base import ApiObject, Meta, Object
+
+GROUP_VERSION: Final = "kubeshare.nthu/v1"
+KIND: Final = "SharePod"
+SHAREPODS: Final = f"/apis/{GROUP_VERSION}/sharepods"
+PREFIX: Final = "kubeshare/"
+GPUID: Final = PREFIX + "GPUID"
+GPU_LIMIT: Final = PREFIX + "gpu_limit"
+OURS: Final = "partage.dev/sharepod"
+"""The label of pods that are made for SharePods, by which they are followed."""
+_ENDED: Final = {
+    "Always": frozenset[str](),
+    "OnFailure": frozenset(("Succeeded",)),
+    "Never": frozenset(("Succeeded", "Failed")),
+}
+TERMINAL: Final = frozenset(("Succeeded", "Failed"))
+
+
+class Key(NamedTuple):
+    """A SharePod and its pod have the same name in the same namespace."""
+
+    namespace: str
+    name: str
+
+
+class Owner(Object, frozen=True, kw_only=True):
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class OwnedMeta(Meta, frozen=True, kw_only=True):
+    owner_references: tuple[Owner, ...] = ()
+
+
+class OwnedSpec(Object, frozen=True, kw_only=True):
+    node_name: str = ""
+
+
+class OwnedPod(ApiObject, frozen=True, kw_only=True):
+    """A pod that has our label, whoever made it."""
+
+    metadata: OwnedMeta
+    spec: OwnedSpec = OwnedSpec()
+    status: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def phase(self) -> str:
+        return str(self.status.get("phase", ""))
+
+    @property
+    def is_terminal(self) -> bool:
+        """It has ended, and holds no card any more."""
+        return self.phase in TERMINAL
+
+    @property
+    def is_going(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    def is_of(self, share: SharePod) -> bool:
+        """Whether this SharePod is its controller."""
+        return any(owner.controller and owner.uid == share.metadata.uid for owner in self.metadata.owner_references)
+
+    def is_left_of(self, name: str) -> bool:
+        """Whether it is of a SharePod of this name, maybe one that is gone; then it is about to be collected."""
+        owners = self.metadata.owner_references
+        return any(owner.controller and (owner.kind, owner.name) == (KIND, name) for owner in owners)
+
+
+class SharePod(ApiObject, frozen=True, kw_only=True):
+    metadata: Meta
+    spec: dict[str, Any] = field(default_factory=dict[str, Any])
+    status: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def gpuid(self) -> str:
+        """Which card of its node, by a name of users' own; empty while it has none."""
+        return self.metadata.annotations.get(GPUID, "")
+
+    @property
+    def node(self) -> str:
+        """As the user wrote it, or as it was marked; empty where neither."""
+        said = self.spec.get("nodeName", "")
+        return said if isinstance(said, str) else ""
+
+    @property
+    def is_going(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its last pod ended in a way after which its restart policy wants no other one."""
+        policy = self.spec.get("restartPolicy", "Always")
+        last = self.status.get("PodStatus")
+        phase = last.get("phase") if isinstance(last, dict) else None
+        return isinstance(policy, str) and phase in _ENDED.get(policy, ())
+
+
+def key_of(item: SharePod | OwnedPod) -> Key:
+    return Key(item.namespace, item.name)

@@ -1,0 +1,56 @@
+"""What the status of a SharePod should say: KubeShare's fields, and one condition, `Synced`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from partage_scheduler.objects import Condition
+from partage_scheduler.sharepods.cards import cards_of
+from partage_scheduler.sharepods.objects import OwnedPod, SharePod
+from partage_scheduler.sharepods.step import Halt
+
+SYNCED: Final = "Synced"
+SYNCED_MESSAGE: Final = "SharePod synced successfully"
+_LONGEST_MESSAGE: Final = 2_048
+
+
+def status_of(share: SharePod, pod: OwnedPod | None, halt: Halt | None, *, now: str) -> dict[str, Any]:
+    """What it should be; the pod's fields stay as they are while there is no pod. `now` is a time of Kubernetes."""
+    status = dict(share.status)
+    if pod is not None and pod.is_of(share):
+        status |= {"PodStatus": pod.status, "PodObjectMeta": msgspec.to_builtins(pod.metadata)}
+        if cards := cards_of(pod):
+            status["BoundDeviceID"] = ",".join(cards)
+        elif pod.metadata.uid != _uid_of_last(share):
+            status.pop("BoundDeviceID", None)
+    if halt is not None or pod is not None:
+        status["conditions"] = [_condition(synced(share), halt, now)]
+    return status
+
+
+def synced(share: SharePod) -> Condition | None:
+    """The condition that it says; None where it says none that can be read."""
+    try:
+        conditions = msgspec.convert(share.status.get("conditions", ()), tuple[Condition, ...])
+    except msgspec.ValidationError:
+        return None
+    return next((each for each in conditions if each.type == SYNCED), None)
+
+
+def _condition(before: Condition | None, halt: Halt | None, now: str) -> dict[str, Any]:
+    status, reason, message = ("True", SYNCED, SYNCED_MESSAGE) if halt is None else ("False", halt.reason, halt.message)
+    since = before.last_transition_time if before is not None and before.status == status else None
+    return {
+        "type": SYNCED,
+        "status": status,
+        "reason": reason,
+        "message": message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…",
+        "lastTransitionTime": since or now,
+    }
+
+
+def _uid_of_last(share: SharePod) -> str:
+    last = share.status.get("PodObjectMeta")
+    return str(last.get("uid", "")) if isinstance(last, dict) else ""

@@ -1,0 +1,122 @@
+"""The controller as a daemon: waits for the lead, learns all that there is, and makes pods until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import string
+import uuid
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.life import Daemon
+from partage_base.kube import Access, ApiServer, BadAccess
+from partage_base.version import VERSION
+from partage_scheduler.api.election import Elector
+from partage_scheduler.api.streams import Freshness, Sink, Stream, T, keep, patience
+from partage_scheduler.core import decider_over, plugins
+from partage_scheduler.sharepods.controller import Controller
+from partage_scheduler.sharepods.herald import COMPONENT, Herald
+from partage_scheduler.sharepods.objects import OURS, SHAREPODS, OwnedPod, SharePod
+from partage_scheduler.sharepods.scene import Scene
+from partage_scheduler.sharepods.settings import SharePodSettings
+from partage_scheduler.sharepods.step import Planner
+
+SHARES: Final = Stream("sharepods", SHAREPODS, SharePod)
+PODS: Final = Stream("pods", "/api/v1/pods", OwnedPod, labels=OURS)
+_UNKNOWN: Final = f"not known as of now: {{}}; {SHAREPODS} needs the CustomResourceDefinition in manifests/sharepods"
+_LETTERS: Final = 5
+_log = structlog.get_logger()
+
+
+async def start(settings: SharePodSettings, daemon: Daemon) -> SharePodService:
+    """Plugins and access must be there; the API server and the definition of SharePods need not be."""
+    _, side = decider_over(plugins())
+    try:
+        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
+    except BadAccess as error:
+        raise BadConfiguration(str(error)) from None
+    server = await daemon.stack.enter_async_context(ApiServer(access, user_agent=f"partage-sharepods/{VERSION}"))
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    terms = settings.terms
+    elector = Elector(server, namespace=settings.namespace, name=COMPONENT, identity=identity, terms=terms)
+    daemon.stack.push_async_callback(elector.release)
+    scene = Scene(drawn)
+    freshness = Freshness((SHARES.name, PODS.name))
+    herald = Herald(server, instance=identity)
+    controller = Controller(
+        server,
+        scene,
+        Planner(scene.cards, side.requests, scheduler=settings.scheduler_name),
+        herald,
+        may_act=lambda: elector.leads and not freshness.missing,
+        within_s=terms.last_word_s,
+    )
+    return SharePodService(daemon, server, elector, scene, freshness, controller, herald)
+
+
+def drawn() -> str:
+    """A GPUID as KubeShare makes them up."""
+    return "".join(secrets.choice(string.ascii_lowercase) for _ in range(_LETTERS))
+
+
+class SharePodService:
+    def __init__(  # noqa: PLR0913, PLR0917 - made once, by `start`
+        self,
+        daemon: Daemon,
+        server: ApiServer,
+        elector: Elector,
+        scene: Scene,
+        freshness: Freshness,
+        controller: Controller,
+        herald: Herald,
+    ) -> None:
+        self._daemon, self._server, self._elector = daemon, server, elector
+        self._scene, self._freshness, self._controller, self._herald = scene, freshness, controller, herald
+        daemon.health.unready("lead", "who leads is not known yet")
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        leading = asyncio.create_task(self._lead(), name="leading")
+        asked = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait({leading, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if leading.done():
+                leading.result()
+            await stopping.wait()
+        finally:
+            asked.cancel()
+            leading.cancel()
+
+    async def _lead(self) -> None:
+        """Lists are asked for after the lead was gained, so whatever the leader before did is in them."""
+        tasks, health = self._daemon.tasks, self._daemon.health
+        tasks.start(self._elector.run(), name="election")
+        await self._elector.looked()
+        health.ready("lead")
+        await self._elector.gained()
+        self._judge()
+        self._follow(SHARES, self._scene.shares)
+        self._follow(PODS, self._scene.pods)
+        tasks.start(self._herald.run(), name="events")
+        tasks.start(self._controller.run(), name="making pods")
+
+    def _follow(self, stream: Stream[T], sink: Sink[T]) -> None:
+        work = keep(self._server, stream, sink, freshness=self._freshness, told=self._told, backoff=patience())
+        self._daemon.tasks.start(work, name=f"following {stream.name}")
+
+    def _told(self) -> None:
+        if self._freshness.is_other:
+            self._judge()
+        self._controller.wake()
+
+    def _judge(self) -> None:
+        self._freshness.is_other = False
+        missing = sorted(self._freshness.missing)
+        if missing:
+            self._daemon.health.unready("caches", _UNKNOWN.format(", ".join(missing)))
+            return
+        self._daemon.health.ready("caches")
+        _log.info("all SharePods are known", sharepods=len(self._scene.shares), pods=len(self._scene.pods))

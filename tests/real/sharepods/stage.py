@@ -1,0 +1,103 @@
+"""SharePods as a test speaks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from partage_plugins.codecs import decode_allocation
+from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
+from rig.client.cluster import Cluster
+from rig.client.pods import ObjectEvent, Pod, events_of
+from rig.client.resources import PODS, Json, Resource
+from rig.client.wait import until
+from rig.errors import Refused
+from rig.identity.people import TEAM
+
+SHAREPODS_PATH: Final = Resource("kubeshare.nthu/v1", "sharepods")
+GPUID: Final = "kubeshare/GPUID"
+
+
+def a_sharepod(name: str, milli: int = 0, *, annotations: Mapping[str, str] | None = None, **spec: Any) -> Json:
+    limits = {"cpu": "100m", **({GPU_MILLI: str(milli)} if milli else {})}
+    container = {"name": "cuda", "image": "registry.invalid/none:1", "resources": {"limits": limits}}
+    return {
+        "apiVersion": "kubeshare.nthu/v1",
+        "kind": "SharePod",
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec},
+    }
+
+
+def by_hand(name: str, milli: int, *, node: str, gpuid: str, **spec: Any) -> Json:
+    return a_sharepod(name, milli, annotations={GPUID: gpuid}, nodeName=node, **spec)
+
+
+class Stage:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def create(self, manifest: Json) -> str:
+        return str(self.cluster.api.create(SHAREPODS_PATH.at(TEAM), manifest)["metadata"]["name"])
+
+    def share(self, name: str) -> Json:
+        return self.cluster.api.get(SHAREPODS_PATH.at(TEAM, name))
+
+    def delete(self, name: str) -> None:
+        self.cluster.api.delete(SHAREPODS_PATH.at(TEAM, name))
+
+    def pod(self, name: str) -> Pod | None:
+        try:
+            return self.cluster.pods.get(TEAM, name)
+        except Refused as refused:
+            if refused.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def card(self, name: str) -> str:
+        """Where its pod is."""
+        pod = self.pod(name)
+        assert pod is not None
+        allocation = decode_allocation(pod.annotations[ALLOCATION], [GPU])
+        (card,) = {grant.card for grants in allocation.of(GPU).values() for grant in grants}
+        return card
+
+    def condition(self, name: str) -> tuple[str, str, str]:
+        conditions = self.share(name).get("status", {}).get("conditions", [])
+        found: Json = next((each for each in conditions if each["type"] == "Synced"), {})
+        return found.get("status", ""), found.get("reason", ""), found.get("message", "")
+
+    def wait(self, what: str, name: str, holds: Callable[[Json], bool], within_s: float = 30) -> Json:
+        def why_not() -> str | None:
+            return None if holds(share := self.share(name)) else str(share)
+
+        until(f"SharePod {name} {what}", why_not, within_s)
+        return self.share(name)
+
+    def wait_placed(self, name: str) -> tuple[str, str]:
+        """Until it says its node and its GPUID, and its card; the pair."""
+
+        def is_placed(share: Json) -> bool:
+            status, notes = share.get("status", {}), share["metadata"].get("annotations", {})
+            is_bound = bool(status.get("BoundDeviceID"))
+            return is_bound and bool(share["spec"].get("nodeName")) and bool(notes.get(GPUID))
+
+        share = self.wait("is placed", name, is_placed)
+        return share["spec"]["nodeName"], share["metadata"]["annotations"][GPUID]
+
+    def wait_condition(self, name: str, reason: str) -> str:
+        """Until its condition has that reason; the message."""
+        self.wait(f"says {reason}", name, lambda _: self.condition(name)[1] == reason)
+        return self.condition(name)[2]
+
+    def wait_gone(self, name: str) -> None:
+        until(f"pod {name} is gone", lambda: None if self.pod(name) is None else "it is there", 30)
+
+    def ends(self, name: str, phase: str) -> None:
+        """As kubelet would say it."""
+        self.cluster.api.patch(PODS.at(TEAM, name, "status"), {"status": {"phase": phase}})
+
+    def events(self, name: str) -> list[ObjectEvent]:
+        return events_of(self.cluster.api, self.share(name))

@@ -6,8 +6,9 @@ A file is a list of rows for the plugin `NAME-dialect`:
       pod: {metadata: {...}, spec: {...}}           # as the API server keeps it
       request: {main: {share_milli: 500, limit_milli: 1000, memory_bytes: 1073741824}}
 
-`request` has fields of `GpuRequest` that differ from their defaults, by container; `{}` is nothing. In its place
-stands `refused` with a part of the sentence. `nvidia_gpu` sets who reads `nvidia.com/gpu`.
+`request` has fields of `GpuRequest` that differ from their defaults, by container; `budget` is what several use
+together, `{}` is nothing. In its place stands `refused` with a part of the sentence. `nvidia_gpu` sets who reads
+`nvidia.com/gpu`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import GPU, ContainerName, GpuRequest, Kind, Pod
+from partage_plugins.vocabulary import GPU, Budgeted, BudgetName, ContainerName, GpuRequest, Kind, Pod
 from partage_scheduler.objects import ApiPod, seen
 
 FILES: Final = sorted((Path(__file__).parents[2] / "plugins/dialects/tests/conformance").glob("*.yaml"))
@@ -77,5 +78,7 @@ def all_plugins_where(nvidia_gpu: str) -> Registry:
 
 
 def _ask(said: dict[str, Any]) -> object:
-    assert set(said) <= _FIELDS, f"a request has {', '.join(sorted(_FIELDS))}"
-    return msgspec.convert(said, GpuRequest)
+    fields = {key: value for key, value in said.items() if key != "budget"}
+    assert set(fields) <= _FIELDS, f"a request has {', '.join(sorted(_FIELDS))}"
+    wanted = msgspec.convert(fields, GpuRequest)
+    return Budgeted(budget=BudgetName(said["budget"]), ask=wanted) if "budget" in said else wanted

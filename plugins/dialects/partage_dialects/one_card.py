@@ -1,20 +1,54 @@
-"""What dialects say for a pod as a whole: its app containers use it together."""
+"""What dialects say for a pod as a whole: its app containers use it together.
+
+Our own policies come on top, `partage.dev/cards` and those beside it, as they do for pods of the native dialect: who
+places pods of such a dialect for others, or knows more than it can say, says it by them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.gpu import GPU, GpuRequest
-from partage_plugins.vocabulary.names import ContainerName, Kind
-from partage_plugins.vocabulary.pods import Pod
+from msgspec.structs import replace
+
+from partage_dialects.amounts import refused
+from partage_plugins.codecs.policies import read_policies
+from partage_plugins.vocabulary import keys
+from partage_plugins.vocabulary.gpu import GPU, GpuRequest, Tags
+from partage_plugins.vocabulary.names import BudgetName, ContainerName, Kind
+from partage_plugins.vocabulary.pods import Budgeted, Pod
 
 Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]
+POD: Final = BudgetName("pod")
+_FIELDS: Final = ("models", "models_not", "cards", "cards_not", "policy", "repeats_cards")
 
 
 def asked_together(pod: Pod, wanted: GpuRequest) -> Asks:
-    apps = [container.name for container in pod.containers if container.role == "app"]
-    if len(apps) > 1:
-        raise Refused(f"containers {', '.join(apps)} would share one part of a card; leave one of them in this pod")
-    return {name: {GPU.name: wanted} for name in apps}
+    """One budget of all app containers; of a single one a request of its own, which any node can read."""
+    apps = tuple(container.name for container in pod.containers if container.role == "app")
+    asks = dict.fromkeys(apps, wanted)
+    if not keys.POLICIES.isdisjoint(pod.annotations):
+        asks = _with_policies(pod, asks)
+    if len(apps) == 1:
+        return {name: {GPU.name: ask} for name, ask in asks.items()}
+    return {name: {GPU.name: Budgeted(budget=POD, ask=ask)} for name, ask in asks.items()}
+
+
+def _with_policies(pod: Pod, asks: Mapping[ContainerName, GpuRequest]) -> dict[ContainerName, GpuRequest]:
+    for key in (keys.LIMIT_MILLI, keys.BUDGET):
+        if key in pod.annotations:
+            raise refused(key, pod.annotations[key], "nothing in a pod that says limits and asks in another dialect")
+    names = tuple(container.name for container in pod.containers)
+    policies = read_policies(pod.annotations, names=names, asking=tuple(asks))
+    return {name: _over(wanted, policies[name].wishes) for name, wanted in asks.items()}
+
+
+def _over(wanted: GpuRequest, wishes: GpuRequest) -> GpuRequest:
+    said = {field: value for field in _FIELDS if (value := getattr(wishes, field))}
+    ours, others = wishes.tags, wanted.tags
+    tags = Tags(
+        affinity=ours.affinity or others.affinity,
+        anti_affinity=ours.anti_affinity or others.anti_affinity,
+        exclusion=ours.exclusion or others.exclusion,
+    )
+    return replace(wanted, tags=tags, **said)

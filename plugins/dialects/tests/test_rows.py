@@ -35,7 +35,7 @@ def test_a_row(dialect: str, row: Row) -> None:
         assert bool(all_together.requests(pod).kinds) == bool(row.expected)
         return
     with pytest.raises((DecodeError, Refused)) as refusal:
-        read(pod)
+        all_together.requests(pod)
     assert row.refused in str(refusal.value)
 
 

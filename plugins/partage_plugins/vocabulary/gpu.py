@@ -7,6 +7,7 @@ the names.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
@@ -153,6 +154,11 @@ NO_TAGS: Final = Tags()
 Bundles = Annotated[tuple[Bundle, ...], Meta(max_length=MAX_BUNDLES)]
 
 
+def is_named(model: str, names: Collection[str]) -> bool:
+    """Hyphens may stand for its spaces, as in `nvidia.com/gpu.product` and all labels, which can't have spaces."""
+    return model in names or model.replace(" ", "-") in names
+
+
 class GpuRequest(Struct, frozen=True, kw_only=True):
     """What one container asks for; all amounts are for each card."""
 
@@ -201,7 +207,7 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
         return total_bytes * milli // WHOLE_MILLI // MIB * MIB
 
     def wants_model(self, model: str) -> bool:
-        if (self.models and model not in self.models) or model in self.models_not:
+        if (self.models and not is_named(model, self.models)) or is_named(model, self.models_not):
             return False
         return not (self.model_parts or self.model_parts_not) or self._wants_parts_of(model.upper())
 

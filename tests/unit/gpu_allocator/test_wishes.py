@@ -46,6 +46,13 @@ def test_an_empty_card_is_kept_for_who_wants_it_where_the_first_choice_would_tak
         assert sorted(fleet.place(pod(easy, picky)) or []) == ["a0", "a1"]
 
 
+@pytest.mark.parametrize("named", ["NVIDIA A100-SXM4-40GB", "NVIDIA-A100-SXM4-40GB"])
+def test_a_model_is_named_as_nvml_does_or_as_a_label_can(named: str) -> None:
+    fleet = Fleet([card("a0", model="NVIDIA A100-PCIE-40GB"), card("a1", model="NVIDIA A100-SXM4-40GB")])
+    assert fleet.place(pod(ask(100, models=(named,)))) == ["a1"]
+    assert fleet.place(pod(ask(100, models_not=(named,)))) == ["a0"]
+
+
 @WAYS
 def test_who_asks_for_no_share_can_ask_that_some_is_left(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocator, "FEW", few)

@@ -25,6 +25,7 @@ from partage_gpu.allocator.cluster import Make
 from partage_gpu.allocator.shapes import Shape, Typical
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Ints, Reals, Slots
+from partage_plugins.vocabulary.gpu import is_named
 
 _ROWS: Final = 512
 """Nodes that are looked at together: more would not fit into the processor's cache."""
@@ -137,7 +138,7 @@ class Fragments:
     def _of_make(self, make: Make) -> Reals:
         table = np.zeros((len(self.cpus) + 1, len(self._asks)))
         for shape, fraction in self._asking:
-            if not shape.models or make.model in shape.models:
+            if not shape.models or is_named(make.model, shape.models):
                 enough = int(np.searchsorted(self.cpus, shape.cpu_milli)) + 1
                 table[enough:, self._asks.index((shape.milli, shape.count))] += fraction
         return table

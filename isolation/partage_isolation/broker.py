@@ -82,7 +82,7 @@ class Broker:
                 timing=self._terms.timing,
                 first_epoch=lambda _key, _card: randbelow(EPOCHS),
             ),
-            served=registry.served,
+            registry=registry,
             terms=self._terms,
             counters=counters,
         )

@@ -37,6 +37,7 @@ def question_for(container: Container, granted: Granted) -> Prepare | None:
         container=container.name,
         gen=granted.gen,
         grants=_one_for_each_card(grants),
+        budget=container.budgets.get(GPU.name),
     )
 
 

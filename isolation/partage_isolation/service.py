@@ -25,7 +25,7 @@ from partage_base.findings import FINDINGS_FOLDER
 from partage_isolation.broker import Broker
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import LOCK, LOCK_WITHIN_S, STATE, make_state_folder
-from partage_isolation.store.specs import FOLDER
+from partage_isolation.store.specs import BUDGETS_FOLDER, FOLDER
 from partage_isolation.urgency import go_first
 from partage_isolation.wire.control import control_server
 from partage_plugins.vocabulary.places import BROKER_ALIVE
@@ -40,7 +40,7 @@ async def start(settings: BrokerSettings, daemon: Daemon) -> BrokerService:
     make_state_folder(settings.root)
     await daemon.stack.enter_async_context(alone(settings.root / LOCK, "broker", within_s=LOCK_WITHIN_S))
     _allow_many_files()
-    clear_unfinished(*(settings.root / each for each in (STATE, FOLDER, FINDINGS_FOLDER)))
+    clear_unfinished(*(settings.root / each for each in (STATE, FOLDER, BUDGETS_FOLDER, FINDINGS_FOLDER)))
     broker = Broker(settings, daemon)
     for fault in broker.take_over():
         _log.error("not all could be taken over", why=fault)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Lent, Patience
 from partage_isolation.wire import packets as wire
@@ -44,12 +44,11 @@ class _World:
         self.born = 0
 
     def process(self, number: int) -> Process:
-        container = self.ledger.containers[KEY]
-        for process in container.processes.values():
+        for process in self.ledger.containers[KEY].processes.values():
             if process.pid == 100 + number and not process.died_ns:
                 return process
         self.born += 1
-        found = self.ledger.lives.begin(container, (100 + number, self.born), self.born.to_bytes(16, "big"))
+        found = self.ledger.lives.begin(KEY, (100 + number, self.born), self.born.to_bytes(16, "big"))
         if found is None:
             raise AssertionError("there is room for another process")
         return found

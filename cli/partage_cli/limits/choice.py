@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from partage_cli.tables import printable
+from partage_cli.top.grantees import Grantee, grantees
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.names import CardId
@@ -17,25 +18,23 @@ _FEW: Final = 8
 
 
 class Target(NamedTuple):
-    container: ContainerTold
+    grantee: Grantee
     held: CardHeld
 
 
 def chosen(told: Told, pod: str, *, container: str | None, card: str | None) -> tuple[Target, ...]:
     """All limits that are meant, which are at least one; raises `Refused`."""
-    containers = _containers(_of_pod(told.containers, pod), pod, container)
+    some = _with_container(grantees(_of_pod(told.containers, pod)), pod, container)
     wanted = None if card is None else _card(told, card)
-    found = tuple(
-        Target(each, held) for each in containers for held in each.cards if wanted is None or held.card == wanted
-    )
+    found = tuple(Target(each, held) for each in some for held in each.cards if wanted is None or held.card == wanted)
     if not found:
         raise Refused(f"no container of pod {pod} has card {card}; `partage limits {pod}` shows what they have")
     return found
 
 
 def require_one_container(targets: Sequence[Target], pod: str) -> None:
-    """A limit is said for one container; of its cards it may be all."""
-    names = [target.container.container for target in targets]
+    """A limit is said for one container, or for one budget; of its cards it may be all."""
+    names = [target.grantee.name for target in targets]
     if len(set(names)) > 1:
         raise Refused(f"pod {pod} has limits in several containers: {_names(names)}; say which one by --container")
 
@@ -52,10 +51,11 @@ def _of_pod(containers: Sequence[ContainerTold], pod: str) -> list[ContainerTold
     return found
 
 
-def _containers(containers: list[ContainerTold], pod: str, name: str | None) -> list[ContainerTold]:
-    found = [each for each in containers if name in {None, each.container}]
+def _with_container(some: list[Grantee], pod: str, name: str | None) -> list[Grantee]:
+    """The one that has this container; all where none is named."""
+    found = [each for each in some if name in {None, *each.names}]
     if not found:
-        names = _names(each.container for each in containers)
+        names = _names(name for each in some for name in each.names)
         raise Refused(f"pod {pod} has no limits in a container {name}; it has them in {names}")
     return found
 

@@ -13,7 +13,8 @@ import msgspec
 from partage_cli.limits.choice import Target, chosen, require_one_container
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
 from partage_cli.main import SUBCOMMANDS
-from partage_cli.tables import amount, pod_name, printable, short_id, table
+from partage_cli.tables import amount, pod_name, short_id, table
+from partage_cli.top.grantees import Grantee
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import SetLimits
@@ -68,7 +69,8 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 
     POD is a name, NAMESPACE/NAME or a uid. A lower limit of memory takes nothing away: nothing more is given until the
     container is below it. What is lowered of its time, in thousandths of each card's, counts at once. It all holds
-    until the container ends; what the pod was granted is never exceeded.
+    until the container ends; what the pod was granted is never exceeded. Containers that use one budget are one line,
+    and change together.
     """
     said = {"memory_bytes": memory_bytes, "share_milli": share_milli, "limit_milli": limit_milli}
     wanted = {name: value for name, value in said.items() if reset or value is not None}
@@ -81,17 +83,14 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     if wanted:
         require_one_container(targets, pod)
         for target in targets:
-            broker.set_limits(SetLimits(key=target.container.key, card=target.held.card, **wanted))
+            broker.set_limits(SetLimits(key=target.grantee.key, card=target.held.card, **wanted))
         targets = chosen(broker.tell(), pod, container=container, card=card)
     _print(targets, output)
 
 
 def _print(targets: Sequence[Target], output: str) -> None:
     if output == "json":
-        rows = [
-            {"pod": each.container.pod, "container": each.container.container, **msgspec.to_builtins(each.held)}
-            for each in targets
-        ]
+        rows = [{**_whose(each.grantee), **msgspec.to_builtins(each.held)} for each in targets]
         click.echo(msgspec.json.format(msgspec.json.encode({"limits": rows}), indent=1))
         return
     header = ("POD", "CONTAINER", "CARD", "MEMORY", "LIMIT", "GRANTED", "REFUSED", "SHARE")
@@ -99,12 +98,18 @@ def _print(targets: Sequence[Target], output: str) -> None:
     click.echo(table(header, map(_row, targets)), nl=False, color=colour)
 
 
+def _whose(grantee: Grantee) -> dict[str, object]:
+    if grantee.budget is None:
+        return {"pod": grantee.pod, "container": grantee.names[0]}
+    return {"pod": grantee.pod, "budget": grantee.budget, "containers": grantee.names}
+
+
 def _row(target: Target) -> tuple[str, ...]:
-    container, held = target
+    grantee, held = target
     limit = amount(held.limit_bytes)
     return (
-        pod_name(container.pod.namespace, container.pod.name),
-        printable(container.container),
+        pod_name(grantee.pod.namespace, grantee.pod.name),
+        grantee.name,
         short_id(held.card),
         amount(held.charged_bytes),
         click.style(limit, fg="yellow") if held.limit_bytes < held.granted_bytes else limit,

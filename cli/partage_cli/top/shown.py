@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -12,14 +12,15 @@ import msgspec
 
 from partage_cli.tables import amount, pod_name, printable, short_id
 from partage_cli.top.columns import Column, cut, fitted
+from partage_cli.top.grantees import Grantee, grantees
 from partage_cli.top.times import time_columns
-from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told
+from partage_isolation.wire.messages import CardHeld, CardTold, Told
 
 _BAR: Final = 20
 _NONE: Final = "no container has limits here"
 _FULL: Final = 0.95
 _NEARLY: Final = 0.75
-Row = tuple[ContainerTold, CardHeld]
+Row = tuple[Grantee, CardHeld]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
         head.append(click.style(cut(printable(trouble), frame.width), fg="red"))
     cards = fitted(_card_columns(told, frame), frame.width) if told.cards else []
     found = [click.style(cut(f"! {printable(each)}", frame.width), fg="red") for each in told.findings]
-    rows = [(container, card) for container in _in_order(told.containers) for card in container.cards]
+    rows = [(grantee, card) for grantee in grantees(told.containers) for card in grantee.cards]
     body = fitted(_container_columns(rows, told, frame), frame.width) if rows else [cut(_NONE, frame.width)]
     above = [*head, "", *_apart(cards), *_apart(found)]
     return _shortened([*above, *body], frame)
@@ -93,7 +94,7 @@ def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Co
     indices = {card.card: card.index for card in told.cards}
     return [
         Column("POD", 0, tuple(pod_name(each.pod.namespace, each.pod.name) for each, _ in rows)),
-        Column("CONTAINER", 3, tuple(printable(each.container) for each, _ in rows)),
+        Column("CONTAINER", 3, tuple(each.name for each, _ in rows)),
         Column("CARD", 4, tuple(_where(held, indices.get(held.card)) for _, held in rows)),
         Column("", 7, tuple(_bar(held.charged_bytes, held.limit_bytes, frame) for _, held in rows)),
         Column("MEMORY", 1, tuple(amount(held.charged_bytes) for _, held in rows)),
@@ -123,9 +124,9 @@ def _refused(held: CardHeld) -> str:
     return click.style(str(held.refused), fg="yellow") if held.refused else "0"
 
 
-def _processes(container: ContainerTold, held: CardHeld) -> str:
+def _processes(grantee: Grantee, held: CardHeld) -> str:
     """How many have this card, and how many of them are not connected."""
-    mine = [each for each in container.processes if any(card.card == held.card for card in each.cards)]
+    mine = [each for each in grantee.processes if any(card.card == held.card for card in each.cards)]
     lost = sum(not each.connected for each in mine)
     return f"{len(mine)} ({lost} away)" if lost else str(len(mine))
 
@@ -138,11 +139,6 @@ def _bar(held_bytes: int | None, limit_bytes: int | None, frame: Frame) -> str:
     drawn = min(_BAR, -int(-part * _BAR // 1))  # any amount is seen
     colour = "red" if part >= _FULL else "yellow" if part >= _NEARLY else "green"
     return click.style(full * drawn, fg=colour) + empty * (_BAR - drawn)
-
-
-def _in_order(containers: Iterable[ContainerTold]) -> list[ContainerTold]:
-    """By name, so that no line jumps."""
-    return sorted(containers, key=lambda each: (each.pod.namespace, each.pod.name, each.container, each.key))
 
 
 def _shortened(lines: list[str], frame: Frame) -> list[str]:

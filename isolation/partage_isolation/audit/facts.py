@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol
 
 from partage_isolation.leases.line import Shares
-from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName
+from partage_isolation.names import BudgetKey, budget_key, own_budget
+from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName
 from partage_plugins.vocabulary.pods import PodRef
 
 StateName = Literal["live", "detached", "unconfirmed", "dead"]
@@ -48,7 +50,7 @@ class ProcessFacts:
 
 @dataclass(frozen=True)
 class CardLimits:
-    """What one container may have of one card, and what is charged to it."""
+    """What one budget may have of one card, and what is charged to it."""
 
     memory: int
     """In force: as granted, or lowered since."""
@@ -75,7 +77,14 @@ class ContainerFacts:
     container: ContainerName
     gen: int
     cards: Mapping[CardId, CardLimits]
+    """Of its budget."""
     processes: tuple[ProcessFacts, ...] = field(default=())
+    budget_name: BudgetName | None = None
+    """None: it shares with no other container."""
+
+    @cached_property
+    def budget(self) -> BudgetKey:
+        return own_budget(self.key) if self.budget_name is None else budget_key(self.pod.uid, self.budget_name)
 
     def used(self, card: CardId) -> int:
         return sum(process.cards[card].used for process in self.processes if card in process.cards)

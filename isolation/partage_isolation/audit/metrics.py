@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from partage_base.daemon.exposition import Family, Sample
@@ -13,7 +13,7 @@ from partage_isolation.audit.facts import CardLimits, ContainerFacts
 from partage_isolation.leases.line import Shares, Windows
 from partage_isolation.ledger.samples import ContextSizes
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, grantee_of
 
 
 @dataclass(slots=True)
@@ -80,6 +80,15 @@ def times(containers: Iterable[ContainerFacts], sample: Labelled) -> Iterator[Fa
         yield Family(name, "counter", sentence, tuple(counted))
 
 
+def of_each_budget(containers: Iterable[ContainerFacts]) -> list[ContainerFacts]:
+    """Once each, a budget under its own name: a sum over containers counts nothing twice."""
+    return list({each.budget: _as_budget(each) for each in containers}.values())
+
+
+def _as_budget(facts: ContainerFacts) -> ContainerFacts:
+    return facts if facts.budget_name is None else replace(facts, container=grantee_of(facts.budget_name))
+
+
 def _metered(facts: ContainerFacts) -> Iterator[tuple[CardId, CardLimits, Shares]]:
     return ((card, limits, limits.time) for card, limits in facts.cards.items() if limits.time is not None)
 
@@ -111,17 +120,17 @@ class BrokerFigures:
     def _of_containers_and_contexts(self) -> Iterator[Family]:
         facts = self._facts()
         yield from self._of_containers(facts)
-        yield from times(facts, self._sample)
+        yield from times(of_each_budget(facts), self._sample)
         models = {self._sizes.model_of(card) for each in facts for card in each.cards}
         sizes = [Sample(size, {"model": model}) for model, size in self._sizes.known.items() if model in models]
         yield Family("partage_broker_context_bytes", "gauge", "What a context takes, as learned.", tuple(sizes))
 
-    def _of_containers(self, facts: Iterable[ContainerFacts]) -> Iterator[Family]:
-        rows = [(each, card, limits) for each in facts for card, limits in each.cards.items()]
+    def _of_containers(self, facts: Sequence[ContainerFacts]) -> Iterator[Family]:
+        rows = [(each, card, limits) for each in of_each_budget(facts) for card, limits in each.cards.items()]
         limit = [self._sample(each, card, limits.memory) for each, card, limits in rows]
         charged = [self._sample(each, card, limits.charged) for each, card, limits in rows]
-        used = [self._sample(each, card, each.used(card)) for each, card, _ in rows]
-        overhead = [self._sample(each, card, each.overhead(card)) for each, card, _ in rows]
+        used = [self._sample(each, card, each.used(card)) for each in facts for card in each.cards]
+        overhead = [self._sample(each, card, each.overhead(card)) for each in facts for card in each.cards]
         refused = [self._sample(each, card, limits.refused) for each, card, limits in rows]
         yield Family("partage_container_memory_limit_bytes", "gauge", "What it may hold of a card.", tuple(limit))
         yield Family(

@@ -27,6 +27,7 @@ from partage_isolation.audit.findings import (
     RowWithoutProcess,
 )
 from partage_isolation.audit.proofs import Birth
+from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 Facts = Mapping[ContainerKey, ContainerFacts]
@@ -80,6 +81,11 @@ class Round:
         before, after = _charged(self.before), _charged(self.after)
         return {place: max(before.get(place, 0), after.get(place, 0)) for place in before.keys() | after.keys()}
 
+    def lent(self, pid: int, card: CardId) -> int:
+        """By the books after the cards were asked."""
+        amounts = [row.cards[card] for row in self.rows.get(pid, ()) if row.has_spoken and card in row.cards]
+        return max((each.lent + each.unproved for each in amounts), default=0)
+
     def first_mounts(self, key: ContainerKey) -> tuple[str, ...] | None:
         first = self.firsts.get(key)
         return None if first is None else first.wrong_places
@@ -104,7 +110,7 @@ def _charged(facts: Facts) -> Mapping[tuple[int, CardId], int]:
 
 
 RUNTIME: Final = "runtime"
-Allowed = Mapping[tuple[ContainerKey, CardId], int]
+Allowed = Mapping[tuple[BudgetKey, CardId], int]
 """Bytes."""
 
 
@@ -169,15 +175,27 @@ def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[S
 
 
 def _beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> Iterator[Suspicion]:
-    held = dict[ContainerKey, list[int]]()
+    """Of a budget that holds too much one container is suspected: the one whose process has most that it was not lent.
+
+    Contexts are much alike, so that is the process which went past the library.
+    """
+    held = dict[BudgetKey, list[_Held]]()
     for pid, amount in use.processes.items():
         key = seen.owner(pid)
         if amount is not None and key is not None and key in seen.after:
-            held.setdefault(key, []).append(amount)
-    for key, amounts in held.items():
-        on_top = 0 if rules.context_in_limit else seen.after[key].overhead(use.card)
-        if sum(amounts) > allowed.get((key, use.card), 0) + on_top + len(amounts) * rules.tolerance_bytes:
-            yield _suspicion(BytesBeyondLimit(key, use.card), None, use.card, rules.rounds)
+            held.setdefault(seen.after[key].budget, []).append(_Held(amount - seen.lent(pid, use.card), amount, key))
+    for budget, processes in held.items():
+        keys = {each.key for each in processes}
+        on_top = 0 if rules.context_in_limit else sum(seen.after[key].overhead(use.card) for key in keys)
+        most = allowed.get((budget, use.card), 0) + on_top + len(processes) * rules.tolerance_bytes
+        if sum(each.amount for each in processes) > most:
+            yield _suspicion(BytesBeyondLimit(max(processes).key, use.card), None, use.card, rules.rounds)
+
+
+class _Held(NamedTuple):
+    not_lent: int
+    amount: int
+    key: ContainerKey
 
 
 def _of_mounts(seen: Round, rules: Rules) -> Iterator[Suspicion]:

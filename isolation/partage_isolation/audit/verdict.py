@@ -15,6 +15,7 @@ from typing import NamedTuple
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.findings import Finding
 from partage_isolation.audit.suspicions import RUNTIME, Allowed, Round, Rules, Suspicion, suspicions
+from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
@@ -58,7 +59,10 @@ def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]
     listed = (memory.listed | (seen.running or {}).keys()) & seen.after.keys()
     sure = (one.suspicion.finding for one in strikes.values() if one.times >= one.suspicion.rounds)
     findings = tuple(dict.fromkeys(sure))
-    forget = tuple(key for key, absence in absent.items() if _is_gone(absence, seen.after[key], seen.now_s, rules))
+    used = {each.budget for key, each in seen.after.items() if key not in absent}
+    forget = tuple(
+        key for key, absence in absent.items() if _is_gone(absence, seen.after[key], used, seen.now_s, rules)
+    )
     return Memory(strikes, allowed, absent, listed), Verdict(findings, forget)
 
 
@@ -78,15 +82,14 @@ def _strikes(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dic
     return strikes
 
 
-def _allowed(memory: Memory, seen: Round) -> dict[tuple[ContainerKey, CardId], int]:
+def _allowed(memory: Memory, seen: Round) -> dict[tuple[BudgetKey, CardId], int]:
     """The limit; where it was lowered, what was charged then, as far as it still is.
 
-    Of containers that are new to this audit the most that was ever granted counts as the limit before.
+    Of budgets that are new to this audit the most that was ever granted counts as the limit before.
     """
+    limits = {(each.budget, card): one for each in seen.after.values() for card, one in each.cards.items()}
     return {
-        (key, card): max(limits.memory, min(memory.allowed.get((key, card), limits.most), limits.charged))
-        for key, container in seen.after.items()
-        for card, limits in container.cards.items()
+        place: max(one.memory, min(memory.allowed.get(place, one.most), one.charged)) for place, one in limits.items()
     }
 
 
@@ -104,8 +107,12 @@ def _once_more(absence: Absence) -> Absence:
     return absence._replace(listings=absence.listings + 1)
 
 
-def _is_gone(absence: Absence, container: ContainerFacts, now_s: float, rules: Rules) -> bool:
-    """A container with a living process is not gone, whatever is listed."""
+def _is_gone(
+    absence: Absence, container: ContainerFacts, used: AbstractSet[BudgetKey], now_s: float, rules: Rules
+) -> bool:
+    """A container with a living process is not gone, whatever is listed; nor while its dead weigh on others' budget."""
     if absence.listings < rules.rounds or any(row.connected or row.state != "dead" for row in container.processes):
+        return False
+    if container.budget in used and container.processes:
         return False
     return absence.was_listed or now_s - absence.since_s >= rules.unlisted_s

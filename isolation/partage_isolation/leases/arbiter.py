@@ -1,7 +1,8 @@
 """The arbiter of a node: who may launch on which card, and until when.
 
 Pure: what happens comes in with its time, what is to be done is taken by the caller after each call. Nothing here
-raises on what a client said: an epoch that is not the line's own is old, or forged, and says nothing.
+raises on what a client said: an epoch that is not the line's own is old, or forged, and says nothing. Containers that
+use one budget are one container here: one seat, whose members are the processes of all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from partage_isolation.leases.line import Hint, Shares, Write
 from partage_isolation.leases.node import FirstEpoch, Island, Node, Place
 from partage_isolation.leases.policies.policy import Policy
 from partage_isolation.leases.seat import Member, Seat
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 
 __all__ = ["Arbiter", "Hint", "Member", "Shares", "Silent", "Write"]
 
@@ -24,7 +26,7 @@ __all__ = ["Arbiter", "Hint", "Member", "Shares", "Silent", "Write"]
 class Silent(NamedTuple):
     """A member that does not say whether its work is done."""
 
-    key: ContainerKey
+    key: BudgetKey
     card: CardId
     member: Member
 
@@ -44,16 +46,16 @@ class Arbiter:
         self.due: int | None = None
         """`tick` is wanted then."""
 
-    def put(self, key: ContainerKey, card: CardId, *, share: int, limit: int) -> None:
+    def put(self, key: BudgetKey, card: CardId, *, share: int, limit: int) -> None:
         """A container has so much of a card, in milli; said again, that is what it has from now on."""
         self.node.put((key, card), share, limit, self._now)
         self.due = self.node.due()
 
-    def drop(self, key: ContainerKey) -> None:
+    def drop(self, key: BudgetKey) -> None:
         self.node.drop(key, self._now)
         self.due = self.node.due()
 
-    def joined(self, key: ContainerKey, card: CardId, member: Member, now: int) -> None:
+    def joined(self, key: BudgetKey, card: CardId, member: Member, now: int) -> None:
         """A process is about to launch there."""
         found = self._at(key, card, now)
         if found is None:
@@ -65,7 +67,7 @@ class Arbiter:
             self.node.lines.say(seat)
         self._go_on(island)
 
-    def left(self, key: ContainerKey, card: CardId, member: Member, now: int) -> None:
+    def left(self, key: BudgetKey, card: CardId, member: Member, now: int) -> None:
         """It died, executed another program or hung up."""
         found = self._at(key, card, now, member)
         if found is None:
@@ -78,7 +80,7 @@ class Arbiter:
             island.finish(seat.demander, self._now)
         self._go_on(island)
 
-    def wanted(self, key: ContainerKey, card: CardId, member: Member, epoch: int, now: int) -> None:
+    def wanted(self, key: BudgetKey, card: CardId, member: Member, epoch: int, now: int) -> None:
         """One of its threads found the gate closed."""
         seat = self._seat(key, card, now, member, epoch)
         if seat is None:
@@ -93,7 +95,7 @@ class Arbiter:
 
     def drained(  # noqa: PLR0913, PLR0917 - the packet has them all
         self,
-        key: ContainerKey,
+        key: BudgetKey,
         card: CardId,
         member: Member,
         epoch: int,
@@ -113,7 +115,7 @@ class Arbiter:
             island.finish(seat.demander, self._now)
             self._go_on(island)
 
-    def idle(self, key: ContainerKey, card: CardId, member: Member, epoch: int, now: int) -> None:
+    def idle(self, key: BudgetKey, card: CardId, member: Member, epoch: int, now: int) -> None:
         """Done, quiet for a while, and none of its threads waits."""
         found = self._at(key, card, now, member, epoch)
         if found is None:
@@ -123,7 +125,7 @@ class Arbiter:
         island.finish(seat.demander, self._now)
         self._go_on(island)
 
-    def stopped(self, key: ContainerKey, card: CardId, member: Member, now: int) -> None:
+    def stopped(self, key: BudgetKey, card: CardId, member: Member, now: int) -> None:
         """A silent process does not run at all: until it speaks, nothing is charged for what it launched."""
         found = self._at(key, card, now, member)
         if found is not None and member in found[0].silent:
@@ -151,8 +153,10 @@ class Arbiter:
     def take(self) -> list[Write | Hint]:
         return self.node.lines.take()
 
-    def epoch(self, key: ContainerKey, card: CardId) -> int:
-        return self.node.seats[key, card].epoch
+    def line(self, key: BudgetKey, card: CardId) -> Write:
+        """What it says now: for a page that was never written."""
+        seat = self.node.seats[key, card]
+        return Write(key, card, seat.line, seat.epoch, seat.deadline)
 
     def shares(self, now: int) -> Mapping[Place, Shares]:
         self._now = max(self._now, now)
@@ -161,7 +165,7 @@ class Arbiter:
         return {place: seat.shares(self._now) for place, seat in self.node.seats.items()}
 
     def _at(
-        self, key: ContainerKey, card: CardId, now: int, member: Member = None, epoch: int | None = None
+        self, key: BudgetKey, card: CardId, now: int, member: Member = None, epoch: int | None = None
     ) -> tuple[Seat, Island] | None:
         """Where that is, with its time charged; None where there is no such thing, or the epoch is an old one."""
         seat = self._seat(key, card, now, member, epoch)
@@ -171,7 +175,7 @@ class Arbiter:
         island.charge(self._now)
         return seat, island
 
-    def _seat(self, key: ContainerKey, card: CardId, now: int, member: Member | None, epoch: int | None) -> Seat | None:
+    def _seat(self, key: BudgetKey, card: CardId, now: int, member: Member | None, epoch: int | None) -> Seat | None:
         self._now = max(self._now, now)
         seat = self.node.seats.get((key, card))
         if seat is None or (epoch is not None and epoch != seat.epoch):

@@ -11,9 +11,9 @@ from typing import Final
 
 from partage_isolation.leases.durations import Timing
 from partage_isolation.leases.life import DONE, ENDED, FREE, LENT, LINES, RENEWED, WANTED, LeaseEvent
-from partage_isolation.leases.line import Hint, LineState, Write, after
+from partage_isolation.leases.line import Hint, Write, after
 from partage_isolation.leases.seat import Demander, Seat
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_isolation.names import BudgetKey
 
 UNIT_NS: Final = 1 << 14
 """A deadline nearer than this may be one that has passed."""
@@ -31,13 +31,9 @@ class Lines:
         acts, self._acts = self._acts, []
         return acts
 
-    def forget(self, key: ContainerKey) -> None:
+    def forget(self, key: BudgetKey) -> None:
         """No process is left to read it."""
         self._acts = [act for act in self._acts if act.key != key]
-
-    def first(self, seat: Seat) -> None:
-        """A line that no process has read yet."""
-        self._acts.append(Write(seat.key, seat.card_id, LineState.CLOSED, seat.epoch, 0))
 
     def say(self, seat: Seat, deadline: int = 0) -> None:
         """What the lease is now. A deadline is rounded as the line does it, so that both sides mean the same."""

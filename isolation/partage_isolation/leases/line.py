@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 
 LINE_BYTES: Final = 64
 """Of each card's line in a page."""
@@ -51,7 +52,7 @@ def after(epoch: int) -> int:
 class Write(NamedTuple):
     """Write this into the container's line for the card, and wake the threads that wait there."""
 
-    key: ContainerKey
+    key: BudgetKey
     card: CardId
     state: LineState
     epoch: int
@@ -62,7 +63,7 @@ class Write(NamedTuple):
 class Hint(NamedTuple):
     """Tell each member that the line has changed; what can't be told now need not be."""
 
-    key: ContainerKey
+    key: BudgetKey
     card: CardId
     epoch: int
 

@@ -11,7 +11,8 @@ from partage_isolation.leases.meter import Meter
 from partage_isolation.leases.policies.policy import Policy, Tally
 from partage_isolation.leases.seat import Card, Demander, Seat
 from partage_isolation.leases.turns import Turns
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 
 
 class Island:
@@ -74,8 +75,8 @@ class Island:
         return due
 
 
-Place = tuple[ContainerKey, CardId]
-FirstEpoch = Callable[[ContainerKey, CardId], int]
+Place = tuple[BudgetKey, CardId]
+FirstEpoch = Callable[[BudgetKey, CardId], int]
 
 
 class Node:
@@ -85,7 +86,7 @@ class Node:
         self.cards: dict[CardId, Card] = {}
         self.seats: dict[Place, Seat] = {}
         self.islands: list[Island] = []
-        self._demanders: dict[ContainerKey, Demander] = {}
+        self._demanders: dict[BudgetKey, Demander] = {}
         self._island_of: dict[CardId, Island] = {}
         self._came = 0
 
@@ -99,7 +100,7 @@ class Node:
             self._add(place, Tally(share, limit), now)
             self._tie(now)
 
-    def drop(self, key: ContainerKey, now: int) -> None:
+    def drop(self, key: BudgetKey, now: int) -> None:
         demander = self._demanders.pop(key, None)
         if demander is None:
             return
@@ -140,7 +141,6 @@ class Node:
         demander.seats = sorted([*demander.seats, seat], key=lambda each: each.card_id)
         card.seats.append(seat)
         self.seats[place] = seat
-        self.lines.first(seat)
 
     def _tie(self, now: int) -> None:
         tied = _islands(self._demanders.values(), self.cards.values())

@@ -15,7 +15,8 @@ from partage_isolation.leases.life import IDLE, TRAITS, TRANSITIONS, LeaseEvent,
 from partage_isolation.leases.line import Drains, LineState, Shares
 from partage_isolation.leases.meter import Meter
 from partage_isolation.leases.policies.policy import Policy, Tally
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 
 Member = Hashable
 """A process, as the caller knows it."""
@@ -50,7 +51,7 @@ class Counts:
 
 @dataclass(slots=True, eq=False)
 class Seat:
-    key: ContainerKey
+    key: BudgetKey
     card: Card
     account: Tally
     epoch: int
@@ -348,7 +349,7 @@ class Card:
 
 @dataclass(slots=True, eq=False)
 class Demander:
-    key: ContainerKey
+    key: BudgetKey
     number: int
     """By age: the oldest is first where nothing else decides."""
     timing: Timing

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from partage_isolation.ledger.container import Container, Process
+from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.pieces import Piece
+from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import ContainerKey
 
 
@@ -16,7 +17,7 @@ class Keeper(Protocol):
         """The process, or what it has of one card; False where there is no room for another row."""
         ...
 
-    def keep_piece(self, key: ContainerKey, piece: Piece) -> bool:
+    def keep_piece(self, key: BudgetKey, piece: Piece) -> bool:
         """What several processes hold; False where there is no room for all of it."""
         ...
 
@@ -27,26 +28,27 @@ class Keeper(Protocol):
 
 class Entries:
     def __init__(self, keeper: Keeper) -> None:
-        self.containers: dict[ContainerKey, Container] = {}
+        self.containers: dict[ContainerKey, Budget] = {}
+        """Which budget each uses."""
         self._keeper = keeper
 
-    def of(self, process: Process) -> Container:
+    def of(self, process: Process) -> Budget:
         return self.containers[process.key]
 
     # ---- Processes ---------------------------------------------------------------------------------------------------
 
-    def add(self, container: Container, process: Process) -> bool:
+    def add(self, budget: Budget, process: Process) -> bool:
         """A new one; False where there is no room to note it."""
         if not self._keeper.keep(process):
             return False
-        container.enter(process)
+        budget.enter(process)
         return True
 
     def changed(self, process: Process) -> None:
         self._keeper.keep(process)
 
-    def remove(self, container: Container, process: Process) -> None:
-        container.leave(process)
+    def remove(self, budget: Budget, process: Process) -> None:
+        budget.leave(process)
         self._keeper.drop(process)
 
     # ---- What they have ----------------------------------------------------------------------------------------------
@@ -56,11 +58,11 @@ class Entries:
         self.of(process).count(process, card)
         return self._keeper.keep(process, card)
 
-    def strike(self, container: Container, process: Process, card: int) -> None:
+    def strike(self, budget: Budget, process: Process, card: int) -> None:
         del process.accounts[card]
-        container.count(process, card)
+        budget.count(process, card)
         self._keeper.drop(process, card)
 
-    def piece(self, key: ContainerKey, piece: Piece) -> bool:
+    def piece(self, budget: Budget, piece: Piece) -> bool:
         """What several hold changed; False where there is no room to note all of it."""
-        return self._keeper.keep_piece(key, piece)
+        return self._keeper.keep_piece(budget.key, piece)

@@ -6,14 +6,15 @@ Pure: no clock and no file of its own. `Lives` has processes that come and go, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from partage_isolation.ledger.account import MOST_BYTES, Account
-from partage_isolation.ledger.container import CardBook, Container, Event, Process, State
+from partage_isolation.ledger.budget import Budget, CardBook, Event, Process, State
 from partage_isolation.ledger.entries import Entries, Keeper
 from partage_isolation.ledger.loans import ContextSize, Lending
 from partage_isolation.ledger.pieces import ProcessId, Shared
+from partage_isolation.names import BudgetKey, own_budget
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
@@ -30,20 +31,20 @@ class Sharing:
             return False
         size = min(said.size, MOST_BYTES)
         piece = pieces.export(process.id, card, said.number, name=said.name, size=size, anybodys=anybodys)
-        return self._entries.piece(process.key, piece)
+        return self._entries.piece(self._entries.of(process), piece)
 
     def left(self, process: Process, card: int, said: Shared) -> int:
         """The process has given back `said.size` of the piece in all; what is lent to it then.
 
-        What others have open is charged to the container first, so that every byte is charged. The process is
+        What others have open is charged to the budget first, so that every byte is charged. The process is
         rid of no more than that, whatever it says.
         """
-        container = self._entries.of(process)
+        budget = self._entries.of(process)
         account = process.on(card)
-        piece = container.pieces.made(process.id, card, said.number)
+        piece = budget.pieces.made(process.id, card, said.number)
         if piece is not None:
-            left = container.pieces.give(piece, said.size, container.living())
-            self._entries.piece(process.key, piece)
+            left = budget.pieces.give(piece, said.size, budget.living())
+            self._entries.piece(budget, piece)
             if left:
                 account.leave(min(said.freed, left))
                 self._entries.note(process, card)
@@ -54,30 +55,31 @@ class Sharing:
 
         None: what no process made does not fit, or there is no room to note it.
         """
-        container = self._entries.of(process)
-        pieces, size = container.pieces, min(said.size, MOST_BYTES)
+        budget = self._entries.of(process)
+        pieces, size = budget.pieces, min(said.size, MOST_BYTES)
         known = pieces.find(process.id, said.name)
         if not pieces.holds(process.id, said.name) and pieces.is_full:
             return None
-        if size > (known.longest if known else 0) and size > container.room(card):
+        if size > (known.longest if known else 0) and size > budget.room(card):
             return None
         piece = pieces.open(process.id, card, said.name, size)
         if piece is None:
             return 0
-        if self._entries.piece(process.key, piece):
+        if self._entries.piece(budget, piece):
             return piece.longest
         self.closed(process, said)
         return None
 
     def closed(self, process: Process, said: Shared) -> None:
-        piece = self._entries.of(process).pieces.close(process.id, said.name)
+        budget = self._entries.of(process)
+        piece = budget.pieces.close(process.id, said.name)
         if piece is not None:
-            self._entries.piece(process.key, piece)
+            self._entries.piece(budget, piece)
 
-    def gone(self, container: Container, process: Process, card: int | None = None) -> None:
+    def gone(self, budget: Budget, process: Process, card: int | None = None) -> None:
         """The process has nothing any more, on that card or on any."""
-        for piece in container.pieces.gone(process.id, container.living(), card):
-            self._entries.piece(container.key, piece)
+        for piece in budget.pieces.gone(process.id, budget.living(), card):
+            self._entries.piece(budget, piece)
 
 
 MOST_PROCESSES: Final = 256
@@ -90,17 +92,27 @@ class Lives:
 
     # ---- They come ---------------------------------------------------------------------------------------------------
 
-    def begin(self, container: Container, who: ProcessId, new_token: bytes) -> Process | None:
-        """A process that has no token; None where there are too many."""
-        known = container.processes.get(who)
+    def begin(self, container: ContainerKey, who: ProcessId, new_token: bytes) -> Process | None:
+        """A process that has no token; None where there are too many, or it is another container's."""
+        budget = self._entries.containers[container]
+        known = budget.processes.get(who)
         if known is None:
-            return self._add(container, Process(container.key, *who, new_token))
-        return None if known.state is State.DEAD else self._begin_anew(container, known, new_token)
+            return self._add(budget, Process(container, *who, new_token))
+        if known.state is State.DEAD or known.key != container:
+            return None
+        return self._begin_anew(budget, known, new_token)
 
-    def resume(self, container: Container, who: ProcessId, token: bytes) -> Process | None:
-        """A process that comes again with its token; None where that token is not its own."""
-        process = container.by_token.get(token)
-        if process is None or process.id != who or process.state in (State.DEAD, State.FOUND):
+    def named(self, container: ContainerKey, who: ProcessId, token: bytes) -> Process | None:
+        """The process whose token that is; None where that token is not its own."""
+        process = self._entries.containers[container].by_token.get(token)
+        if process is None or process.state in (State.DEAD, State.FOUND):
+            return None
+        return process if (process.key, process.id) == (container, who) else None
+
+    def resume(self, container: ContainerKey, who: ProcessId, token: bytes) -> Process | None:
+        """A process that comes again with its token; None as for `named`."""
+        process = self.named(container, who, token)
+        if process is None:
             return None
         process.happens(Event.RESUMED)
         process.is_silent = False
@@ -108,31 +120,32 @@ class Lives:
 
     def restore(self, process: Process) -> bool:
         """A row that an earlier broker wrote, of a process that lives; False where its container is not known."""
-        container = self._entries.containers.get(process.key)
-        if container is None:
+        budget = self._entries.containers.get(process.key)
+        if budget is None:
             return False
         process.happens(Event.RESTARTED)
-        container.enter(process)
+        budget.enter(process)
         return True
 
-    def found(self, container: Container, who: ProcessId, token: bytes, *, card: int, amount: int) -> Process | None:
+    def found(self, container: ContainerKey, who: ProcessId, token: bytes, *, card: int, amount: int) -> Process | None:
         """A process of the container that a card shows and that never came: what it holds is charged."""
-        process = container.processes.get(who) or self._add(container, Process(container.key, *who, token, State.FOUND))
+        budget = self._entries.containers[container]
+        process = budget.processes.get(who) or self._add(budget, Process(container, *who, token, State.FOUND))
         if process is not None and card not in process.accounts:
             process.on(card).doubt(amount)
             self._entries.note(process, card)
         return process
 
-    def _add(self, container: Container, process: Process) -> Process | None:
-        has_room = len(container.processes) < MOST_PROCESSES
-        return process if has_room and self._entries.add(container, process) else None
+    def _add(self, budget: Budget, process: Process) -> Process | None:
+        has_room = sum(1 for _ in budget.of(process.key)) < MOST_PROCESSES
+        return process if has_room and self._entries.add(budget, process) else None
 
-    def _begin_anew(self, container: Container, process: Process, token: bytes) -> Process:
-        container.has_token(process, token)
+    def _begin_anew(self, budget: Budget, process: Process, token: bytes) -> Process:
+        budget.has_token(process, token)
         process.happens(Event.BEGAN_ANEW)
         process.is_silent = False
         self._entries.changed(process)
-        self._sharing.gone(container, process)
+        self._sharing.gone(budget, process)
         for card, account in process.accounts.items():
             account.begin_anew()
             self._entries.note(process, card)
@@ -147,30 +160,30 @@ class Lives:
         """It is no more. What was lent to it comes back when the cards show nothing of it."""
         process.happens(Event.DIED)
         process.died_ns = now_ns
-        container = self._entries.containers.get(process.key)
-        if container is None or container.processes.get(process.id) is not process:
+        budget = self._entries.containers.get(process.key)
+        if budget is None or budget.processes.get(process.id) is not process:
             return  # the container was forgotten; of its key there may be another by now
         if process.has_something:
             self._entries.changed(process)
         else:
-            self._gone(container, process)
+            self._gone(budget, process)
 
-    def absent(self, container: Container, card: int, process: Process) -> None:
+    def absent(self, budget: Budget, card: int, process: Process) -> None:
         """A sample that began after its death shows nothing of it on that card."""
-        self._sharing.gone(container, process, card)
-        self._entries.strike(container, process, card)
+        self._sharing.gone(budget, process, card)
+        self._entries.strike(budget, process, card)
         if not process.has_something:
-            self._gone(container, process)
+            self._gone(budget, process)
 
-    def forgotten(self, container: Container) -> None:
-        for process in list(container.processes.values()):
-            self._sharing.gone(container, process)
-            self._entries.remove(container, process)
+    def forgotten(self, budget: Budget, container: ContainerKey) -> None:
+        for process in list(budget.of(container)):
+            self._sharing.gone(budget, process)
+            self._entries.remove(budget, process)
 
-    def _gone(self, container: Container, process: Process) -> None:
+    def _gone(self, budget: Budget, process: Process) -> None:
         process.happens(Event.ABSENT)
-        self._sharing.gone(container, process)
-        self._entries.remove(container, process)
+        self._sharing.gone(budget, process)
+        self._entries.remove(budget, process)
 
 
 class Ledger:
@@ -178,31 +191,42 @@ class Ledger:
         self, keeper: Keeper, *, context_in_limit: bool = True, context_size: ContextSize | None = None
     ) -> None:
         self.entries = Entries(keeper)
-        self.containers = self.entries.containers
+        self.containers: Mapping[ContainerKey, Budget] = self.entries.containers
+        """Which budget each uses."""
+        self.budgets: dict[BudgetKey, Budget] = {}
         self.sharing = Sharing(self.entries)
         self.lives = Lives(self.entries, self.sharing)
         self.lending = Lending(self.entries, context_size or _never_seen)
         self._in_limit = context_in_limit
 
-    def put(self, key: ContainerKey, cards: list[CardBook]) -> Container:
-        known = self.containers.get(key)
+    def put(self, container: ContainerKey, cards: list[CardBook], budget: BudgetKey | None = None) -> Budget:
+        """A container may have that, alone or with the others of a budget; said again, these are new limits."""
+        key = budget or own_budget(container)
+        known = self.budgets.get(key)
         if known is None:
-            known = self.containers[key] = Container(key, cards, self._in_limit)
+            known = self.budgets[key] = Budget(key, cards, self._in_limit)
         else:
             known.put(cards)
+        known.containers.add(container)
+        self.entries.containers[container] = known
         return known
 
-    def forget(self, key: ContainerKey) -> None:
-        container = self.containers.pop(key, None)
-        if container is not None:
-            self.lives.forgotten(container)
+    def forget(self, container: ContainerKey) -> None:
+        """It is gone; its budget ends with the last of its containers."""
+        budget = self.entries.containers.pop(container, None)
+        if budget is None:
+            return
+        self.lives.forgotten(budget, container)
+        budget.containers.discard(container)
+        if not budget.containers:
+            del self.budgets[budget.key]
 
-    def on_card(self, card: CardId) -> Iterator[tuple[Container, int, Process, Account]]:
-        for container in self.containers.values():
-            number = container.card_number(card)
+    def on_card(self, card: CardId) -> Iterator[tuple[Budget, int, Process, Account]]:
+        for budget in self.budgets.values():
+            number = budget.card_number(card)
             if number is not None:
-                for process, account in list(container.accounts(number)):
-                    yield container, number, process, account
+                for process, account in list(budget.accounts(number)):
+                    yield budget, number, process, account
 
 
 def _never_seen(_card: CardId) -> int | None:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from partage_isolation.ledger.account import Account, Amounts
-from partage_isolation.ledger.container import SPEAKING, CardBook, Container, Process, State
+from partage_isolation.ledger.budget import SPEAKING, Budget, CardBook, Process, State
 from partage_isolation.ledger.entries import Entries
 from partage_plugins.vocabulary.names import CardId
 
@@ -69,15 +69,15 @@ def credit_of(left: int) -> int:
     return min(MOST_CREDIT, left // CREDIT_PART) // _CREDIT_STEP * _CREDIT_STEP
 
 
-def believed(container: Container, card: int) -> int:
+def believed(budget: Budget, card: int) -> int:
     """What is charged, less what living processes say to have freed: if it is true, it is lent again on demand."""
-    freed = sum(account.unproved for process, account in container.accounts(card) if process.state in SPEAKING)
-    return container.charged(card) - freed
+    freed = sum(account.unproved for process, account in budget.accounts(card) if process.state in SPEAKING)
+    return budget.charged(card) - freed
 
 
-def provable(container: Container, card: int) -> int:
+def provable(budget: Budget, card: int) -> int:
     """What a sample may show to be free."""
-    return sum(_provable(process, account) for process, account in container.accounts(card))
+    return sum(_provable(process, account) for process, account in budget.accounts(card))
 
 
 def _provable(process: Process, account: Account) -> int:
@@ -89,16 +89,16 @@ def _provable(process: Process, account: Account) -> int:
     return account.unproved
 
 
-def lenders(container: Container, card: int, asker: Process) -> Iterator[Process]:
+def lenders(budget: Budget, card: int, asker: Process) -> Iterator[Process]:
     """Those that may have more than they use, and would say so."""
-    for process, account in container.accounts(card):
+    for process, account in budget.accounts(card):
         is_there = process.state is State.LIVE and not process.is_silent and not process.is_waiting
         if is_there and account.lent and process is not asker:
             yield process
 
 
 UNKNOWN_CONTEXT: Final = 512 * MIB
-"""What a context takes on a model that had none yet, where the container has room for so much."""
+"""What a context takes on a model that had none yet, where the budget has room for so much."""
 
 _OVER: Final = (State.DEAD, State.GONE)
 
@@ -128,11 +128,11 @@ class Lending:
             return Lent(account.lent)
         if self.is_settling and patience:
             return Park(account.lent, ())
-        container = self._entries.of(process)
-        left = container.room(card) - (amounts.lent - account.lent)
+        budget = self._entries.of(process)
+        left = budget.room(card) - (amounts.lent - account.lent)
         if left < 0:
-            parked = _parked(container, card, process, -left, patience)
-            return parked or _refused(container.cards[card], account, again=again)
+            parked = _parked(budget, card, process, -left, patience)
+            return parked or _refused(budget.cards[card], account, again=again)
         account.lend(amounts.lent, credit_of(left))
         self._entries.note(process, card)
         return Lent(account.lent)
@@ -146,18 +146,18 @@ class Lending:
             return NoRoom()
         if self.is_settling and patience:
             return Park(account.lent, ())
-        container = self._entries.of(process)
-        room = container.room(card) + (account.reserved if container.context_in_limit else 0)
-        size = self._size(container, card, room)
-        if size > room and container.context_in_limit:
-            parked = _parked(container, card, process, size - room, patience)
-            return parked or _refused(container.cards[card], account, again=again)
+        budget = self._entries.of(process)
+        room = budget.room(card) + (account.reserved if budget.context_in_limit else 0)
+        size = self._size(budget, card, room)
+        if size > room and budget.context_in_limit:
+            parked = _parked(budget, card, process, size - room, patience)
+            return parked or _refused(budget.cards[card], account, again=again)
         account.begin_context(size)
         self._entries.note(process, card)
         return Lent(account.lent)
 
-    def _size(self, container: Container, card: int, room: int) -> int:
-        known = self._context_size(container.cards[card].id)
+    def _size(self, budget: Budget, card: int, room: int) -> int:
+        known = self._context_size(budget.cards[card].id)
         return min(UNKNOWN_CONTEXT, max(room, 0) // 2) if known is None else known
 
     # ---- What is only told -------------------------------------------------------------------------------------------
@@ -198,13 +198,13 @@ class Lending:
         return account
 
 
-def _parked(container: Container, card: int, asker: Process, short: int, patience: Patience) -> Park | None:
+def _parked(budget: Budget, card: int, asker: Process, short: int, patience: Patience) -> Park | None:
     """So much is missing: None where waiting does not help."""
     if not patience:
         return None
-    recall = tuple(lenders(container, card, asker)) if patience is Patience.ALL else ()
+    recall = tuple(lenders(budget, card, asker)) if patience is Patience.ALL else ()
     idle = sum(min(process.accounts[card].lent, MOST_CREDIT) for process in recall)
-    is_worth_it = short <= idle + provable(container, card)
+    is_worth_it = short <= idle + provable(budget, card)
     return Park(asker.accounts[card].lent, recall) if is_worth_it else None
 
 

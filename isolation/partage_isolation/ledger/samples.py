@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from partage_isolation.ledger.account import Amounts, Seen
-from partage_isolation.ledger.container import SPEAKING, Container, Process, State
+from partage_isolation.ledger.budget import SPEAKING, Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
 from partage_plugins.vocabulary.names import CardId
@@ -55,29 +55,29 @@ def begin(ledger: Ledger, card: CardId, now_ns: int) -> Beginning:
 def apply(ledger: Ledger, beginning: Beginning, shown: Shown) -> tuple[int, ...]:
     """Its figures are there; gives the sizes of contexts that were learned from it."""
     learned = list[int]()
-    for container, card, process, _ in list(ledger.on_card(beginning.card)):
+    for budget, card, process, _ in list(ledger.on_card(beginning.card)):
         seen = beginning.seen.get(process.id)
         if seen is not None:
-            learned += _applied(ledger, (container, card, process), beginning, shown, seen)
+            learned += _applied(ledger, (budget, card, process), beginning, shown, seen)
     return tuple(learned)
 
 
 def apply_blind(ledger: Ledger, beginning: Beginning) -> None:
     """There are no figures and will be none: what is known without them."""
-    for container, card, process, account in list(ledger.on_card(beginning.card)):
+    for budget, card, process, account in list(ledger.on_card(beginning.card)):
         seen = beginning.seen.get(process.id)
         if seen is None:
             continue
         if process.state is State.DEAD and process.died_ns + BLIND_SETTLE_NS <= beginning.began_ns:
-            ledger.lives.absent(container, card, process)
+            ledger.lives.absent(budget, card, process)
         elif process.state in SPEAKING and account.unseen(seen):
             ledger.entries.note(process, card)
 
 
 def _applied(
-    ledger: Ledger, where: tuple[Container, int, Process], beginning: Beginning, shown: Shown, seen: Seen
+    ledger: Ledger, where: tuple[Budget, int, Process], beginning: Beginning, shown: Shown, seen: Seen
 ) -> tuple[int, ...]:
-    container, card, process = where
+    budget, card, process = where
     account, amount = process.accounts[card], shown.of(process)
     if amount is None:
         return ()
@@ -90,15 +90,15 @@ def _applied(
     if (account.charge, account.lent) != before:
         ledger.entries.note(process, card)
     if process.state is State.FOUND and not account.total:
-        ledger.lives.absent(container, card, process)
+        ledger.lives.absent(budget, card, process)
     return () if size is None else (size,)
 
 
-def _left_behind(ledger: Ledger, where: tuple[Container, int, Process], amount: int) -> None:
+def _left_behind(ledger: Ledger, where: tuple[Budget, int, Process], amount: int) -> None:
     """Of a dead process the driver still holds so much; it takes no more."""
-    container, card, process = where
+    budget, card, process = where
     if not amount:
-        ledger.lives.absent(container, card, process)
+        ledger.lives.absent(budget, card, process)
     elif process.accounts[card].dwindle(amount):
         ledger.entries.note(process, card)
 

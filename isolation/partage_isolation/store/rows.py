@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from partage_isolation.ledger.account import Account
-from partage_isolation.ledger.container import Process, State
+from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.pieces import Piece, ProcessId
+from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import ContainerKey
 
 MADE: Final = 64
@@ -26,7 +27,7 @@ BODY: Final = struct.Struct("<4xQ16sQQIHBBQQIIQQQQ")
 
 @dataclass(frozen=True)
 class PieceRow:
-    key: ContainerKey
+    key: BudgetKey
     pid: int
     start: int
     card: int
@@ -41,7 +42,7 @@ class PieceRow:
     left: int
 
     @property
-    def place(self) -> tuple[ContainerKey, int, int, int, int, int]:
+    def place(self) -> tuple[BudgetKey, int, int, int, int, int]:
         """What no other row has."""
         return self.key, self.pid, self.start, self.card, self.name, self.kind
 
@@ -50,7 +51,7 @@ class PieceRow:
         return self.pid, self.start
 
 
-def rows_of(key: ContainerKey, piece: Piece) -> Iterator[PieceRow]:
+def rows_of(key: BudgetKey, piece: Piece) -> Iterator[PieceRow]:
     if piece.is_made and piece.maker is not None:
         for name in piece.names or {0}:
             yield _piece_row(key, piece, piece.maker, name, MADE)
@@ -58,7 +59,7 @@ def rows_of(key: ContainerKey, piece: Piece) -> Iterator[PieceRow]:
         yield _piece_row(key, piece, who, name, HELD)
 
 
-def _piece_row(key: ContainerKey, piece: Piece, who: ProcessId, name: int, kind: int) -> PieceRow:
+def _piece_row(key: BudgetKey, piece: Piece, who: ProcessId, name: int, kind: int) -> PieceRow:
     return PieceRow(
         key,
         *who,
@@ -100,7 +101,7 @@ def pack(version: int, row: PieceRow) -> bytes:
 def unpack(body: bytes) -> PieceRow:
     _, key, name, number, pid, card, kind, whose, start, made, maker, _, *amounts = BODY.unpack_from(body)
     by = (maker, made) if maker else None
-    return PieceRow(ContainerKey(key.hex()), pid, start, card, name, kind, number, by, bool(whose), *amounts)
+    return PieceRow(BudgetKey(key.hex()), pid, start, card, name, kind, number, by, bool(whose), *amounts)
 
 
 def pieces_of(rows: Iterable[PieceRow]) -> Iterator[Piece]:

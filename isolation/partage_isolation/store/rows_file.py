@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from partage_isolation.errors import NoRows
-from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.pieces import Piece
+from partage_isolation.names import BudgetKey
 from partage_isolation.store.rows import (
     NO_CARD,
     PLACE_BYTES,
@@ -190,7 +191,7 @@ ROWS: Final = 32768
 
 Name = tuple[ContainerKey, int, int, int]
 """Of a row: container, pid, start, card."""
-PieceName = tuple[ContainerKey, int, int, int, int, int]
+PieceName = tuple[BudgetKey, int, int, int, int, int]
 """Of one that says what a process holds of a piece: also the name, and whether it made it."""
 
 
@@ -229,7 +230,7 @@ class RowsFile:
         found, self._found_pieces = tuple(self._found_pieces), []
         return found
 
-    def restored(self, key: ContainerKey, piece: Piece) -> None:
+    def restored(self, key: BudgetKey, piece: Piece) -> None:
         self._pieces[piece] = {row.place for row in rows_of(key, piece)}
 
     def _find(self, slot: int, row: Row | PieceRow) -> None:
@@ -273,7 +274,7 @@ class RowsFile:
 
     # ---- Rows of pieces ----------------------------------------------------------------------------------------------
 
-    def keep_piece(self, key: ContainerKey, piece: Piece) -> bool:
+    def keep_piece(self, key: BudgetKey, piece: Piece) -> bool:
         """Writes down all that it is now; False where there is no room for all of it. What is no more goes last."""
         rows = {row.place: row for row in rows_of(key, piece)}
         before = self._pieces.pop(piece, set())

@@ -1,25 +1,35 @@
 """What the broker was told of each container, as a file of its own: what it rebuilds its books from.
 
 A file is put in place whole or not at all, so that a broker that is killed leaves the old one or the new. Limits come
-from here alone.
+from here alone; those of a budget stand in its own file, not in those of its containers.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from partage_base.files import write_whole
 from partage_isolation.errors import NoFolder
-from partage_isolation.ledger.container import CardBook
-from partage_plugins.vocabulary.names import CardId, CardIdText, ContainerKey, ContainerKeyText, ContainerName
+from partage_isolation.ledger.budget import CardBook
+from partage_isolation.names import BudgetKey, budget_key, own_budget
+from partage_plugins.vocabulary.names import (
+    BudgetNameText,
+    CardId,
+    CardIdText,
+    ContainerKey,
+    ContainerKeyText,
+    ContainerName,
+)
 from partage_plugins.vocabulary.pods import PodRef
 
 FOLDER: Final = "run/partage/state/containers"
+BUDGETS_FOLDER: Final = "run/partage/state/budgets"
 _SUFFIX: Final = ".json"
 
 
@@ -61,50 +71,102 @@ class Spec(Struct, frozen=True, kw_only=True):
     container: ContainerName
     gen: int
     cards: tuple[CardSpec, ...]
+    """Of its budget, where it is in one."""
     library: str
     """The folder whose library it has."""
+    budget: BudgetNameText | None = None
 
     def card(self, card: CardId) -> CardSpec | None:
         return next((each for each in self.cards if each.id == card), None)
 
+    @property
+    def budget_key(self) -> BudgetKey:
+        return own_budget(self.key) if self.budget is None else budget_key(self.pod.uid, self.budget)
+
+    def as_in(self, budget: Spec | BudgetSpec) -> Spec:
+        """The same container, with what its budget has by that."""
+        if (self.gen, self.cards) == (budget.gen, budget.cards):
+            return self
+        return msgspec.structs.replace(self, gen=budget.gen, cards=budget.cards)
+
+
+class BudgetSpec(Struct, frozen=True, kw_only=True):
+    """What several containers have together: one file, so that a change is whole or none."""
+
+    v: int = 1
+    gen: int
+    cards: tuple[CardSpec, ...]
+
 
 class Specs:
     def __init__(self, root: Path) -> None:
-        self._folder = root / FOLDER
+        self._containers, self._budgets = root / FOLDER, root / BUDGETS_FOLDER
 
     def load(self) -> tuple[tuple[Spec, ...], tuple[str, ...]]:
         """All that can be read; and a sentence on each that can't, which is set aside."""
         found, faults = list[Spec](), list[str]()
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
-            try:
-                found.append(_read(path))
-            except (OSError, msgspec.MsgspecError, ValueError) as error:
-                faults.append(f"{path} can't be read ({error}); its container gets no memory until it is created again")
-                with contextlib.suppress(OSError):
-                    path.rename(path.with_suffix(".damaged"))
+        budgets = {BudgetKey(path.stem): budget for path, budget in _read_all(self._budgets, BudgetSpec, faults)}
+        for path, spec in _read_all(self._containers, Spec, faults):
+            if spec.key != path.stem:
+                faults.append(_set_aside(path, f"it is of container {spec.key}"))
+            elif spec.budget is None:
+                found.append(spec)
+            elif spec.budget_key in budgets:
+                found.append(spec.as_in(budgets[spec.budget_key]))
+            else:
+                faults.append(_set_aside(path, f"nothing is known of its budget {spec.budget}"))
+        for key in budgets.keys() - {spec.budget_key for spec in found}:
+            _remove(self._budget(key))
         return tuple(found), tuple(faults)
 
     def write(self, spec: Spec) -> None:
-        """Puts it in place; raises `NoFolder`."""
+        """Puts it in place, with what its budget has from now on; raises `NoFolder`."""
+        if spec.budget is None:
+            _write(self._container(spec.key), spec)
+            return
+        # The container first: it is known once its budget is, and a budget that stands is never without a container.
+        _write(self._container(spec.key), msgspec.structs.replace(spec, cards=()))
+        _write(self._budget(spec.budget_key), BudgetSpec(gen=spec.gen, cards=spec.cards))
+
+    def remove(self, spec: Spec, *, is_last: bool = True) -> None:
+        """`is_last`: no other container uses its budget."""
+        _remove(self._container(spec.key))
+        if spec.budget is not None and is_last:
+            _remove(self._budget(spec.budget_key))
+
+    def _container(self, key: ContainerKey) -> Path:
+        return self._containers / f"{key}{_SUFFIX}"
+
+    def _budget(self, key: BudgetKey) -> Path:
+        return self._budgets / f"{key}{_SUFFIX}"
+
+
+FileT = TypeVar("FileT", Spec, BudgetSpec)
+
+
+def _read_all(folder: Path, form: type[FileT], faults: list[str]) -> Iterator[tuple[Path, FileT]]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(self._path(spec.key), msgspec.json.encode(spec))
-        except OSError as error:
-            raise NoFolder(
-                f"cannot write down container {spec.key} in {self._folder}: {error.strerror}; make room there"
-            ) from error
-
-    def remove(self, key: ContainerKey) -> None:
-        with contextlib.suppress(OSError):
-            self._path(key).unlink(missing_ok=True)
-
-    def _path(self, key: ContainerKey) -> Path:
-        return self._folder / f"{key}{_SUFFIX}"
+            yield path, msgspec.json.decode(path.read_bytes(), type=form)
+        except (OSError, msgspec.MsgspecError, ValueError) as error:
+            faults.append(_set_aside(path, str(error)))
 
 
-def _read(path: Path) -> Spec:
-    spec = msgspec.json.decode(path.read_bytes(), type=Spec)
-    if spec.key != path.stem:
-        raise ValueError(f"it is of container {spec.key}")
-    return spec
+def _set_aside(path: Path, why: str) -> str:
+    with contextlib.suppress(OSError):
+        path.rename(path.with_suffix(".damaged"))
+    return f"{path} can't be read ({why}); its container gets no memory until it is created again"
+
+
+def _write(path: Path, content: Struct) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, msgspec.json.encode(content))
+    except OSError as error:
+        raise NoFolder(f"cannot write {path}: {error.strerror}; make room there") from error
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)

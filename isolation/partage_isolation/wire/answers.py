@@ -80,8 +80,8 @@ class Answering:
         }
 
     def knows_card(self, session: Session, card: int) -> bool:
-        container = self._ledger.containers.get(session.process.key)
-        return container is not None and card < len(container.cards)
+        budget = self._ledger.containers.get(session.process.key)
+        return budget is not None and card < len(budget.cards)
 
     # ---- To take and to give back ------------------------------------------------------------------------------------
 
@@ -129,9 +129,9 @@ class Answering:
         return view_answer(packet, self._ledger.containers[session.process.key])
 
     def _viewed(self, session: Session, packet: Packet) -> None:
-        container = self._ledger.containers.get(session.process.key)
-        if session.calls is not None and container is not None:
-            session.calls.send(view_answer(packet, container))
+        budget = self._ledger.containers.get(session.process.key)
+        if session.calls is not None and budget is not None:
+            session.calls.send(view_answer(packet, budget))
 
     def _processes(self, session: Session, packet: Packet) -> bytes:
         return processes_answer(packet, self._registry.served[session.process.key], session)

@@ -16,6 +16,7 @@ from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.pages import line_writer
+from partage_isolation.names import budget_key
 from partage_isolation.store.folders import Folders
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import Spec, Specs
@@ -59,13 +60,15 @@ class Containers:
 
     def prepare(self, question: Prepare) -> Prepared:
         """A container is about to be created; raises a `BrokerError`."""
-        served = self._registry.served.get(question.key)
+        served, mate = self._registry.served.get(question.key), self._mate(question)
         known = served.spec if served else None
-        spec = spec_of(question, library=known.library if known else str(library_for_new(self._library)), known=known)
+        library = known.library if known else str(library_for_new(self._library))
+        spec = spec_of(question, library=library, known=known, mate=mate.spec if mate else None)
+        other = served or mate
+        if other is not None and other.spec.as_in(spec) is not other.spec:
+            self._put(other, other.spec.as_in(spec))
         if served is None:
             self._begin(spec)
-        elif spec != served.spec:
-            self._put(served, spec)
         mounts = self._folders.mounts(spec.key, spec.library)
         return Prepared(mounts=mounts, enforces=self._terms.enforced_on(card.id for card in spec.cards))
 
@@ -78,15 +81,15 @@ class Containers:
         if served is None:
             raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
         self._put(served, lowered(served.spec, question))
-        number = served.container.card_number(question.card)
+        number = served.budget.card_number(question.card)
         if number is None:
             raise SpecRefused(f"container {question.key} has no card {question.card}")
         if question.memory_bytes is not UNSET:
-            await self._parking.recall(served.container, number)
-        book = served.container.cards[number]
+            await self._parking.recall(served.budget, number)
+        book = served.budget.cards[number]
         return LimitsSet(
             memory_bytes=book.limit,
-            charged_bytes=max(0, served.container.charged(number)),
+            charged_bytes=max(0, served.budget.charged(number)),
             share_milli=book.share,
             limit_milli=book.limit_milli,
         )
@@ -108,42 +111,54 @@ class Containers:
         return tuple(found)
 
     def forget(self, key: ContainerKey) -> None:
-        served = self._registry.served.pop(key, None)
+        """It is gone; its budget ends with the last of its containers."""
+        served = self._registry.leave(key)
         if served is not None:
             served.close()
-            self._leases.drop(key)
+            is_last = not self._registry.of(served.budget.key)
+            if is_last:
+                self._leases.drop(served.budget.key)
+            self._specs.remove(served.spec, is_last=is_last)
         self._ledger.forget(key)
-        self._specs.remove(key)
         self._folders.remove(key)
 
     def _begin(self, spec: Spec) -> None:
         """Its file comes first: a folder without one would be removed, one with one is made again."""
-        self._specs.write(spec)
         try:
+            self._specs.write(spec)
             self._serve(spec)
         except BrokerError:
-            self._specs.remove(spec.key)
+            self._specs.remove(spec, is_last=not self._registry.of(spec.budget_key))
             self._folders.remove(spec.key)
             raise
 
+    def _mate(self, question: Prepare) -> Served | None:
+        """Another container that uses the same budget."""
+        if question.budget is None:
+            return None
+        return next(iter(self._registry.of(budget_key(question.pod.uid, question.budget))), None)
+
     def _put(self, served: Served, spec: Spec) -> None:
+        """New limits, of all containers that use the budget."""
         self._specs.write(spec)
-        served.spec = spec
-        self._ledger.put(spec.key, [card.book() for card in spec.cards])
+        for each in self._registry.of(served.budget.key):
+            each.spec = each.spec.as_in(spec)
+        self._ledger.put(spec.key, [card.book() for card in spec.cards], spec.budget_key)
         self._leases.put(spec)
 
     def _serve(self, spec: Spec) -> None:
         listening = self._folders.make(spec.key)
         try:
-            container = self._ledger.put(spec.key, [card.book() for card in spec.cards])
-            served = Served(spec, container, Page(len(spec.cards), self._write_line))
+            page = Page(len(spec.cards), self._write_line)
         except OSError as error:
             listening.close()
             raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
+        budget = self._ledger.put(spec.key, [card.book() for card in spec.cards], spec.budget_key)
+        served = Served(spec, budget, page)
         served.listener = Listener(
             listening, on_connection=partial(self._sessions.connected, served), counters=self._counters
         )
-        self._registry.served[spec.key] = served
+        self._registry.enter(spec.key, served)
         self._leases.put(spec)
         for card in spec.cards:
             self._watch.prove(card.id)  # so that NVML is awake when the first context is made
@@ -155,7 +170,7 @@ class Containers:
         return tuple(picture(served, times) for served in self._registry.served.values())
 
     def cards(self) -> frozenset[CardId]:
-        return frozenset(card.id for served in self._registry.served.values() for card in served.container.cards)
+        return frozenset(card.id for served in self._registry.served.values() for card in served.budget.cards)
 
     def runtime_has(self, ids: Mapping[ContainerKey, str]) -> None:
         """The runtime's ids of containers. A process that came by another container's socket is let go."""

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.budget import Process
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.packets import What, hint
 

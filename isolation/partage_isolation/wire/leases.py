@@ -14,6 +14,7 @@ from partage_isolation.leases.line import Hint, Shares, Write, pack
 from partage_isolation.leases.node import Place
 from partage_isolation.leases.policies import by_name
 from partage_isolation.leases.policies.policy import Policy
+from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.alarm import Alarm
@@ -21,9 +22,9 @@ from partage_isolation.wire.answers import Answer
 from partage_isolation.wire.connection import LEASE_COSTS, Connection
 from partage_isolation.wire.packets import Lease, Loss, Packet, Result, What
 from partage_isolation.wire.peers import is_stopped
-from partage_isolation.wire.served import Served, Session
+from partage_isolation.wire.served import Registry, Session
 from partage_plugins.vocabulary.kinds import Promise
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.vocabulary.names import CardId
 
 IDLE_US: Final = 500
 """Who has launched nothing for so long, and has no work under way, has no need of its lease."""
@@ -71,7 +72,7 @@ class Member:
     session: Session
     number: int
     """Of the card, to its container."""
-    key: ContainerKey
+    key: BudgetKey
     card: CardId
     connections: frozenset[Connection]
     """Over which it joined."""
@@ -88,11 +89,11 @@ class Members:
         """By who it is, and the card's number."""
         self._members: dict[Place, list[Member]] = {}
 
-    def enter(self, session: Session, number: int, card: CardId, left: Callable[[Member], None]) -> Member:
+    def enter(self, session: Session, number: int, place: Place, left: Callable[[Member], None]) -> Member:
         connections = frozenset(each for each in (session.calls, session.signals) if each is not None)
-        member = Member(session, number, session.process.key, card, connections, left)
+        member = Member(session, number, *place, connections, left)
         self.by_session[session, number] = member
-        self._members.setdefault((member.key, card), []).append(member)
+        self._members.setdefault(place, []).append(member)
         return member
 
     def remove(self, member: Member) -> None:
@@ -102,7 +103,7 @@ class Members:
         if not members:
             del self._members[member.key, member.card]
 
-    def of(self, key: ContainerKey, card: CardId) -> Sequence[Member]:
+    def of(self, key: BudgetKey, card: CardId) -> Sequence[Member]:
         return self._members.get((key, card), ())
 
 
@@ -114,12 +115,12 @@ class Leases:
         self,
         arbiter: Arbiter,
         *,
-        served: Mapping[ContainerKey, Served],
+        registry: Registry,
         terms: Terms,
         counters: Counters,
         alarm: Callable[[Callable[[], None]], Alarm] = Alarm,
     ) -> None:
-        self._arbiter, self._served, self._terms, self._counters = arbiter, served, terms, counters
+        self._arbiter, self._registry, self._terms, self._counters = arbiter, registry, terms, counters
         self._members = Members()
         self._alarm = alarm(self._rings)
         self._is_doing = False
@@ -138,14 +139,16 @@ class Leases:
     # ---- Containers --------------------------------------------------------------------------------------------------
 
     def put(self, spec: Spec) -> None:
-        """A container is served, or has other shares and limits from now on."""
-        for card in spec.cards:
-            if self._terms.are_for(card.id):
-                self._arbiter.put(spec.key, card.id, share=card.share_in_force, limit=card.limit_in_force)
+        """A container is served, or it and those of its budget have other shares and limits from now on."""
+        metered = [card for card in spec.cards if self._terms.are_for(card.id)]
+        for card in metered:
+            self._arbiter.put(spec.budget_key, card.id, share=card.share_in_force, limit=card.limit_in_force)
         self._do()
+        for card in metered:  # its page may be a new one
+            self._write(self._arbiter.line(spec.budget_key, card.id))
 
-    def drop(self, key: ContainerKey) -> None:
-        """The container is gone, and its connections are closed."""
+    def drop(self, key: BudgetKey) -> None:
+        """The last container is gone, and its connections are closed."""
         self._arbiter.drop(key)
         self._do()
 
@@ -155,21 +158,21 @@ class Leases:
     # ---- What processes say ------------------------------------------------------------------------------------------
 
     def _join(self, session: Session, packet: Packet) -> bytes:
-        key = session.process.key
-        card = self._served[key].container.cards[packet.card].id
+        budget = self._registry.served[session.process.key].budget
+        card = budget.cards[packet.card].id
         self._costs(session)
         if not self._terms.are_for(card):
             return wire.answer(packet, Result.NO)
         if (session, packet.card) not in self._members.by_session:
-            self._begin(session, packet.card, card)
-        lease = self._terms.lease._replace(epoch=self._arbiter.epoch(key, card))
+            self._begin(session, packet.card, (budget.key, card))
+        lease = self._terms.lease._replace(epoch=self._arbiter.line(budget.key, card).epoch)
         return wire.answer(packet, Result.OK, wire.lease_body(lease))
 
-    def _begin(self, session: Session, number: int, card: CardId) -> None:
-        member = self._members.enter(session, number, card, self._left)
+    def _begin(self, session: Session, number: int, place: Place) -> None:
+        member = self._members.enter(session, number, place, self._left)
         for connection in member.connections:
             connection.at_end(member.leave)
-        self._arbiter.joined(member.key, card, member, _now_ns())
+        self._arbiter.joined(*place, member, _now_ns())
         self._do()
 
     def _left(self, member: Member) -> None:
@@ -208,7 +211,7 @@ class Leases:
 
     def _costs(self, session: Session) -> None:
         """More than other packets, for its whole container."""
-        self._served[session.process.key].bucket.spend(LEASE_COSTS - 1)
+        self._registry.served[session.process.key].bucket.spend(LEASE_COSTS - 1)
 
     # ---- What is to be done ------------------------------------------------------------------------------------------
 
@@ -243,11 +246,11 @@ class Leases:
             self._hint(act)
 
     def _write(self, act: Write) -> None:
-        served = self._served.get(act.key)
-        number = served.container.card_number(act.card) if served else None
-        if served is not None and number is not None:
-            is_watched = bool(self._members.of(act.key, act.card))
-            served.page.write(number, pack(act.state, act.epoch, act.deadline_ns), wake=is_watched)
+        word, is_watched = pack(act.state, act.epoch, act.deadline_ns), bool(self._members.of(act.key, act.card))
+        for served in self._registry.of(act.key):
+            number = served.budget.card_number(act.card)
+            if number is not None:
+                served.page.write(number, word, wake=is_watched)
 
     def _hint(self, act: Hint) -> None:
         for member in tuple(self._members.of(act.key, act.card)):

@@ -1,4 +1,4 @@
-"""What is in force for a container once root's question is answered: its grants, or lower limits. Pure."""
+"""What is in force for a container, or a budget, once root's question is answered: grants, or lower limits. Pure."""
 
 from __future__ import annotations
 
@@ -10,38 +10,56 @@ from partage_isolation.store.specs import CardSpec, Spec
 from partage_isolation.wire.messages import Prepare, SetLimits
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import BudgetName, CardId
 
 
-def spec_of(question: Prepare, *, library: str, known: Spec | None) -> Spec:
-    """What is in force once the question is answered; raises `SpecRefused`."""
-    wanted = _cards(question.grants)
-    if known is None:
-        return Spec(
-            key=question.key,
-            pod=question.pod,
-            container=question.container,
-            gen=question.gen,
-            cards=tuple(wanted.values()),
-            library=library,
-        )
-    if question.gen < known.gen:
-        raise SpecRefused(
-            f"container {question.key} has an allocation of gen {known.gen}; gen {question.gen} is older and is refused"
-        )
-    cards = _with_numbers(known, wanted)
-    if question.gen == known.gen and not _same(cards, known.cards):
-        raise SpecRefused(
-            f"container {question.key} has other grants with gen {known.gen}; a change needs a higher gen"
-        )
-    return known if question.gen == known.gen else msgspec.structs.replace(known, gen=question.gen, cards=cards)
+def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec | None = None) -> Spec:
+    """What is in force once the question is answered; raises `SpecRefused`.
+
+    `known`: of this container; `mate`: of another one that uses the same budget, which changes as a whole.
+    """
+    if known is not None and known.budget != question.budget:
+        raise SpecRefused(f"container {question.key} is {_shown(known.budget)}, not {_shown(question.budget)}")
+    spec = known or Spec(
+        key=question.key,
+        pod=question.pod,
+        container=question.container,
+        gen=question.gen,
+        cards=tuple(_cards(question.grants).values()),
+        library=library,
+        budget=question.budget,
+    )
+    before = known or mate
+    return spec if before is None else spec.as_in(_changed(before, question))
+
+
+def _shown(budget: BudgetName | None) -> str:
+    return "in no budget" if budget is None else f"in budget {budget}"
+
+
+def _changed(before: Spec, question: Prepare) -> Spec:
+    """What was granted before, or by a higher gen something else."""
+    whose = f"container {question.key}" if before.budget is None else _whose(before)
+    if question.gen < before.gen:
+        raise SpecRefused(f"{whose} has an allocation of gen {before.gen}; gen {question.gen} is older and is refused")
+    cards = _with_numbers(before, _cards(question.grants))
+    if question.gen > before.gen:
+        return msgspec.structs.replace(before, gen=question.gen, cards=cards)
+    if not _same(cards, before.cards):
+        raise SpecRefused(f"{whose} has other grants with gen {before.gen}; a change needs a higher gen")
+    return before
+
+
+def _whose(spec: Spec) -> str:
+    name = f"container {spec.container}" if spec.budget is None else f"budget {spec.budget}"
+    return f"{name} of pod {spec.pod.name}"
 
 
 def lowered(spec: Spec, question: SetLimits) -> Spec:
     """With other limits of one card, or its grant's again; raises `SpecRefused`."""
     found = spec.card(question.card)
     if found is None:
-        raise SpecRefused(f"container {spec.container} of pod {spec.pod.name} has no card {question.card}")
+        raise SpecRefused(f"{_whose(spec)} has no card {question.card}")
     changed = found
     for field, value, granted, unit in (
         ("lowered", question.memory_bytes, found.memory, "bytes"),
@@ -58,7 +76,7 @@ def lowered(spec: Spec, question: SetLimits) -> Spec:
 def _require_no_more(spec: Spec, card: CardSpec, value: int | None, granted: int, unit: str) -> None:
     if value is not None and value > granted:
         raise SpecRefused(
-            f"container {spec.container} of pod {spec.pod.name} was granted {granted} {unit} of card {card.id}; "
+            f"{_whose(spec)} was granted {granted} {unit} of card {card.id}; "
             f"{value} is more, which only an allocation can give"
         )
 
@@ -67,7 +85,7 @@ def _require_share_below_limit(spec: Spec, card: CardSpec) -> None:
     """What was said; a share that was only granted goes down with the limit."""
     if card.lowered_share is not None and card.lowered_share > card.limit_in_force:
         raise SpecRefused(
-            f"container {spec.container} of pod {spec.pod.name}: share {card.lowered_share} of card {card.id} would be "
+            f"{_whose(spec)}: share {card.lowered_share} of card {card.id} would be "
             f"above its limit {card.limit_in_force}; lower both"
         )
 

@@ -18,7 +18,13 @@ from partage_plugins.vocabulary.containers import Mount
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Generation, Milli
-from partage_plugins.vocabulary.names import CardIdText, ContainerKeyText, ContainerNameText
+from partage_plugins.vocabulary.names import (
+    BudgetName,
+    BudgetNameText,
+    CardIdText,
+    ContainerKeyText,
+    ContainerNameText,
+)
 from partage_plugins.vocabulary.pods import PodRef
 
 BROKER_SOCKET: Final = "run/partage/broker.sock"
@@ -42,13 +48,15 @@ class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare")
     gen: Generation
     """A higher one than the broker knows for this key replaces limits; a lower one is refused."""
     grants: Annotated[tuple[GpuGrant, ...], Meta(min_length=1, max_length=MAX_CARDS)]
-    """At most one for each card."""
+    """At most one for each card; of its budget, where it uses one."""
+    budget: BudgetNameText | None = None
+    """Of its pod: all containers that use it have these grants together."""
 
 
 class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):
     """Lower what a running container may have of a card, until it ends; None: what its grant says again.
 
-    What is not named stays.
+    What is not named stays. Of a container that uses a budget it is the budget that is meant.
     """
 
     key: ContainerKeyText
@@ -129,7 +137,7 @@ class TimeTold(Struct, frozen=True, kw_only=True):
 
 
 class CardHeld(Struct, frozen=True, kw_only=True):
-    """What one container may hold of one card, and holds."""
+    """What one container, or one budget, may hold of one card, and holds."""
 
     card: CardIdText
     granted_bytes: Bytes
@@ -156,7 +164,10 @@ class ContainerTold(Struct, frozen=True, kw_only=True):
     container: ContainerNameText
     gen: Generation
     cards: tuple[CardHeld, ...] = ()
+    """Of a container that uses a budget: the budget's, told the same of each of its containers."""
     processes: tuple[ProcessTold, ...] = ()
+    budget: BudgetName | None = None
+    """Of its pod."""
 
 
 class CardTold(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import Final
 
 from partage_isolation.audit.facts import Sample
 from partage_isolation.audit.metrics import Counters
-from partage_isolation.ledger.container import Container
+from partage_isolation.ledger.budget import Budget
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Decide, Park, Patience, Refused, Verdict
 from partage_isolation.wire.hints import Hints
@@ -69,9 +69,9 @@ class ParkedQuestions:
         card = self._ledger.containers[session.process.key].cards[packet.card].id
         self._chores.start(self._wait(session, packet, card, verdict, decide))
 
-    async def recall(self, container: Container, card: int) -> None:
+    async def recall(self, budget: Budget, card: int) -> None:
         """Processes with credit give it back, or are silent."""
-        lent = [process for process, account in container.accounts(card) if account.lent and not process.is_waiting]
+        lent = [process for process, account in budget.accounts(card) if account.lent and not process.is_waiting]
         lenders = [(process, signals) for process in lent if (signals := self._signals_of(process))]
         if lenders:
             await self._hints.recall(lenders, card, lately_too=True)

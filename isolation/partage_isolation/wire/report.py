@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
 from partage_isolation.leases.line import LineState, Shares, Windows
 from partage_isolation.leases.node import Place
 from partage_isolation.ledger.account import Account
-from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.budget import Budget, Process, State
+from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.leases import Terms
 from partage_isolation.wire.messages import (
@@ -39,19 +40,20 @@ _STATES: Final[Mapping[State, StateName]] = {
 
 def picture(served: Served, times: Mapping[Place, Shares]) -> ContainerFacts:
     """Of one container; `times`: what each wanted and got of each card's time."""
-    spec, container = served.spec, served.container
+    spec, budget = served.spec, served.budget
     return ContainerFacts(
         key=spec.key,
         pod=spec.pod,
         container=spec.container,
         gen=spec.gen,
-        cards=dict(_limits(spec, container, times)),
-        processes=tuple(_process(served, process) for process in container.processes.values()),
+        cards=dict(_limits(spec, budget, times)),
+        processes=tuple(_process(served, process) for process in budget.of(spec.key)),
+        budget_name=spec.budget,
     )
 
 
-def _limits(spec: Spec, container: Container, times: Mapping[Place, Shares]) -> Iterator[tuple[CardId, CardLimits]]:
-    for number, (card, book) in enumerate(zip(spec.cards, container.cards, strict=True)):
+def _limits(spec: Spec, budget: Budget, times: Mapping[Place, Shares]) -> Iterator[tuple[CardId, CardLimits]]:
+    for number, (card, book) in enumerate(zip(spec.cards, budget.cards, strict=True)):
         yield (
             book.id,
             CardLimits(
@@ -60,19 +62,19 @@ def _limits(spec: Spec, container: Container, times: Mapping[Place, Shares]) -> 
                 limit=book.limit_milli,
                 granted=book.granted,
                 most=book.most,
-                charged=container.charged(number),
-                shared=container.shared(number),
+                charged=budget.charged(number),
+                shared=budget.shared(number),
                 refused=book.refused,
                 granted_share=card.share,
                 granted_limit=card.limit,
-                time=times.get((spec.key, card.id)),
+                time=times.get((budget.key, card.id)),
             ),
         )
 
 
 def _process(served: Served, process: Process) -> ProcessFacts:
     session = served.sessions.get(process.id)
-    cards = served.container.cards
+    cards = served.budget.cards
     return ProcessFacts(
         pid=process.pid,
         start=process.start,
@@ -118,31 +120,37 @@ def told(  # noqa: PLR0913  all that is told
         policy=terms.policy,
         compute_on_broker_loss="closed" if terms.loss is Loss.CLOSED else "free-run",
         cards=cards,
-        containers=tuple(map(_container, containers)),
+        containers=tuple(_containers(tuple(containers))),
         findings=findings,
     )
 
 
-def _container(facts: ContainerFacts) -> ContainerTold:
-    return ContainerTold(
-        key=facts.key,
-        pod=facts.pod,
-        container=facts.container,
-        gen=facts.gen,
-        cards=tuple(_cards(facts)),
-        processes=tuple(map(_process_told, facts.processes)),
-    )
+def _containers(containers: Sequence[ContainerFacts]) -> Iterator[ContainerTold]:
+    users = dict[BudgetKey, list[ContainerFacts]]()
+    for each in containers:
+        users.setdefault(each.budget, []).append(each)
+    for facts in containers:
+        yield ContainerTold(
+            key=facts.key,
+            pod=facts.pod,
+            container=facts.container,
+            gen=facts.gen,
+            cards=tuple(_cards(facts, users[facts.budget])),
+            processes=tuple(map(_process_told, facts.processes)),
+            budget=facts.budget_name,
+        )
 
 
-def _cards(facts: ContainerFacts) -> Iterable[CardHeld]:
+def _cards(facts: ContainerFacts, users: Iterable[ContainerFacts]) -> Iterator[CardHeld]:
+    """What is told of a budget is of all its containers, `users`."""
     for card, limits in facts.cards.items():
         yield CardHeld(
             card=card,
             granted_bytes=limits.granted,
             limit_bytes=limits.memory,
             charged_bytes=limits.charged,
-            used_bytes=facts.used(card),
-            overhead_bytes=facts.overhead(card),
+            used_bytes=sum(each.used(card) for each in users),
+            overhead_bytes=sum(each.overhead(card) for each in users),
             refused=limits.refused,
             share_milli=limits.share,
             limit_milli=limits.limit,

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from partage_isolation.ledger.container import Process, State
+from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.names import BudgetKey
 from partage_isolation.store.rows import PieceRow, Row, grouped, pieces_of
 from partage_isolation.store.rows_file import RowsFile
 from partage_isolation.wire.peers import NoProcess, Peer, peer_named
 from partage_isolation.wire.watch import Watch
-from partage_plugins.vocabulary.names import ContainerKey
 
 
 def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
@@ -44,16 +44,16 @@ def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
 
 def _restore_pieces(rows: RowsFile, ledger: Ledger) -> None:
     """Before anybody is told to be dead: they are let go of as ever. What belongs to no process is dropped."""
-    of = dict[ContainerKey, list[PieceRow]]()
+    of = dict[BudgetKey, list[PieceRow]]()
     for row in rows.found_pieces():
-        container = ledger.containers.get(row.key)
-        if container is not None and row.who in container.processes:
+        budget = ledger.budgets.get(row.key)
+        if budget is not None and row.who in budget.processes:
             of.setdefault(row.key, []).append(row)
         else:
             rows.erase_piece(row.place)
     for key, of_one in of.items():
         for piece in pieces_of(of_one):
-            ledger.containers[key].pieces.restore(piece)
+            ledger.budgets[key].pieces.restore(piece)
             rows.restored(key, piece)
 
 

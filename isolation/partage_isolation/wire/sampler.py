@@ -14,7 +14,7 @@ from partage_isolation.audit.facts import Blind, CardUse, Nvml, Sample
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.wire.connection import Connection
@@ -22,7 +22,7 @@ from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import TOKEN_BYTES
 from partage_isolation.wire.peers import start_of
 from partage_isolation.wire.served import Registry
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
 class Sampler:
@@ -113,24 +113,24 @@ class Unannounced:
 
     def charge(self, who: ProcessId, card: CardId, amount: int) -> bool:
         """False where its container is not known, or has no such card."""
-        container = self._container_of(who)
-        number = container.card_number(card) if container is not None else None
-        if container is None or number is None:
+        key = self._container_of(who)
+        budget = self._ledger.containers.get(key) if key is not None else None
+        number = budget.card_number(card) if budget is not None else None
+        if key is None or number is None:
             return False
         token = os.urandom(TOKEN_BYTES)
-        return self._ledger.lives.found(container, who, token, card=number, amount=amount) is not None
+        return self._ledger.lives.found(key, who, token, card=number, amount=amount) is not None
 
     def _is_known(self, pid: int, card: CardId) -> bool:
         """Whether the books have what a process of that pid has of that card."""
-        for served in self._registry.served.values():
-            number = served.container.card_number(card)
-            for process in served.container.processes.values():
+        for budget in self._ledger.budgets.values():
+            number = budget.card_number(card)
+            for process in budget.processes.values():
                 if process.pid == pid and number in process.accounts:
                     return True
         return False
 
-    def _container_of(self, who: ProcessId) -> Container | None:
-        served = self._registry.served.values()
-        key = next((each.container.key for each in served if who in each.container.processes), None)
-        key = key or self._registry.container_of(who[0])
-        return self._ledger.containers.get(key) if key is not None else None
+    def _container_of(self, who: ProcessId) -> ContainerKey | None:
+        known = (budget.processes.get(who) for budget in self._ledger.budgets.values())
+        process = next((each for each in known if each is not None), None)
+        return self._registry.container_of(who[0]) if process is None else process.key

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from partage_isolation.audit.metrics import Counters
-from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.names import BudgetKey
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.connection import CONTAINER_BURST, CONTAINER_RATE, Bucket, Connection, Listener
@@ -47,7 +48,8 @@ class Session:
 @dataclass(slots=True, eq=False)
 class Served:
     spec: Spec
-    container: Container
+    budget: Budget
+    """What it may have, alone or with others."""
     page: Page
     listener: Listener | None = None
     bucket: Bucket = field(default_factory=lambda: Bucket(time.monotonic(), rate=CONTAINER_RATE, burst=CONTAINER_BURST))
@@ -72,7 +74,24 @@ class Registry:
 
     def __init__(self) -> None:
         self.served: dict[ContainerKey, Served] = {}
+        self._of: dict[BudgetKey, list[Served]] = {}
         self._ids: dict[ContainerKey, str] = {}
+
+    def enter(self, key: ContainerKey, served: Served) -> None:
+        self.served[key] = served
+        self._of.setdefault(served.budget.key, []).append(served)
+
+    def leave(self, key: ContainerKey) -> Served | None:
+        served = self.served.pop(key, None)
+        if served is not None:
+            self._of[served.budget.key].remove(served)
+            if not self._of[served.budget.key]:
+                del self._of[served.budget.key]
+        return served
+
+    def of(self, budget: BudgetKey) -> Sequence[Served]:
+        """All containers that use it."""
+        return self._of.get(budget, ())
 
     def signals_of(self, process: Process) -> Connection | None:
         served = self.served.get(process.key)

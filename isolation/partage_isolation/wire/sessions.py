@@ -15,9 +15,8 @@ from functools import partial
 from typing import Final
 
 from partage_isolation.audit.metrics import Counters
-from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
-from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.answers import Answer, Answering
 from partage_isolation.wire.connection import HELLO_COSTS
@@ -67,12 +66,13 @@ class Arriving:
     def _who(self, served: Served, packet: Packet, peer: Peer) -> Process | _Unwelcome:
         if not self._registry.may_be(served.spec.key, peer.pid):
             return _OF_ANOTHER
+        lives, key = self._ledger.lives, served.spec.key
         who, token = (peer.pid, peer.start), packet.token
-        if packet.flags & Flag.SIGNALS:
-            return _with_calls(served.container, who, token) or _UNKNOWN
+        if packet.flags & Flag.SIGNALS:  # only for a process that has a connection for questions, or had one
+            return lives.named(key, who, token) or _UNKNOWN
         if token == wire.NO_TOKEN:
-            return self._ledger.lives.begin(served.container, who, os.urandom(wire.TOKEN_BYTES)) or _TOO_MANY
-        return self._ledger.lives.resume(served.container, who, token) or _UNKNOWN
+            return lives.begin(key, who, os.urandom(wire.TOKEN_BYTES)) or _TOO_MANY
+        return lives.resume(key, who, token) or _UNKNOWN
 
     def _session(self, served: Served, process: Process, peer: Peer) -> Session:
         self._watch.watch(process, peer)
@@ -94,17 +94,9 @@ class Arriving:
 
     def _welcome(self, talk: Talk, packet: Packet, process: Process) -> None:
         self._counters.hellos[_TAKEN] += 1
-        body = wire.hello_body(process.token, len(talk.served.container.cards))
+        body = wire.hello_body(process.token, len(talk.served.budget.cards))
         page = None if packet.flags & Flag.SIGNALS else talk.served.page.descriptor
         talk.connection.send(wire.answer(packet, Result.OK, body), page)
-
-
-def _with_calls(container: Container, who: ProcessId, token: bytes) -> Process | None:
-    """Only a process that has a connection for questions, or had one, gets one for hints."""
-    process = container.by_token.get(token)
-    if process is None or process.id != who or process.state in (State.DEAD, State.FOUND):
-        return None
-    return process
 
 
 _MOST_STRANGERS: Final = 2 * MOST_PROCESSES

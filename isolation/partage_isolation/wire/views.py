@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
-from partage_isolation.ledger.container import CardBook, Container, State
+from partage_isolation.ledger.budget import Budget, CardBook, State
 from partage_isolation.ledger.loans import Lent, NoRoom, Verdict, believed
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Packet, Result
@@ -46,9 +46,9 @@ def card_answer(packet: Packet, book: CardBook) -> bytes:
     return wire.answer(packet, Result.OK, body)
 
 
-def view_answer(packet: Packet, container: Container) -> bytes:
-    limit, charged = container.cards[packet.card].limit, believed(container, packet.card)
-    return wire.answer(packet, Result.OK, wire.view_body(limit, charged, container.fixed(packet.card)))
+def view_answer(packet: Packet, budget: Budget) -> bytes:
+    limit, charged = budget.cards[packet.card].limit, believed(budget, packet.card)
+    return wire.answer(packet, Result.OK, wire.view_body(limit, charged, budget.fixed(packet.card)))
 
 
 def processes_answer(packet: Packet, served: Served, asker: Session) -> bytes:
@@ -59,7 +59,7 @@ def processes_answer(packet: Packet, served: Served, asker: Session) -> bytes:
 
 
 def _seen_from(asker: Session, served: Served, card: int) -> Iterator[tuple[int, int]]:
-    for process, account in served.container.accounts(card):
+    for process, account in served.budget.accounts(card):
         session = served.sessions.get(process.id)
         if process.state is State.DEAD or session is None or not account.total:
             continue

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import provable
 from partage_isolation.wire.peers import Peer
@@ -121,10 +121,10 @@ class Watch:
 
     def doubts(self, process: Process, card: int) -> None:
         """Takes a sample now where the next question may need it."""
-        container = self._ledger.containers[process.key]
+        budget = self._ledger.containers[process.key]
         is_claim = process.accounts[card].claims_more
-        if is_claim or container.room(card) < provable(container, card):
-            self.prove(container.cards[card].id)
+        if is_claim or budget.room(card) < provable(budget, card):
+            self.prove(budget.cards[card].id)
 
     def context_made(self, process: Process, card: int) -> None:
         """Takes a sample in which the process says what it uses."""
@@ -168,8 +168,8 @@ class Watch:
             _all(waiting)
 
     def _card(self, process: Process, number: int) -> CardId | None:
-        container = self._ledger.containers.get(process.key)
-        return container.cards[number].id if container is not None and number < len(container.cards) else None
+        budget = self._ledger.containers.get(process.key)
+        return budget.cards[number].id if budget is not None and number < len(budget.cards) else None
 
 
 def _all(calls: list[Callable[[], None]]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.line import Hint, Write
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 from support.lease_simulation.cases import Case
 from support.lease_simulation.world import World
 
@@ -23,21 +24,21 @@ class Recorder(Arbiter):
         self.acts = 0
         self.seconds = 0.0
 
-    def put(self, key: ContainerKey, card: CardId, *, share: int, limit: int) -> None:
+    def put(self, key: BudgetKey, card: CardId, *, share: int, limit: int) -> None:
         self.happened.append(lambda to: to.put(key, card, share=share, limit=limit))
         super().put(key, card, share=share, limit=limit)
 
-    def joined(self, key: ContainerKey, card: CardId, member: Hashable, now: int) -> None:
+    def joined(self, key: BudgetKey, card: CardId, member: Hashable, now: int) -> None:
         self.happened.append(lambda to: to.joined(key, card, member, now))
         super().joined(key, card, member, now)
 
-    def wanted(self, key: ContainerKey, card: CardId, member: Hashable, epoch: int, now: int) -> None:
+    def wanted(self, key: BudgetKey, card: CardId, member: Hashable, epoch: int, now: int) -> None:
         self.happened.append(lambda to: to.wanted(key, card, member, epoch, now))
         super().wanted(key, card, member, epoch, now)
 
     def drained(  # noqa: PLR0913, PLR0917 - as the arbiter's
         self,
-        key: ContainerKey,
+        key: BudgetKey,
         card: CardId,
         member: Hashable,
         epoch: int,
@@ -48,7 +49,7 @@ class Recorder(Arbiter):
         self.happened.append(lambda to: to.drained(key, card, member, epoch, at, blocked, now))
         super().drained(key, card, member, epoch, at, blocked, now)
 
-    def idle(self, key: ContainerKey, card: CardId, member: Hashable, epoch: int, now: int) -> None:
+    def idle(self, key: BudgetKey, card: CardId, member: Hashable, epoch: int, now: int) -> None:
         self.happened.append(lambda to: to.idle(key, card, member, epoch, now))
         super().idle(key, card, member, epoch, now)
 

@@ -34,6 +34,7 @@ class SimulatedBroker:
         """A container has so much of a card."""
         self.lines[place], self.processes[place] = Line(), []
         self.arbiter.put(*place, share=share, limit=limit)
+        self._act(self.arbiter.line(*place))
 
     def knows(self, process: Process, place: Place) -> None:
         self.processes[place].append(process)

@@ -7,7 +7,8 @@ from functools import partial
 
 from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import SECOND
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 from support.lease_simulation.broker import SimulatedBroker
 from support.lease_simulation.cases import Case, Container, Trouble, What
 from support.lease_simulation.events import Chance, Events
@@ -27,8 +28,8 @@ def _card(number: int) -> CardId:
     return CardId(f"card-{number}")
 
 
-def _key(number: int) -> ContainerKey:
-    return ContainerKey(f"container-{number}")
+def _key(number: int) -> BudgetKey:
+    return BudgetKey(f"container-{number}")
 
 
 class World:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from partage_cli.limits.choice import chosen, require_one_container
 from partage_isolation.wire.messages import Told
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import CardId
+from partage_plugins.vocabulary.names import BudgetName
 from support.broker import CARD, container, held, pod, told
 
 OTHER = CardId("GPU-5a1eaaaa-0000-4000-8000-000000000000")
@@ -17,7 +19,7 @@ HOW = told(TRAIN, SIDE, container(pod("serve"), held()), container(pod("serve", 
 
 
 def meant(pod_: str, how: Told = HOW, container_: str | None = None, card: str | None = None) -> list[tuple[str, str]]:
-    return [(each.container.container, each.held.card) for each in chosen(how, pod_, container=container_, card=card)]
+    return [(each.grantee.name, each.held.card) for each in chosen(how, pod_, container=container_, card=card)]
 
 
 @pytest.mark.parametrize("said", ["train", "team-a/train", "uid-of-team-a-train"])
@@ -48,6 +50,14 @@ def test_one_container_of_several() -> None:
 def test_what_means_none_or_two_is_refused(pod_: str, container_: str | None, card: str | None, why: str) -> None:
     with pytest.raises(Refused, match=f"^{why}$"):
         meant(pod_, container_=container_, card=card)
+
+
+def test_containers_of_a_budget_are_meant_together() -> None:
+    both = [replace(container(pod("two"), held(), name=name), budget=BudgetName("pod")) for name in ("a", "b")]
+    how = told(*both, container(pod("two"), held(), name="c"))
+    assert meant("two", how) == [("pod (a, b)", CARD), ("c", CARD)]
+    assert meant("two", how, container_="b") == [("pod (a, b)", CARD)]
+    require_one_container(chosen(told(*both), "two", container=None, card=None), "two")
 
 
 def test_a_change_is_for_one_container() -> None:

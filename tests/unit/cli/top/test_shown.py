@@ -15,6 +15,7 @@ from partage_cli.tables import amount
 from partage_cli.top.shown import Frame, as_json, as_lines
 from partage_isolation.wire.messages import CardTold, ProcessTold, Told
 from partage_plugins.vocabulary import CardId
+from partage_plugins.vocabulary.names import BudgetName
 from support.broker import CARD, GIB, container, held, pod, time_told, told
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -79,6 +80,14 @@ def test_what_does_not_fit_is_counted() -> None:
 
 def test_containers_keep_their_places() -> None:
     assert plain(replace(TWO, containers=TWO.containers[::-1])) == plain(TWO)
+
+
+def test_a_budget_is_one_line_with_the_names_of_its_containers() -> None:
+    both = (container(pod(), held(), name="a", pids=(1, 2)), container(pod(), held(), name="b", pids=(3,)))
+    (line,) = plain(told(*(replace(each, budget=BudgetName("pod")) for each in both)))[6:]
+    assert line.startswith("team-a/train-0   pod (a, b)   0")
+    assert line.endswith("   3")
+    assert len(plain(told(*both))[6:]) == 2
 
 
 def test_a_lowered_limit_and_refusals_catch_the_eye() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from partage_isolation.plugin import adjustment_of, question_for
 from partage_isolation.wire.messages import Prepared, question_line, read_question
 from partage_plugins.testing.examples import container
 from partage_plugins.vocabulary import GPU, CardId, GpuGrant, Granted
+from partage_plugins.vocabulary.names import BudgetName, Kind
 from support.broker import prepared
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, SECOND, part
 
@@ -35,6 +37,13 @@ def test_a_container_with_part_of_a_card_is_prepared(grant: GpuGrant) -> None:
     assert question is not None
     assert (question.key, question.pod, question.container) == (asked.key, asked.pod, "train")
     assert (question.gen, question.grants) == (7, (grant,))
+
+
+def test_the_broker_hears_which_budget_its_grants_are_of() -> None:
+    one = replace(container("train"), budgets={GPU.name: BudgetName("pod"), Kind("fpga"): BudgetName("other")})
+    question = question_for(one, granted(SHARE))
+    assert question is not None
+    assert question.budget == "pod"
 
 
 def test_with_one_card_in_part_the_broker_hears_of_the_whole_ones_too() -> None:

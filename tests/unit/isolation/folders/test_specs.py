@@ -81,8 +81,8 @@ def test_what_was_written_is_loaded(tmp_path: Path) -> None:
     one = lower(spec(grant("a", GIB), grant("b", 2 * GIB)), "b", 7)
     Specs(tmp_path).write(one)
     assert Specs(tmp_path).load() == ((one,), ())
-    Specs(tmp_path).remove(KEY)
-    Specs(tmp_path).remove(KEY)
+    Specs(tmp_path).remove(one)
+    Specs(tmp_path).remove(one)
     assert Specs(tmp_path).load() == ((), ())
 
 

@@ -7,8 +7,9 @@ from typing import cast
 
 import pytest
 
-from partage_isolation.ledger.container import Container, Process
+from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.names import own_budget
 from partage_isolation.wire import served as module
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.sampler import Unannounced
@@ -27,11 +28,11 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def known() -> tuple[Registry, Session]:
     """One container with the process 11, which is connected."""
-    container = Container(KEY, [book(MIB)])
+    budget = Budget(own_budget(KEY), [book(MIB)])
     session = Session(Process(KEY, 11, 1, b""), calls=cast("Connection", SimpleNamespace()))
-    served = cast("Served", SimpleNamespace(container=container, sessions={(11, 1): session}))
+    served = cast("Served", SimpleNamespace(budget=budget, sessions={(11, 1): session}))
     registry = Registry()
-    registry.served[KEY] = served
+    registry.enter(KEY, served)
     return registry, session
 
 

@@ -7,17 +7,20 @@ from typing import Any, cast
 
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.leases.arbiter import Arbiter, Silent
-from partage_isolation.leases.line import Hint, Shares, Write
-from partage_isolation.ledger.container import CardBook, Container, Process
+from partage_isolation.leases.line import Hint, LineState, Shares, Write
+from partage_isolation.leases.node import Place
+from partage_isolation.ledger.budget import Budget, CardBook, Process
+from partage_isolation.names import BudgetKey, own_budget
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.alarm import Alarm
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.packets import Lease, Packet, What
-from partage_isolation.wire.served import Served, Session
+from partage_isolation.wire.served import Registry, Served, Session
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 KEY, OTHER = ContainerKey("0" * 32), ContainerKey("1" * 32)
+OWN, OTHERS_OWN = own_budget(KEY), own_budget(OTHER)
 CARDS = (CardId("GPU-first"), CardId("GPU-second"), CardId("GPU-free"))
 TERMS = Terms("virtual-time", {CARDS[2]: "free-run"})
 
@@ -39,13 +42,13 @@ class FakeArbiter:
         acts, self.acts = self.acts, []
         return acts
 
-    def epoch(self, _key: ContainerKey, _card: CardId) -> int:
-        return self.epochs
+    def line(self, key: BudgetKey, card: CardId) -> Write:
+        return Write(key, card, LineState.SOLE, self.epochs, 0)
 
     def silent(self) -> list[Silent]:
         return self.silents
 
-    def shares(self, _now: int) -> dict[tuple[ContainerKey, CardId], Shares]:
+    def shares(self, _now: int) -> dict[Place, Shares]:
         return {}
 
 
@@ -102,8 +105,8 @@ class FakeAlarm:
 
 
 class FakeServed:
-    def __init__(self, key: ContainerKey) -> None:
-        self.container = Container(key, [CardBook(card, 1 << 30, 300, 1000) for card in CARDS])
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
         self.page = FakePage()
         self.bucket = FakeBucket()
 
@@ -113,15 +116,25 @@ class Scene:
 
     def __init__(self) -> None:
         self.arbiter, self.counters = FakeArbiter(), Counters()
-        self.served = {key: FakeServed(key) for key in (KEY, OTHER)}
+        self.registry = Registry()
+        self.served = dict[ContainerKey, FakeServed]()
+        for key in (KEY, OTHER):
+            self.enter(key, own_budget(key))
         self.alarms: list[FakeAlarm] = []
         self.leases = Leases(
             cast("Arbiter", self.arbiter),
-            served=cast("dict[ContainerKey, Served]", self.served),
+            registry=self.registry,
             terms=TERMS,
             counters=self.counters,
             alarm=self._alarm,
         )
+
+    def enter(self, key: ContainerKey, budget: BudgetKey) -> FakeServed:
+        """A container that uses that."""
+        served = FakeServed(Budget(budget, [CardBook(card, 1 << 30, 300, 1000) for card in CARDS]))
+        self.served[key] = served
+        self.registry.enter(key, cast("Served", served))
+        return served
 
     def _alarm(self, ring: Callable[[], None]) -> Alarm:
         self.alarms.append(FakeAlarm(ring))

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from partage_isolation.leases.arbiter import Silent
 from partage_isolation.leases.line import Hint, LineState, Write, pack
+from partage_isolation.names import budget_key
 from partage_isolation.store.specs import CardSpec, Spec
 from partage_isolation.wire.connection import LEASE_COSTS
 from partage_isolation.wire.packets import What, line_hint
-from partage_plugins.vocabulary.names import ContainerName
+from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName
 from support.broker import pod
-from unit.isolation.leases.scene import CARDS, KEY, OTHER, FakeConnection, Scene
+from unit.isolation.leases.scene import CARDS, KEY, OTHER, OTHERS_OWN, OWN, FakeConnection, Scene
 
 
 def fake(connection: object) -> FakeConnection:
@@ -83,10 +84,10 @@ def test_lines_are_written_in_order_before_members_are_told() -> None:
     for session in (one, two, other):
         scene.say(session, What.JOIN, 1)
     scene.arbiter.acts = [
-        Write(KEY, CARDS[1], LineState.LEASE, 8, 1 << 30),
-        Hint(KEY, CARDS[1], 8),
-        Write(OTHER, CARDS[1], LineState.CLOSED, 9, 0),
-        Write(KEY, CARDS[0], LineState.SOLE, 5, 0),
+        Write(OWN, CARDS[1], LineState.LEASE, 8, 1 << 30),
+        Hint(OWN, CARDS[1], 8),
+        Write(OTHERS_OWN, CARDS[1], LineState.CLOSED, 9, 0),
+        Write(OWN, CARDS[0], LineState.SOLE, 5, 0),
     ]
     scene.alarms[0].ring()
     assert scene.served[KEY].page.written == [
@@ -104,7 +105,7 @@ def test_a_connection_that_breaks_while_it_is_told_leaves_and_what_follows_is_do
         scene.say(session, What.JOIN)
     fake(one.signals).breaks = True
     scene.take_said()
-    scene.arbiter.acts = [Hint(KEY, CARDS[0], 8), Write(KEY, CARDS[0], LineState.FREE, 9, 0)]
+    scene.arbiter.acts = [Hint(OWN, CARDS[0], 8), Write(OWN, CARDS[0], LineState.FREE, 9, 0)]
     scene.say(two, What.WANT)
     assert [said[0] for said in scene.take_said()] == ["wanted", "left"]
     assert fake(two.signals).hints == [line_hint(0, 8)]
@@ -113,9 +114,9 @@ def test_a_connection_that_breaks_while_it_is_told_leaves_and_what_follows_is_do
 
 def test_what_is_decided_for_a_container_that_is_gone_goes_nowhere() -> None:
     scene = Scene()
-    del scene.served[OTHER]
-    scene.arbiter.acts = [Write(OTHER, CARDS[0], LineState.FREE, 1, 0), Hint(OTHER, CARDS[0], 1)]
-    scene.leases.drop(OTHER)
+    scene.registry.leave(OTHER)
+    scene.arbiter.acts = [Write(OTHERS_OWN, CARDS[0], LineState.FREE, 1, 0), Hint(OTHERS_OWN, CARDS[0], 1)]
+    scene.leases.drop(OTHERS_OWN)
     assert scene.take_said() == [("drop", OTHER)]
 
 
@@ -131,6 +132,37 @@ def test_shares_and_limits_in_force_are_what_the_arbiter_hears_of_metered_cards(
     assert scene.take_said() == [("put", KEY, CARDS[0], 200, 200), ("put", KEY, CARDS[1], 100, 800)]
 
 
+def test_containers_of_a_budget_have_one_seat_and_each_its_own_page() -> None:
+    scene = Scene()
+    budget = budget_key(pod().uid, BudgetName("pod"))
+    keys = [ContainerKey(digit * 32) for digit in "ab"]
+    first, late = (scene.enter(key, budget) for key in keys)
+    for key in keys:
+        scene.say(scene.session(key), What.JOIN)
+    assert [said[:3] for said in scene.take_said()] == [("joined", budget, CARDS[0])] * 2
+    scene.arbiter.acts = [Write(budget, CARDS[0], LineState.LEASE, 8, 1 << 30)]
+    scene.alarms[0].ring()
+    assert first.page.written == late.page.written == [(0, pack(LineState.LEASE, 8, 1 << 30), True)]
+
+
+def test_a_container_that_comes_late_to_a_budget_finds_the_line_as_it_is() -> None:
+    scene = Scene()
+    cards = (CardSpec(id=CARDS[0], memory=1, share=300, limit=800),)
+    spec = Spec(
+        key=ContainerKey("a" * 32),
+        pod=pod(),
+        container=ContainerName("late"),
+        gen=1,
+        cards=cards,
+        library="",
+        budget=BudgetName("pod"),
+    )
+    late = scene.enter(spec.key, spec.budget_key)
+    scene.leases.put(spec)
+    assert late.page.written == [(0, pack(LineState.SOLE, scene.arbiter.epochs, 0), False)]
+    assert not scene.served[KEY].page.written
+
+
 def test_a_silent_process_that_does_not_run_is_told_from_one_that_does() -> None:
     scene = Scene()
     child = subprocess.Popen(["sleep", "60"])
@@ -141,7 +173,7 @@ def test_a_silent_process_that_does_not_run_is_told_from_one_that_does() -> None
         for session in (stopped, running):
             scene.say(session, What.JOIN)
         members = [said[3] for said in scene.take_said()]
-        scene.arbiter.silents = [Silent(KEY, CARDS[0], member) for member in members]
+        scene.arbiter.silents = [Silent(OWN, CARDS[0], member) for member in members]
         scene.leases.look()
         assert [said[:4] for said in scene.take_said()] == [("stopped", KEY, CARDS[0], members[0])]
     finally:

@@ -8,11 +8,12 @@ from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import LineState, Shares, Write
 from partage_isolation.leases.policies import by_name
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 
 CARD = CardId("one")
 OTHER = CardId("two")
-A, B, C = (ContainerKey(name) for name in "abc")
+A, B, C = (BudgetKey(name) for name in "abc")
 SOME_TIME = 1000 * SECOND
 
 
@@ -34,8 +35,8 @@ class Desk:
         self.lines: dict[tuple[str, str], Line] = {}
         self.writes: list[Write] = []
         for name, share in containers.items():
-            self.put(ContainerKey(name), share=share)
-            self.join(ContainerKey(name))
+            self.put(BudgetKey(name), share=share)
+            self.join(BudgetKey(name))
 
     @property
     def ms(self) -> float:
@@ -45,36 +46,40 @@ class Desk:
         for act in self.arbiter.take():
             if isinstance(act, Write):
                 self.writes.append(act)
-                self.lines[act.key, act.card] = Line(act.state, act.epoch, act.deadline_ns)
+                self.write(act)
 
-    def put(self, key: ContainerKey, *, share: int, limit: int = 1000, card: CardId = CARD) -> None:
+    def write(self, act: Write) -> None:
+        self.lines[act.key, act.card] = Line(act.state, act.epoch, act.deadline_ns)
+
+    def put(self, key: BudgetKey, *, share: int, limit: int = 1000, card: CardId = CARD) -> None:
         self.arbiter.put(key, card, share=share, limit=limit)
+        self.write(self.arbiter.line(key, card))
         self.obey()
 
-    def join(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+    def join(self, key: BudgetKey, member: str = "p", card: CardId = CARD) -> None:
         self.arbiter.joined(key, card, (key, member), self.now)
         self.obey()
 
-    def leave(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+    def leave(self, key: BudgetKey, member: str = "p", card: CardId = CARD) -> None:
         self.arbiter.left(key, card, (key, member), self.now)
         self.obey()
 
-    def want(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+    def want(self, key: BudgetKey, member: str = "p", card: CardId = CARD) -> None:
         self.arbiter.wanted(key, card, (key, member), self.line(key, card).epoch, self.now)
         self.obey()
 
     def drain(
-        self, key: ContainerKey, member: str = "p", card: CardId = CARD, *, blocked: bool = True, at: int | None = None
+        self, key: BudgetKey, member: str = "p", card: CardId = CARD, *, blocked: bool = True, at: int | None = None
     ) -> None:
         epoch = self.line(key, card).epoch
         self.arbiter.drained(key, card, (key, member), epoch, at or self.now, blocked, self.now)
         self.obey()
 
-    def idle(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+    def idle(self, key: BudgetKey, member: str = "p", card: CardId = CARD) -> None:
         self.arbiter.idle(key, card, (key, member), self.line(key, card).epoch, self.now)
         self.obey()
 
-    def stopped(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+    def stopped(self, key: BudgetKey, member: str = "p", card: CardId = CARD) -> None:
         self.arbiter.stopped(key, card, (key, member), self.now)
 
     def wait(self, ms: float) -> None:
@@ -86,7 +91,7 @@ class Desk:
             self.obey()
         self.now = end
 
-    def run(self, ms: int, *keys: ContainerKey) -> None:
+    def run(self, ms: int, *keys: BudgetKey) -> None:
         """Those launch all the time, and say at once when their work is done."""
         for _ in range(ms):
             self.wait(1)
@@ -94,18 +99,18 @@ class Desk:
                 if seat.key in keys and self.state(*place) is LineState.CLOSED and seat.card.holder is seat:
                     self.drain(place[0], card=place[1])
 
-    def line(self, key: ContainerKey, card: CardId = CARD) -> Line:
+    def line(self, key: BudgetKey, card: CardId = CARD) -> Line:
         return self.lines[key, card]
 
-    def state(self, key: ContainerKey, card: CardId = CARD) -> LineState:
+    def state(self, key: BudgetKey, card: CardId = CARD) -> LineState:
         """As a process sees it: a lease past its deadline is closed."""
         line = self.line(key, card)
         is_over = line.state is LineState.LEASE and line.deadline <= self.now
         return LineState.CLOSED if is_over else line.state
 
-    def left_ms(self, key: ContainerKey, card: CardId = CARD) -> float:
+    def left_ms(self, key: BudgetKey, card: CardId = CARD) -> float:
         """Of its lease; 0.02 ms are lost by rounding."""
         return round((self.line(key, card).deadline - self.now) / MS, 1)
 
-    def shares(self, key: ContainerKey, card: CardId = CARD) -> Shares:
+    def shares(self, key: BudgetKey, card: CardId = CARD) -> Shares:
         return self.arbiter.shares(self.now)[key, card]

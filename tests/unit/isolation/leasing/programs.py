@@ -16,13 +16,14 @@ from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import EPOCHS, LineState, Write
 from partage_isolation.leases.policies import by_name
 from partage_isolation.leases.seat import Seat
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 
 CARDS = (CardId("one"), CardId("two"))
-KEYS = tuple(ContainerKey(name) for name in "abcd")
+KEYS = tuple(BudgetKey(name) for name in "abcd")
 WHICH = st.integers(min_value=0, max_value=20)
 
-Place = tuple[ContainerKey, CardId]
+Place = tuple[BudgetKey, CardId]
 
 
 @dataclass(eq=False)
@@ -111,6 +112,8 @@ class Programs(RuleBasedStateMachine):
         for card in cards:
             self.arbiter.put(KEYS[which], card, share=min(share, limit), limit=limit)
             self.limits[KEYS[which], card] = min(share, limit), limit
+            if (KEYS[which], card) not in self.lines:
+                self.write(self.arbiter.line(KEYS[which], card))
         self.obey()
 
     @rule(which=st.integers(0, 3))

@@ -12,7 +12,7 @@ from hypothesis.stateful import invariant, rule
 
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import EPOCHS, LineState
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_isolation.names import BudgetKey
 from unit.isolation.leasing.programs import CARDS, WHICH, Programs
 
 BOUND_NS = 25 * SECOND
@@ -38,7 +38,7 @@ class World(Programs):
 
     @rule()
     def strangers_say_things(self) -> None:
-        for place in [(ContainerKey("nobody"), CARDS[0]), *self.limits]:
+        for place in [(BudgetKey("nobody"), CARDS[0]), *self.limits]:
             self.arbiter.wanted(*place, "stranger", 0, self.now)
             self.arbiter.drained(*place, "stranger", 0, 0, True, self.now)
             self.arbiter.left(*place, "stranger", self.now)
@@ -105,7 +105,7 @@ class World(Programs):
             self.everybody_goes_on()
             waiting = {place: grants for place, grants in waiting.items() if self.lines[place].grants == grants}
 
-    def has_no_ceiling(self, key: ContainerKey) -> bool:
+    def has_no_ceiling(self, key: BudgetKey) -> bool:
         return all(limit == 1000 and share for place, (share, limit) in self.limits.items() if place[0] == key)
 
     def everybody_goes_on(self) -> None:

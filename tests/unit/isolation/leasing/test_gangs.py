@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from partage_isolation.leases.line import LineState
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_isolation.names import BudgetKey
+from partage_plugins.vocabulary.names import CardId
 from unit.isolation.leasing.desk import CARD, OTHER, A, B, C, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState
@@ -21,7 +22,7 @@ def gang_of_a(*, b_on: CardId = CARD, c_on: CardId = OTHER) -> Desk:
     return desk
 
 
-def both(desk: Desk, key: ContainerKey = A) -> tuple[LineState, LineState]:
+def both(desk: Desk, key: BudgetKey = A) -> tuple[LineState, LineState]:
     return desk.state(key, CARD), desk.state(key, OTHER)
 
 

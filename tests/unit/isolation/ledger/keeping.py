@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from partage_isolation.ledger import samples as rules
-from partage_isolation.ledger.container import CardBook, Process
+from partage_isolation.ledger.budget import CardBook, Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import Piece
+from partage_isolation.names import BudgetKey, own_budget
 from partage_isolation.store.rows import (
     NO_CARD,
     PLACE_BYTES,
@@ -39,7 +40,7 @@ class Kept:
         self.rows[name] = pack_row(1, process, card)
         return True
 
-    def keep_piece(self, key: ContainerKey, piece: Piece) -> bool:
+    def keep_piece(self, key: BudgetKey, piece: Piece) -> bool:
         rows = tuple(pack_piece(1, row) for row in rows_of(key, piece))
         self.pieces.pop(piece, None)
         if len(self.pieces) + len(self.rows) + len(rows) > self.room:
@@ -82,12 +83,12 @@ def restarted(kept: Kept, limit: int, *, context: int | None = None) -> Ledger:
     pieces, kept.pieces = list(pieces_of(kept.read_pieces())), {}
     for piece in pieces:
         ledger.containers[KEY].pieces.restore(piece)
-        kept.keep_piece(KEY, piece)
+        kept.keep_piece(own_budget(KEY), piece)
     return ledger
 
 
 def process_of(ledger: Ledger, pid: int = 10) -> Process:
-    process = ledger.lives.begin(ledger.containers[KEY], (pid, 1), pid.to_bytes(16, "big"))
+    process = ledger.lives.begin(KEY, (pid, 1), pid.to_bytes(16, "big"))
     assert process is not None
     return process
 

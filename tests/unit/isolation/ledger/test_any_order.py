@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.loans import Lent, NoRoom, Park, Patience, Refused, Verdict
 from partage_isolation.ledger.samples import Beginning
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
@@ -75,15 +75,15 @@ class World(RuleBasedStateMachine):
         return {program.pid: program.held for program in present if program.held}
 
     @property
-    def container(self) -> Container:
+    def budget(self) -> Budget:
         return self.ledger.containers[KEY]
 
     @property
     def charged(self) -> int:
-        return self.container.charged(0)
+        return self.budget.charged(0)
 
     def process(self, program: Program) -> Process:
-        return self.container.processes[program.id]
+        return self.budget.processes[program.id]
 
     def now(self) -> int:
         self.clock += 1
@@ -107,7 +107,7 @@ class World(RuleBasedStateMachine):
         free = [each.pid for each in self.lingering if not each.held and each.pid not in living]
         pid = free[0] if reuse and free else 100 + self.tokens
         program = Program(pid, self.tokens, self.tokens.to_bytes(16, "big"))
-        assert self.ledger.lives.begin(self.container, program.id, program.token)
+        assert self.ledger.lives.begin(KEY, program.id, program.token)
         self.programs.append(program)
 
     @rule(index=_whom)
@@ -121,7 +121,7 @@ class World(RuleBasedStateMachine):
     def come_again(self) -> None:
         for program in self.programs:
             if not program.connected:
-                assert self.ledger.lives.resume(self.container, program.id, program.token)
+                assert self.ledger.lives.resume(KEY, program.id, program.token)
                 program.connected = True
                 self.ledger.lending.told(self.process(program), 0, self.amounts(program))
 
@@ -135,7 +135,7 @@ class World(RuleBasedStateMachine):
             program.lag += program.used
             program.used = program.lent = program.credit = program.changes = program.context = 0
             before = self.charged
-            assert self.ledger.lives.begin(self.container, program.id, program.token) is self.process(program)
+            assert self.ledger.lives.begin(KEY, program.id, program.token) is self.process(program)
             assert self.charged == before
 
     @rule(index=_whom, at_once=st.booleans())
@@ -230,7 +230,7 @@ class World(RuleBasedStateMachine):
 
     def fixed(self) -> int:
         """What is charged for contexts: a measured one may fall later than it is really gone."""
-        return self.container.fixed(0)
+        return self.budget.fixed(0)
 
     def settle(self, verdict: Park) -> None:
         """Those that were recalled give back, and a sample is taken."""
@@ -279,13 +279,13 @@ class World(RuleBasedStateMachine):
         """Killed at any moment; processes come again later."""
         before = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
         self.ledger = restarted(self.kept, self.limit, context=CONTEXT)
-        self.container.cards[0].granted = LIMIT
-        self.container.cards[0].lowered = self.limit
+        self.budget.cards[0].granted = LIMIT
+        self.budget.cards[0].lowered = self.limit
         self.samples = []
         for program in self.programs:
             program.connected = False
         living = {program.id for program in self.programs}
-        for process in list(self.container.processes.values()):
+        for process in list(self.budget.processes.values()):
             if process.id not in living and process.state is not State.DEAD:
                 self.ledger.lives.died(process, self.now())
         after = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
@@ -294,17 +294,17 @@ class World(RuleBasedStateMachine):
     @rule(limit=st.sampled_from([LIMIT, LIMIT // 2, LIMIT // 4]))
     def limit_is(self, limit: int) -> None:
         self.limit = limit
-        self.container.cards[0].lowered = limit
+        self.budget.cards[0].lowered = limit
 
     def all(self) -> list[Process]:
-        return list(self.container.processes.values())
+        return list(self.budget.processes.values())
 
     # ---- What always holds -------------------------------------------------------------------------------------------
 
     @invariant()
     def whatever_is_held_is_charged(self) -> None:
         for program in [*self.programs, *self.lingering]:
-            process = self.container.processes.get(program.id)
+            process = self.budget.processes.get(program.id)
             account = process.accounts.get(0) if process else None
             assert (account.total if account else 0) >= program.used + program.lag, (program, account)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Process, State
+from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from unit.isolation.ledger.keeping import CARD, MIB, Kept, charged, ledger_of, process_of, restarted
 

@@ -6,7 +6,7 @@ import pytest
 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.loans import Lent, NoRoom, Park, Refused
 from partage_isolation.ledger.pieces import Shared
@@ -148,28 +148,28 @@ def test_who_outlives_a_forgotten_container_is_none_of_the_next_one_of_its_key()
 
 def test_a_token_is_good_only_for_its_process_and_its_life() -> None:
     ledger = ledger_of(GIB)
-    container, process = ledger.containers[KEY], process_of(ledger)
-    assert ledger.lives.resume(container, (10, 1), process.token) is process
-    assert ledger.lives.resume(container, (11, 1), process.token) is None
-    assert ledger.lives.resume(container, (10, 2), process.token) is None
-    assert ledger.lives.resume(container, (10, 1), bytes(16)) is None
+    process = process_of(ledger)
+    assert ledger.lives.resume(KEY, (10, 1), process.token) is process
+    assert ledger.lives.resume(KEY, (11, 1), process.token) is None
+    assert ledger.lives.resume(KEY, (10, 2), process.token) is None
+    assert ledger.lives.resume(KEY, (10, 1), bytes(16)) is None
     lend(ledger, process, 1)
     ledger.lives.died(process, 1)
-    assert ledger.lives.resume(container, (10, 1), process.token) is None
+    assert ledger.lives.resume(KEY, (10, 1), process.token) is None
 
 
 def test_a_container_has_room_for_so_many_processes_and_no_more() -> None:
     ledger = ledger_of(GIB)
     for pid in range(1, MOST_PROCESSES + 1):
         process_of(ledger, pid)
-    assert ledger.lives.begin(ledger.containers[KEY], (9999, 1), b"x" * 16) is None
+    assert ledger.lives.begin(KEY, (9999, 1), b"x" * 16) is None
 
 
 def test_a_full_file_is_an_answer_and_no_exception() -> None:
     ledger = ledger_of(GIB, Kept(room=1))
     process = process_of(ledger)
     assert lend(ledger, process, MIB) == NoRoom()
-    assert ledger.lives.begin(ledger.containers[KEY], (11, 1), b"x" * 16) is None
+    assert ledger.lives.begin(KEY, (11, 1), b"x" * 16) is None
 
 
 def test_a_lower_limit_takes_nothing_away_and_gives_nothing_until_below() -> None:
@@ -195,7 +195,7 @@ def test_after_a_restart_everything_is_charged_as_before_and_confirmed_by_token(
     assert charged(again) == charged(ledger)
     (found,) = again.containers[KEY].processes.values()
     assert found.state.name == "UNCONFIRMED"
-    assert again.lives.resume(again.containers[KEY], process.id, process.token) is found
+    assert again.lives.resume(KEY, process.id, process.token) is found
     assert found.state.name == "LIVE"
 
 
@@ -220,13 +220,12 @@ def test_a_claim_beyond_what_the_card_shows_is_not_believed() -> None:
 
 def test_a_process_that_never_came_is_charged_for_what_the_card_shows() -> None:
     ledger = ledger_of(GIB)
-    container = ledger.containers[KEY]
-    stranger = ledger.lives.found(container, (77, 5), b"s" * 16, card=0, amount=300 * MIB)
+    stranger = ledger.lives.found(KEY, (77, 5), b"s" * 16, card=0, amount=300 * MIB)
     assert stranger is not None
     assert charged(ledger) == 300 * MIB
     rules.apply(ledger, rules.begin(ledger, CARD, 10), rules.Shown({77: 400 * MIB}, {77: 5}))
     assert charged(ledger) == 400 * MIB
-    assert ledger.lives.resume(container, (77, 5), b"s" * 16) is None
+    assert ledger.lives.resume(KEY, (77, 5), b"s" * 16) is None
 
 
 @pytest.mark.parametrize("amount", [2**63, 2**64 - 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import MOST_NAMES, Shared

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
-from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
@@ -59,7 +59,7 @@ class World(RuleBasedStateMachine):
     @rule()
     def begin(self) -> None:
         pid = 1000 + self.fresh()
-        assert self.ledger.lives.begin(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
+        assert self.ledger.lives.begin(KEY, (pid, pid), pid.to_bytes(16, "big"))
         self.pids.append(pid)
 
     @precondition(lambda self: self.pids)
@@ -129,7 +129,7 @@ class World(RuleBasedStateMachine):
     def restart(self) -> None:
         self.ledger = restarted(self.kept, LIMIT)
         for pid in self.pids:
-            assert self.ledger.lives.resume(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
+            assert self.ledger.lives.resume(KEY, (pid, pid), pid.to_bytes(16, "big"))
 
     def settle(self) -> None:
         """Credit is given back, and a sample taken."""

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts, Charge
-from partage_isolation.ledger.container import Container, Process
+from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
 from partage_plugins.vocabulary.names import CardId
@@ -27,8 +27,8 @@ _amounts = st.builds(Amounts, _bytes, _bytes, st.integers(0, 3), st.integers(0, 
 _shared = st.builds(Shared, st.integers(0, 3), st.integers(0, 3), _bytes, _bytes)
 
 
-def anew(container: Container, card: int) -> Charge:
-    accounts = [account for _, account in container.accounts(card)]
+def anew(budget: Budget, card: int) -> Charge:
+    accounts = [account for _, account in budget.accounts(card)]
     return Charge(sum(each.lent + each.unproved for each in accounts), sum(each.fixed for each in accounts))
 
 
@@ -44,11 +44,11 @@ class World(RuleBasedStateMachine):
         self.ledger.put(KEY, [book(LIMIT, card) for card in CARDS])
 
     @property
-    def container(self) -> Container:
+    def budget(self) -> Budget:
         return self.ledger.containers[KEY]
 
     def process(self, index: int) -> Process | None:
-        every = list(self.container.processes.values())
+        every = list(self.budget.processes.values())
         return every[index % len(every)] if every else None
 
     def now(self) -> int:
@@ -57,11 +57,11 @@ class World(RuleBasedStateMachine):
 
     @rule(pid=_whom, start=st.integers(0, 1))
     def begin(self, pid: int, start: int) -> None:
-        self.ledger.lives.begin(self.container, (pid, start), self.now().to_bytes(16, "big"))
+        self.ledger.lives.begin(KEY, (pid, start), self.now().to_bytes(16, "big"))
 
     @rule(pid=_whom, card=_cards, amount=_bytes)
     def found(self, pid: int, card: int, amount: int) -> None:
-        self.ledger.lives.found(self.container, (pid, 2), self.now().to_bytes(16, "big"), card=card, amount=amount)
+        self.ledger.lives.found(KEY, (pid, 2), self.now().to_bytes(16, "big"), card=card, amount=amount)
 
     @rule(index=_whom, card=_cards, amounts=_amounts, patience=st.sampled_from(Patience), context=st.booleans())
     def ask(self, index: int, card: int, amounts: Amounts, patience: Patience, context: bool) -> None:  # noqa: FBT001
@@ -98,7 +98,7 @@ class World(RuleBasedStateMachine):
 
     @rule(card=_cards, shown=st.dictionaries(_whom, _bytes), exact=st.booleans())
     def sample(self, card: int, shown: dict[int, int], exact: bool) -> None:  # noqa: FBT001
-        used = {process.id: process.pid * MIB for process in self.container.processes.values()} if exact else {}
+        used = {process.id: process.pid * MIB for process in self.budget.processes.values()} if exact else {}
         beginning = rules.begin(self.ledger, CARDS[card], self.now())
         rules.apply(self.ledger, beginning, rules.Shown(shown, {}, used))
 
@@ -111,9 +111,7 @@ class World(RuleBasedStateMachine):
     @invariant()
     def the_sums_are_those_of_all_accounts(self) -> None:
         if hasattr(self, "ledger"):
-            assert [self.container.charges.on(card) for card in (0, 1)] == [
-                anew(self.container, card) for card in (0, 1)
-            ]
+            assert [self.budget.charges.on(card) for card in (0, 1)] == [anew(self.budget, card) for card in (0, 1)]
 
 
 World.TestCase.settings = settings(max_examples=100, stateful_step_count=40)

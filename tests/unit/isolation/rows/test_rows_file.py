@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from partage_isolation.errors import NoRows
 from partage_isolation.ledger.account import Account
-from partage_isolation.ledger.container import Process, State
+from partage_isolation.ledger.budget import Process, State
 from partage_isolation.store.rows import PLACE_BYTES, Damaged, Row, grouped, pack_empty, pack_row, read_row
 from partage_isolation.store.rows_file import RowsFile
 from partage_plugins.vocabulary.names import ContainerKey

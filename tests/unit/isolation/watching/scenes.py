@@ -9,7 +9,7 @@ from partage_isolation.audit.facts import AmountFacts, CardLimits, CardUse, Cont
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Round, Rules, Sight
 from partage_isolation.audit.verdict import Memory, Verdict, audited
-from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
 
 MIB = 1 << 20
@@ -37,11 +37,19 @@ def row(  # noqa: PLR0913  a story names what is special
     )
 
 
-def container(*rows: ProcessFacts, limit: int = 1024 * MIB, key: ContainerKey = KEY) -> ContainerFacts:
+def container(
+    *rows: ProcessFacts, limit: int = 1024 * MIB, key: ContainerKey = KEY, budget: BudgetName | None = None
+) -> ContainerFacts:
     charged = sum(amounts.charged for one in rows for amounts in one.cards.values())
     limits = CardLimits(memory=limit, share=500, limit=1000, granted=limit, most=limit, charged=charged)
     return ContainerFacts(
-        key=key, pod=POD, container=ContainerName("main"), gen=1, cards={CARD: limits}, processes=tuple(rows)
+        key=key,
+        pod=POD,
+        container=ContainerName("main"),
+        gen=1,
+        cards={CARD: limits},
+        processes=tuple(rows),
+        budget_name=budget,
     )
 
 
@@ -58,7 +66,7 @@ def sight(
 
 def seen(  # noqa: PLR0913  as above
     *,
-    books: ContainerFacts | None = None,
+    books: ContainerFacts | tuple[ContainerFacts, ...] = (),
     uses: Mapping[int, int] | None = None,
     sights: tuple[Sight, ...] = (),
     firsts: Mapping[ContainerKey, Sight] | None = None,
@@ -70,7 +78,7 @@ def seen(  # noqa: PLR0913  as above
     gone: frozenset[int] = frozenset(),
 ) -> Round:
     """One round; the time is set by the story."""
-    after = {} if books is None else {books.key: books}
+    after = {each.key: each for each in (books if isinstance(books, tuple) else (books,))}
     return Round(
         now_s=0.0,
         before=after if before is None else {before.key: before},

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from partage_isolation.audit.facts import Blind
+from partage_isolation.audit.facts import Blind, ContainerFacts, ProcessFacts
 from partage_isolation.audit.findings import Finding, OfContainer
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Round, Rules
 from partage_isolation.audit.verdict import Memory
+from partage_plugins.vocabulary.names import BudgetName, ContainerKey
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
 
 HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))
@@ -183,6 +184,56 @@ def test_rows_of_processes_that_are_gone_are_told() -> None:
     assert Story().kinds(*[dead] * 6)[-1] == {"RowWithoutProcess"}
     held = seen(books=container(row(7, MIB, connected=False, state="dead")), uses={7: MIB})
     assert Story().kinds(*[held] * 6) == [set()] * 6, "the card shows it still"
+
+
+# ---- Budgets ---------------------------------------------------------------------------------------------------------
+
+POD_BUDGET = BudgetName("pod")
+
+
+def sharing(*rows: ProcessFacts, other: tuple[ProcessFacts, ...] = ()) -> tuple[ContainerFacts, ContainerFacts]:
+    """Two containers with one budget of 1 GiB."""
+    return container(*rows, budget=POD_BUDGET), container(*other, key=OTHER_KEY, budget=POD_BUDGET)
+
+
+def test_what_containers_of_a_budget_hold_together_may_not_be_beyond_its_limit() -> None:
+    rows = row(7, 900 * MIB), row(8, 500 * MIB, key=OTHER_KEY)
+    sights = sight(7), sight(8, key=OTHER_KEY)
+    within = seen(books=sharing(rows[0], other=rows[1:]), uses={7: 600 * MIB, 8: 400 * MIB}, sights=sights)
+    assert Story().kinds(*[within] * 3) == [set()] * 3
+    alone = (container(rows[0]), container(rows[1], key=OTHER_KEY))
+    apart = seen(books=alone, uses={7: 900 * MIB, 8: 500 * MIB}, sights=sights)
+    assert Story().kinds(*[apart] * 3) == [set()] * 3
+
+
+@pytest.mark.parametrize(("beyond", "key"), [(7, KEY), (8, OTHER_KEY)])
+def test_of_a_budget_the_container_is_stopped_whose_process_went_beyond_what_it_was_lent(
+    beyond: int, key: ContainerKey
+) -> None:
+    """The other has more processes, and so more contexts; the books have seen what was taken past the library."""
+    extra = {7: 300 * MIB, 8: 300 * MIB, 9: 300 * MIB, 10: 300 * MIB, beyond: 900 * MIB}
+    lent = dict.fromkeys(extra, 50 * MIB)
+    owners = {7: KEY, 8: OTHER_KEY, 9: KEY if beyond == 8 else OTHER_KEY, 10: KEY if beyond == 8 else OTHER_KEY}
+    rows = [row(pid, lent[pid], overhead=extra[pid], key=owners[pid]) for pid in extra]
+    books = sharing(
+        *(each for each in rows if each.key == KEY), other=tuple(each for each in rows if each.key == OTHER_KEY)
+    )
+    uses = {pid: lent[pid] + extra[pid] for pid in extra}
+    one = seen(books=books, uses=uses, sights=tuple(sight(pid, key=owners[pid]) for pid in extra))
+    story = Story()
+    (found,) = [story.then(one) for _ in range(2)][-1].findings
+    assert (found.kind, found.subject) == ("BytesBeyondLimit", key)
+
+
+def test_a_container_stays_in_the_books_while_its_dead_weigh_on_a_budget_that_others_use() -> None:
+    ended = sharing(row(7, MIB, state="dead", connected=False), other=(row(8, MIB, key=OTHER_KEY),))
+    held = seen(books=ended, uses={7: MIB, 8: MIB}, running={OTHER_KEY: True})
+    story = Story()
+    assert forgotten(story, seen(books=ended, running={KEY: True, OTHER_KEY: True}), *[held] * 5) == [()] * 6
+    both = seen(books=ended[0], uses={7: MIB}, running={})
+    assert forgotten(story, both) == [(KEY,)], "the other is gone too"
+    free = seen(books=sharing(), running={OTHER_KEY: True})
+    assert forgotten(Story(), seen(books=sharing(), running={KEY: True, OTHER_KEY: True}), free, free)[-1] == (KEY,)
 
 
 # ---- Who is forgotten ------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def rounds(draw: st.DrawFn) -> Round:
     )
     return seen(
         books=draw(
-            st.none()
+            st.just(())
             | st.just(
                 container(
                     *(

@@ -1,7 +1,8 @@
-"""One container in the ledger: its cards with their limits, its processes, and what is charged.
+"""What a container may have, or several of a pod together: cards with their limits, processes, and what is charged.
 
-Pure. Cards have numbers, by which processes name them; a number keeps its card while the container lives. The table of
-`Event`s alone says what a process is: an event that is not in the table changes nothing.
+Pure. A container that shares with no other has a budget of its own, so there is one kind of account. Cards have
+numbers, by which processes name them; a number keeps its card while the budget lives. The table of `Event`s alone says
+what a process is: an event that is not in the table changes nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from partage_isolation.ledger.account import NOTHING, Account, Charges
 from partage_isolation.ledger.pieces import Pieces, ProcessId
+from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
@@ -111,7 +113,7 @@ class CardBook:
     share: int
     limit_milli: int
     lowered: int | None = None
-    """By root on the node, until the container ends."""
+    """By root on the node, until the budget ends."""
     most: int = 0
     """The highest grant that it ever had."""
     refused: int = 0
@@ -122,11 +124,13 @@ class CardBook:
 
 
 @dataclass(slots=True, eq=False)
-class Container:
-    key: ContainerKey
+class Budget:
+    key: BudgetKey
     cards: list[CardBook]
     context_in_limit: bool = True
     """Contexts and the like count against the limit."""
+    containers: set[ContainerKey] = field(default_factory=set[ContainerKey])
+    """Those that use it."""
     processes: dict[ProcessId, Process] = field(default_factory=dict[ProcessId, Process])
     by_token: dict[bytes, Process] = field(default_factory=dict[bytes, Process])
     pieces: Pieces = field(default_factory=Pieces)
@@ -159,6 +163,9 @@ class Container:
     def shared(self, card: int) -> int:
         """What its maker has let go of and others have open."""
         return self.pieces.left.get(card, 0)
+
+    def of(self, container: ContainerKey) -> Iterator[Process]:
+        return (each for each in self.processes.values() if each.key == container)
 
     def living(self) -> list[ProcessId]:
         return [each.id for each in self.processes.values() if each.state is not State.DEAD]

@@ -1,0 +1,59 @@
+"""Who has limits: a container, or once for all of them a budget that several containers of a pod use. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from partage_cli.tables import printable
+from partage_isolation.wire.messages import CardHeld, ContainerTold, ProcessTold
+from partage_plugins.vocabulary.names import BudgetName, ContainerKey
+from partage_plugins.vocabulary.pods import PodRef
+
+
+@dataclass(frozen=True)
+class Grantee:
+    """One container, or all that use one budget: the broker tells of each what the budget has."""
+
+    containers: tuple[ContainerTold, ...]
+
+    @property
+    def pod(self) -> PodRef:
+        return self.containers[0].pod
+
+    @property
+    def key(self) -> ContainerKey:
+        """By which the broker knows whose limits are meant."""
+        return self.containers[0].key
+
+    @property
+    def budget(self) -> BudgetName | None:
+        return self.containers[0].budget
+
+    @property
+    def cards(self) -> tuple[CardHeld, ...]:
+        return self.containers[0].cards
+
+    @property
+    def processes(self) -> tuple[ProcessTold, ...]:
+        return tuple(process for each in self.containers for process in each.processes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its containers; one that was restarted may still be there twice."""
+        return tuple(dict.fromkeys(each.container for each in self.containers))
+
+    @property
+    def name(self) -> str:
+        """For people: `main`, or `pod (main, side)`."""
+        names = ", ".join(map(printable, self.names))
+        return names if self.budget is None else f"{printable(self.budget)} ({names})"
+
+
+def grantees(containers: Iterable[ContainerTold]) -> list[Grantee]:
+    """In the order of their names, so that no line jumps."""
+    found = dict[tuple[str, str], list[ContainerTold]]()
+    for each in sorted(containers, key=lambda each: (each.pod.namespace, each.pod.name, each.container, each.key)):
+        place = (each.key, "") if each.budget is None else (each.pod.uid, each.budget)
+        found.setdefault(place, []).append(each)
+    return [Grantee(tuple(each)) for each in found.values()]

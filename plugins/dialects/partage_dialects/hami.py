@@ -1,0 +1,121 @@
+"""HAMi: `nvidia.com/gpu`, `gpumem`, `gpumem-percentage`, `gpucores` and `priority`, as limits or requests.
+
+Those words are NVIDIA's device plugin's too, so they are read only where the operator says that they are HAMi's.
+
+As HAMi: MiB beat percent of memory; percent and cores above 100 are 100; a container that has a whole card's memory
+and says nothing of cores has the card alone. `nvidia.com/priority` is taken and does nothing: what a pod is worth says
+its PriorityClass. What HAMi would pass over since it does not understand it is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from partage_dialects.amounts import refused
+from partage_dialects.settings import settings_from as dialect_settings_from
+from partage_dialects.vgpu import FULL, Amounts, CardKeys, VgpuSettings, amount, request_of, settings_from, wishes_of
+from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.gpu import GPU, GpuRequest
+from partage_plugins.vocabulary.limits import MAX_CARDS
+from partage_plugins.vocabulary.names import ContainerName, Kind
+from partage_plugins.vocabulary.pods import Pod, PodContainer
+
+SETTINGS: Final = "PARTAGE_HAMI_"
+NUMBER: Final = "nvidia.com/gpu"
+MEMORY: Final = "nvidia.com/gpumem"
+PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
+CORES: Final = "nvidia.com/gpucores"
+PRIORITY: Final = "nvidia.com/priority"
+RESOURCES: Final = frozenset((NUMBER, MEMORY, PERCENTAGE, CORES, PRIORITY))
+_AMOUNTS: Final = RESOURCES - {PRIORITY}
+KEYS: Final = CardKeys(
+    use_id="nvidia.com/use-gpuuuid",
+    no_id="nvidia.com/nouse-gpuuuid",
+    mode="nvidia.com/vgpu-mode",
+    use_beats_no=False,
+)
+CARD_POLICY: Final = "hami.io/gpu-scheduler-policy"
+NODE_POLICY: Final = "hami.io/node-scheduler-policy"
+MUTEX: Final = "mutex"
+_POLICIES: Final[Mapping[str, str]] = {
+    "binpack": "binpack",
+    "spread": "spread",
+    "numa": "topology",
+    "topology-aware": "topology",
+}
+_CARD_POLICIES: Final = frozenset((*_POLICIES, MUTEX))
+_NODE_POLICIES: Final = ("binpack", "spread")
+
+
+class HamiDialect:
+    def __init__(self, settings: VgpuSettings | None = None) -> None:
+        """Settings are given in tests; a scheduler takes them from its environment."""
+        self._settings = settings or settings_from(os.environ, SETTINGS)
+        self._reads = settings is not None or dialect_settings_from(os.environ).nvidia_gpu == "hami"
+
+    @hookimpl
+    def partage_resources(self) -> Sequence[str]:
+        return sorted(RESOURCES) if self._reads else ()
+
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
+        if not self._reads:
+            return None
+        asking = [
+            each
+            for each in pod.containers
+            if not (_AMOUNTS.isdisjoint(each.limits) and _AMOUNTS.isdisjoint(each.requests))
+        ]
+        if not asking:
+            return None
+        wishes = _wishes(pod.annotations)
+        found = ((container.name, _request(container, wishes, self._settings)) for container in asking)
+        return {name: {GPU.name: request} for name, request in found if request is not None} or None
+
+
+def _request(container: PodContainer, wishes: GpuRequest, settings: VgpuSettings) -> GpuRequest | None:
+    number = amount(container, NUMBER, largest=MAX_CARDS)
+    if number == 0:
+        return None
+    percentage, memory = amount(container, PERCENTAGE), amount(container, MEMORY)
+    cores = amount(container, CORES)
+    if cores is None:
+        has_all = memory is None if percentage is None else percentage == FULL
+        cores = FULL if has_all else settings.default_cores
+    mib = 0 if percentage else settings.default_memory_mib
+    if memory:
+        mib = memory * settings.memory_factor
+    amounts = Amounts(
+        number=settings.default_number if number is None else number,
+        memory_mib=mib or None,
+        percentage=None if mib else min(percentage or FULL, FULL),
+        cores=min(cores, FULL),
+    )
+    return request_of(amounts, wishes)
+
+
+def _wishes(said: Mapping[str, str]) -> GpuRequest:
+    wishes = wishes_of(said, KEYS)
+    if CARD_POLICY not in said and NODE_POLICY not in said:
+        return wishes
+    node, names = said.get(NODE_POLICY), list[str]()
+    if node is not None and node.strip() not in _NODE_POLICIES:
+        raise refused(NODE_POLICY, node, " or ".join(_NODE_POLICIES))
+    if CARD_POLICY in said:
+        names = [name.strip() for name in said[CARD_POLICY].split(",")]
+    if not _CARD_POLICIES.issuperset(names):
+        raise refused(CARD_POLICY, said[CARD_POLICY], f"{', '.join(sorted(_CARD_POLICIES))}, separated by commas")
+    policy = _mix([_POLICIES[name] for name in names if name != MUTEX]) or (node and node.strip())
+    return replace(wishes, policy=policy, idle_cards=MUTEX in names)
+
+
+def _mix(policies: Sequence[str]) -> str | None:
+    """The first decides, and the next where it leaves a choice; of two that contradict each other the first stays."""
+    orders = list(dict.fromkeys(policies))
+    if "binpack" in orders and "spread" in orders:
+        orders.remove(max("binpack", "spread", key=orders.index))
+    return ",".join(f"{order}={len(orders) - place}" for place, order in enumerate(orders)) or None

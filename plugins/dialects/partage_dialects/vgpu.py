@@ -1,0 +1,187 @@
+"""What the vGPU dialects of Volcano and of HAMi have in common: HAMi-core's amounts, and annotations about cards.
+
+Cores are percent of a card's time, and a cap: 30 are a share and a limit of 300 milli. No cores are no cap: what the
+others leave, on a card that is not full. 100 cores want an empty card, and no one follows. Memory is in MiB, or in
+percent of each card; which of the two counts where both stand there is each dialect's own rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from partage_dialects.amounts import refused
+from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.gpu import MIB, NO_TAGS, GpuRequest, Tags
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, WHOLE_MILLI
+from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, CardId
+from partage_plugins.vocabulary.pods import PodContainer
+
+FULL: Final = 100
+_MILLI: Final = WHOLE_MILLI // FULL
+_ALONE: Final = "vgpu-cores-100"
+_MOST_ITEMS: Final = 256
+_MOST_MIB: Final = 2**42
+_PART: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,128}")
+_VENDOR: Final = "NVIDIA-"
+"""What both put before a model's name when they compare it."""
+_MODES: Final[Mapping[str, bool]] = {"hami-core": False, "mig": True}
+_NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+USE_TYPE: Final = "nvidia.com/use-gputype"
+NO_TYPE: Final = "nvidia.com/nouse-gputype"
+_ANY: Final = GpuRequest()
+
+
+@dataclass(frozen=True)
+class VgpuSettings:
+    """What a cluster's own configuration of these systems says, as variables of the scheduler's environment."""
+
+    default_memory_mib: int = 0
+    """Where a pod says none; 0: all of a card's."""
+    default_cores: int = 0
+    default_number: int = 1
+    memory_factor: int = 1
+    """One unit of memory in a pod is so many MiB."""
+
+
+def settings_from(environment: Mapping[str, str], prefix: str) -> VgpuSettings:
+    """The settings of one dialect, or a `ValueError` with what is wrong in them."""
+
+    def number(name: str, default: int, *, lowest: int = 0, highest: int = _MOST_MIB) -> int:
+        text = environment.get(prefix + name, str(default))
+        if _NUMBER.fullmatch(text) is None or not lowest <= int(text) <= highest:
+            raise ValueError(f"{prefix}{name} is {text!r:.80}; allowed: a whole number from {lowest} to {highest}")
+        return int(text)
+
+    return VgpuSettings(
+        default_memory_mib=number("DEFAULT_MEMORY", 0),
+        default_cores=number("DEFAULT_CORES", 0, highest=FULL),
+        default_number=number("DEFAULT_GPUS", 1, lowest=1, highest=FULL),
+        memory_factor=number("MEMORY_FACTOR", 1, lowest=1, highest=1 << 20),
+    )
+
+
+class Amounts(NamedTuple):
+    """Of one container, for each card."""
+
+    number: int
+    memory_mib: int | None
+    percentage: int | None
+    """Of the card's memory; one of the two is said."""
+    cores: int
+
+
+def amount(container: PodContainer, key: str, *, largest: int = _MOST_MIB) -> int | None:
+    """A resource as limits say it, else requests; None where neither does."""
+    for where, said in (("limits", container.limits), ("requests", container.requests)):
+        text = said.get(key)
+        if text is not None:
+            number = _whole(text)
+            if number is None or number > largest:
+                path = f"containers.{container.name}.{where}[{key}]"
+                return parse_whole_quantity(text, path=path, largest=largest)  # which says what is wrong
+            return number
+    return None
+
+
+@lru_cache(maxsize=1 << 10)
+def _whole(text: str) -> int | None:
+    """Remembered as it is read: a cluster's pods have few amounts."""
+    try:
+        return parse_whole_quantity(text)
+    except DecodeError:
+        return None
+
+
+def request_of(amounts: Amounts, wishes: GpuRequest) -> GpuRequest:
+    """What a container asks for, of the cards that its pod wishes for."""
+    milli, percentage = amounts.cores * _MILLI, amounts.percentage
+    if wishes.instances:
+        milli = WHOLE_MILLI  # an instance is for one container, whatever it says of cores
+    is_whole = milli == WHOLE_MILLI
+    keeps_off = is_whole and percentage != FULL  # else there is no memory for others anyway
+    return replace(
+        wishes,
+        count=amounts.number,
+        share_milli=milli,
+        limit_milli=milli or WHOLE_MILLI,
+        memory_bytes=None if amounts.memory_mib is None else amounts.memory_mib * MIB,
+        memory_milli=None if percentage is None else percentage * _MILLI,
+        tags=replace(wishes.tags, exclusion=_ALONE) if keeps_off else wishes.tags,
+        idle_cards=wishes.idle_cards or is_whole,
+        spare_share=not milli,
+    )
+
+
+class CardKeys(NamedTuple):
+    """The annotations by which a dialect's pods choose cards."""
+
+    use_id: str
+    no_id: str
+    mode: str
+    use_beats_no: bool
+    """Whether models that may not be used count for nothing beside those that shall be."""
+
+
+def wishes_of(said: Mapping[str, str], keys: CardKeys, *, tags: Tags = NO_TAGS) -> GpuRequest:
+    """Which cards a pod wishes for; the amounts in it are not said here."""
+    if tags is NO_TAGS and said.keys().isdisjoint((USE_TYPE, NO_TYPE, keys.use_id, keys.no_id, keys.mode)):
+        return _ANY
+    parts = _parts(said, USE_TYPE)
+    overruled = keys.use_beats_no and USE_TYPE in said
+    return GpuRequest(
+        model_parts=() if "" in parts else parts,  # as there: an empty text is a part of every name
+        model_parts_not=() if overruled else _named(said, NO_TYPE),
+        cards=_ids(said, keys.use_id),
+        cards_not=_ids(said, keys.no_id),
+        instances=_mode(said, keys.mode),
+        tags=tags,
+    )
+
+
+def _mode(said: Mapping[str, str], key: str) -> bool | None:
+    mode = said.get(key)
+    if mode is None:
+        return None
+    if mode not in _MODES:
+        raise refused(key, mode, " or ".join(_MODES))
+    return _MODES[mode]
+
+
+def _named(said: Mapping[str, str], key: str) -> tuple[str, ...]:
+    parts = _parts(said, key)
+    if "" in parts:
+        raise refused(key, said[key], "parts of models' names, separated by commas")
+    return parts
+
+
+def _parts(said: Mapping[str, str], key: str) -> tuple[str, ...]:
+    items = _items(said, key)
+    for item in filter(None, items):
+        if _PART.fullmatch(item) is None:
+            raise refused(key, said[key], "parts of models' names: 1 to 128 printable characters each")
+    return tuple(item[len(_VENDOR) :] if item.upper().startswith(_VENDOR) else item for item in items)
+
+
+def _ids(said: Mapping[str, str], key: str) -> tuple[CardId, ...]:
+    items = _items(said, key)
+    for item in items:
+        if re.search(CARD_ID_PATTERN, item) is None:
+            raise refused(key, said[key], f"GPUs' UUIDs, separated by commas; each is {IN_WORDS[CARD_ID_PATTERN]}")
+    return tuple(map(CardId, items))
+
+
+def _items(said: Mapping[str, str], key: str) -> list[str]:
+    text = said.get(key)
+    if text is None:
+        return []
+    if len(text) > MAX_ANNOTATION_BYTES or text.count(",") >= _MOST_ITEMS:
+        raise refused(key, f"{text:.40}…", f"at most {_MOST_ITEMS} items")
+    return [item.strip() for item in text.split(",")]

@@ -1,0 +1,46 @@
+"""Volcano's older GPU sharing: `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`, as limits.
+
+`gpu-memory` is MiB of one card, for the whole pod: so one app container of it has some. `gpu-number` is whole cards
+that hold nothing else. `volcano.sh/gpu-index` on a pod is what its scheduler answered, and is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from partage_dialects.amounts import refused
+from partage_dialects.vgpu import amount
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.gpu import MIB, GpuRequest
+from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.vocabulary.names import ContainerName
+from partage_plugins.vocabulary.pods import Pod
+
+MEMORY: Final = "volcano.sh/gpu-memory"
+NUMBER: Final = "volcano.sh/gpu-number"
+RESOURCES: Final = frozenset((MEMORY, NUMBER))
+
+
+def read_gpushare(pod: Pod, *, memory_factor: int) -> Mapping[ContainerName, object]:
+    """What each container asks for, some of them together; empty where none asks."""
+    said = {container.name: amount(container, MEMORY) for container in pod.containers}
+    memory = {name: units * memory_factor for name, units in said.items() if units}
+    asks: dict[ContainerName, object] = {name: _part(mib) for name, mib in memory.items()}
+    together = [each.name for each in pod.containers if each.name in memory and each.role == "app"]
+    if len(together) > 1:
+        raise Refused(f"containers {', '.join(together)} would share one part of a card; leave one of them in this pod")
+    for container in pod.containers:
+        number = amount(container, NUMBER, largest=MAX_CARDS)
+        if number and container.name in memory:
+            raise refused(f"containers.{container.name}.limits[{NUMBER}]", str(number), f"either this or {MEMORY}")
+        if number:
+            asks[container.name] = GpuRequest(
+                count=number, share_milli=WHOLE_MILLI, memory_milli=WHOLE_MILLI, idle_cards=True
+            )
+    return asks
+
+
+def _part(mib: int) -> GpuRequest:
+    """Memory of a card, and of its time what others leave: so it goes to no full one."""
+    return GpuRequest(memory_bytes=mib * MIB, spare_share=True)

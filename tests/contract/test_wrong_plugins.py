@@ -86,6 +86,8 @@ OF_SCHEDULER = (
     Wrong("counting:VetoesByRoom", "leaves_rooms_to_the_host", "partage_fits says no where only CPU and memory are"),
     Wrong("counting:LosesCountOfRooms", "counts_whenever_told_of_rooms", "told of rooms after allocations"),
     Wrong("counting:KeepsRoomsOfRemovedNodes", "forgets_rooms_of_removed_nodes", "after its node was removed"),
+    Wrong("counting:CountsEachUseOfABudget", "counts_a_budget_once", "after a budget was taken that 3 containers use"),
+    Wrong("counting:GrantsToEachUserOfABudget", "counts_a_budget_once", "allowed: exactly the containers that ask"),
     Wrong("counting:CountsAllKinds", "counts_beside_other_kinds", "after allocations that also hold another kind's"),
 )
 OF_NODE = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import cycle, islice
 from typing import Final
 
@@ -14,9 +14,13 @@ from partage_plugins.testing.check import Case, Check, hold
 from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourGrant
 from partage_plugins.testing.scheduler_stage import Answers, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.names import ContainerName, Slot
+from partage_plugins.vocabulary.kinds import AnyKind
+from partage_plugins.vocabulary.names import BudgetName, ContainerName, Slot, grantee_of
+from partage_plugins.vocabulary.pods import BudgetUse, Pod, PodRequest
 
 _SOME: Final = 48
+_BUDGET: Final = BudgetName("together")
+_USERS: Final = tuple(map(ContainerName, ("one", "other", "third")))
 
 Taken = list[tuple[Slot, Allocation]]
 
@@ -35,7 +39,7 @@ def giving_back_undoes_the_last(case: Case) -> None:
     """Giving back what was taken last restores the answers from before, step by step."""
     stage = SchedulerStage(case).told()
     before: list[dict[str, Answers]] = []
-    for number, pod in enumerate(islice(cycle(case.subject.pods), _SOME)):
+    for number, pod in _some(case.subject.pods):
         before.append(_all_answers(stage))
         if stage.placed(examples.like(pod, number)) is None:
             break
@@ -103,6 +107,45 @@ def counts_beside_other_kinds(case: Case) -> None:
     _check_same(before, mixed, "after allocations that also hold another kind's grants were given back")
 
 
+def counts_a_budget_once(case: Case) -> None:
+    """A budget is granted, taken and given back like one container that asks for the same, whoever uses it."""
+    alone, shared = SchedulerStage(case).told(), SchedulerStage(case).told()
+    before = _all_answers(shared)
+    requests = (alone.side.requests(examples.like(pod, number)) for number, pod in _some(case.subject.pods))
+    for one in (_of_one(request, alone.kind) for request in requests):
+        if one is None:
+            continue
+        budget = _as_budget(one)
+        fitting = alone.fitting(one)
+        hold(shared.fitting(budget) == fitting, "a budget fits on other nodes than a container that asks for the same")
+        for slot in fitting[:1]:
+            given, together = alone.allocation(one, slot), shared.allocation(budget, slot)
+            alone.take(slot, given)
+            shared.take(slot, together)
+            _check_same(_all_answers(alone), shared, f"after a budget was taken that {len(_USERS)} containers use")
+    for slot, allocation in shared.allocations():
+        shared.give_back(slot, allocation)
+    _check_same(before, shared, "after all budgets were given back")
+
+
+def _of_one(request: PodRequest, kind: AnyKind) -> PodRequest | None:
+    """What the first of its app containers asks for, alone; None where none asks for this kind."""
+    asking = (each for each in request.containers if each.role == "app" and each.of(kind) is not None)
+    first = next(asking, None)
+    return None if first is None else replace(request, containers=(first,), uses=())
+
+
+def _as_budget(request: PodRequest) -> PodRequest:
+    """The same as a budget that several containers use."""
+    (one,) = request.containers
+    uses = (BudgetUse(name, kind, _BUDGET) for name in _USERS for kind, _ in one.asks)
+    return replace(request, containers=(replace(one, name=grantee_of(_BUDGET)),), uses=tuple(sorted(uses)))
+
+
+def _some(pods: Iterable[Pod]) -> Iterable[tuple[int, Pod]]:
+    return enumerate(islice(cycle(pods), _SOME))
+
+
 def _all_answers(stage: SchedulerStage) -> dict[str, Answers]:
     """What it says about each pod of the subject."""
     return {str(place): stage.answers(stage.side.requests(pod)) for place, pod in enumerate(stage.subject.pods)}
@@ -126,7 +169,7 @@ def _half_filled(stage: SchedulerStage) -> Taken:
 
 def _filled(stage: SchedulerStage) -> Taken:
     """Places pods in turn, and gives all that is taken then."""
-    for number, pod in enumerate(islice(cycle(stage.subject.pods), _SOME)):
+    for number, pod in _some(stage.subject.pods):
         if stage.placed(examples.like(pod, number)) is None:
             break
     return stage.allocations()
@@ -155,4 +198,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     forgets_removed_nodes,
     follows_a_changed_inventory,
     counts_beside_other_kinds,
+    counts_a_budget_once,
 )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from partage_fpga_template.kind import FPGA, FpgaGrant
 from partage_fpga_template.scheduler import FpgaScheduler
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, Room, Slot
+from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, Room, Slot, grantee_of
 
 Grants = Mapping[ContainerName, Sequence[FpgaGrant]]
 
@@ -154,3 +154,21 @@ class CountsAllKinds(FpgaScheduler):
             others: Any = [grant for kind, held in grants.items() if kind != "fpga" for grant in held]  # type: ignore[attr-defined]
             self._free[slot] -= {grant.board for grant in mine}
             self._free[slot] = set(sorted(self._free[slot])[len(others) :])
+
+
+class CountsEachUseOfABudget(FpgaScheduler):
+    """Takes boards for each container that uses a budget, as if each had been granted its own."""
+
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        super().partage_take(slot, allocation)
+        granted = sum(len(grants) for grants in allocation.of(FPGA).values())
+        more = granted * max(0, len(allocation.uses) - 1)
+        self._free[slot] = set(sorted(self._free[slot])[more:])
+
+
+class GrantsToEachUserOfABudget(FpgaScheduler):
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
+        granted = super().partage_allocate(request, slot)
+        return {use.container: granted[grantee_of(use.budget)] for use in request.uses} or granted

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import CardId, NodeName
+from partage_plugins.vocabulary import CardId, NodeName, keys
 from partage_scheduler.explanation import Displaced, PodReport, stand
 from partage_scheduler.objects import ApiPod
-from unit.scheduler.cluster_made import given, pod
+from unit.scheduler.cluster_made import pod
 from unit.scheduler.preemption.stage import Preempted, running
 from unit.scheduler.test_deciding_on_pods import NOW
 
@@ -24,7 +24,7 @@ def test_a_pod_on_a_node_is_shown_with_what_it_was_given() -> None:
 
 
 def test_an_allocation_that_is_not_believed_is_said_to_be() -> None:
-    forged = pod("a", node="m", annotations=dict.fromkeys(given(running("b", "m", 0, 500)), "forged"))  # type: ignore[arg-type]
+    forged = pod("a", node="m", annotations=dict.fromkeys((keys.ALLOCATION, keys.SIGNATURE), "forged"))
     found = stands(Preempted(forged, m=1), forged)
     assert not found.given
     assert "not signed by us" in found.message

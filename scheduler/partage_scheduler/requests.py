@@ -50,7 +50,7 @@ class RequestReader:
         return PodRequest(pod=ref, containers=known.containers, uses=known.uses, needs=known.needs)
 
     def _read(self, pod: ApiPod) -> _Known:
-        read_gang(pod.namespace, pod.metadata.annotations)
+        read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
         asked = self._ask(seen(pod))
         return _Known(asked.containers, asked.uses, needs(pod))
 

@@ -7,8 +7,8 @@ A file is a list of rows for the plugin `NAME-dialect`:
       request: {main: {share_milli: 500, limit_milli: 1000, memory_bytes: 1073741824}}
 
 `request` has fields of `GpuRequest` that differ from their defaults, by container; `budget` is what several use
-together, `{}` is nothing. In its place stands `refused` with a part of the sentence. `nvidia_gpu` sets who reads
-`nvidia.com/gpu`.
+together, `{}` is nothing. In its place stands `refused` with a part of the sentence. `gang` is its name and
+how many pods are bound at once; `nvidia_gpu` sets who reads `nvidia.com/gpu`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pod: dict[str, Any]
     request: dict[str, dict[str, Any]] | None = None
     refused: str | None = None
+    gang: dict[str, Any] | None = None
     nvidia_gpu: str = "kubelet"
 
     def __post_init__(self) -> None:

@@ -8,10 +8,12 @@ from typing import Final
 
 import pytest
 
+from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.vocabulary import Kind, Pod
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins_where, rows_of
 
@@ -26,16 +28,28 @@ def reader(registry: Registry, dialect: str) -> Call:
     return found
 
 
+def gang_of(pod: Pod) -> dict[str, object] | None:
+    gang = read_gang(pod.ref.namespace, pod.annotations, pod.labels)
+    return None if gang is None else {"name": gang.name, "size": gang.size}
+
+
+def asked_by(pod: Pod, side: SchedulerSide) -> frozenset[Kind]:
+    """As the scheduler reads a pod that it is to place: its gang, then its requests."""
+    gang_of(pod)
+    return side.requests(pod).kinds
+
+
 @pytest.mark.parametrize(("dialect", "row"), ROWS)
 def test_a_row(dialect: str, row: Row) -> None:
     registry = plugins(row.nvidia_gpu)
     read, pod, all_together = reader(registry, dialect), row.read(), SchedulerSide(registry, Ledger())
     if row.refused is None:
         assert (read(pod) or {}) == row.expected
-        assert bool(all_together.requests(pod).kinds) == bool(row.expected)
+        assert bool(asked_by(pod, all_together)) == bool(row.expected)
+        assert gang_of(pod) == row.gang
         return
     with pytest.raises((DecodeError, Refused)) as refusal:
-        all_together.requests(pod)
+        asked_by(pod, all_together)
     assert row.refused in str(refusal.value)
 
 

@@ -49,7 +49,7 @@ class Seat:
 def gang_of(pod: ApiPod) -> Gang | None:
     """None also where the gang is written wrongly."""
     try:
-        return read_gang(pod.namespace, pod.metadata.annotations)
+        return read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
     except DecodeError:
         return None
 
@@ -93,7 +93,7 @@ class Seats:
         self._count(seat.pod, -1)
 
     def update(self, seat: Seat, pod: ApiPod) -> None:
-        if pod.metadata.annotations != seat.pod.metadata.annotations:
+        if gang_of(pod) != gang_of(seat.pod):
             self._count(seat.pod, -1)
             self._count(pod, 1)
         seat.pod = pod  # of the same priority: that of a pod never changes

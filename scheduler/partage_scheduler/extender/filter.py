@@ -150,7 +150,7 @@ class NodeFilter:
     def _request(self, pod: ApiPod) -> PodRequest | str:
         """What it asks for, or what is wrong with that."""
         try:
-            if read_gang(pod.namespace, pod.metadata.annotations) is not None:
+            if read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels) is not None:
                 return GANG
             return self._cycle.request(pod)
         except PluginError:

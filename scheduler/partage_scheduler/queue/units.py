@@ -98,7 +98,7 @@ class Unit:
 def key_of(pod: ApiPod) -> Key:
     """The pod's gang, or itself. What is written wrongly is found where the pod is decided on."""
     try:
-        return read_gang(pod.namespace, pod.metadata.annotations) or pod.uid
+        return read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels) or pod.uid
     except DecodeError:
         return pod.uid
 

@@ -138,3 +138,12 @@ def test_pods_of_a_gang_are_counted_while_they_are_on_nodes_or_assumed_there() -
     stage.cluster.undo(PodUid("uid-b"))
     stage.intake.gone(A)
     assert stage.cluster.seated(gang) == 0
+
+
+def test_a_pod_on_a_node_leaves_its_gang_when_its_labels_do() -> None:
+    stage, gang = Stage(piled("n", 3)), Gang(Namespace("team"), "train", 2)
+    labels = {"sharedgpu/group_name": "train", "sharedgpu/min_available": "2"}
+    stage.pod(pod("a", node="n", labels=labels, version=1))
+    assert stage.cluster.seated(gang) == 1
+    stage.pod(pod("a", node="n", version=2))
+    assert stage.cluster.seated(gang) == 0

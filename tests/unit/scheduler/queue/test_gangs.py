@@ -55,6 +55,15 @@ def test_a_gang_comes_up_as_one_when_its_last_pod_is_there() -> None:
     assert stage.next() is None
 
 
+def test_a_group_of_kubeshare_comes_up_as_one_too() -> None:
+    said = {"group_name": "train", "group_headcount": "3", "group_threshold": "0.6"}
+    labels = {f"sharedgpu/{key}": value for key, value in said.items()}
+    stage = Stage(pod("train-0", labels=labels))
+    assert stage.next() is None
+    stage.offer(pod("train-1", labels=labels))
+    assert stage.next() == ["train-0", "train-1"]
+
+
 def test_a_gated_pod_is_not_there() -> None:
     stage = Stage(*members(2), pod("train-2", gang="train", size=3, gates=("one",)))
     assert stage.next() is None
@@ -156,7 +165,7 @@ def test_a_pod_that_joins_or_leaves_a_gang_by_its_annotations_is_moved() -> None
 )
 def test_a_gang_that_is_written_wrongly_is_refused(annotations: dict[str, str], why: str) -> None:
     with pytest.raises(DecodeError, match=why):
-        read_gang("team", annotations)
+        read_gang("team", annotations, {})
 
 
 def test_and_its_pod_comes_up_alone_to_be_told_so() -> None:

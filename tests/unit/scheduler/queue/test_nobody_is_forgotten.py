@@ -40,11 +40,11 @@ class Anything(RuleBasedStateMachine):
     @staticmethod
     def unit_of(each: ApiPod) -> object:
         gated = bool(each.spec.scheduling_gates)
-        return None if gated else read_gang(each.namespace, each.metadata.annotations) or each.uid
+        return None if gated else read_gang(each.namespace, each.metadata.annotations, {}) or each.uid
 
     @staticmethod
     def alone(each: ApiPod) -> bool:
-        return not each.spec.scheduling_gates and read_gang(each.namespace, each.metadata.annotations) is None
+        return not each.spec.scheduling_gates and read_gang(each.namespace, each.metadata.annotations, {}) is None
 
     @rule(name=names, gated=st.booleans(), gang=gangs, priority=st.integers(0, 2), label=st.integers(0, 1))
     def offered(self, name: str, gated: bool, gang: tuple[str, int] | None, priority: int, label: int) -> None:  # noqa: FBT001
@@ -130,7 +130,7 @@ class Anything(RuleBasedStateMachine):
         if not self.flying:
             return
         uid = data.draw(st.sampled_from(sorted(self.flying)))
-        gang = read_gang("team", self.pods[uid].metadata.annotations)
+        gang = read_gang("team", self.pods[uid].metadata.annotations, {})
         if gang is not None:
             self.running[gang] = self.running.get(gang, 0) + 1
         self.queue.withdraw(uid)

@@ -177,6 +177,8 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     model_parts_not: tuple[str, ...] = ()
     instances: bool | None = None
     """Only MIG instances, or only whole GPUs; None: either."""
+    least_card_bytes: Bytes = 0
+    """Only cards that have so much memory in all, however much of it is asked for."""
     cards: tuple[CardId, ...] = ()
     cards_not: tuple[CardId, ...] = ()
     policy: str | None = None

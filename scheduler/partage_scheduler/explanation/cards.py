@@ -84,6 +84,8 @@ def _not_asked_for(card: Card, wanted: GpuRequest) -> Iterator[str]:
         yield f"its model {card.model} is not asked for"
     if not wanted.wants_instance(card.is_instance):
         yield "it is a MIG instance" if card.is_instance else "it is no MIG instance"
+    if card.memory_bytes < wanted.least_card_bytes:
+        yield "its memory is less than is asked for"
     if not wanted.wants_id(card):
         yield "its id is not asked for"
 

@@ -124,4 +124,5 @@ def _fits(left: Held, needed: Held) -> bool:
 
 
 def _wants(wanted: GpuRequest, card: Card) -> bool:
-    return wanted.wants_id(card) and wanted.wants_model(card.model) and wanted.wants_instance(card.is_instance)
+    is_wanted = wanted.wants_model(card.model) and wanted.wants_instance(card.is_instance)
+    return is_wanted and wanted.wants_id(card) and card.memory_bytes >= wanted.least_card_bytes

@@ -64,6 +64,7 @@ _MOST_KNOWN: Final = 4096
 
 def _need(wanted: GpuRequest, make: Make) -> int:
     is_wanted = wanted.wants_model(make.model) and wanted.wants_instance(make.is_instance)
+    is_wanted = is_wanted and make.memory_bytes >= wanted.least_card_bytes
     return wanted.memory_on(make.memory_bytes) if is_wanted else UNWANTED
 
 

@@ -1,0 +1,62 @@
+"""Whole cards by the word of NVIDIA's device plugin, `nvidia.com/gpu`, where `PARTAGE_NVIDIA_GPU` is `whole`.
+
+As the device plugin: each container has so many cards of its own, init containers use again what others will have.
+Otherwise kubelet and its device plugin read the word, and nothing is read here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from partage_dialects.kubegpu_annotation import KUBEDEVICE
+from partage_dialects.settings import settings_from
+from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
+from partage_plugins.errors import DecodeError
+from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.gpu import GPU, GpuRequest
+from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.vocabulary.names import ContainerName, Kind
+from partage_plugins.vocabulary.pods import Pod, PodContainer
+from partage_plugins.vocabulary.topology import Bundle
+
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]
+
+
+class WholeCards:
+    def __init__(self) -> None:
+        """A wrong setting keeps the scheduler from starting."""
+        self._reads = settings_from(os.environ).nvidia_gpu == "whole"
+
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Asks | None:
+        """Of pods that say more in KubeDevice's annotation, its dialect reads this word too."""
+        if not self._reads or KUBEDEVICE in pod.annotations:
+            return None
+        numbers = {container.name: cards_of(container) for container in pod.containers}
+        return {name: {GPU.name: whole_cards(number)} for name, number in numbers.items() if number} or None
+
+    @hookimpl
+    def partage_resources(self) -> Sequence[str]:
+        return (NVIDIA_GPU,) if self._reads else ()
+
+
+def cards_of(container: PodContainer) -> int:
+    """How many the container's limits say; requests are written equal or not at all, as Kubernetes wants it."""
+    if NVIDIA_GPU not in container.limits and NVIDIA_GPU not in container.requests:
+        return 0
+    path = f"containers.{container.name}"
+    number = parse_whole_quantity(
+        container.limits.get(NVIDIA_GPU, "0"), path=f"{path}.limits[{NVIDIA_GPU}]", largest=MAX_CARDS
+    )
+    wanted, where = container.requests.get(NVIDIA_GPU), f"{path}.requests[{NVIDIA_GPU}]"
+    if wanted is not None and parse_quantity(wanted, path=where) != number:
+        raise DecodeError("request", path=where, value=repr(wanted), allowed="the same amount as in limits")
+    return number
+
+
+def whole_cards(number: int, *, bundles: tuple[Bundle, ...] = (), least_card_bytes: int = 0) -> GpuRequest:
+    """So many cards with all their share and memory."""
+    return GpuRequest(count=number, share_milli=WHOLE_MILLI, bundles=bundles, least_card_bytes=least_card_bytes)

@@ -24,6 +24,7 @@ from partage_isolation.audit.suspicions import Rules
 from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import Timing
 from partage_isolation.leases.line import EPOCHS
+from partage_isolation.leases.policies import Gemini
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.settings import BrokerSettings
@@ -193,6 +194,11 @@ def terms_of(settings: BrokerSettings) -> Terms:
         policy=settings.policy,
         policies=settings.policy_of_cards,
         timing=Timing(quantum_ns=round(settings.quantum_ms * 1e6)),
+        gemini=Gemini(
+            quota_ns=round(settings.gemini_quota_ms * 1e6),
+            least_ns=round(settings.gemini_least_ms * 1e6),
+            window_ns=round(settings.gemini_window_ms * 1e6),
+        ),
         loss=Loss.FREE if settings.compute_on_broker_loss == "free-run" else Loss.CLOSED,
     )
 

@@ -48,6 +48,15 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
         Meta(ge=1, le=1000),
         Setting("How long a lease lasts while others want the card: shorter is smoother, longer loses less."),
     ] = 20.0
+    gemini_quota_ms: Annotated[
+        float, Meta(ge=1, le=60_000), Setting("Under `gemini`: how long a token lasts at first. KubeShare sets 300.")
+    ] = 250.0
+    gemini_least_ms: Annotated[
+        float, Meta(ge=1, le=60_000), Setting("Under `gemini`: how long a token lasts at least. KubeShare sets 20.")
+    ] = 100.0
+    gemini_window_ms: Annotated[
+        float, Meta(ge=1000, le=60_000), Setting("Under `gemini`: over how long shares and limits are counted.")
+    ] = 10_000.0
     compute_on_broker_loss: Annotated[
         Literal["free-run", "closed"],
         Setting("What holds for launches once the broker has been away for a second: all go, or none."),
@@ -66,6 +75,12 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
                 raise ValueError(f"policies has {said!r}; allowed: CARD=POLICY, the policy one of {', '.join(NAMES)}")
         if len(self.policy_of_cards) < len(self.policies):
             raise ValueError("policies names a card twice")
+        if not self.gemini_least_ms <= self.gemini_quota_ms <= self.gemini_window_ms:
+            least, most = self.gemini_least_ms, self.gemini_window_ms
+            raise ValueError(
+                f"gemini_quota_ms is {self.gemini_quota_ms:g}; allowed: "
+                f"from gemini_least_ms ({least:g}) to gemini_window_ms ({most:g})"
+            )
 
     @property
     def policy_of_cards(self) -> Mapping[CardId, str]:

@@ -1,9 +1,9 @@
 """Whether containers that share a card have of its time what they were promised, and how soon a request is answered.
 
 Programs that know nothing of us run on a simulated card, with the library and a broker; what each had is the card's own
-account, second by second. Beside our policy stand the one that Gemini published, at its default parameters, run by the
-same broker, and a card whose time nobody meters. What a workload reaches where it is alone and nobody meters it is
-measured first: who waits for each of his kernels leaves gaps himself.
+account, second by second. Beside our policy stand, in turns, the one that Gemini published, run by the same broker at
+its own parameters and at those by which KubeShare starts it, and a card whose time nobody meters. What a workload
+reaches where it is alone and nobody meters it is measured first: who waits for each of his kernels leaves gaps himself.
 
 Bars hold on a machine that does nothing else. A run during which others took more than 2 % of the processors, or the
 machine below did, is repeated, as long as there is time for that; how many stayed disturbed is told. Where a machine is
@@ -19,8 +19,8 @@ from contextlib import ExitStack
 from typing import Final
 
 from bench.harness import Bench
-from bench.sharing.cases import COMPARED, FLOOD, KINDS, OURS, SHORT, SIGMA, SMOKE, WAIT, Case, sharer, split
-from bench.sharing.place import POLICIES, Place, a_place
+from bench.sharing.cases import COMPARED, FLOOD, KINDS, MORE, SHORT, SIGMA, SMOKE, TWICE, WAIT, Case, sharer, split
+from bench.sharing.place import GEMINI, KUBESHARE, OURS, POLICIES, UNMETERED, Place, a_place
 from bench.sharing.seen import Seen
 from support.sharing import Sharer
 
@@ -30,7 +30,7 @@ UNMETERED_SECONDS: Final = 5
 SMOKE_SECONDS: Final = 1
 REACHED_SECONDS: Final = 4
 REQUESTS_S: Final = 20
-SECONDS_OF: Final = {"ours": SECONDS, "Gemini's": GEMINI_SECONDS, "no metering": UNMETERED_SECONDS}
+SECONDS_OF: Final = {OURS: SECONDS, GEMINI: GEMINI_SECONDS, KUBESHARE: GEMINI_SECONDS, UNMETERED: UNMETERED_SECONDS}
 
 OFF: Final = 0.02
 WHOLE: Final = 0.97
@@ -59,7 +59,7 @@ def reached(bench: Bench, free: Place) -> dict[str, float]:
 def told(bench: Bench, place: Place, seen: Seen, reach: Mapping[str, float]) -> None:
     name, off = f"{seen.case.name}, {place.policy}", seen.off(reach)
     sys.stderr.write(f"{name}: {seen.shown()}, off {off:.3f}, sigma {seen.sigma:.3f}\n")
-    if place.policy != "ours":
+    if place.policy != OURS:
         bench.figure(f"{name}: furthest from its share", off)
         bench.figure(f"{name}: sigma of seconds", seen.sigma)
         bench.figure(f"{name}: sum", seen.total)
@@ -72,12 +72,16 @@ def told(bench: Bench, place: Place, seen: Seen, reach: Mapping[str, float]) -> 
         bench.figure(f"{name}: sum", seen.total)
 
 
-def cases_of(bench: Bench, place: Place) -> tuple[tuple[Case, ...], int]:
-    """Which are run under that policy, and for how long."""
-    if bench.smoke:
-        return SMOKE, SMOKE_SECONDS
-    more = OURS if place.policy == "ours" else ()
-    return COMPARED + more, SECONDS_OF[place.policy]
+def compared(bench: Bench, places: Mapping[str, Place], reach: Mapping[str, float]) -> None:
+    """Each case under each policy, in turns."""
+    for case in COMPARED:
+        for policy, place in places.items():
+            if policy != KUBESHARE or case in TWICE:
+                told(bench, place, place.run(case, lasting(case, SECONDS_OF[policy])), reach)
+
+
+def lasting(case: Case, seconds: int) -> int:
+    return seconds * 3 // 2 if case.most_sigma > SIGMA else seconds
 
 
 def idle_neighbours_time(bench: Bench, ours: Place) -> None:
@@ -106,8 +110,9 @@ def latencies(bench: Bench, places: Mapping[str, Place]) -> None:
         p50_ms, p99_ms[policy] = place.latency(inference(0.5 if bench.smoke else REQUESTS_S), TRAINING)
         bench.figure(f"requests beside training, {policy}: p50 ms", p50_ms)
         bench.figure(f"requests beside training, {policy}: p99 ms", p99_ms[policy])
-    ratio = p99_ms["ours"] / p99_ms["Gemini's"]
-    bench.bar("requests beside training: p99", ratio, at_most=P99_OF_GEMINI, unit="of Gemini's")
+    for policy in (GEMINI, KUBESHARE):
+        ratio = p99_ms[OURS] / p99_ms[policy]
+        bench.bar("requests beside training: p99", ratio, at_most=P99_OF_GEMINI, unit=f"of {policy}")
 
 
 def main() -> int:
@@ -115,14 +120,14 @@ def main() -> int:
     bench = Bench.from_argv("share", libraries=["uvloop", "msgspec"])
     with ExitStack() as stack:
         places = {policy: stack.enter_context(a_place(bench, policy)) for policy in POLICIES}
-        reach = reached(bench, places["no metering"])
-        for place in [places["ours"]] if bench.smoke else places.values():
-            cases, seconds = cases_of(bench, place)
-            for case in cases:
-                lasts = seconds * 3 // 2 if case.most_sigma > SIGMA else seconds
-                told(bench, place, place.run(case, lasts), reach)
-        idle_neighbours_time(bench, places["ours"])
-        alone(bench, places["ours"], places["no metering"])
+        ours, free = places[OURS], places[UNMETERED]
+        reach = reached(bench, free)
+        if not bench.smoke:
+            compared(bench, places, reach)
+        for case in SMOKE if bench.smoke else MORE:
+            told(bench, ours, ours.run(case, SMOKE_SECONDS if bench.smoke else lasting(case, SECONDS)), reach)
+        idle_neighbours_time(bench, ours)
+        alone(bench, ours, free)
         latencies(bench, places)
     disturbed = [each for place in places.values() for each in place.disturbed]
     bench.figure("runs that others disturbed", len(disturbed))

@@ -138,7 +138,7 @@ class Closing:
     def release(self, seat: Seat, now: int) -> None:
         card, is_back = seat.card, seat.waits()
         card.goes(seat, is_back=is_back)
-        card.policy.ended(seat.account, now)
+        card.policy.ended(seat.account, now, is_idle=seat.is_quiet and not is_back)
         card.holder = None
         seat.settle(now)
         seat.undrained = set()

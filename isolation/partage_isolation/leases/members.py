@@ -68,7 +68,7 @@ def empties(seat: Seat, lines: Lines, now: int) -> None:
     card, was_open = seat.card, seat.is_open and not (seat.is_leased and seat.deadline <= now)
     if card.holder is seat:
         card.goes(seat, is_back=False)
-        card.policy.ended(seat.account, now)
+        card.policy.ended(seat.account, now, is_idle=True)
         card.holder = None
     seat.settle(now)
     seat.happens(LeaseEvent.LEFT, now)

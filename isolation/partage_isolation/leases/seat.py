@@ -152,6 +152,7 @@ class Seat:
     def begins_to_wait(self, now: int) -> None:
         """Its wait is counted from now on."""
         self.waiting_since = now
+        self.card.policy.asks(self.account, now)
         self.card.patient_until = min(self.card.patient_until, self.overdue_at)
 
     @property

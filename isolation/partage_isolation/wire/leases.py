@@ -12,7 +12,7 @@ from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import Timing
 from partage_isolation.leases.line import Hint, Shares, Write, pack
 from partage_isolation.leases.node import Place
-from partage_isolation.leases.policies import by_name
+from partage_isolation.leases.policies import Gemini, by_name
 from partage_isolation.leases.policies.policy import Policy
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
@@ -41,10 +41,12 @@ class Terms:
     policies: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
     """Of single cards."""
     timing: Timing = Timing()  # noqa: RUF009  it is frozen
+    gemini: Gemini = Gemini()  # noqa: RUF009  as above
+    """Where that is the policy."""
     loss: Loss = Loss.FREE
 
     def policy_of(self, card: CardId) -> Policy:
-        return by_name(self.name_of(card), self.timing)
+        return by_name(self.name_of(card), self.timing, self.gemini)
 
     def name_of(self, card: CardId) -> str:
         return self.policies.get(card, self.policy)

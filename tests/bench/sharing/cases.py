@@ -81,7 +81,10 @@ COMPARED: Final = (
     capped(300, 700),
 )
 
-OURS: Final = (
+TWICE: Final = COMPARED[:1] + COMPARED[-2:]
+"""With Gemini's policy at both sets of parameters."""
+
+MORE: Final = (
     split((500, 500), FLOOD),
     split((250, 750), FLOOD),
     split(THIRDS, FLOOD),

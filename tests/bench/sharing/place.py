@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -15,7 +15,16 @@ from partage_isolation.library.objects import built
 from support.isolated import Isolated, isolated
 from support.sharing import Running, Sharer, sharing, watched
 
-POLICIES: Final = {"ours": "virtual-time", "Gemini's": "gemini", "no metering": "free-run"}
+OURS: Final = "ours"
+GEMINI: Final = "Gemini's"
+KUBESHARE: Final = "Gemini's in KubeShare"
+UNMETERED: Final = "no metering"
+POLICIES: Final[Mapping[str, Mapping[str, str]]] = {
+    OURS: {"policy": "virtual-time"},
+    GEMINI: {"policy": "gemini"},
+    KUBESHARE: {"policy": "gemini", "gemini_quota_ms": "300", "gemini_least_ms": "20"},
+    UNMETERED: {"policy": "free-run"},
+}
 SETTLES_S: Final = 1.5
 SMOKE_S: Final = 0.2
 """So long a smoke run lasts, and so long before it things settle."""
@@ -61,7 +70,7 @@ class Place:
         for each in running:
             told = each.time
             name = f"{self.policy}, {each.sharer.name}"
-            if self.policy == "no metering":
+            if self.policy == UNMETERED:
                 self._bench.engaged(f"{name}: no lease was given", told is None or not told.leases)
             else:
                 self._bench.engaged(f"{name}: leases were given", told is not None and told.leases)
@@ -80,5 +89,5 @@ class Place:
 
 @contextmanager
 def a_place(bench: Bench, policy: str) -> Generator[Place]:
-    with isolated(cards=("h100",), library=built(), settings={"policy": POLICIES[policy]}) as isolation:
+    with isolated(cards=("h100",), library=built(), settings=POLICIES[policy]) as isolation:
         yield Place(bench, policy, isolation)

@@ -20,7 +20,7 @@ _LOOKS_NS = SECOND // 10
 class SimulatedBroker:
     def __init__(self, case: Case, events: Events, chance: Chance, *, arbiter: Callable[..., Arbiter]) -> None:
         self._case, self._events, self._chance = case, events, chance
-        policy = by_name(case.policy, case.timing)
+        policy = by_name(case.policy, case.timing, case.gemini)
         self.arbiter = arbiter(policy=lambda _: policy, timing=case.timing)
         self.grants = self.handled = 0
         self.lines: dict[Place, Line] = {}

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from partage_isolation.leases.durations import MS, SECOND, Timing
+from partage_isolation.leases.policies import Gemini
 from support.lease_simulation.workloads import US, Workload
 
 
@@ -51,6 +52,7 @@ class Case:
     """Not measured: so long things settle."""
     seed: int = 1
     timing: Timing = Timing()  # noqa: RUF009 - it is frozen
+    gemini: Gemini = Gemini()  # noqa: RUF009 - as above
     tells_stopped: bool = True
     """The broker looks whether a silent process is stopped."""
 

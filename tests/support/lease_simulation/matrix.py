@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.policies import Gemini
 from support.lease_simulation.cases import Case, Container
 from support.lease_simulation.figures import Figures
 from support.lease_simulation.workloads import US, Workload, flood, inference, launch_and_wait, mixed
@@ -21,6 +22,10 @@ KINDS: Final[Mapping[str, tuple[Workload, int]]] = {
     "four processes": (launch_and_wait(MS), 4),
 }
 """Workloads and their processes; graphs cost what their launches were learned to."""
+
+PUBLISHED: Final = Gemini()
+KUBESHARE: Final = Gemini(quota_ns=300 * MS, least_ns=20 * MS)
+"""As KubeShare starts it."""
 
 
 class Judged(NamedTuple):
@@ -55,10 +60,10 @@ def long_beside_short(shares: tuple[int, ...], *, policy: str = "virtual-time", 
     return judged(Case(containers, policy, seconds * SECOND), 1.0)
 
 
-def answers(policy: str = "virtual-time", seconds: int = 20) -> Figures:
+def answers(policy: str = "virtual-time", seconds: int = 20, gemini: Gemini = PUBLISHED) -> Figures:
     """Inference of 6 ms each 30 ms beside training."""
     containers = (Container(300, inference()), Container(700, flood(300 * US)))
-    return run(Case(containers, policy, seconds * SECOND))
+    return run(Case(containers, policy, seconds * SECOND, gemini=gemini))
 
 
 def judged(case: Case, reachable: float) -> Judged:

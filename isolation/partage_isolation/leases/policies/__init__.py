@@ -10,18 +10,18 @@ from partage_isolation.leases.policies.gemini import Gemini
 from partage_isolation.leases.policies.policy import FreeRun, Policy
 from partage_isolation.leases.policies.virtual_time import Caps, VirtualTime
 
-__all__ = ["DEFAULT", "NAMES", "Policy", "by_name"]
+__all__ = ["DEFAULT", "NAMES", "Gemini", "Policy", "by_name"]
 
-_MADE: Final[Mapping[str, Callable[[Timing], Policy]]] = {
-    "virtual-time": VirtualTime,
-    "caps": Caps,
-    "gemini": lambda _: Gemini(),
-    "free-run": lambda _: FreeRun(),
+_MADE: Final[Mapping[str, Callable[[Timing, Gemini], Policy]]] = {
+    "virtual-time": lambda timing, _: VirtualTime(timing),
+    "caps": lambda timing, _: Caps(timing),
+    "gemini": lambda _, gemini: gemini,
+    "free-run": lambda _timing, _gemini: FreeRun(),
 }
 
 DEFAULT: Final = "virtual-time"
 NAMES: Final = tuple(_MADE)
 
 
-def by_name(name: str, timing: Timing = Timing()) -> Policy:  # noqa: B008 - it is frozen
-    return _MADE[name](timing)
+def by_name(name: str, timing: Timing = Timing(), gemini: Gemini = Gemini()) -> Policy:  # noqa: B008 - both are frozen
+    return _MADE[name](timing, gemini)

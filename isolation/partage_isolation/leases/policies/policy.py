@@ -10,10 +10,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from partage_isolation.leases.policies.bursts import Bursts
+
 
 @dataclass(slots=True)
 class Tally:
-    """Numbers alone; what they mean is the policy's."""
+    """What these mean is the policy's."""
 
     share: int
     """In milli; guaranteed."""
@@ -33,7 +35,11 @@ class Tally:
     used: int = 0
     """The sum of `runs`."""
     runs: deque[tuple[int, int]] = field(default_factory=deque[tuple[int, int]])
-    """When each of its recent leases ended, and how long the card was held."""
+    """From when to when it had the card, of late."""
+    asked_first: int | None = None
+    rested_at: int | None = None
+    """When its lease ended, until it wants the card again."""
+    bursts: Bursts = field(default_factory=Bursts)
 
 
 class Policy(Protocol):
@@ -55,6 +61,10 @@ class Policy(Protocol):
         """It was away and wants the card again; `least` is how far the others are, in virtual time."""
         ...
 
+    def asks(self, account: Tally, now: int) -> None:
+        """It waits for the card; said once or more for each wait."""
+        ...
+
     def opens_at(self, account: Tally, now: int) -> int:
         """When its ceiling lets it run; not after now, where it may."""
         ...
@@ -69,7 +79,9 @@ class Policy(Protocol):
         """It held the card for so long until now; negative: so much was charged wrongly."""
         ...
 
-    def ended(self, account: Tally, now: int) -> None: ...
+    def ended(self, account: Tally, now: int, *, is_idle: bool) -> None:
+        """Its lease is over and its work done; idle: it gave the lease back since it had no use for it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,9 @@ class FreeRun:
     def came(self, account: Tally, least: int) -> None:
         pass
 
+    def asks(self, account: Tally, now: int) -> None:
+        pass
+
     def opens_at(self, account: Tally, now: int) -> int:  # noqa: ARG002
         return now
 
@@ -97,5 +112,5 @@ class FreeRun:
     def charge(self, account: Tally, held_ns: int, now: int) -> None:
         pass
 
-    def ended(self, account: Tally, now: int) -> None:
+    def ended(self, account: Tally, now: int, *, is_idle: bool) -> None:
         pass

@@ -58,6 +58,9 @@ class VirtualTime:
         """No more than the credit ahead, or than it was when it went; debt stays."""
         account.virtual = max(account.virtual, least - max(self.timing.credit_ns, account.lead))
 
+    def asks(self, account: Tally, now: int) -> None:
+        pass
+
     def opens_at(self, account: Tally, now: int) -> int:
         """At once, below a whole card when a turn fits."""
         if account.limit >= WHOLE:
@@ -80,7 +83,7 @@ class VirtualTime:
             _fill(account, account.limit, now, self._most)
             account.room -= held_ns
 
-    def ended(self, account: Tally, now: int) -> None:
+    def ended(self, account: Tally, now: int, *, is_idle: bool) -> None:
         pass
 
     @property

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.policies import DEFAULT, NAMES, by_name
-from partage_isolation.leases.policies.gemini import Gemini
 from partage_isolation.leases.policies.policy import Tally
 from partage_isolation.leases.policies.virtual_time import VirtualTime
 
@@ -57,35 +56,3 @@ def test_caps_hold_even_where_nobody_else_wants_the_card() -> None:
     assert caps.opens_at(account, NOW + SECOND) > NOW + 2 * SECOND
     whole = Tally(1000, 1000)
     assert caps.run_ns(whole, NOW, is_contended=False) is None
-
-
-def used(account: Tally, gemini: Gemini, held: int, now: int) -> None:
-    gemini.charge(account, held, now)
-    gemini.ended(account, now)
-
-
-def test_gemini_runs_those_first_who_are_furthest_below_their_share() -> None:
-    gemini = Gemini()
-    far, near, over = Tally(500, 1000), Tally(500, 1000), Tally(100, 1000)
-    used(far, gemini, SECOND, NOW)
-    used(near, gemini, 3 * SECOND, NOW)
-    used(over, gemini, 2 * SECOND, NOW)
-    assert gemini.rank(far, NOW) < gemini.rank(near, NOW) < gemini.rank(over, NOW)
-
-
-def test_gemini_gives_tokens_by_what_was_held_within_its_bounds() -> None:
-    gemini, account = Gemini(), Tally(500, 1000)
-    assert gemini.run_ns(account, NOW, is_contended=False) == 250 * MS
-    used(account, gemini, 50 * MS, NOW)
-    assert gemini.run_ns(account, NOW, is_contended=True) == 150 * MS
-    for _ in range(10):
-        used(account, gemini, MS, NOW)
-    assert gemini.run_ns(account, NOW, is_contended=True) == 100 * MS
-
-
-def test_gemini_lets_nobody_above_his_limit_in_its_window() -> None:
-    gemini, account = Gemini(), Tally(100, 200)
-    used(account, gemini, 3 * SECOND, NOW)
-    opens = gemini.opens_at(account, NOW)
-    assert NOW + 9 * SECOND < opens <= NOW + 11 * SECOND
-    assert gemini.opens_at(account, opens) == opens

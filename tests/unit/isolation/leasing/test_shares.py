@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 
 from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.policies import Gemini
 from support.lease_simulation import Case, Container, Figures, matrix, run
 from support.lease_simulation.workloads import (
     US,
@@ -24,12 +25,15 @@ pytestmark = pytest.mark.slow
 
 _SPLITS = pytest.mark.parametrize("split", matrix.SPLITS, ids=str)
 _KINDS = pytest.mark.parametrize("kind", matrix.KINDS)
+_PARAMETERS = pytest.mark.parametrize("gemini", [matrix.PUBLISHED, matrix.KUBESHARE], ids=["published", "kubeshare"])
 alone = cache(matrix.alone)
 
 
-def flooded(*shares: int, policy: str = "virtual-time", seconds: int = 12) -> Figures:
+def flooded(
+    *shares: int, policy: str = "virtual-time", seconds: int = 12, gemini: Gemini = matrix.PUBLISHED
+) -> Figures:
     containers = tuple(Container(share, flood(MS)) for share in shares)
-    return run(Case(containers, policy=policy, lasts_ns=seconds * SECOND))
+    return run(Case(containers, policy=policy, lasts_ns=seconds * SECOND, gemini=gemini))
 
 
 @_KINDS
@@ -95,8 +99,9 @@ def test_the_time_of_an_idle_neighbour_is_used() -> None:
     assert figures.shares[0] >= 0.2 * 0.95
 
 
-def test_an_answer_is_quick_beside_training_and_far_quicker_than_under_gemini() -> None:
-    ours, theirs = matrix.answers(), matrix.answers("gemini")
+@_PARAMETERS
+def test_an_answer_is_quick_beside_training_and_far_quicker_than_under_gemini(gemini: Gemini) -> None:
+    ours, theirs = matrix.answers(), matrix.answers("gemini", gemini=gemini)
     assert ours.quantile_ms(0, 0.99) <= 0.08 * theirs.quantile_ms(0, 0.99)
     assert ours.quantile_ms(0, 0.99) <= 8
     assert ours.total >= 0.96
@@ -109,8 +114,9 @@ def test_with_long_training_kernels_an_answer_waits_for_two_of_them_at_most(seed
     assert figures.quantile_ms(0, 0.99) <= 6 + 2 * 30 + 1
 
 
-def test_gemini_divides_as_published() -> None:
-    figures = flooded(300, 700, policy="gemini", seconds=41)
+@_PARAMETERS
+def test_gemini_divides_as_published(gemini: Gemini) -> None:
+    figures = flooded(300, 700, policy="gemini", seconds=41, gemini=gemini)
     assert figures.shares == pytest.approx((0.3, 0.7), abs=0.02)
     assert max(figures.sigmas) >= 0.05
 

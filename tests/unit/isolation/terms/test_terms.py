@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from partage_isolation.broker import terms_of
 from partage_isolation.leases.durations import MS
-from partage_isolation.leases.policies import DEFAULT, NAMES
+from partage_isolation.leases.policies import DEFAULT, NAMES, Gemini
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.wire.packets import Loss
 from partage_plugins.vocabulary.names import CardId
@@ -61,3 +61,16 @@ def test_whoever_meters_enforces(policy: str) -> None:
 def test_what_is_no_policy_of_a_card_is_a_mistake(policies: tuple[str, ...], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         BrokerSettings(policies=policies)
+
+
+def test_geminis_parameters_are_as_published_and_can_be_kubeshares() -> None:
+    published = terms_of(BrokerSettings(policy="gemini")).policy_of(ONE)
+    assert published == Gemini(quota_ns=250 * MS, least_ns=100 * MS, window_ns=10_000 * MS)
+    kubeshare = BrokerSettings(policies=(f"{ONE}=gemini",), gemini_quota_ms=300, gemini_least_ms=20)
+    assert terms_of(kubeshare).policy_of(ONE) == Gemini(quota_ns=300 * MS, least_ns=20 * MS, window_ns=10_000 * MS)
+
+
+@pytest.mark.parametrize(("least_ms", "quota_ms"), [(300, 250), (100, 20_000)])
+def test_a_quota_below_the_least_or_above_the_window_is_a_mistake(least_ms: float, quota_ms: float) -> None:
+    with pytest.raises(ValueError, match=r"gemini_quota_ms is [0-9]+; allowed: from gemini_least_ms "):
+        BrokerSettings(gemini_least_ms=least_ms, gemini_quota_ms=quota_ms)

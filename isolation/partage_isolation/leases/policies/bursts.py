@@ -1,0 +1,64 @@
+"""How long a container's bursts of work are, as Gemini's client predicts it. Pure.
+
+A burst is work between two pauses of a program, and a pause of 2 ms or less does not end it. The longest of the last
+three seconds is expected to come again. Where all pauses were so short, a burst may be incomplete and counts twice.
+
+The broker sees the bursts after which a container is idle. One that the token's end cuts off tells nothing, as Gemini's
+authors have it. Their code takes such a burst for a whole one, and doubles it: tokens of a program that never pauses
+would grow to the whole window.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from partage_isolation.leases.durations import MS, SECOND
+
+MERGED_NS: Final = 2 * MS
+KEPT_NS: Final = 3 * SECOND
+
+
+@dataclass(slots=True)
+class Longest:
+    """Of the lengths that were noted in the last three seconds."""
+
+    _noted: deque[tuple[int, int]] = field(default_factory=deque[tuple[int, int]])
+    """When, and how long: each shorter than the one before, since no other can be the longest."""
+
+    def note(self, length: int, now: int) -> None:
+        while self._noted and self._noted[-1][1] <= length:
+            self._noted.pop()
+        self._noted.append((now, length))
+
+    def at(self, now: int) -> int:
+        while self._noted and now - self._noted[0][0] > KEPT_NS:
+            self._noted.popleft()
+        return self._noted[0][1] if self._noted else 0
+
+
+@dataclass(slots=True)
+class Bursts:
+    _bursts: Longest = field(default_factory=Longest)
+    _pauses: Longest = field(default_factory=Longest)
+    _began: int = 0
+    _ended: int | None = None
+    """When the last burst did; None: it was cut off, or there was none."""
+
+    def ended(self, began: int, now: int) -> None:
+        if self._ended is None or began - self._ended > MERGED_NS:
+            self._began = began
+        self._ended = now
+        self._bursts.note(now - self._began, now)
+
+    def cut_off(self) -> None:
+        self._ended = None
+
+    def paused(self, since: int, now: int) -> None:
+        self._pauses.note(now - since, now)
+
+    def expected_ns(self, now: int) -> int:
+        """0 where no burst was seen to end."""
+        burst = self._bursts.at(now)
+        return burst if self._pauses.at(now) >= MERGED_NS else 2 * burst

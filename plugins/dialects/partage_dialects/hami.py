@@ -19,10 +19,11 @@ from partage_dialects.amounts import refused
 from partage_dialects.settings import settings_from as dialect_settings_from
 from partage_dialects.vgpu import FULL, Amounts, CardKeys, VgpuSettings, amount, request_of, settings_from, wishes_of
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.gpu import GPU, GpuRequest
+from partage_plugins.vocabulary.gpu import GPU, NUMA, GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod, PodContainer
+from partage_plugins.vocabulary.topology import Bundle
 
 SETTINGS: Final = "PARTAGE_HAMI_"
 NUMBER: Final = "nvidia.com/gpu"
@@ -40,7 +41,10 @@ KEYS: Final = CardKeys(
 )
 CARD_POLICY: Final = "hami.io/gpu-scheduler-policy"
 NODE_POLICY: Final = "hami.io/node-scheduler-policy"
+NUMA_BIND: Final = "nvidia.com/numa-bind"
 MUTEX: Final = "mutex"
+_TRUE: Final = frozenset(("1", "t", "T", "true", "True", "TRUE"))
+_FALSE: Final = frozenset(("0", "f", "F", "false", "False", "FALSE"))
 _POLICIES: Final[Mapping[str, str]] = {
     "binpack": "binpack",
     "spread": "spread",
@@ -72,9 +76,13 @@ class HamiDialect:
         ]
         if not asking:
             return None
-        wishes = _wishes(pod.annotations)
+        wishes, is_bound = _wishes(pod.annotations), _is_bound(pod.annotations)
         found = ((container.name, _request(container, wishes, self._settings)) for container in asking)
-        return {name: {GPU.name: request} for name, request in found if request is not None} or None
+        return {
+            name: {GPU.name: _on_one_numa_node(request) if is_bound else request}
+            for name, request in found
+            if request is not None
+        } or None
 
 
 def _request(container: PodContainer, wishes: GpuRequest, settings: VgpuSettings) -> GpuRequest | None:
@@ -96,6 +104,17 @@ def _request(container: PodContainer, wishes: GpuRequest, settings: VgpuSettings
         cores=min(cores, FULL),
     )
     return request_of(amounts, wishes)
+
+
+def _on_one_numa_node(request: GpuRequest) -> GpuRequest:
+    return replace(request, bundles=(Bundle(NUMA, request.count),)) if request.count > 1 else request
+
+
+def _is_bound(said: Mapping[str, str]) -> bool:
+    text = said.get(NUMA_BIND)
+    if text is not None and text not in _TRUE and text not in _FALSE:
+        raise refused(NUMA_BIND, text, "true or false")
+    return text in _TRUE
 
 
 def _wishes(said: Mapping[str, str]) -> GpuRequest:

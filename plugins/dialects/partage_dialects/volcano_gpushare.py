@@ -1,7 +1,7 @@
 """Volcano's older GPU sharing: `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`, as limits.
 
-`gpu-memory` is MiB of one card, for the whole pod: so one app container of it has some. `gpu-number` is whole cards
-that hold nothing else. `volcano.sh/gpu-index` on a pod is what its scheduler answered, and is not read.
+`gpu-memory` is MiB of one card, for the whole pod: app containers that ask for some use the sum together. `gpu-number`
+is whole cards that hold nothing else. `volcano.sh/gpu-index` on a pod is what its scheduler answered, and is not read.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from partage_dialects.amounts import refused
+from partage_dialects.one_card import POD
 from partage_dialects.vgpu import amount
-from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import MIB, GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.names import ContainerName
-from partage_plugins.vocabulary.pods import Pod
+from partage_plugins.vocabulary.pods import Budgeted, Pod
 
 MEMORY: Final = "volcano.sh/gpu-memory"
 NUMBER: Final = "volcano.sh/gpu-number"
@@ -29,7 +29,8 @@ def read_gpushare(pod: Pod, *, memory_factor: int) -> Mapping[ContainerName, obj
     asks: dict[ContainerName, object] = {name: _part(mib) for name, mib in memory.items()}
     together = [each.name for each in pod.containers if each.name in memory and each.role == "app"]
     if len(together) > 1:
-        raise Refused(f"containers {', '.join(together)} would share one part of a card; leave one of them in this pod")
+        whole = _part(sum(memory[name] for name in together))
+        asks |= dict.fromkeys(together, Budgeted(budget=POD, ask=whole))
     for container in pod.containers:
         number = amount(container, NUMBER, largest=MAX_CARDS)
         if number and container.name in memory:

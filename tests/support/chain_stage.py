@@ -23,6 +23,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_dialects.settings import NVIDIA_GPU
 from partage_isolation.wire.messages import ContainerTold
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
@@ -51,7 +52,7 @@ QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-
 
 
 class Scheduler(SchedulerProcess):
-    """With a plugin that was installed beside ours."""
+    """With a plugin that was installed beside ours, and `nvidia.com/gpu` as HAMi's word."""
 
     def __init__(self, kubeconfig: Path, root: Path, flags: Sequence[str] = ()) -> None:
         super().__init__(kubeconfig, root, "--log-format", "text", *QUICK, *flags)
@@ -61,7 +62,7 @@ class Scheduler(SchedulerProcess):
     @property
     def env(self) -> Mapping[str, str]:
         path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
-        return {**os.environ, "PYTHONPATH": path}
+        return {**os.environ, "PYTHONPATH": path, NVIDIA_GPU: "hami"}
 
     @property
     def descriptors(self) -> int:

@@ -1,8 +1,9 @@
 """The pod of a SharePod: its spec, labels and annotations, and where it is to lie.
 
 A pod that names its node comes by no scheduler and has no signed allocation. So a SharePod's node becomes an affinity,
-and its GPUID a pin: to the pair's card, or, for the first pod of a pair, to an idle card. That is said by an affinity
-tag that no other pod carries, since of the cards in use only those with the same tag would do.
+and its GPUID a pin: to the pair's card by its own id, or, for the first pod of a pair, to an idle card. That is said by
+an affinity tag that no other pod carries, since of the cards in use only those with the same tag would do. Both are
+written as KubeShare's dialect and as ours read them, whichever the SharePod asks in.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from partage_plugins.vocabulary.keys import AFFINITY, CARDS
 from partage_plugins.vocabulary.kinds import Role
 from partage_scheduler.objects.base import Object
 from partage_scheduler.objects.selectors import REQUIRED
-from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, KIND, OURS, Owner, SharePod
+from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, KIND, OURS, PREFIX, Owner, SharePod
 
 Manifest = dict[str, Any]
+SCHED_AFFINITY: Final = PREFIX + "sched_affinity"
 _LEFT_OUT: Final = frozenset((GPUID, "kubectl.kubernetes.io/last-applied-configuration"))
-"""The GPUID stays on the SharePod alone: on a pod it would say nothing, since pods are pinned by cards' own ids."""
+"""A GPUID that a user made up is the SharePod's alone: pods are pinned by cards' own ids."""
 
 
 class WrittenAmounts(Object, frozen=True, kw_only=True):
@@ -111,11 +113,12 @@ def pod_of(share: SharePod, *, scheduler: str, pin: Mapping[str, str] | None = N
 
 
 def pinned_to(card: str) -> Mapping[str, str]:
-    return {CARDS: card}
+    return {CARDS: card, GPUID: card}
 
 
 def on_idle_card(share: SharePod) -> Mapping[str, str]:
-    return {AFFINITY: f"sharepod-{share.metadata.uid}"}
+    tag = f"sharepod-{share.metadata.uid}"
+    return {AFFINITY: tag, SCHED_AFFINITY: tag}
 
 
 def _annotations(share: SharePod) -> dict[str, str]:

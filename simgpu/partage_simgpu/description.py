@@ -23,6 +23,7 @@ MOST_CARDS: Final = 32
 """With MIG instances."""
 _ON_A_BOARD: Final = 8
 """Cards that one NVLink switch joins."""
+_BEHIND_A_SWITCH: Final = 2
 _ARCHITECTURES: Final = {"turing": 6, "ampere": 7, "ada": 8, "hopper": 9, "blackwell": 10}
 """NVML's numbers."""
 _CPUS: Final = ("0-31,64-95", "32-63,96-127")
@@ -93,7 +94,8 @@ def sections_of(text: str) -> list[Section]:
 
 def _card(node: str, ordinal: int, card: Card, count: int) -> dict[str, str | int]:
     profile = card.profile
-    near, bus = int(ordinal >= (count + 1) // 2), _FIRST_BUS + _BUS_STEP * ordinal
+    first_far = (count + 1) // 2
+    near, bus = int(ordinal >= first_far), _FIRST_BUS + _BUS_STEP * ordinal
     return {
         "name": profile.name,
         "uuid": card_uuid(node, ordinal),
@@ -106,6 +108,7 @@ def _card(node: str, ordinal: int, card: Card, count: int) -> dict[str, str | in
         "minor": ordinal,
         **_kind(profile),
         "numa": near,
+        "pcie_switch": near * MOST_CARDS + (ordinal - near * first_far) // _BEHIND_A_SWITCH,
         "cpus": _CPUS[near],
         "mig_capable": int(bool(profile.mig)),
         "mig_enabled": int(bool(card.mig)),

@@ -42,6 +42,7 @@ struct sim_model {
     u64 module;                    /* bytes that the first launch from a module takes */
     u64 memory_rate, bus_rate;     /* bytes/s of copies on the card, and to the host */
     int32_t numa;                  /* -1: unknown */
+    int32_t pcie_switch;           /* -1: none */
     u64 cpus[16];                  /* bit n: CPU n is near */
     u32 nvlinks;                   /* links in use */
     int32_t link_to[SIM_LINKS];    /* index of the card at the other end, -1: none */

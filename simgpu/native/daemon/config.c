@@ -50,6 +50,7 @@ static const struct field FIELDS[] = {
     FIELD(memory_rate, SIZE),
     FIELD(bus_rate, SIZE),
     FIELD(numa, SIGNED),
+    FIELD(pcie_switch, SIGNED),
     FIELD(cpus, CPUS),
     FIELD(nvlinks, NUMBER),
     FIELD(link_to, LINKS),
@@ -165,7 +166,7 @@ static bool begin_card(struct reading *reading, const char *section) {
         return wrong(reading, section, "is one more than the %d that a node may have", SIM_CARDS);
     reading->section = reading->line;
     reading->card = &reading->config->card[reading->config->cards++];
-    *reading->card = (struct sim_model){.parent = SIM_NO_PARENT, .numa = -1};
+    *reading->card = (struct sim_model){.parent = SIM_NO_PARENT, .numa = -1, .pcie_switch = -1};
     memset(reading->card->link_to, 0xff, sizeof reading->card->link_to);
     return !instance || begin_instance(reading, before);
 }

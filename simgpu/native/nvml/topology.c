@@ -4,13 +4,14 @@
 
 #include <sched.h>
 
-/* What the model of a node knows of distance: the same PCIe bus, the same NUMA node, the same machine. */
+/* What the model of a node knows of distance: the same PCIe bus or switch, the same NUMA node, the same machine. */
 enum { LEVEL_INTERNAL = 0, LEVEL_SINGLE = 10, LEVEL_NODE = 40, LEVEL_SYSTEM = 50 };
 
 static u32 level_between(const struct session *session, u32 one, u32 other) {
     const struct sim_model *a = model_of(session, one), *b = model_of(session, other);
     if (one == other) return LEVEL_INTERNAL;
     if (a->domain == b->domain && a->bus == b->bus) return LEVEL_SINGLE;
+    if (a->pcie_switch >= 0 && a->pcie_switch == b->pcie_switch) return LEVEL_SINGLE;
     return a->numa == b->numa ? LEVEL_NODE : LEVEL_SYSTEM;
 }
 

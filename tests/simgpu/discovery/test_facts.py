@@ -41,6 +41,12 @@ def test_links_are_counted_for_every_pair(tmp_path: Path) -> None:
             assert sum(one.links.values()) == 18
 
 
+def test_cards_behind_one_switch_say_the_same_switch(tmp_path: Path) -> None:
+    with simulated_node(tmp_path, cards=("l4",) * 6) as node, asked(node.root) as driver:
+        switches = [one.figures["pcie_switch"] for one in driver.facts().cards]
+    assert switches == [0, 0, 2, 3, 3, 5]
+
+
 def test_links_through_a_switch_reach_every_card_behind_it(tmp_path: Path) -> None:
     """NVML then names no card at the other end."""
 

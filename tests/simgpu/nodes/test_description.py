@@ -30,6 +30,11 @@ def test_the_same_node_has_the_same_ids_again_and_another_node_has_others() -> N
 def test_half_of_the_cards_is_near_each_socket() -> None:
     assert [one.fields["numa"] for one in described("n1", [Card(L4)] * 4)] == [0, 0, 1, 1]
     assert [one.fields["numa"] for one in described("n1", [Card(L4)])] == [0]
+
+
+def test_cards_of_one_processor_lie_behind_switches_two_by_two() -> None:
+    switches = [one.fields["pcie_switch"] for one in described("n1", [Card(L4)] * 6)]
+    assert switches == [0, 0, 1, 32, 32, 33]
     assert len({one.fields["cpus"] for one in described("n1", [Card(L4)] * 4)}) == 2
 
 

@@ -182,6 +182,12 @@ def pcie_generation(handle: Handle) -> int:
     return int(gate(pynvml.nvmlDeviceGetMaxPcieLinkGeneration, handle))
 
 
+def are_behind_one_switch(one: Handle, other: Handle) -> bool:
+    """Whether all between two cards are PCIe switches: no processor's own bridge."""
+    level = int(gate(pynvml.nvmlDeviceGetTopologyCommonAncestor, one, other))
+    return level <= int(pynvml.NVML_TOPOLOGY_MULTIPLE)
+
+
 def fields(handle: Handle, numbers: Sequence[int]) -> list[int | None]:
     """Values by number, all in one call; None where the card has no such thing."""
     packed = bytes(gate(pynvml.nvmlDeviceGetFieldValues, handle, numbers))

@@ -25,6 +25,7 @@ class _Card(NamedTuple):
     """What does not change while its signs do not, and where its links end."""
 
     facts: CardFacts
+    handle: Handle
     ends: tuple[str | None, ...]
 
 
@@ -32,6 +33,8 @@ class FullLook:
     def __init__(self, driver_root: str) -> None:
         self._driver_root = driver_root
         self._known: dict[str, _Card] = {}
+        self._switches: dict[str, int] = {}
+        """By card, of those that the last look showed."""
         self.signs_changed = False
         """Set when signs change, in any thread. What a card is takes some hundred calls, and is asked once."""
 
@@ -39,13 +42,19 @@ class FullLook:
         if self.signs_changed:
             self.signs_changed = False
             self._known.clear()
+            self._switches.clear()
         driver, cuda = nvml.of_node(nvml.driver_version), nvml.of_node(nvml.cuda_version)
         looked = [self._looked(index) for index in range(nvml.of_node(nvml.count))]
         cards = [one for one in looked if isinstance(one, CardFacts)]
         silent = tuple(one for one in looked if isinstance(one, SilentCard))
         links = links_between({card.uuid: LinkedCard(card.pci, self._known[card.uuid].ends) for card in cards})
-        linked = tuple(replace(card, links=links[card.uuid]) for card in cards)
+        if self._switches.keys() != {card.uuid for card in cards}:
+            self._switches = _switches({card.uuid: self._known[card.uuid].handle for card in cards})
+        linked = tuple(replace(card, links=links[card.uuid], figures=self._figures(card)) for card in cards)
         return NodeFacts(driver=driver, cuda=cuda, cards=linked, silent=silent)
+
+    def _figures(self, card: CardFacts) -> dict[str, int]:
+        return {**card.figures, "pcie_switch": self._switches[card.uuid]}
 
     def _looked(self, index: int) -> CardFacts | SilentCard:
         uuid = None
@@ -54,10 +63,26 @@ class FullLook:
             uuid = nvml.uuid(handle)
             if uuid not in self._known:
                 ends = tuple(end.pci for end in optional(nvml.link_ends, handle) or ())
-                self._known[uuid] = _Card(_what_is(handle, uuid, self._driver_root), ends)
+                self._known[uuid] = _Card(_what_is(handle, uuid, self._driver_root), handle, ends)
             return _how_is(handle, index, self._known[uuid].facts)
         except NvmlError as refused:
             return SilentCard(index=index, uuid=uuid, fault=str(refused))
+
+
+def _switches(cards: Mapping[str, Handle]) -> dict[str, int]:
+    """By card, the place of the first that lies behind the same switch; a card that does not say lies alone."""
+    handles, found = list(cards.values()), dict[str, int]()
+    for place, (uuid, handle) in enumerate(cards.items()):
+        near = (first for first in sorted(set(found.values())) if _are_near(handles[first], handle))
+        found[uuid] = next(near, place)
+    return found
+
+
+def _are_near(one: Handle, other: Handle) -> bool:
+    try:
+        return nvml.are_behind_one_switch(one, other)
+    except NvmlError:  # a card that fails is silent in the next look, and all are asked again
+        return False
 
 
 def _what_is(handle: Handle, uuid: str, driver_root: str) -> CardFacts:

@@ -35,6 +35,9 @@ class _Amounts(NamedTuple):
     cards: int
 
 
+_NOTHING: Final = _Amounts(0, 0, 0)
+
+
 def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[ContainerName, GpuRequest]:
     """What each container of a pod asks for; empty where none asks in this dialect."""
     amounts = {container.name: _read_amounts(container) for container in pod.containers}
@@ -68,6 +71,8 @@ def _read_amounts(container: PodContainer) -> _Amounts:
     at = f"containers.{container.name}"
     for where, found in (("limits", container.limits), ("requests", container.requests)):
         _refuse_unknown(found, f"{at}.{where}")
+    if keys.GPU_RESOURCES.isdisjoint((*container.limits, *container.requests)):
+        return _NOTHING
 
     def total(key: str, largest: int) -> int:
         limit = parse_whole_quantity(container.limits.get(key, "0"), path=f"{at}.limits[{key}]", largest=largest)

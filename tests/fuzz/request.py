@@ -6,10 +6,14 @@ The input is lines: `c NAME` begins a container, `l KEY VALUE` and `r KEY VALUE`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fuzz import _codecs
 from partage_plugins.codecs import parse_quantity, read_requests
+from partage_plugins.codecs.native import read_asks
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import (
+    Budgeted,
     ContainerName,
     GpuRequest,
     Namespace,
@@ -26,6 +30,7 @@ SEEDS = (
     b"c main\nl partage.dev/gpu-milli 1500\nl partage.dev/gpus 2\nr partage.dev/gpu-milli 1.5k\nr partage.dev/gpus 2",
     b"c a\nl partage.dev/gpu-milli 3k\nc b\nl partage.dev/gpu-memory 1Gi\na partage.dev/limit-milli a: 3000; b: 200;",
     b"c main\nl partage.dev/gpu-milli 1\na partage.dev/cards GPU-1,MIG-2/1/0\na partage.dev/models NVIDIA L4, T4",
+    b"c a\nl partage.dev/gpu-milli 600\nc b\nc d\nl partage.dev/gpu-milli 1\na partage.dev/budget a: x; b: x; d: y",
 )
 DICTIONARY = (*(key.encode() for key in (*keys.GPU_RESOURCES, *keys.POLICIES)), b"\nc ", b"\nl ", b"\na ", b"; ", b": ")
 
@@ -34,14 +39,25 @@ def target(data: bytes) -> str:
     """Reads the requests twice and checks them against the amounts."""
     pod = _pod(data)
     try:
-        requests = read_requests(pod)
+        requests, asks = read_requests(pod), read_asks(pod)
     except DecodeError as error:
         return _codecs.refused(error)
+    _check_budgets(requests, asks)
     for container in pod.containers:
         _check(container, requests.get(container.name))
     if requests != read_requests(pod) or len({hash(request) for request in requests.values()}) > len(requests):
         raise AssertionError("equal pods asked for something else")
     return f"{min(len(requests), 3)} containers ask"
+
+
+def _check_budgets(requests: Mapping[ContainerName, GpuRequest], asks: Mapping[ContainerName, object]) -> None:
+    """What it wrote, alone or in a budget; one that wrote nothing asks as another of its budget."""
+    for name, ask in asks.items():
+        wanted = ask.ask if isinstance(ask, Budgeted) else ask
+        if wanted not in ([requests[name]] if name in requests else list(requests.values())):
+            raise AssertionError(f"{name} wrote {requests.get(name)} and asks for {ask}")
+    if not set(requests) <= set(asks):
+        raise AssertionError(f"{set(requests) - set(asks)} ask no more once budgets are read")
 
 
 def _check(container: PodContainer, request: GpuRequest | None) -> None:

@@ -148,14 +148,14 @@ class IsolationStage(Stage):
         return found
 
 
-def ask(pod: Pod, words: str) -> str:
+def ask(pod: Pod, words: str, container: str = "main") -> str:
     """What the program in the pod, which runs all the time, answers."""
-    return pod.exec(SERVING[0], "ask", words).strip()
+    return pod.exec(SERVING[0], "ask", words, container=container).strip()
 
 
-def seen(pod: Pod) -> dict[str, int]:
+def seen(pod: Pod, container: str = "main") -> dict[str, int]:
     """How large the card is and what is free, in MiB, as the program in the pod is told."""
-    pairs = (word.split("=") for word in ask(pod, "view").split())
+    pairs = (word.split("=") for word in ask(pod, "view", container).split())
     return {name: int(value) // MIB for name, value in pairs}
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from partage_cli.audit.observation import SeenCluster, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU, GpuGrant, GpuRequest, Pod, PodRequest
+from partage_plugins.vocabulary import GPU, ContainerName, GpuGrant, GpuRequest, Pod, PodRequest
 from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_plugins.vocabulary.names import grantee_in_words
 from partage_scheduler.objects import seen
 
 Read = Callable[[Pod], PodRequest]
@@ -71,15 +72,15 @@ def _of_pod(each: SeenPod, read: Read) -> Iterator[str]:
         yield from _of_container(container, asked.get(container), given.get(container, ()))
 
 
-def _of_container(name: str, asked: GpuRequest | None, given: Iterable[GpuGrant]) -> Iterator[str]:
-    grants = tuple(given)
+def _of_container(name: ContainerName, asked: GpuRequest | None, given: Iterable[GpuGrant]) -> Iterator[str]:
+    grants, who = tuple(given), grantee_in_words(name)
     if asked is None:
-        yield f"container {name} has {len(grants)} cards and asks for none"
+        yield f"{who} has {len(grants)} cards and asks for none"
         return
     if len(grants) != asked.count:
-        yield f"container {name} asks for {asked.count} cards and has {len(grants)}"
+        yield f"{who} asks for {asked.count} cards and has {len(grants)}"
     for grant in grants:
         if grant.share_milli != asked.share_milli:
-            yield f"container {name} asks for {asked.share_milli} milli of a card and has {grant.share_milli}"
+            yield f"{who} asks for {asked.share_milli} milli of a card and has {grant.share_milli}"
         if asked.memory_bytes is not None and grant.memory_bytes != asked.memory_bytes:
-            yield f"container {name} asks for {asked.memory_bytes} bytes of a card and has {grant.memory_bytes}"
+            yield f"{who} asks for {asked.memory_bytes} bytes of a card and has {grant.memory_bytes}"

@@ -2,7 +2,7 @@
 
     "budgets": {"pod": {"gpu": [...]}}, "containers": {"a": {"gpu": {"budget": "pod"}}, "b": {"gpu": {"budget": "pod"}}}
 
-Elsewhere a budget stands among the containers under a name that none of them has, so that whoever counts what is
+Elsewhere a budget stands among the containers under a name that none of them has, so that a plugin that counts what is
 granted finds it once.
 """
 

@@ -108,7 +108,7 @@ def counts_beside_other_kinds(case: Case) -> None:
 
 
 def counts_a_budget_once(case: Case) -> None:
-    """A budget is granted, taken and given back like one container that asks for the same, whoever uses it."""
+    """A budget is granted, taken and given back like one container that asks for the same, however many use it."""
     alone, shared = SchedulerStage(case).told(), SchedulerStage(case).told()
     before = _all_answers(shared)
     requests = (alone.side.requests(examples.like(pod, number)) for number, pod in _some(case.subject.pods))

@@ -71,3 +71,9 @@ def grantee_of(budget: BudgetName) -> ContainerName:
 def budget_of(grantee: ContainerName) -> BudgetName | None:
     """The budget of that name; None of a container."""
     return BudgetName(grantee.removeprefix(_BUDGET)) if grantee.startswith(_BUDGET) else None
+
+
+def grantee_in_words(grantee: ContainerName) -> str:
+    """As people are told of it: `container main`, or `budget pod`."""
+    budget = budget_of(grantee)
+    return f"container {grantee}" if budget is None else f"budget {budget}"

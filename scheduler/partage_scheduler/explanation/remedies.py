@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Room
+from partage_plugins.vocabulary.names import grantee_in_words
 from partage_scheduler.decision import Barred, Decider
 
 
@@ -62,11 +63,11 @@ def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[Barre
 
         found = _most(decider, barred, with_share, wanted.share_milli)
         if found is not None:
-            yield Help(change=f"container {name}: a share of at most {found[0]} milli of a card", node=found[1])
+            yield Help(change=f"{grantee_in_words(name)}: a share of at most {found[0]} milli of a card", node=found[1])
         if wanted.memory_bytes is not None:
             found = _most(decider, barred, with_memory, wanted.memory_bytes >> 20)
             if found is not None:
-                yield Help(change=f"container {name}: at most {found[0]}Mi of a card's memory", node=found[1])
+                yield Help(change=f"{grantee_in_words(name)}: at most {found[0]}Mi of a card's memory", node=found[1])
 
 
 def _most(

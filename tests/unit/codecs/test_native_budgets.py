@@ -71,7 +71,7 @@ def test_who_uses_which_budget(budget: str, milli: Mapping[str, int], expected: 
 
 
 @pytest.mark.parametrize("budget", ["b: x", "a: y; b: x"])
-def test_a_budget_of_which_nobody_asks_for_anything_is_refused(budget: str) -> None:
+def test_a_budget_of_which_no_container_asks_is_refused(budget: str) -> None:
     with pytest.raises(DecodeError) as refused:
         asks(budget, a=500, b=0)
     assert str(refused.value) == (

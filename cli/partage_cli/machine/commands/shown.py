@@ -76,7 +76,7 @@ def ports(given: Iterable[ContainerPort]) -> str:
 
 def _row(pod: PodStatus, now_ns: int) -> list[str]:
     main = [each for each in pod.containers if not each.init]
-    grants = [grant for each in main for grant in each.grants]
+    grants = _grants(main)
     return [
         printable(pod.name),
         _image(main),
@@ -91,7 +91,7 @@ def _row(pod: PodStatus, now_ns: int) -> list[str]:
 
 
 def _more(pod: PodStatus, now_ns: int) -> list[str]:
-    got = [grant.got for each in pod.containers for grant in each.grants if grant.got is not None]
+    got = [grant.got for grant in _grants(pod.containers) if grant.got is not None]
     return [
         f"{sum(got) * 100:.0f} %" if got else _NONE,
         pod.address or _NONE,
@@ -100,6 +100,15 @@ def _more(pod: PodStatus, now_ns: int) -> list[str]:
         pod.namespace,
         pod.uid[:_SHORT_UID],
     ]
+
+
+def _grants(containers: Iterable[ContainerStatus]) -> list[Grant]:
+    """Those of a budget once, however many containers use it."""
+    found: dict[tuple[bool, str, int], Grant] = {}
+    for container in containers:
+        for place, grant in enumerate(container.grants):
+            found.setdefault((grant.budget is None, grant.budget or container.name, place), grant)
+    return list(found.values())
 
 
 def _state(pod: PodStatus, now_ns: int) -> str:

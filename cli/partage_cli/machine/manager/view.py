@@ -74,7 +74,9 @@ def _grants(pod: ManagedPod, name: str, usage: Usage, indexes: Indexes) -> tuple
         return ()
     piece = pod.pieces.all.get(name)
     found: list[Grant] = []
-    for grant in pod.seat.allocation.of(GPU).get(ContainerName(name), ()):
+    container = ContainerName(name)
+    budget = pod.seat.allocation.budgets_of(container).get(GPU.name)
+    for grant in pod.seat.allocation.given(container, GPU):
         held = usage.of(pod.uid, name, piece.attempt, grant.card) if piece else None
         found.append(
             Grant(
@@ -85,6 +87,7 @@ def _grants(pod: ManagedPod, name: str, usage: Usage, indexes: Indexes) -> tuple
                 memory_bytes=held.limit_bytes if held else grant.memory_bytes,
                 used_bytes=held.used_bytes if held else None,
                 got=held.time.got.s10 if held and held.time else None,
+                budget=budget,
             )
         )
     return tuple(found)

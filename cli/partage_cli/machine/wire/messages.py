@@ -160,6 +160,8 @@ class Grant(Struct, frozen=True, kw_only=True):
     """None: the broker does not tell."""
     got: float | None = None
     """Part of the card's time over the last ten seconds, 0 to 1."""
+    budget: str | None = None
+    """Of the pod; its containers have these grants together, and each is told the same of them."""
 
 
 class ContainerStatus(Struct, frozen=True, kw_only=True):

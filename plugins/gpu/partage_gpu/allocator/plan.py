@@ -20,7 +20,7 @@ from partage_plugins.vocabulary.gpu import GPU, GpuRequest
 from partage_plugins.vocabulary.keys import EXCLUSION, REPEAT_CARDS
 from partage_plugins.vocabulary.kinds import Role
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName, Namespace
+from partage_plugins.vocabulary.names import ContainerName, Namespace, grantee_in_words
 from partage_plugins.vocabulary.pods import PodRequest
 
 _MOST_ASKS: Final = 512
@@ -72,7 +72,8 @@ def _asks_of(ask: Ask) -> Iterator[Ask]:
     elif ask.role == "init":
         raise Refused(f"{REPEAT_CARDS}: init container {ask.container} cannot have several grants on one card")
     elif wanted.bundles:
-        raise Refused(f"{REPEAT_CARDS}: container {ask.container} asks for cards close to each other, not for one")
+        who = grantee_in_words(ask.container)
+        raise Refused(f"{REPEAT_CARDS}: {who} asks for cards close to each other, not for one")
     else:
         one = ask._replace(request=replace(wanted, count=1))
         yield from (one for _ in range(wanted.count))
@@ -106,8 +107,9 @@ def excluding_part(asks: Iterable[Ask]) -> Ask | None:
 def require_trusted(namespace: Namespace, ask: Ask, trusted: frozenset[Namespace]) -> None:
     """Refuses a pod that keeps others off more than it asks for, unless its namespace may."""
     if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):
+        who = grantee_in_words(ask.container)
         raise Refused(
-            f"{EXCLUSION}: container {ask.container} asks for {ask.request.share_milli} milli of a card and would keep "
-            f"others off all of it; ask for {WHOLE_MILLI} milli of each card, or have the operator name namespace "
-            f"{namespace} in {NAMESPACES}"
+            f"{EXCLUSION}: {who} asks for {ask.request.share_milli} milli of a card and "
+            f"would keep others off all of it; ask for {WHOLE_MILLI} milli of each card, or have the operator name "
+            f"namespace {namespace} in {NAMESPACES}"
         )

@@ -20,6 +20,8 @@ from partage_plugins.codecs import container_key, encode_allocation, encode_cont
 from partage_plugins.vocabulary import (
     GPU,
     Allocation,
+    BudgetName,
+    BudgetUse,
     CardId,
     ContainerAllocation,
     ContainerKey,
@@ -30,8 +32,9 @@ from partage_plugins.vocabulary import (
     PodRef,
     PodRequest,
     PodUid,
+    grantee_of,
 )
-from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, PREFIX, SIGNATURE
+from partage_plugins.vocabulary.keys import ALLOCATION, BUDGET, CONTAINER, PREFIX, SIGNATURE
 from partage_scheduler.cluster import Asks, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod
 from unit.scheduler.cluster.cards import carded, granted
@@ -198,6 +201,17 @@ def test_where_the_node_agrees_each_check_says_so() -> None:
         ("runtime", Severity.OK),
         ("broker", Severity.OK),
     ]
+
+
+def test_a_container_that_uses_a_budget_agrees_with_what_the_budget_was_granted() -> None:
+    budget, main = BudgetName("pod"), ContainerName("main")
+    uses = (BudgetUse(main, GPU.name, budget),)
+    text = encode_allocation(replace(A, containers={grantee_of(budget): A.containers[main]}, uses=uses))
+    notes = {ALLOCATION: text, SIGNATURE: sign(text, PRIVATE), BUDGET: "main: pod"}
+    seen = cluster(pod("a", node="m", milli=500, annotations=notes))
+    assert not wrong(all_of(seen))
+    assert not wrong(of_here(here(container("a", A), told=[limits("a", MEMORY)]), seen))
+    assert wrong(of_here(here(container("a", None)), seen))
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,15 @@ def test_a_row_says_what_a_pod_has_of_its_cards_in_all() -> None:
     ]
 
 
+def test_what_containers_have_together_counts_once_in_a_row() -> None:
+    shared = Grant(card="GPU-0", index=0, share_milli=600, memory_bytes=4 << 30, used_bytes=1 << 30, budget="pod")
+    main = replace(pod().containers[0], grants=(shared,))
+    alone = replace(main, name="alone", grants=(replace(shared, share_milli=100, budget=None),))
+    containers = main, replace(main, name="side"), alone
+    row = pods_table([pod(containers=containers)], NOW_NS, wide=False).splitlines()[1]
+    assert [cell.strip() for cell in row.split("   ") if cell.strip()][3:8] == ["70 %", "200 %", "8 GiB", "2 GiB", "0"]
+
+
 def test_a_pod_without_a_card_has_none_of_its_amounts() -> None:
     plain = replace(pod().containers[0], grants=())
     assert pods_table([pod(containers=(plain,))], NOW_NS, wide=False).splitlines()[1].split()[-6:] == ["-"] * 6

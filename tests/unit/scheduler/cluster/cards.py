@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from partage_cli.simulation.policies import decider_with
-from partage_plugins.codecs import decode_allocation
+from partage_plugins.codecs import CRIT, decode_allocation
 from partage_plugins.errors import PartageError
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import (
@@ -23,6 +23,7 @@ from partage_plugins.vocabulary import (
     NodeName,
     PodRequest,
     PodUid,
+    Reads,
     Ready,
     keys,
 )
@@ -33,14 +34,16 @@ from support.gpu_fleet import GIB, card
 from unit.scheduler.cluster.stage import Noted, Told
 from unit.scheduler.cluster_made import node
 
-READY = Ready(crishim=True, broker=True)
+READY, _READS = Ready(crishim=True, broker=True), Reads(crit=CRIT)
 
 
-def carded(name: str, *healths: str | CardHealth, ready: Ready = READY, **fields: object) -> ApiNode:
+def carded(
+    name: str, *healths: str | CardHealth, ready: Ready = READY, reads: Reads = _READS, **fields: object
+) -> ApiNode:
     """A node with a card of 16 GiB for each health."""
     cards = tuple(_ailing(card(f"{name}-{place}"), health) for place, health in enumerate(healths))
     part = GpuPart(driver="580", cuda="13.0", cards=cards)
-    return node(name, Inventory(kinds={GPU.name: part}, ready=ready), **fields)  # type: ignore[arg-type]
+    return node(name, Inventory(kinds={GPU.name: part}, ready=ready, reads=reads), **fields)  # type: ignore[arg-type]
 
 
 def _ailing(one: Card, health: str | CardHealth) -> Card:

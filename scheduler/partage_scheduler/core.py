@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -20,7 +20,7 @@ from partage_plugins.registry.calls import Activity
 from partage_plugins.registry.entry_points import blocked_names, installed, tracing
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
-from partage_plugins.vocabulary import Allocation, PodUid
+from partage_plugins.vocabulary import Allocation, PluginName, PodUid
 from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.cluster import Asks, Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
@@ -63,9 +63,8 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
     `told` hears of pods on which something else stands than what counts for them. `trusted` reads allocations on pods
     instead of the keys that the settings name.
     """
-    decider, side = decider_over(
-        registry, settings=SideSettings(traced=tracing(os.environ)), on_renewed=_renewed, activity=activity
-    )
+    of_side = SideSettings(weights=_weights(settings, registry), traced=tracing(os.environ))
+    decider, side = decider_over(registry, settings=of_side, on_renewed=_renewed, activity=activity)
     ours = (PREFIX, *_answered_for(side))
     predicates = Predicates(ours=ours)
     cluster = Cluster(
@@ -99,6 +98,13 @@ def _answered_for(side: SchedulerSide) -> Iterable[str]:
         return sorted(side.resources())
     except PartageError as error:
         raise BadConfiguration(str(error)) from None
+
+
+def _weights(settings: SchedulerSettings, registry: Registry) -> Mapping[PluginName, float]:
+    unknown = sorted(settings.weights.keys() - set(registry.names))
+    if unknown:
+        raise BadConfiguration(f"score_weights names {unknown[0]}; there are {', '.join(sorted(registry.names))}")
+    return settings.weights
 
 
 def _queue_settings(settings: SchedulerSettings) -> QueueSettings:

@@ -5,6 +5,8 @@ How pods are placed on cards is set by the allocator's own variables.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,8 +16,11 @@ from msgspec import Meta
 
 from partage_base.daemon.settings import ADDRESS, CommonSettings, Setting
 from partage_base.keyring import KeyFolders
+from partage_plugins.vocabulary import PluginName
 
 _KEYS = KeyFolders.at_root(Path("/"))
+_WEIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}=[0-9]{1,4}(\.[0-9]{1,6})?", re.ASCII)
+_MOST_WEIGHT = 1000
 _NAME = r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"
 
 
@@ -102,6 +107,14 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         float, Meta(gt=0, le=600), Setting("A plugin that takes longer than this hangs, and ends the process.")
     ] = 30.0
 
+    score_weights: Annotated[
+        tuple[str, ...],
+        Setting(
+            "How much scores of plugins count in the sum, each NAME=NUMBER; 1 where a plugin is not named.",
+            allowed="a plugin's name, =, and a number from 0 to 1000",
+        ),
+    ] = ()
+
     extender_address: Annotated[
         str,
         Meta(pattern=ADDRESS),
@@ -162,6 +175,13 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
             raise ValueError(f"back_off_s is {self.back_off_s:g} and most_back_off_s {self.most_back_off_s:g}")
         self._require_papers()
         self._require_address()
+        self._require_weights()
+
+    @property
+    def weights(self) -> Mapping[PluginName, float]:
+        """`score_weights` by plugin."""
+        pairs = (each.partition("=") for each in self.score_weights)
+        return {PluginName(name): float(number) for name, _, number in pairs}
 
     @property
     def papers(self) -> CertificateFiles | None:
@@ -183,6 +203,13 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
                 f"extender_address is {self.extender_address}, and who is answered there may bind pods: give "
                 "extender_certificate, extender_key and extender_callers, or an address of the loopback interface"
             )
+
+    def _require_weights(self) -> None:
+        for each in self.score_weights:
+            if not _WEIGHT.fullmatch(each) or float(each.partition("=")[2]) > _MOST_WEIGHT:
+                raise ValueError(f"score_weights has {each!r}; allowed: NAME=NUMBER, with a number from 0 to 1000")
+        if len(self.weights) < len(self.score_weights):
+            raise ValueError("score_weights names a plugin twice")
 
     def _require_address(self) -> None:
         if not self.extender_slice:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import ApiServer
@@ -64,12 +65,22 @@ def test_a_key_whose_public_half_is_not_there_is_told(tmp_path: Path) -> None:
         (("--back-off-s", "20"), "most_back_off_s"),
         (("--in-flight", "0"), "in_flight"),
         (("--scheduler-name", "No"), "scheduler_name"),
+        (("--score-weights", "gpu=-1"), "score_weights has 'gpu=-1'; allowed: NAME=NUMBER"),
+        (("--score-weights", "gpu=1001"), "score_weights has 'gpu=1001'"),
+        (("--score-weights", "gpu=nan"), "score_weights has 'gpu=nan'"),
+        (("--score-weights", "gpu=1", "--score-weights", "gpu=2"), "names a plugin twice"),
     ],
 )
 def test_settings_that_can_not_be_are_refused(tmp_path: Path, flags: tuple[str, ...], why: str) -> None:
     done = checked(tmp_path, *flags)
     assert done.exit_code == 78
     assert why in done.stderr
+
+
+def test_only_plugins_that_are_there_have_a_weight(tmp_path: Path) -> None:
+    assert settings_below(tmp_path, score_weights=("gpu=2.5",)).weights == {"gpu": 2.5}
+    with pytest.raises(BadConfiguration, match="score_weights names fpga; there are gpu, "):
+        new_core(settings_below(tmp_path, score_weights=("fpga=2",)), plugins())
 
 
 def test_the_page_of_metrics_has_everything(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
+from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, POLICY, SIGNATURE
 from partage_scheduler.api.streams import KINDS
 from partage_scheduler.cluster.unknown import UNREAD
 from support.fake_api import FakeApi, Lists, Refuse
@@ -45,6 +45,22 @@ async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room
         gone = next(f"p{number}" for number in range(3) if f"p{number}" != waits)
         api.objects.delete(f"{PODS}/{gone}")
         await until(lambda: not unbound(api))
+
+
+@pytest.mark.parametrize(("weights", "node"), [((), "n2"), (("gpu=0",), "n1")])
+async def test_scores_count_by_the_weights_that_are_set(
+    api: FakeApi, tmp_path: Path, weights: tuple[str, ...], node: str
+) -> None:
+    """The second pod is to be spread; where that counts for nothing the first node is as good."""
+    for name in ("n1", "n2"):
+        add_node(api, name)
+    spread = {POLICY: "spread"}
+    async with scheduler(api, settings_below(tmp_path, score_weights=weights)):
+        for name in ("p0", "p1"):
+            body = pod_body(name, limits={GPU_MILLI: "500"})
+            api.objects.create(PODS, {**body, "metadata": {**body["metadata"], "annotations": spread}})
+            await until(lambda: not unbound(api))
+    assert [stands(api, name).spec.node_name for name in ("p0", "p1")] == ["n1", node]
 
 
 @pytest.mark.parametrize(("lists", "in_pages"), [(Lists.STREAMED, 0), (Lists.REFUSED, len(KINDS))])

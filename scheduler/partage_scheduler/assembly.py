@@ -28,6 +28,7 @@ from partage_scheduler.metrics import Figures, TimedActivity
 from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
+from partage_scheduler.placement.reserver import Reserver
 from partage_scheduler.placement.worker import Worker
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Signer
@@ -50,6 +51,8 @@ class Parts:
     status: StatusWriter
     preemptor: Preemptor
     evictor: Evictor
+    reserver: Reserver | None
+    """None where cards of kubelet's stay kubelet's."""
     watchdog: Watchdog
     extender: Extender | None
     """None where no address for a kube-scheduler is set."""
@@ -87,6 +90,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     core = new_core(settings, registry, activity=activity, let_go=waits_no_more, told=events.doubted)
     bindings = Bindings(core, signer, binder, status)
     preemptor = Preemptor(server, core.preemption, events, status, may_act=authority.may_bind, ended=figures.removed)
+    reserver = _reserver(settings, core, server, authority)
     worker = Worker(
         core=core,
         bindings=bindings,
@@ -96,6 +100,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         figures=figures,
         most_in_flight=settings.in_flight,
         may_decide=authority.may_decide,
+        missed=reserver.missed if reserver is not None else None,
     )
     figures.read(core, freshness, binder, authority)
     extender = None
@@ -121,6 +126,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         status=status,
         preemptor=preemptor,
         evictor=_evictor(settings, core, server, events, authority, figures),
+        reserver=reserver,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,
         endpoint=_endpoint(settings, server, authority),
@@ -143,6 +149,18 @@ def _evictor(  # noqa: PLR0913, PLR0917 - called once
     wanted = EvictionSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
     notices = Notices(core.cluster, wanted)
     return Evictor(server, notices, events, may_act=authority.may_decide, ended=figures.removed)
+
+
+def _reserver(settings: SchedulerSettings, core: Core, server: ApiServer, authority: Authority) -> Reserver | None:
+    if not settings.reserve_image:
+        return None
+    return Reserver(
+        server,
+        core,
+        image=settings.reserve_image,
+        quiet_s=settings.reserve_quiet_s,
+        may_act=authority.may_decide,
+    )
 
 
 def _endpoint(settings: SchedulerSettings, server: ApiServer, authority: Authority) -> LeaderEndpoint | None:

@@ -43,6 +43,7 @@ class Core:
     cycle: Cycle
     intake: Intake
     preemption: Preemption
+    predicates: Predicates
 
 
 def plugins() -> Registry:
@@ -90,7 +91,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
     )
     cycle = Cycle(decider, side.requests, cluster, predicates)
     preemption = Preemption(VictimFinder(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
-    return Core(cluster=cluster, queue=queue, cycle=cycle, intake=intake, preemption=preemption)
+    return Core(cluster=cluster, queue=queue, cycle=cycle, intake=intake, preemption=preemption, predicates=predicates)
 
 
 def _answered_for(side: SchedulerSide) -> Iterable[str]:

@@ -56,6 +56,8 @@ class Leader:
         self._tasks.start(self._parts.status.run(), name="conditions")
         self._tasks.start(self._parts.preemptor.run(), name="preempting")
         self._tasks.start(self._parts.evictor.run(), name="evicting")
+        if self._parts.reserver is not None:
+            self._tasks.start(self._parts.reserver.run(), name="reserving cards")
         self._tasks.start(self._parts.worker.run(), name="placing")
 
     def _follow(self) -> None:

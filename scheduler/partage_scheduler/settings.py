@@ -86,6 +86,19 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     evict_after_s: Annotated[
         float, Meta(ge=0, le=86400), Setting("Seconds for which it must have been so before a pod is evicted.")
     ] = 300.0
+    reserve_image: Annotated[
+        str,
+        Meta(max_length=512),
+        Setting(
+            "Image of pods that reserve cards of kubelet's for pods that wait; any that only waits. "
+            "Empty, the default, is off."
+        ),
+    ] = ""
+    reserve_quiet_s: Annotated[
+        float,
+        Meta(ge=1, le=86400),
+        Setting("Seconds without a pod on a reserved card after which kubelet has it back."),
+    ] = 60.0
     longest_grace_s: Annotated[
         int,
         Meta(ge=1, le=86400),

@@ -21,6 +21,8 @@ from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
 Pool = Literal["shared", "kubelet"]
 """Who hands out a card: us, or kubelet's device manager."""
+RESERVATIONS: Final = "partage-cards"
+"""The namespace of pods that take cards from kubelet for us, and of no others."""
 MIB: Final = 1 << 20
 NVLINK: Final = "nvlink"
 PCIE: Final = "pcie"

@@ -126,8 +126,8 @@ class Cluster:
         return self._seats.has_lower(priority)
 
     def imagined(self) -> Imagined:
-        """The cluster as if some pods had left."""
-        return Imagined(self._decider, self._predicates, self._closed)
+        """The cluster as if some pods had left, or it had other devices."""
+        return Imagined(self._decider, self._predicates, self._closed, self._fleet)
 
     def room_for(self, pod: ApiPod) -> AbstractContextManager[None]:
         """While this is open, what is kept for this pod and for pods of a lower priority is free."""
@@ -170,6 +170,14 @@ class Cluster:
                 self._count_anew(self._fleet[node.name])
             return causes
         return self.node_gone(node.name) | self._node_comes(node)
+
+    def withhold(self, reservations: Iterable[str]) -> Causes:
+        """Pods of ours that hold cards, and leave or are gone: their cards are kubelet's, whatever inventories say."""
+        causes = NOTHING
+        for known in self._fleet.withhold(frozenset(reservations)):
+            self._count_anew(known)
+            causes |= _NODE
+        return causes
 
     def node_gone(self, name: str, *, uid: str = "") -> Causes:
         """It is no more; pods that are still bound to it hold nothing until it is there again.

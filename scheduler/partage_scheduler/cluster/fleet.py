@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.codecs.allocation import BUDGETS
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import AnyKind, Inventory, NodeName, PodRequest, Room, Slot
+from partage_plugins.vocabulary import GPU, AnyKind, Card, Inventory, NodeName, PodRequest, Room, Slot
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_plugins.vocabulary.kinds import whole_devices
 from partage_plugins.vocabulary.reasons import Reason
@@ -44,6 +45,8 @@ class Fleet:
         self._nodes: dict[NodeName, Known] = {}
         self._readiness = Readiness(silent_after_s)
         self._seen = Versions()
+        self._withheld: frozenset[str] = frozenset()
+        """Reservations of cards that don't count."""
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -114,6 +117,18 @@ class Fleet:
         self._nodes[node.name] = Known(node, known.slot, inventory, total)
         return causes
 
+    def withhold(self, reservations: frozenset[str]) -> Iterator[Known]:
+        """Their cards are kubelet's from now on; the nodes that change by it."""
+        if reservations == self._withheld:
+            return
+        self._withheld = reservations
+        for known in tuple(self._nodes.values()):
+            inventory = without(known.inventory, reservations)
+            if inventory is not known.inventory:
+                self._decider.replace_inventory(known.node.name, inventory)
+                self._nodes[known.node.name] = now = replace(known, inventory=inventory)
+                yield now
+
     def goes(self, known: Known) -> None:
         """The node is gone; its pods were removed before."""
         name = known.node.name
@@ -132,7 +147,20 @@ class Fleet:
             inventory = decode_inventory(text, self._kinds)
         except DecodeError:
             return before, UNREADABLE
-        return inventory, obstacle_of(inventory)
+        return without(inventory, self._withheld), obstacle_of(inventory)
+
+
+def without(inventory: Inventory, reservations: frozenset[str]) -> Inventory:
+    """As if these did not hold any card; the same object where they hold none that is shared."""
+    part = inventory.part(GPU)
+    if part is None or not any(_is_lost_with(card, reservations) for card in part.cards):
+        return inventory
+    cards = tuple(replace(card, pool="kubelet") if _is_lost_with(card, reservations) else card for card in part.cards)
+    return replace(inventory, kinds={**inventory.kinds, GPU.name: replace(part, cards=cards)})
+
+
+def _is_lost_with(card: Card, reservations: frozenset[str]) -> bool:
+    return card.reservation in reservations and card.pool == "shared"
 
 
 def _matters(node: ApiNode, before: ApiNode) -> bool:

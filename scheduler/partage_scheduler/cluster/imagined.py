@@ -1,6 +1,6 @@
-"""The cluster without some of its pods, for as long as somebody looks.
+"""The cluster without some of its pods, or with other devices and more pods, for as long as somebody looks.
 
-What is asked meanwhile is answered as if they had left. Afterwards all of them are back.
+What is asked meanwhile is answered as if it were so. Afterwards all is as it was.
 """
 
 from __future__ import annotations
@@ -8,19 +8,22 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary import Inventory, NodeName, PodUid
+from partage_scheduler.cluster.fleet import Fleet
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.cluster.unknown import Closed
-from partage_scheduler.decision import Decider
+from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.predicates import Predicates
 
 
 class Imagined:
     """A context; pods may leave and come back in any order."""
 
-    def __init__(self, decider: Decider, predicates: Predicates, closed: Closed) -> None:
-        self._decider, self._predicates, self._closed = decider, predicates, closed
+    def __init__(self, decider: Decider, predicates: Predicates, closed: Closed, fleet: Fleet) -> None:
+        self._decider, self._predicates, self._closed, self._fleet = decider, predicates, closed, fleet
         self._away: dict[PodUid, Seat] = {}
+        self._placed: list[PodUid] = []
+        self._equipped: set[NodeName] = set()
 
     def remove(self, seat: Seat) -> None:
         uid = seat.pod.uid
@@ -40,11 +43,25 @@ class Imagined:
         self._predicates.put_pod(slot, seat.pod)
         self._closed.put(seat)
 
+    def equip(self, node: NodeName, inventory: Inventory) -> None:
+        """The node has these devices."""
+        self._equipped.add(node)
+        self._decider.replace_inventory(node, inventory)
+
+    def place(self, decision: Decision) -> None:
+        """A pod that waits holds this; what others mind of it beside devices and room is left out."""
+        self._placed.append(decision.request.pod.uid)
+        self._decider.take(decision.allocation(), decision.request.needs)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for uid in self._placed:
+            self._decider.give_back(uid)
+        for node in self._equipped:
+            self._decider.replace_inventory(node, self._fleet[node].inventory)
         for seat in tuple(self._away.values()):
             self.back(seat)

@@ -46,8 +46,13 @@ class Worker:
         figures: Figures,
         most_in_flight: int,
         may_decide: Callable[[], bool],
+        missed: Callable[[ApiPod], None] | None = None,
     ) -> None:
-        """`may_decide`: this one leads, and knows all that there is."""
+        """`may_decide`: this one leads, and knows all that there is.
+
+        `missed` hears of pods that more cards may help.
+        """
+        self._missed = missed
         self._cluster, self._queue, self._cycle, self._pods = core.cluster, core.queue, core.cycle, core.intake.pods
         self._bindings, self._events, self._status = bindings, events, status
         self._preemptor = preemptor
@@ -187,6 +192,8 @@ class Worker:
 
     def _stays(self, pod: ApiPod, message: str, causes: frozenset[Cause], now: float) -> None:
         self._figures.attempts["unschedulable"] += 1
+        if self._missed is not None and Cause.INVENTORY in causes:
+            self._missed(pod)
         self._queue.failed(pod.uid, causes, now)
         self._events.failed(pod, message)
         self._status.tell(Unplaced(pod, message))

@@ -73,6 +73,10 @@ class Rest:
         for name, number in asked.items():
             self._give(slot, name, number)
 
+    def free(self, slot: int, name: str) -> int:
+        """What is left of an extended resource; less than nothing where more was promised than is there."""
+        return self._free.get(name, {}).get(slot, 0)
+
     def barred(self, asked: Mapping[str, int], end: int) -> list[Barred]:
         found = [Barred(TOO_MANY_PODS, self._full.flags(end))] if self._full else []
         for name, number in asked.items():

@@ -89,6 +89,10 @@ class Predicates:
         self._rest.remove(slot)
         self._images.remove(slot)
 
+    def free(self, slot: Slot, resource: str) -> int:
+        """What is left of an extended resource on a node."""
+        return self._rest.free(slot, resource)
+
     def put_pod(self, slot: Slot, pod: ApiPod) -> None:
         """A pod on that node, bound or assumed, by any scheduler; again when it changes."""
         present = self._presence(slot, pod)

@@ -193,11 +193,6 @@ class TestReservations:
         assert node.found is not None
         assert not node.found.reservable
 
-    def test_their_namespace_is_set(self, node: MadeNode) -> None:
-        node.settings = {"PARTAGE_GPU_RESERVATIONS": "ml"}
-        node.begin()
-        assert self.cards(node, use(TWO))[TWO] == ("shared", "ml/train")
-
 
 RESERVATION = "partage-cards/card-1"
 

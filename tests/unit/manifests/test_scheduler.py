@@ -10,9 +10,11 @@ import pytest
 
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
+from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES
 from partage_scheduler.api.streams import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
 from partage_scheduler.extender import verbs
+from partage_scheduler.reservation.pods import PRIORITY
 from partage_scheduler.settings import SchedulerSettings
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from rig.identity.permissions import FOLDER, Manifest, delivered
@@ -92,6 +94,20 @@ def test_it_writes_bindings_statuses_events_and_makes_room_and_changes_no_pod() 
         ("events", "patch"),
     }
     assert "*" not in str(of_kind("ClusterRole")["rules"])
+
+
+def test_where_cards_change_hands_it_makes_pods_in_a_namespace_of_their_own_alone() -> None:
+    (kustomization,) = delivered("reservations/kustomization.yaml")
+    objects = {each["kind"]: each for file in kustomization["resources"] for each in delivered(f"reservations/{file}")}
+    assert {path.name for path in (FOLDER / "reservations").iterdir()} == {
+        *kustomization["resources"],
+        "kustomization.yaml",
+    }
+    assert objects["Namespace"]["metadata"]["name"] == RESERVATIONS
+    assert objects["Role"]["metadata"]["namespace"] == objects["RoleBinding"]["metadata"]["namespace"] == RESERVATIONS
+    assert rights(objects["Role"]) == {("pods", "create")}
+    assert objects["PriorityClass"]["metadata"]["name"] == PRIORITY
+    assert objects["PriorityClass"]["preemptionPolicy"] == "Never"
 
 
 def test_it_changes_its_own_lease_alone() -> None:

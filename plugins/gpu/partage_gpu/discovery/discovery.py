@@ -142,7 +142,7 @@ class Discovery:
         names = Names(self._known)
         self._natives = natives_after(self._natives, self._kubelet.traces(), names, now_s)
         if in_use is not None:  # kubelet that can't be asked has not taken anything back
-            self._hands = hands(in_use, names, reservations=self._settings.reservations)
+            self._hands = hands(in_use, names)
         has_natives, reserved = self._natives.are_there(now_s), self._hands.reserved.keys()
         chosen = pools(self._settings.pool, self._known, has_natives=has_natives, reserved=reserved)
         if self._known.cards:

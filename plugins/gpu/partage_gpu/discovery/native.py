@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from partage_gpu.discovery.known import KnownCards, gpu_of
+from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_plugins.vocabulary.names import CardId
 from partage_plugins.vocabulary.node import DeviceUse
 
@@ -144,14 +145,13 @@ class Hands:
     """To which pod that takes it for us."""
 
 
-def hands(in_use: Sequence[DeviceUse], names: Names, *, reservations: str) -> Hands:
-    """`reservations` is the namespace whose pods take cards for us."""
+def hands(in_use: Sequence[DeviceUse], names: Names) -> Hands:
     given: dict[CardId, str] = {}
     reserved: dict[CardId, str] = {}
     for use in sorted(in_use, key=lambda use: (use.namespace, use.pod, use.container), reverse=True):
         who = f"{use.namespace}/{use.pod}" if use.namespace else use.pod
         for card in names.cards_of(use.resource, use.device):
-            if use.namespace == reservations:
+            if use.namespace == RESERVATIONS:
                 reserved[card] = who
             else:
                 given[card] = f"kubelet gave it to pod {who} (container {use.container})"

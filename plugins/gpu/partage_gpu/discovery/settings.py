@@ -16,11 +16,9 @@ RESERVE: Final = "PARTAGE_GPU_RESERVE_MIB"
 QUIET: Final = "PARTAGE_GPU_QUIET_S"
 HARMLESS: Final = "PARTAGE_GPU_HARMLESS_XIDS"
 SHARE_BLIND: Final = "PARTAGE_GPU_SHARE_BLIND"
-RESERVATIONS: Final = "PARTAGE_GPU_RESERVATIONS"
 
 _ID: Final = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]{1,120}", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
-_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _MOST_RESERVE_MIB: Final = 1 << 20
 _POOL_IN_WORDS: Final = "auto, all, none, or a list of GPU numbers, ids (GPU-… or their beginnings) and model=pattern"
 
@@ -51,8 +49,6 @@ class DiscoverySettings:
     pool: PoolSetting = PoolSetting()
     reserve_bytes: int = 0
     """Of each card, MIG instances too, kept back from containers."""
-    reservations: str = "partage-cards"
-    """The namespace whose pods take cards from kubelet for us."""
     share_blind: bool = False
     """Also cards of which NVML does not tell what processes hold."""
     rules: Rules = field(default_factory=Rules)
@@ -64,7 +60,6 @@ def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
     settings = DiscoverySettings(
         pool=_pool(environment.get(POOL, "auto"), mistakes),
         reserve_bytes=_reserve(environment.get(RESERVE, "0"), mistakes),
-        reservations=_namespace(environment.get(RESERVATIONS, "partage-cards"), mistakes),
         share_blind=_is_yes(environment.get(SHARE_BLIND, "no"), mistakes),
         rules=Rules(
             quiet_s=_quiet(environment.get(QUIET, "60"), mistakes),
@@ -107,12 +102,6 @@ def _reserve(text: str, mistakes: list[str]) -> int:
         return int(text) * MIB
     mistakes.append(f"{RESERVE} is {text!r:.80}; allowed: a whole number of MiB up to {_MOST_RESERVE_MIB}")
     return 0
-
-
-def _namespace(text: str, mistakes: list[str]) -> str:
-    if not _NAMESPACE.fullmatch(text):
-        mistakes.append(f"{RESERVATIONS} is {text!r:.80}; allowed: the name of a namespace")
-    return text
 
 
 def _is_yes(text: str, mistakes: list[str]) -> bool:

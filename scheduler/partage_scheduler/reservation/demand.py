@@ -1,0 +1,158 @@
+"""On which nodes how many cards are wanted from kubelet, so that pods that wait fit there.
+
+Pods are placed one after the other on the cluster as it would be: cards that are about to come are shared already, and
+a pod for which there is room has taken it. Only where a pod fits nowhere so are more cards imagined, node by node, the
+fewest with which everything that decides otherwise says yes. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from partage_plugins.errors import PartageError, PluginBroken
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, NodeName, PodRequest, PodUid
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.cluster.imagined import Imagined
+from partage_scheduler.cycle import Cycle
+from partage_scheduler.decision import Barred, Decision
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates import Predicates
+from partage_scheduler.reservation.pods import RESOURCE
+
+PODS: Final = 32
+"""So many are looked at each time."""
+LOOKS: Final = 32
+"""And so many decisions are tried for them; the next time goes on."""
+_ELSEWHERE: Final = Reason("elsewhere", "another node is looked at")
+
+
+class Want(Struct, frozen=True, kw_only=True):
+    """Cards for one pod, on one node."""
+
+    pod: PodUid
+    node: NodeName
+    cards: int
+
+
+class Demand:
+    def __init__(self, cycle: Cycle, predicates: Predicates) -> None:
+        self._cycle, self._predicates = cycle, predicates
+
+    def wants(
+        self,
+        waiting: Iterable[ApiPod],
+        coming: Mapping[NodeName, int],
+        unbound: Mapping[NodeName, int],
+        now: float,
+    ) -> list[Want]:
+        """For pods in this order; `coming` are cards that will be shared anyway, some of them still `unbound`."""
+        with self._cycle.cluster.imagined() as imagined:
+            prospect = _Prospect(self._cycle, imagined, self._free(coming, unbound), now)
+            for node, count in coming.items():
+                prospect.share(node, count)
+            return [want for pod in tuple(waiting)[:PODS] if (want := prospect.at(pod)) is not None]
+
+    def _free(self, coming: Mapping[NodeName, int], unbound: Mapping[NodeName, int]) -> dict[NodeName, int]:
+        """By node, how many cards kubelet may give that nobody is waiting for."""
+        cluster, free = self._cycle.cluster, dict[NodeName, int]()
+        for node in cluster.nodes:
+            part, slot = cluster.inventory(node.name).part(GPU), self._cycle.decider.slot(node.name)
+            if part is not None and part.reservable and slot is not None:
+                left = self._predicates.free(slot, RESOURCE) - unbound.get(node.name, 0)
+                free[node.name] = min(left, len(_kubelets(part)) - coming.get(node.name, 0))
+        return {node: left for node, left in free.items() if left > 0}
+
+
+class _Prospect:
+    """One look at the cluster as it would be."""
+
+    def __init__(self, cycle: Cycle, imagined: Imagined, free: dict[NodeName, int], now: float) -> None:
+        self._cycle, self._imagined, self._free, self._now = cycle, imagined, free, now
+        self._shared: dict[NodeName, int] = {}
+        self._left = LOOKS
+
+    def at(self, pod: ApiPod) -> Want | None:
+        """What it wants; None where it fits as things come, or nowhere at all."""
+        try:
+            request = self._cycle.request(pod)
+            if GPU.name not in request.kinds or self._left <= 0 or self._is_placed(pod):
+                return None
+            barred = self._cycle.barred(pod, request, self._now)
+            self._left -= 1
+            decision = self._cycle.decider.decide(request, barred)
+            want = None if decision is not None else self._more(pod, request, barred)
+        except PluginBroken:
+            raise
+        except PartageError:  # the next try at placing it says so to its owner
+            return None
+        if decision is not None:
+            self._imagined.place(decision)
+        return want
+
+    def _is_placed(self, pod: ApiPod) -> bool:
+        """Or has room that is kept for it."""
+        cluster = self._cycle.cluster
+        return cluster.seat(pod.uid) is not None or cluster.kept_on(pod.uid) is not None
+
+    def _more(self, pod: ApiPod, request: PodRequest, barred: Sequence[Barred]) -> Want | None:
+        for node in self._candidates(barred):
+            before = self._shared.get(node, 0)
+            for more in range(1, self._free[node] + 1):
+                decision = self._with(node, before + more, request, barred)
+                if decision is not None:
+                    self._imagined.place(decision)
+                    self._free[node] -= more
+                    return Want(pod=pod.uid, node=node, cards=more)
+            self.share(node, before)
+        return None
+
+    def _with(self, node: NodeName, count: int, request: PodRequest, barred: Sequence[Barred]) -> Decision | None:
+        if self._left <= 0:
+            return None
+        self._left -= 1
+        self.share(node, count)
+        decider = self._cycle.decider
+        others = np.ones(decider.end, dtype=np.bool_)
+        others[decider.slot(node)] = False
+        return decider.decide(request, [*barred, Barred(_ELSEWHERE, others)])
+
+    def _candidates(self, barred: Sequence[Barred]) -> Iterator[NodeName]:
+        """The fullest first, so that kubelet keeps whole nodes."""
+        decider = self._cycle.decider
+        out = np.zeros(decider.end, dtype=np.bool_)
+        for each in barred:
+            out |= each.flags(decider.end)
+        for node in sorted(self._free, key=lambda name: (self._free[name], name)):
+            slot = decider.slot(node)
+            if self._free[node] > 0 and slot is not None and not out[slot]:
+                yield node
+
+    def share(self, node: NodeName, count: int) -> None:
+        """As if so many of kubelet's cards were shared."""
+        if self._shared.get(node, 0) == count or self._cycle.decider.slot(node) is None:
+            return
+        self._shared[node] = count
+        self._imagined.equip(node, _with_shared(self._cycle.cluster.inventory(node), count))
+
+
+def _kubelets(part: GpuPart) -> tuple[int, ...]:
+    """Places of the cards that a reservation may get."""
+    return tuple(
+        place
+        for place, card in enumerate(part.cards)
+        if card.pool == "kubelet" and card.health == "ok" and card.reservation is None
+    )
+
+
+def _with_shared(inventory: Inventory, count: int) -> Inventory:
+    part = inventory.part(GPU)
+    if part is None:
+        return inventory
+    chosen = frozenset(_kubelets(part)[:count])
+    cards = tuple(replace(card, pool="shared") if at in chosen else card for at, card in enumerate(part.cards))
+    return replace(inventory, kinds={**inventory.kinds, GPU.name: replace(part, cards=cards)})

@@ -1,0 +1,98 @@
+"""Which reservations leave: those whose card no pod has had for a while, and those that came to nothing.
+
+One that leaves is withheld first: from then on no pod gets its card. That is final, since no name is used twice. Times
+begin anew with each start, so a card is given back rather too late.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary import GPU, CardId, NodeName
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.reservation.pods import Reservation
+
+PATIENCE_S: Final = 60.0
+"""So long one may take to be placed, to start, and to be told by the advertiser."""
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """What is to be done about the reservations that there are."""
+
+    withheld: frozenset[str]
+    """Reservations, by name, whose cards no pod may be given."""
+    leave: tuple[Reservation, ...]
+    """To be deleted."""
+    coming: Mapping[NodeName, int]
+    """Cards that are about to be shared, by node."""
+    unbound: Mapping[NodeName, int]
+    """Those of them that kube-scheduler has not decided on."""
+
+
+class _Reserved(Struct, frozen=True):
+    node: NodeName
+    card: CardId
+
+
+class Upkeep:
+    def __init__(self, cluster: Cluster, *, quiet_s: float) -> None:
+        self._cluster, self._quiet_s = cluster, quiet_s
+        self._since: dict[str, tuple[str, float]] = {}
+        """By name: in which state it is without a use, and since when."""
+        self._given_up: frozenset[str] = frozenset()
+
+    def review(self, reservations: Iterable[Reservation], now: float) -> Review:
+        """`reservations` are all that there are, listed just now."""
+        there = {each.name: each for each in reservations}
+        cards = self._cards()
+        since, self._since = self._since, {}
+        leave: list[Reservation] = []
+        coming, unbound = Counter[NodeName](), Counter[NodeName]()
+        withheld = set(cards.keys() - there.keys())
+        for name, each in there.items():
+            state = self._state(cards.get(name))
+            began = since.get(name, ("", 0.0))
+            if state:
+                self._since[name] = began if began[0] == state else (state, now)
+            if each.is_leaving or each.has_ended or name in self._given_up or self._is_over(name, now):
+                withheld.add(name)
+                if not each.is_leaving:
+                    leave.append(each)
+            elif state == _COMING and each.node:
+                coming[each.node] += 1
+                unbound[each.node] += not each.is_bound
+        self._given_up = frozenset(withheld)
+        return Review(withheld=self._given_up, leave=tuple(leave), coming=coming, unbound=unbound)
+
+    def has_cards(self) -> bool:
+        """Whether any node tells of a reserved card."""
+        return bool(self._cards())
+
+    def _is_over(self, name: str, now: float) -> bool:
+        state, since = self._since.get(name, ("", now))
+        return bool(state) and now - since >= (self._quiet_s if state == _IDLE else PATIENCE_S)
+
+    def _state(self, reserved: _Reserved | None) -> str:
+        """Empty where it is of use."""
+        if reserved is None:
+            return _COMING
+        return "" if reserved.card in self._held_on(reserved.node) else _IDLE
+
+    def _cards(self) -> dict[str, _Reserved]:
+        return {
+            card.reservation: _Reserved(node.name, card.id)
+            for node in self._cluster.nodes
+            if (part := self._cluster.inventory(node.name).part(GPU)) is not None
+            for card in part.cards
+            if card.reservation is not None
+        }
+
+    def _held_on(self, node: NodeName) -> set[CardId]:
+        return {usage.card for seat in self._cluster.seats_on(node) for usage in seat.usages}
+
+
+_COMING, _IDLE = "coming", "idle"

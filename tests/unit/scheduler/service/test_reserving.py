@@ -1,0 +1,178 @@
+"""A whole scheduler takes cards from kubelet for pods that wait, and gives them back; whatever dies leaves nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partage_base.kube import micro_time
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.gpu import RESERVATIONS
+from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
+from partage_scheduler.placement import reserver
+from support.fake_api import FakeApi, Refuse
+from support.fake_objects import Change
+from support.gpu_fleet import card
+from support.kube import until
+from support.scheduler_stage import LEASES, NODES, OURS, Truth, add_pod, scheduler, settings_below, unbound
+from support.scheduling import PODS, node_body
+
+CARDS = 3
+RESERVED = f"/api/v1/namespaces/{RESERVATIONS}/pods"
+RESOURCE = "nvidia.com/gpu"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks at once, and gives cards back after a moment."""
+    monkeypatch.setattr(reserver, "EVERY_S", 0.02)
+    monkeypatch.setattr(reserver, "REST_S", 0.02)
+
+
+class Kubelet:
+    """Of n1, with kube-scheduler and the advertiser: who asks for a card gets one, and the inventory says who did."""
+
+    def __init__(self, api: FakeApi) -> None:
+        self._api = api
+        self.free = [f"n1-{place}" for place in range(CARDS)]
+        self.has: dict[str, str] = {}
+        self.is_silent = False
+        api.objects.create(NODES, node_body("n1", self._inventory(), **{RESOURCE: str(CARDS)}))
+        beat = {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
+        api.objects.create(LEASES, {"metadata": {"name": "n1", "namespace": OURS}, "spec": beat})
+
+    def sees(self) -> None:
+        """What happened since it looked last."""
+        pods = {pod["metadata"]["name"]: pod for pod in self._api.objects.select(RESERVED, {})}
+        for name in [name for name in self.has if name not in pods]:
+            self.free.append(self.has.pop(name))
+        for name in pods.keys() - self.has.keys():
+            if self.free and not self.is_silent:
+                self.has[name] = self.free.pop()
+                self._api.objects.patch(
+                    f"{RESERVED}/{name}", {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
+                )
+        text = encode_inventory(self._inventory()).decode()
+        self._api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": {INVENTORY: text}}})
+
+    def _inventory(self) -> Inventory:
+        by_card = {held: f"{RESERVATIONS}/{name}" for name, held in self.has.items()}
+        cards = tuple(
+            card(name, pool="shared" if name in by_card else "kubelet", reservation=by_card.get(name))
+            for name in (f"n1-{place}" for place in range(CARDS))
+        )
+        part = GpuPart(driver="580", cuda="13.0", cards=cards, reservable=True)
+        return Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+
+
+def reservations(api: FakeApi) -> list[str]:
+    return [pod["metadata"]["name"] for pod in api.objects.select(RESERVED, {})]
+
+
+def settings(root: Path, **more: Any) -> Any:
+    return settings_below(root, reserve_image="pause", **{"reserve_quiet_s": 1.0, **more})
+
+
+async def until_seen(kubelet: Kubelet, true: Callable[[], bool]) -> None:
+    """While kubelet goes on."""
+
+    def looked() -> bool:
+        kubelet.sees()
+        return true()
+
+    await until(looked)
+
+
+@contextmanager
+def never_on_a_card_without_its_reservation(api: FakeApi) -> Generator[list[str]]:
+    """At the moment when a pod is bound to a card, a reservation has that card and is not being deleted."""
+    wrong: list[str] = []
+    yield wrong
+    there: dict[str, str] = {}
+    for change in api.objects.history:
+        _follow(change, there, wrong)
+    assert not wrong
+
+
+def _follow(change: Change, there: dict[str, str], wrong: list[str]) -> None:
+    name = change.object["metadata"]["name"]
+    if change.path.startswith(RESERVED):
+        there.pop(name, None) if change.kind == "DELETED" else there.update({name: name})
+    was_bound = bool((change.before or {}).get("spec", {}).get("nodeName"))
+    if change.path.startswith(PODS) and change.object["spec"].get("nodeName") and not was_bound:
+        allocation = json.loads(change.object["metadata"]["annotations"][ALLOCATION])
+        if allocation["containers"] and not there:
+            wrong.append(name)
+
+
+async def test_cards_come_for_pods_that_wait_and_go_back_after_them(api: FakeApi, tmp_path: Path) -> None:
+    kubelet = Kubelet(api)
+    for number, milli in enumerate((500, 500, 1000)):
+        add_pod(api, f"p{number}", milli)
+    with never_on_a_card_without_its_reservation(api):
+        async with scheduler(api, settings(tmp_path)):
+            await until_seen(kubelet, lambda: not unbound(api))
+            assert len(reservations(api)) == 2
+            for number in range(2):
+                api.objects.delete(f"{PODS}/p{number}")
+            await until_seen(kubelet, lambda: len(reservations(api)) == 1)
+            api.objects.delete(f"{PODS}/p2")
+            await until_seen(kubelet, lambda: not reservations(api) and len(kubelet.free) == CARDS)
+    assert Truth(api, tmp_path).check()["bound"] == 3
+
+
+async def test_what_the_one_before_left_behind_goes_on_and_leaves(api: FakeApi, tmp_path: Path) -> None:
+    kubelet = Kubelet(api)
+    add_pod(api, "p", 500)
+    async with scheduler(api, settings(tmp_path)):
+        await until_seen(kubelet, lambda: not unbound(api))
+    add_pod(api, "q", 500)  # nobody leads meanwhile
+    async with scheduler(api, settings(tmp_path)):
+        await until_seen(kubelet, lambda: not unbound(api))
+        assert len(reservations(api)) == 1
+        for name in ("p", "q"):
+            api.objects.delete(f"{PODS}/{name}")
+    async with scheduler(api, settings(tmp_path)):
+        await until_seen(kubelet, lambda: not reservations(api))
+
+
+async def test_what_the_api_server_refuses_is_asked_again(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reserver, "AGAIN_S", 0.05)
+    kubelet = Kubelet(api)
+    api.expect(Refuse(status=403, reason="Forbidden"), method="POST", under=RESERVED, times=2)
+    api.expect(Refuse(status=500, reason="InternalError"), method="DELETE", under=RESERVED, times=2)
+    add_pod(api, "p", 500)
+    async with scheduler(api, settings(tmp_path)):
+        await until_seen(kubelet, lambda: not unbound(api))
+        api.objects.delete(f"{PODS}/p")
+        await until_seen(kubelet, lambda: not reservations(api))
+
+
+async def test_without_an_image_kubelet_keeps_its_cards(api: FakeApi, tmp_path: Path) -> None:
+    Kubelet(api)
+    add_pod(api, "p", 500)
+    async with scheduler(api, settings_below(tmp_path)) as running:
+        assert running.parts.reserver is None
+        await until(lambda: running.parts.figures.attempts["unschedulable"] > 0)
+    assert not api.count("", RESERVED)
+
+
+async def test_for_a_pod_that_waits_on_a_silent_kubelet_it_asks_once(api: FakeApi, tmp_path: Path) -> None:
+    kubelet = Kubelet(api)
+    kubelet.is_silent = True
+    add_pod(api, "p", 500)
+    async with scheduler(api, settings(tmp_path)) as running:
+        await until_seen(kubelet, lambda: bool(reservations(api)))
+        seen = api.count("GET", RESERVED)
+        await until(lambda: api.count("GET", RESERVED) > seen + 5)
+        assert len(reservations(api)) == 1
+        assert not running.failures

@@ -17,6 +17,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,7 @@ CALLS: Final = 250_000
 STARTS: Final = 20
 
 RACES: Final = 1000
+BUDGET_RACES: Final = 300
 SMOKE_RACES: Final = 5
 DEATHS: Final = 50
 SMOKE_DEATHS: Final = 3
@@ -132,6 +134,20 @@ def races(bench: Bench, place: Place, folder: Path) -> None:
     tell_race(bench, place, container, race.seen, "race")
 
 
+def budget_races(bench: Bench, place: Place, folder: Path) -> None:
+    """The same over what two containers have together: neither their sum nor a refusal is wrong."""
+    first, second = place.budget(memory_mib=RACED_MIB, containers=2)
+    warm_up(place, first, folder)
+    course = replace(raced(place, first), others=(second.environment,))
+    with Race(course, folder / "budget") as race:
+        for _ in range(SMOKE_RACES if bench.smoke else BUDGET_RACES):
+            race.round()
+        both = [bool(place.told(container).processes) for container in (first, second)]
+        bench.engaged("the broker knows programs of both containers", all(both))
+        race.finish()
+    tell_race(bench, place, first, race.seen, "race of a budget's two containers")
+
+
 def deaths(bench: Bench, place: Place) -> None:
     """How long what a killed program had is out of reach."""
     container = place.container(memory_mib=RACED_MIB)
@@ -181,7 +197,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         with a_place(cards=(CARD,)) as place:
             costs(bench, place)
-        for part in (races, restarts):
+        for part in (races, budget_races, restarts):
             with a_place(cards=(CARD,)) as place:
                 part(bench, place, Path(folder))
         with a_place(cards=(CARD,)) as place:

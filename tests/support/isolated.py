@@ -31,7 +31,7 @@ from partage_isolation.store.folders import OBJECTS
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import ContainerTold, Prepare, Prepared, SetLimits, Told
 from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
 from partage_simgpu.description import card_uuid
 from partage_simgpu.node import SimulatedNode
@@ -157,21 +157,30 @@ class Isolated:
         key: ContainerKey | None = None,
         share: int = 100,
         limit: int = 1000,
+        budget: str | None = None,
+        pod: PodRef | None = None,
     ) -> Contained:
-        """A container with so much of each card, from the first card on; `share` and `limit` are of each, in milli."""
+        """A container with so much of each card, from the first card on; `share` and `limit` are of each, in milli.
+
+        `pod`: another container's; those of one that name the same `budget` have all that together.
+        """
         self._count += 1
         amounts = [memory] if isinstance(memory, int) else list(memory)
         question = Prepare(
             key=key or ContainerKey(f"{self._count:032x}"),
-            pod=PodRef(namespace=Namespace("tests"), name=PodName(f"pod-{self._count}"), uid=PodUid(f"u{self._count}")),
+            pod=pod or self._new_pod(),
             container=ContainerName(name),
             gen=gen,
             grants=tuple(
                 GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=share, limit_milli=limit, memory_bytes=amount)
                 for index, amount in enumerate(amounts)
             ),
+            budget=None if budget is None else BudgetName(budget),
         )
         return Contained(self, question, self.broker.client.prepare(question))
+
+    def _new_pod(self) -> PodRef:
+        return PodRef(namespace=Namespace("tests"), name=PodName(f"pod-{self._count}"), uid=PodUid(f"u{self._count}"))
 
 
 @contextmanager

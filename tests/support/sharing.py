@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.messages import TimeTold
+from partage_plugins.vocabulary.pods import PodRef
 from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, until
 
@@ -36,29 +37,36 @@ class Sharer:
     words: tuple[str, ...] = ()
     limit: int = 1000
     processes: int = 1
+    """In each container."""
+    containers: int = 1
+    """Of one pod, with one budget if there are several."""
     seconds: float = FOR_LONG_S
 
 
 class Running:
     def __init__(self, place: Isolated, sharer: Sharer) -> None:
         self.sharer = sharer
-        self.container: Contained = place.prepare(MEMORY, share=sharer.share, limit=sharer.limit, name=sharer.name)
-        self.container.install(built_library())
-        environment = {**os.environ, **place.node.environment, "LD_PRELOAD": self.container.preload}
+        self.containers = list(_prepared(place, sharer))
         argv = [str(built_programs() / sharer.program), "--seconds", str(sharer.seconds), *sharer.words]
         self.processes = [
-            subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE) for _ in range(sharer.processes)
+            subprocess.Popen(
+                argv,
+                env={**os.environ, **place.node.environment, "LD_PRELOAD": container.preload},
+                stdout=subprocess.PIPE,
+            )
+            for container in self.containers
+            for _ in range(sharer.processes)
         ]
         self._pids = {process.pid for process in self.processes}
 
     @property
     def time(self) -> TimeTold | None:
         """As the broker tells it; None where it does not meter."""
-        return self.container.told().cards[0].time
+        return self.containers[0].told().cards[0].time
 
     def is_known(self) -> bool:
         """All its processes are ours to the broker: the library spoke to it."""
-        return self._pids <= {each.pid for each in self.container.told().processes}
+        return self._pids <= {each.pid for container in self.containers for each in container.told().processes}
 
     def busy_ns(self, account: Mapping[int, int]) -> int:
         """What they ever had, by the card's account of processes."""
@@ -74,6 +82,22 @@ class Running:
         for process in self.processes:
             process.kill()
             process.communicate()
+
+
+def _prepared(place: Isolated, sharer: Sharer) -> Iterator[Contained]:
+    pod: PodRef | None = None
+    for number in range(sharer.containers):
+        container = place.prepare(
+            MEMORY,
+            share=sharer.share,
+            limit=sharer.limit,
+            name=f"{sharer.name}-{number}" if number else sharer.name,
+            pod=pod,
+            budget="pod" if sharer.containers > 1 else None,
+        )
+        container.install(built_library())
+        pod = container.question.pod
+        yield container
 
 
 def start(place: Isolated, sharer: Sharer) -> Running:

@@ -20,7 +20,7 @@ from typing import Final
 from partage_isolation.library.objects import built
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Prepared
 from partage_plugins.vocabulary import CardId, ContainerKey
-from support.isolated import Isolated, isolated
+from support.isolated import Contained, Isolated, isolated
 from support.simgpu import Card
 
 MIB: Final = 1 << 20
@@ -67,7 +67,18 @@ class Place:
 
     def container(self, *, memory_mib: int, objects: Path | None = None) -> Container:
         """Another one, with memory of the first card; its programs have the library from `objects`, if that is said."""
-        made = self.isolation.prepare(memory_mib * MIB)
+        return self._container(self.isolation.prepare(memory_mib * MIB), memory_mib, objects)
+
+    def budget(self, *, memory_mib: int, containers: int) -> list[Container]:
+        """So many of one pod that have that together."""
+        first = self.isolation.prepare(memory_mib * MIB, budget="pod")
+        more = [
+            self.isolation.prepare(memory_mib * MIB, budget="pod", pod=first.question.pod, name=f"more-{number}")
+            for number in range(1, containers)
+        ]
+        return [self._container(made, memory_mib) for made in (first, *more)]
+
+    def _container(self, made: Contained, memory_mib: int, objects: Path | None = None) -> Container:
         made.install(objects or built())
         return Container(
             key=made.key,

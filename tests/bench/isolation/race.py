@@ -17,7 +17,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +41,7 @@ _END_S: Final = 60.0
 @dataclass(frozen=True)
 class Course:
     environment: Mapping[str, str]
+    """Of its processes, which are in one container."""
     limit: int
     context_mib: int
     card: int = 0
@@ -50,10 +51,16 @@ class Course:
     mib: int = 64
     kinds: str = KINDS
     seed: int = 1
+    others: Sequence[Mapping[str, str]] = ()
+    """Of more containers with the same limit together: their turns go round."""
     may_be_away: bool = False
     """Whether the broker is taken away: a call that waits for it in vain is then no fault."""
     settled: Callable[[int], None] = lambda _: time.sleep(_RETURNED_S)
     """Returns when all that the dead process with this pid had must be there for others."""
+
+    def environment_of(self, slot: int) -> Mapping[str, str]:
+        all_of_them = (self.environment, *self.others)
+        return all_of_them[slot % len(all_of_them)]
 
 
 @dataclass
@@ -86,7 +93,7 @@ class Racer:
             *(word for name, value in words.items() for word in (f"--{name}", str(value))),
         ]
         self.process = subprocess.Popen(
-            argv, bufsize=0, env=dict(course.environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            argv, bufsize=0, env=dict(course.environment_of(slot)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.ready = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from support.sharing import Sharer
@@ -62,6 +62,14 @@ def split(shares: tuple[int, ...], *kinds: str, most_sigma: float = SIGMA) -> Ca
     return Case(name, sharers, each, promised, most_sigma)
 
 
+def budget(shares: tuple[int, ...], kind: str) -> Case:
+    """As `split`, where the first is a pod of two containers with one budget."""
+    case = split(shares, kind)
+    first, *others = case.sharers
+    sharers = (replace(first, containers=2), *others)
+    return replace(case, name=f"{case.name}, first a budget of two containers", sharers=sharers)
+
+
 def capped(*limits: int) -> Case:
     sharers = tuple(sharer(FLOOD, limit, limit=limit) for limit in limits)
     name = "ceilings " + "/".join(str(limit // 10) for limit in limits)
@@ -99,7 +107,8 @@ MORE: Final = (
     split(FIFTHS, MIXED),
     split((300, 700), FOUR),
     split((100, 300), FLOOD),
+    budget((300, 700), FLOOD),
     capped(500),
 )
 """Under ours alone; the whole matrix is simulated in simulated time (`support/lease_simulation/matrix.py`)."""
-SMOKE: Final = (split((300, 700), FLOOD),)
+SMOKE: Final = (split((300, 700), FLOOD), budget((300, 700), FLOOD))

@@ -67,23 +67,31 @@ def book(limit: int, card: CardId = CARD) -> CardBook:
     return CardBook(card, limit, share=100, limit_milli=1000, most=limit)
 
 
-def ledger_of(limit: int, kept: Kept | None = None, *, context: int | None = None, in_limit: bool = True) -> Ledger:
-    """With one container that has one card."""
+def ledger_of(
+    limit: int,
+    kept: Kept | None = None,
+    *,
+    context: int | None = None,
+    in_limit: bool = True,
+    budget: BudgetKey | None = None,
+) -> Ledger:
+    """With one container that has one card; or `budget`: with two that have it together."""
     ledger = Ledger(kept or Kept(), context_in_limit=in_limit, context_size=lambda _: context)
-    ledger.put(KEY, [book(limit)])
+    for key in (KEY, OTHER) if budget else (KEY,):
+        ledger.put(key, [book(limit)], budget)
     return ledger
 
 
-def restarted(kept: Kept, limit: int, *, context: int | None = None) -> Ledger:
+def restarted(kept: Kept, limit: int, *, context: int | None = None, budget: BudgetKey | None = None) -> Ledger:
     """A new broker over what the last one kept."""
-    ledger = ledger_of(limit, kept, context=context)
+    ledger = ledger_of(limit, kept, context=context, budget=budget)
     for own, cards in grouped(kept.read()):
         accounts = {number: row.account() for number, row in cards.items()}
         assert ledger.lives.restore(Process(own.key, own.pid, own.start, own.token, own.state, accounts))
     pieces, kept.pieces = list(pieces_of(kept.read_pieces())), {}
     for piece in pieces:
         ledger.containers[KEY].pieces.restore(piece)
-        kept.keep_piece(own_budget(KEY), piece)
+        kept.keep_piece(budget or own_budget(KEY), piece)
     return ledger
 
 

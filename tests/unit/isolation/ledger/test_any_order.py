@@ -1,8 +1,9 @@
 """Whatever order things happen in, the ledger never lends beyond a limit and refuses nothing that fits.
 
-A world of processes that keep to the protocol, with a card that says what they really hold. Its bookkeeping is naive:
-sums over what is there. Deaths, detached processes, executed programs, samples that take their time, recalls and
-restarts of the broker come in any order.
+A world of processes that keep to the protocol, with a card that says what they really hold. They are of two containers
+with one budget; a container by itself is the case where all are of one. Its bookkeeping is naive: sums over what is
+there. Deaths, detached processes, executed programs, samples that take their time, recalls and restarts of the broker
+come in any order.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.loans import Lent, NoRoom, Park, Patience, Refused, Verdict
 from partage_isolation.ledger.samples import Beginning
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
+from partage_isolation.names import budget_key
+from partage_plugins.vocabulary.names import BudgetName, ContainerKey, PodUid
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, ledger_of, restarted
 
+BUDGET = budget_key(PodUid("u1"), BudgetName("pod"))
 LIMIT = 1024 * MIB
 CONTEXT = 64 * MIB
 _amounts = st.integers(min_value=1, max_value=400).map(lambda mib: mib * MIB)
@@ -34,6 +38,7 @@ class Program:
     pid: int
     start: int
     token: bytes
+    container: ContainerKey = KEY
     used: int = 0
     lent: int = 0
     """As its library believes."""
@@ -58,7 +63,7 @@ class World(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.kept = Kept()
-        self.ledger = ledger_of(LIMIT, self.kept, context=CONTEXT)
+        self.ledger = ledger_of(LIMIT, self.kept, context=CONTEXT, budget=BUDGET)
         self.limit = LIMIT
         self.clock = 100
         self.programs: list[Program] = []
@@ -76,7 +81,7 @@ class World(RuleBasedStateMachine):
 
     @property
     def budget(self) -> Budget:
-        return self.ledger.containers[KEY]
+        return self.ledger.budgets[BUDGET]
 
     @property
     def charged(self) -> int:
@@ -99,15 +104,15 @@ class World(RuleBasedStateMachine):
     # ---- Processes ---------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.programs) < 4)
-    @rule(reuse=st.booleans())
-    def begin(self, reuse: bool) -> None:  # noqa: FBT001
+    @rule(reuse=st.booleans(), container=st.sampled_from([KEY, OTHER]))
+    def begin(self, reuse: bool, container: ContainerKey) -> None:  # noqa: FBT001
         """A new process, perhaps with the pid of a dead one: that of one which lives is never given again."""
         self.tokens += 1
         living = {program.pid for program in self.programs}
         free = [each.pid for each in self.lingering if not each.held and each.pid not in living]
         pid = free[0] if reuse and free else 100 + self.tokens
-        program = Program(pid, self.tokens, self.tokens.to_bytes(16, "big"))
-        assert self.ledger.lives.begin(KEY, program.id, program.token)
+        program = Program(pid, self.tokens, self.tokens.to_bytes(16, "big"), container)
+        assert self.ledger.lives.begin(container, program.id, program.token)
         self.programs.append(program)
 
     @rule(index=_whom)
@@ -121,7 +126,7 @@ class World(RuleBasedStateMachine):
     def come_again(self) -> None:
         for program in self.programs:
             if not program.connected:
-                assert self.ledger.lives.resume(KEY, program.id, program.token)
+                assert self.ledger.lives.resume(program.container, program.id, program.token)
                 program.connected = True
                 self.ledger.lending.told(self.process(program), 0, self.amounts(program))
 
@@ -135,7 +140,7 @@ class World(RuleBasedStateMachine):
             program.lag += program.used
             program.used = program.lent = program.credit = program.changes = program.context = 0
             before = self.charged
-            assert self.ledger.lives.begin(KEY, program.id, program.token) is self.process(program)
+            assert self.ledger.lives.begin(program.container, program.id, program.token) is self.process(program)
             assert self.charged == before
 
     @rule(index=_whom, at_once=st.booleans())
@@ -278,7 +283,7 @@ class World(RuleBasedStateMachine):
     def restart(self) -> None:
         """Killed at any moment; processes come again later."""
         before = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
-        self.ledger = restarted(self.kept, self.limit, context=CONTEXT)
+        self.ledger = restarted(self.kept, self.limit, context=CONTEXT, budget=BUDGET)
         self.budget.cards[0].granted = LIMIT
         self.budget.cards[0].lowered = self.limit
         self.samples = []
@@ -337,7 +342,7 @@ TestAnyOrder = pytest.mark.slow(World.TestCase)
 
 def test_a_sample_from_before_another_program_was_executed_says_nothing_of_the_context_that_is_gone() -> None:
     world = World()
-    world.begin(reuse=False)
+    world.begin(reuse=False, container=KEY)
     world.make_context(index=0)
     world.sample_begins()
     world.take(index=0, amount=65 * MIB)

@@ -10,24 +10,16 @@ from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.loans import Lent, Refused, believed
 from partage_isolation.ledger.pieces import Shared
 from partage_isolation.names import budget_key
-from partage_isolation.store.rows import grouped, pieces_of
 from partage_plugins.vocabulary.names import BudgetName, PodUid
-from unit.isolation.ledger.keeping import KEY, MIB, OTHER, Kept, book
+from unit.isolation.ledger.keeping import KEY, MIB, OTHER, Kept, book, ledger_of, restarted
 
 BUDGET = budget_key(PodUid("u1"), BudgetName("pod"))
 LIMIT = 1000 * MIB
 
 
-def ledger_of_two(kept: Kept | None = None) -> Ledger:
-    ledger = Ledger(kept or Kept())
-    for key in (KEY, OTHER):
-        ledger.put(key, [book(LIMIT)], BUDGET)
-    return ledger
-
-
 @pytest.fixture
 def ledger() -> Ledger:
-    return ledger_of_two()
+    return ledger_of(LIMIT, budget=BUDGET)
 
 
 def begun(ledger: Ledger) -> tuple[Process, Process]:
@@ -111,19 +103,13 @@ def test_memory_that_one_makes_and_the_other_opens_counts_once(ledger: Ledger) -
 
 def test_the_next_broker_has_the_same_sum() -> None:
     kept = Kept()
-    ledger = ledger_of_two(kept)
+    ledger = ledger_of(LIMIT, kept, budget=BUDGET)
     one, other = begun(ledger)
     assert take(ledger, one, 600 * MIB)
     assert take(ledger, other, 200 * MIB)
     assert ledger.sharing.exported(one, 0, Shared(name=7, number=1, size=600 * MIB))
     assert ledger.sharing.opened(other, 0, Shared(name=7)) == 600 * MIB
     ledger.sharing.left(one, 0, Shared(number=1, size=600 * MIB, freed=600 * MIB))
-    again = ledger_of_two(kept)
-    for own, cards in grouped(kept.read()):
-        accounts = {number: row.account() for number, row in cards.items()}
-        assert again.lives.restore(Process(own.key, own.pid, own.start, own.token, own.state, accounts))
-    rows = kept.read_pieces()
-    assert {row.key for row in rows} == {BUDGET}
-    for piece in pieces_of(rows):
-        again.budgets[BUDGET].pieces.restore(piece)
+    assert {row.key for row in kept.read_pieces()} == {BUDGET}
+    again = restarted(kept, LIMIT, budget=BUDGET)
     assert again.containers[OTHER].charged(0) == ledger.containers[KEY].charged(0) >= 800 * MIB

@@ -1,0 +1,165 @@
+"""Containers of a pod that have a budget together come, change and go: what is kept, told and left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self, cast
+
+import pytest
+
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.errors import NoFolder, SpecRefused
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.library.current import make_current
+from partage_isolation.library.pages import install_page
+from partage_isolation.store.folders import OBJECTS, PARENT, Folders
+from partage_isolation.store.specs import BUDGETS_FOLDER, Specs
+from partage_isolation.wire.alarm import Alarm
+from partage_isolation.wire.containers import Containers
+from partage_isolation.wire.leases import Leases, Terms
+from partage_isolation.wire.messages import Prepare, SetLimits
+from partage_isolation.wire.served import Registry
+from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName
+from support.broker import CARD, pod
+from unit.isolation.leases.scene import FakeAlarm
+from unit.isolation.ledger.keeping import Kept
+
+GIB = 1 << 30
+A, B = ContainerKey("a" * 32), ContainerKey("b" * 32)
+
+
+class Nobody:
+    """Stands for sessions, samples and questions, of which there are none here."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_more: None
+
+    async def recall(self, *_: object) -> None:
+        """None has credit."""
+
+
+class Site:
+    """A broker's books, leases, folders and files below a root; its sockets are closed at the end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.registry.close()
+
+    def __init__(self, root: Path) -> None:
+        library = root / "library"
+        (library / "1").mkdir(parents=True, exist_ok=True)
+        for name in OBJECTS:
+            (library / "1" / name).write_bytes(bytes(4096))
+        make_current(library, "1")
+        install_page(library)
+        self.root, self.ledger, self.registry, counters = root, Ledger(Kept()), Registry(), Counters()
+        terms, nobody = Terms("virtual-time"), cast("Any", Nobody())
+        self.arbiter = Arbiter(policy=terms.policy_of)
+        self.containers = Containers(
+            self.ledger,
+            self.registry,
+            specs=Specs(root),
+            folders=Folders(root),
+            library=library,
+            terms=terms,
+            sessions=nobody,
+            parking=nobody,
+            watch=nobody,
+            leases=Leases(
+                self.arbiter,
+                registry=self.registry,
+                terms=terms,
+                counters=counters,
+                alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
+            ),
+            counters=counters,
+        )
+
+    def prepare(self, key: ContainerKey, memory: int = GIB, *, gen: int = 1, share: int = 300) -> None:
+        grant = GpuGrant(card=CARD, share_milli=share, limit_milli=700, memory_bytes=memory)
+        name, budget = ContainerName(key[0]), BudgetName("pod")
+        self.containers.prepare(Prepare(key=key, pod=pod(), container=name, gen=gen, grants=(grant,), budget=budget))
+
+    @property
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """Memory and share of each container."""
+        facts = {each.container: each.cards[CARD] for each in self.containers.facts()}
+        return {name: (card.memory, card.share) for name, card in facts.items()}
+
+    @property
+    def folders(self) -> set[str]:
+        return {each.name for each in (self.root / PARENT).iterdir()}
+
+    @property
+    def budget_files(self) -> int:
+        return len(list((self.root / BUDGETS_FOLDER).iterdir()))
+
+
+async def test_they_have_one_account_and_one_seat_and_each_its_folder(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.prepare(A)
+        site.prepare(B)
+        site.prepare(A)
+        assert site.ledger.containers[A] is site.ledger.containers[B]
+        assert [seat.account.share for seat in site.arbiter.node.seats.values()] == [300]
+        assert site.folders == {A, B}
+
+
+async def test_the_budget_ends_with_its_last_container(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.prepare(A)
+        site.prepare(B)
+        site.containers.forget(A)
+        assert (site.folders, set(site.limits), site.budget_files) == ({B}, {"b"}, 1)
+        assert site.arbiter.node.seats
+        site.containers.forget(B)
+        assert (site.folders, site.limits, site.budget_files) == (set(), {}, 0)
+        assert not site.arbiter.node.seats
+        assert not site.ledger.budgets
+
+
+async def test_what_is_lowered_for_one_is_lowered_for_all_and_also_for_who_comes_later(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.prepare(A)
+        await site.containers.set_limits(SetLimits(key=A, card=CARD, memory_bytes=100, share_milli=50))
+        site.prepare(B)
+        assert site.limits == {"a": (100, 50), "b": (100, 50)}
+        await site.containers.set_limits(SetLimits(key=B, card=CARD, memory_bytes=None, share_milli=None))
+        assert site.limits == {"a": (GIB, 300), "b": (GIB, 300)}
+
+
+async def test_a_second_container_with_other_limits_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.prepare(A)
+        with pytest.raises(SpecRefused, match="budget pod of pod train-0 has other grants with gen 1"):
+            site.prepare(B, 2 * GIB)
+        assert (site.folders, site.limits) == ({A}, {"a": (GIB, 300)})
+        site.prepare(B, 2 * GIB, gen=2, share=400)
+        assert site.limits == {"a": (2 * GIB, 400), "b": (2 * GIB, 400)}
+        assert [seat.account.share for seat in site.arbiter.node.seats.values()] == [400]
+
+
+async def test_the_next_broker_serves_them_together(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.prepare(A)
+        site.prepare(B)
+        await site.containers.set_limits(SetLimits(key=B, card=CARD, memory_bytes=100))
+    with Site(tmp_path) as after:
+        assert not after.containers.rebuild()
+        assert after.limits == {"a": (100, 300), "b": (100, 300)}
+        assert after.ledger.containers[A] is after.ledger.containers[B]
+        assert len(after.arbiter.node.seats) == 1
+
+
+async def test_one_whose_folder_cannot_be_made_leaves_the_other_as_it_is(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.prepare(A)
+        (site.root / PARENT / B).write_text("in the way")
+        with pytest.raises(NoFolder):
+            site.prepare(B)
+        assert site.limits == {"a": (GIB, 300)}
+        assert Specs(site.root).load()[0] == (site.registry.served[A].spec,)

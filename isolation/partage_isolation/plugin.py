@@ -68,6 +68,10 @@ AWAY: Final = (
     "partage: no broker answers on this node, so the limits of this container would not hold; "
     "is partage-broker running there? kubelet tries again"
 )
+WITHOUT_BUDGETS: Final = (
+    "partage: this node's broker is of a version without budgets, so the limits of this container would not hold; "
+    "restart partage-broker after the upgrade. kubelet tries again"
+)
 NONSENSE: Final = (
     "partage: this node's broker and its isolation plugin do not understand each other; "
     "restart partage-broker and partage-crishim from one version of partage. kubelet tries again"
@@ -87,8 +91,11 @@ class IsolationNode:
         if question is None:
             return None
         try:
-            return adjustment_of(self._broker.prepare(question))
+            prepared = self._broker.prepare(question)
         except BrokerAway as error:
             raise Refused(AWAY) from error
         except BrokerNonsense as error:
             raise Refused(NONSENSE) from error
+        if prepared.budget != question.budget:
+            raise Refused(WITHOUT_BUDGETS)
+        return adjustment_of(prepared)

@@ -70,7 +70,8 @@ class Containers:
         if served is None:
             self._begin(spec)
         mounts = self._folders.mounts(spec.key, spec.library)
-        return Prepared(mounts=mounts, enforces=self._terms.enforced_on(card.id for card in spec.cards))
+        enforces = self._terms.enforced_on(card.id for card in spec.cards)
+        return Prepared(mounts=mounts, enforces=enforces, budget=spec.budget)
 
     async def set_limits(self, question: SetLimits) -> LimitsSet:
         """A lower limit, or the grant's again; raises a `BrokerError`.

@@ -76,6 +76,8 @@ class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepa
     mounts: tuple[Mount, ...]
     enforces: tuple[Promise, ...] = ("memory",)
     """What will be in force in it: this broker's word, since plugin and broker may be of different versions."""
+    budget: BudgetNameText | None = None
+    """That it uses; a broker that knows of none never says one."""
 
 
 class LimitsSet(Struct, frozen=True, kw_only=True, tag_field="answer", tag="limits-set"):

@@ -65,10 +65,16 @@ def test_processes_of_both_have_the_card_at_once_and_a_rival_after_them(
         assert not beside or overlaps(place)
 
 
+def state(container: Contained) -> str | None:
+    """Of its lease."""
+    time = container.told().cards[0].time
+    return None if time is None else time.state
+
+
 def test_a_container_that_starts_late_finds_the_card_open(place: Isolated) -> None:
     first = place.prepare(name="a", budget="pod")
     with flooders(first):
-        until(lambda: first.told().cards[0].time is not None and first.told().cards[0].time.state == "free")
+        until(lambda: state(first) == "free")
         late = place.prepare(name="b", budget="pod", pod=first.question.pod)
         with Member(late.socket) as member:
             assert member.join() == Result.OK

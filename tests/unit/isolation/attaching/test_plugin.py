@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 
-from partage_isolation.plugin import AWAY, NONSENSE
+from partage_isolation.plugin import AWAY, NONSENSE, WITHOUT_BUDGETS
 from partage_isolation.wire.messages import No, Prepare
 from partage_plugins.errors import Refused
 from partage_plugins.host import HostSettings
 from partage_plugins.testing.examples import container
 from partage_plugins.testing.node_stage import RunningHost
-from partage_plugins.vocabulary import GPU, GpuGrant, Granted, Kind, NodeName
+from partage_plugins.vocabulary import GPU, BudgetName, GpuGrant, Granted, Kind, NodeName
 from support.broker import prepared, serving
 from unit.gpu_node.nodes import CARDS, FIRST, part
 
@@ -79,6 +80,19 @@ def test_a_broker_that_speaks_otherwise_is_not_guessed_at(root: Path, host: Runn
     with serving(root, lambda _: b'{"answer":"granted"}\n'), pytest.raises(Refused) as refused:
         host.adjust(container(), granted(SLICE))
     assert str(refused.value) == NONSENSE
+
+
+def test_a_broker_that_knows_no_budgets_gets_no_container_of_one(root: Path, host: RunningHost) -> None:
+    """It would hold each of a budget's containers to the limits of all."""
+    asked = msgspec.structs.replace(container(), budgets={GPU.name: BudgetName("pod")})
+    with serving(root) as broker:
+        with pytest.raises(Refused) as refused:
+            host.adjust(asked, granted(SLICE))
+        assert str(refused.value) == WITHOUT_BUDGETS
+        broker.answering = lambda question: msgspec.structs.replace(
+            prepared(cast("Prepare", question)), budget=BudgetName("pod")
+        )
+        assert host.adjust(asked, granted(SLICE)).adjustment.mounts
 
 
 def test_what_the_broker_does_not_enforce_stays_a_broken_promise(root: Path, host: RunningHost) -> None:

@@ -127,6 +127,10 @@ OWN_CHOICES: Mapping[str, tuple[Attempt, str]] = {
         creating(a_pod("new", node="n1", init_containers=[a_container("first", limits=SHARE)])),
         "cannot name its node itself",
     ),
+    "its node, in Volcano's words": (
+        creating(a_pod("new", node="n1", limits={"volcano.sh/vgpu-number": "1"})),
+        "cannot name its node itself",
+    ),
     "its node, apply": (
         patching(path("new"), a_pod("new", node="n1", limits=SHARE), Patch.APPLY),
         "cannot name its node itself",

@@ -147,7 +147,7 @@ def test_a_pod_that_asks_for_shares_chooses_neither_node_nor_cards(writer: Clust
     with pytest.raises(Refused) as refused:
         attempt(writer)
     assert refused.value.status == 403
-    assert f"{DENIED}a pod that asks for partage.dev/ resources {why}" in refused.value.message
+    assert f"{DENIED}a pod that asks for shares of cards {why}" in refused.value.message
 
 
 _NOTE = {"metadata": {"annotations": {"theirs": "kept"}, "labels": {"theirs": "kept"}}}

@@ -16,7 +16,7 @@ from partage_gpu.allocator.fragments import SCARCITY, Fragments
 from partage_gpu.allocator.needs import needs_of
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_plugins.answers import Slots
-from partage_plugins.vocabulary.gpu import NO_TAGS
+from partage_plugins.vocabulary.gpu import NO_TAGS, GpuRequest
 from partage_plugins.vocabulary.names import Slot
 
 Steps = tuple[tuple[int, int, int], ...]
@@ -87,8 +87,11 @@ class OneByOne:
         if plan.asks:
             if not possible:
                 return _NOWHERE
-            ask = plan.asks[0]
-            steps = tuple([(place, node.level[place], _level_with(ask, node, place)) for place in possible])
+            wanted, level = plan.asks[0].request, node.level
+            if wanted.memory_follows_share:
+                steps = tuple([(place, level[place], level[place] - wanted.share_milli) for place in possible])
+            else:
+                steps = tuple([(place, level[place], _level_with(wanted, node, place)) for place in possible])
         state = _State(node.makes[0] if node.makes else 0, cpu, tuple(node.level))
         question = state, cpu_milli, steps
         best = self._bests.get(question)
@@ -170,13 +173,11 @@ def possible_on(cluster: Cluster, ask: Ask, slots: Slots) -> list[list[int]]:
     return found
 
 
-def _level_with(ask: Ask, node: Node, place: int) -> int:
-    wanted = ask.request
-    if wanted.memory_follows_share:
-        return node.level[place] - wanted.share_milli
-    total = node.cards[place].memory_bytes
-    share = node.share_left[place] - wanted.share_milli
-    return level_of(share, node.memory_left[place] - wanted.memory_on(total), total)
+def _level_with(wanted: GpuRequest, node: Node, place: int) -> int:
+    total, memory = node.cards[place].memory_bytes, wanted.memory_bytes
+    if memory is None:
+        memory = wanted.memory_on(total)
+    return level_of(node.share_left[place] - wanted.share_milli, node.memory_left[place] - memory, total)
 
 
 def _usable_with(view: _View, row: list[tuple[int, int, int, float]], limit: float, had: int, has: int) -> float:

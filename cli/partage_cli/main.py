@@ -79,6 +79,9 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         ),
         "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
         "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
+        "translate": Subcommand(
+            "partage_cli.translate.command", "Print manifests of other systems in the native dialect."
+        ),
     },
     "Node, in a cluster or alone": {
         "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),

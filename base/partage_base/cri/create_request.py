@@ -48,6 +48,8 @@ class CreateRequest(Struct, frozen=True, kw_only=True):
     uid: str
     annotations: Mapping[str, str]
     """The pod's, as they are now. Users can edit them."""
+    labels: Mapping[str, str]
+    """The pod's, with kubelet's own."""
     container: str
     attempt: int
     image: str
@@ -148,6 +150,7 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
         pod=sandbox.metadata.name.decode(),
         uid=sandbox.metadata.uid.decode(),
         annotations=text_pairs(sandbox.annotations),
+        labels=text_pairs(sandbox.labels),
         container=config.metadata.name.decode(),
         attempt=config.metadata.attempt & 0xFFFF_FFFF,
         image=_text(config.image.user_specified_image or config.image.image),

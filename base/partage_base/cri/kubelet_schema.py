@@ -19,9 +19,7 @@ _MORE: Final = {
     "RuntimeCondition": "1 bytes type, 2 bool status, 3 bytes reason, 4 bytes message",
     "RunPodSandboxRequest": "1 PodSandboxConfig config, 2 bytes runtime_handler",
     "RunPodSandboxResponse": "1 bytes pod_sandbox_id",
-    "PodSandboxConfig": (
-        "2 bytes hostname, 3 bytes log_directory, 4 DnsConfig dns_config, 5 PortMapping* port_mappings, 6 Pair* labels"
-    ),
+    "PodSandboxConfig": "2 bytes hostname, 3 bytes log_directory, 4 DnsConfig dns_config, 5 PortMapping* port_mappings",
     "PodSandboxMetadata": "4 int attempt",
     "DnsConfig": "1 bytes* servers, 2 bytes* searches, 3 bytes* options",
     "PortMapping": "1 int protocol, 2 int container_port, 3 int host_port, 4 bytes host_ip",

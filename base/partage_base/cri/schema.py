@@ -24,7 +24,9 @@ _SCALARS: Final = {"bytes": _Field.TYPE_BYTES, "int": _Field.TYPE_INT64, "bool":
 MESSAGES: Final = {
     "Pair": "1 bytes key, 2 bytes value",
     "CreateContainerRequest": "1 bytes pod_sandbox_id, 2 ContainerConfig config, 3 PodSandboxConfig sandbox_config",
-    "PodSandboxConfig": "1 PodSandboxMetadata metadata, 7 Pair* annotations, 8 LinuxPodSandboxConfig linux",
+    "PodSandboxConfig": (
+        "1 PodSandboxMetadata metadata, 6 Pair* labels, 7 Pair* annotations, 8 LinuxPodSandboxConfig linux"
+    ),
     "PodSandboxMetadata": "1 bytes name, 2 bytes uid, 3 bytes namespace",
     "LinuxPodSandboxConfig": "2 SecurityContext security_context",
     "ContainerConfig": (

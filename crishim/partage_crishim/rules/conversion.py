@@ -62,6 +62,7 @@ def shown(
         attempt=request.attempt,
         image=_clean(request.image),
         annotations=request.annotations,
+        labels=request.labels,
         env=tuple((_clean(name), value) for name, value in request.env),
         mounts=tuple(
             Mount(

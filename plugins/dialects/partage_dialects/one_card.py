@@ -35,9 +35,9 @@ def asked_together(pod: Pod, wanted: GpuRequest) -> Asks:
 
 
 def _with_policies(pod: Pod, asks: Mapping[ContainerName, GpuRequest]) -> dict[ContainerName, GpuRequest]:
-    for key in (keys.LIMIT_MILLI, keys.BUDGET):
+    for key in (keys.LIMIT_MILLI, keys.BUDGET, keys.TOPOLOGY):
         if key in pod.annotations:
-            raise refused(key, pod.annotations[key], "nothing in a pod that says limits and asks in another dialect")
+            raise refused(key, pod.annotations[key], "nothing in a pod that asks in another dialect")
     names = tuple(container.name for container in pod.containers)
     policies = read_policies(pod.annotations, names=names, asking=tuple(asks))
     return {name: _over(wanted, policies[name].wishes) for name, wanted in asks.items()}

@@ -57,6 +57,8 @@ class Container(Struct, frozen=True, kw_only=True):
     image: str = ""
     annotations: Mapping[str, str] = {}
     """The pod's annotations. Users can edit them: never read a promise from here."""
+    labels: Mapping[str, str] = {}
+    """The pod's labels, with kubelet's own; users can edit these too."""
     env: tuple[tuple[str, bytes], ...] = ()
     """In order, duplicates kept; without what the image itself sets."""
     mounts: tuple[Mount, ...] = ()

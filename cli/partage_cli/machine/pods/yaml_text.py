@@ -25,21 +25,33 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # as above
 
 def read_mapping(raw: bytes, what: str) -> dict[str, Any]:
     """One document that is a mapping; raises `DecodeError`, in which it is called `what`."""
+    for found in read_mappings(raw, what, most=1):
+        return found
+    raise _no_mapping(None, what)
+
+
+def read_mappings(raw: bytes, what: str, *, most: int) -> list[dict[str, Any]]:
+    """Documents that are mappings, without those that are empty; raises as above."""
     if len(raw) > MAX_ANNOTATION_BYTES:
         raise DecodeError(what, path="$", value="too long", allowed=f"at most {MAX_ANNOTATION_BYTES} bytes")
     try:
         text = raw.decode()
-        _require_small(yaml.parse(text, Loader=_Loader))
-        found = yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe one)
+        _require_small(yaml.parse(text, Loader=_Loader), most)
+        found = [each for each in yaml.load_all(text, Loader=_Loader) if each is not None]
     except UnicodeDecodeError:
         raise DecodeError(what, path="$", value="text that is not Unicode", allowed="UTF-8") from None
     except _Refused as refused:
         raise DecodeError(what, path="$", value=refused.value, allowed=refused.allowed) from None
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         raise DecodeError(what, path="$", value="no YAML", allowed=" ".join(str(error).split())) from None
-    if not isinstance(found, dict):
-        raise DecodeError(what, path="$", value=f"a {type(found).__name__}", allowed="fields: apiVersion, kind, …")
+    for each in found:
+        if not isinstance(each, dict):
+            raise _no_mapping(each, what)
     return found
+
+
+def _no_mapping(found: object, what: str) -> DecodeError:
+    return DecodeError(what, path="$", value=f"a {type(found).__name__}", allowed="fields: apiVersion, kind, …")
 
 
 class _Refused(Exception):
@@ -50,7 +62,7 @@ class _Refused(Exception):
         self.value, self.allowed = value, allowed
 
 
-def _require_small(events: Iterator[Any]) -> None:
+def _require_small(events: Iterator[Any], most: int) -> None:
     """Without aliases, by which a little text becomes much."""
     depth = documents = 0
     for number, event in enumerate(events):
@@ -58,8 +70,8 @@ def _require_small(events: Iterator[Any]) -> None:
         documents += isinstance(event, yaml.DocumentStartEvent)
         if isinstance(event, yaml.AliasEvent):
             raise _Refused(f"an alias, *{event.anchor}", "each value where it belongs")
-        if documents > 1:
-            raise _Refused("several documents", "one; the others on their own")
+        if documents > most:
+            raise _Refused("several documents", "one; the others on their own" if most == 1 else f"at most {most}")
         if depth > MAX_DEPTH or number > _MOST_EVENTS:
             raise _Refused("nested too deep, or too much", f"a depth of {MAX_DEPTH} and {_MOST_EVENTS} values")
 

@@ -198,9 +198,10 @@ class TestWhatPluginsSee:
         stage.crishim().passes(Create(mounts=[mount]))
 
 
-def test_of_an_annotation_that_is_there_twice_the_last_counts() -> None:
-    twice = wire.message((7, wire.pair("a", "first")), (7, wire.pair("a", "last")))
-    assert read_create(wire.message((3, twice))).annotations == {"a": "last"}
+@pytest.mark.parametrize(("field", "name"), [(6, "labels"), (7, "annotations")])
+def test_of_a_label_or_an_annotation_that_is_there_twice_the_last_counts(field: int, name: str) -> None:
+    twice = wire.message((field, wire.pair("a", "first")), (field, wire.pair("a", "last")))
+    assert getattr(read_create(wire.message((3, twice))), name) == {"a": "last"}
 
 
 def test_a_message_in_two_pieces_is_read_as_one() -> None:

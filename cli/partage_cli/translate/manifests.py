@@ -1,0 +1,162 @@
+"""Pods in documents of Kubernetes: found, read as the scheduler does, and written in the native dialect; pure.
+
+Which keys are another dialect's is not listed: they are those without which the pod would ask for something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from partage_cli.translate.native import Words, left_out, unsaid, words_for
+from partage_plugins.codecs import read_gang
+from partage_plugins.errors import DecodeError, PartageError, Refused
+from partage_plugins.vocabulary import Gang, Pod, PodRequest
+from partage_plugins.vocabulary.keys import PREFIX
+from partage_scheduler.objects import ApiPod, seen
+
+Document = dict[str, Any]
+Reader = Callable[[Pod], PodRequest]
+_TEMPLATES: Final = frozenset(
+    ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController", "PodTemplate")
+)
+_AMOUNTS: Final = frozenset(("limits", "requests"))
+_REMEDY: Final = "leave the pod as it is, in its own dialect"
+_NAMED: Final = {"name": "pod", "namespace": "default", "uid": "uid"}
+
+
+class Meant(NamedTuple):
+    """All that dialects read of a pod."""
+
+    request: PodRequest
+    gang: Gang | None
+
+
+def pods_in(document: Document) -> Iterator[Document]:
+    """The pods of a document and the templates of those that it makes; what is found may be changed in place."""
+    kind, spec = document.get("kind"), document.get("spec")
+    if kind == "Pod":
+        yield document
+    elif kind == "List":
+        for item in document.get("items") or ():
+            yield from pods_in(item)
+    elif kind == "CronJob" and isinstance(spec, dict):
+        yield from pods_in({"kind": "Job", "spec": (spec.get("jobTemplate") or {}).get("spec")})
+    elif kind in _TEMPLATES:
+        template = document.get("template") if kind == "PodTemplate" else (spec or {}).get("template")
+        if isinstance(template, dict):
+            yield template
+
+
+def translate(pod: Document, reads: Reader, *, scheduler: str) -> list[str] | None:
+    """Changes what asks in another dialect into ours; None where nothing does. Raises what dialects raise.
+
+    Returns what is left out, for people. Raises `Refused` where ours has no words for what counts.
+    """
+    asked = _asked(pod, reads)
+    foreign = _foreign_keys(pod, reads)
+    if not foreign:
+        return None
+    for place, key in foreign:
+        del _at(pod, place)[key]
+    _write(pod, words_for(asked.request, asked.gang))
+    pod["spec"]["schedulerName"] = scheduler
+    again = _asked(pod, reads)
+    lacking = unsaid(asked.request, again.request)
+    if lacking is not None or asked.gang != again.gang:
+        raise Refused(f"{_named(pod)}: partage.dev/ has no words for {lacking or 'its gang'}; {_REMEDY}")
+    return [f"{_named(pod)}: {each}" for each in left_out(asked.request)]
+
+
+def _asked(pod: Document, reads: Reader) -> Meant:
+    api = _read(pod)
+    return Meant(reads(seen(api)), read_gang(api.namespace, api.metadata.annotations, api.metadata.labels))
+
+
+def _read(pod: Document) -> ApiPod:
+    meta, spec = pod.get("metadata") or {}, pod.get("spec")
+    if not isinstance(meta, dict) or not isinstance(spec, dict):
+        raise DecodeError("manifest", path=_named({}), value="no pod", allowed="metadata and spec with fields")
+    named = _NAMED | {key: value for key, value in meta.items() if value is not None}
+    try:
+        return msgspec.convert({"metadata": named, "spec": _as_kept(spec)}, ApiPod)
+    except msgspec.ValidationError as error:
+        raise DecodeError("manifest", path=_named(pod), value="no pod", allowed=str(error)) from None
+
+
+def _as_kept(value: object, *, are_amounts: bool = False) -> object:
+    """As the API server keeps it: without empty fields, and amounts are text."""
+    if isinstance(value, dict):
+        kept = {key: _as_kept(inner, are_amounts=key in _AMOUNTS) for key, inner in value.items() if inner is not None}
+        return {key: str(inner) for key, inner in kept.items()} if are_amounts else kept
+    return [_as_kept(inner) for inner in value] if isinstance(value, list) else value
+
+
+_Place = tuple[str | int, ...]
+
+
+def _places(pod: Document) -> Iterator[_Place]:
+    yield from (("metadata", "labels"), ("metadata", "annotations"))
+    for field in ("initContainers", "containers"):
+        for number, _ in enumerate(pod["spec"].get(field) or ()):
+            for amounts in ("limits", "requests"):
+                yield ("spec", field, number, "resources", amounts)
+
+
+def _at(pod: Document, place: _Place) -> Document:
+    found: Any = pod
+    for step in place:
+        found = found[step] if isinstance(step, int) else (found.get(step) or {})
+    here: Document = found
+    return here
+
+
+def _foreign_keys(pod: Document, reads: Reader) -> list[tuple[_Place, str]]:
+    """Those that are missed where they are taken out, and those that alone say something where they are put in."""
+    others = [(place, key) for place in _places(pod) for key in _at(pod, place) if _may_be_foreign(key)]
+    bare = _without(pod, others)
+    outcome, of_bare = _outcome(pod, reads), _outcome(bare, reads)
+    return [
+        each
+        for each in others
+        if _outcome(_without(pod, [each]), reads) != outcome
+        or _outcome(_without(pod, [other for other in others if other != each]), reads) != of_bare
+    ]
+
+
+def _may_be_foreign(key: str) -> bool:
+    """Every dialect has a domain of its own."""
+    return "/" in key and not key.startswith(PREFIX)
+
+
+def _without(pod: Document, keys: list[tuple[_Place, str]]) -> Document:
+    less = deepcopy(pod)
+    for place, key in keys:
+        del _at(less, place)[key]
+    return less
+
+
+def _outcome(pod: Document, reads: Reader) -> Meant | str:
+    try:
+        return _asked(pod, reads)
+    except PartageError as error:
+        return str(error)
+
+
+def _write(pod: Document, words: Words) -> None:
+    if words.annotations:
+        meta = pod.setdefault("metadata", {})
+        meta["annotations"] = {**(meta.get("annotations") or {}), **words.annotations}
+    for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
+        for name, limits in words.limits.items():
+            if container["name"] == name:
+                amounts = container.setdefault("resources", {})
+                amounts["limits"] = {**(amounts.get("limits") or {}), **limits}
+
+
+def _named(pod: Document) -> str:
+    name = (pod.get("metadata") or {}).get("name")
+    return f"pod {name}" if isinstance(name, str) else "a template's pod"

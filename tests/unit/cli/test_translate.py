@@ -1,0 +1,129 @@
+"""`partage translate`: manifests of other systems say the same in the native dialect, or it is said what can't be."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec.yaml
+import pytest
+import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own
+
+from partage_cli.translate.manifests import translate
+from partage_cli.translate.native import unsaid
+from partage_plugins.errors import Refused
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.vocabulary import GPU, Pod, PodRequest
+from partage_scheduler.decision import Ledger
+from support.dialect_rows import FILES, Row, all_plugins, rows_of
+from unit.cli.program import partage
+
+ASKING: Final = [
+    pytest.param(row, id=f"{file.stem}: {row.name}") for file in FILES for row in rows_of(file) if row.request
+]
+KUBESHARE: Final = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1.0", "kubeshare/gpu_mem": "1073741824"}
+TEMPLATE: Final = {"metadata": {"annotations": KUBESHARE}, "spec": {"containers": [{"name": "cuda", "image": "i"}]}}
+NO_MEMORY: Final = """
+kind: Pod
+metadata: {name: a, annotations: {kubeshare/gpu_request: "0.5", kubeshare/gpu_limit: "1", kubeshare/gpu_mem: "0"}}
+spec: {containers: [{name: a}]}
+"""
+LIMITS: Final = {"partage.dev/gpu-milli": "500", "partage.dev/gpu-memory": "1Gi"}
+
+
+@cache
+def side(nvidia_gpu: str, blocked: str = "") -> SchedulerSide:
+    return SchedulerSide(all_plugins(PARTAGE_NVIDIA_GPU=nvidia_gpu, PARTAGE_PLUGINS_BLOCK=blocked), Ledger())
+
+
+def native_alone(pod: Pod) -> PodRequest:
+    return side("kubelet", ",".join(f"{file.stem}-dialect" for file in FILES)).requests(pod)
+
+
+@pytest.mark.parametrize("row", ASKING)
+def test_a_pod_asks_for_the_same_where_only_the_native_dialect_is_read(row: Row) -> None:
+    """Or it is refused: other systems can say what ours can't."""
+    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).requests
+    try:
+        notes = translate(pod, reads, scheduler="partage-scheduler")
+    except Refused:
+        return
+    assert notes is not None
+    made = native_alone(Row(name=row.name, pod=pod, request={}).read())
+    assert (made == reads(row.read())) != bool(notes)
+    assert unsaid(reads(row.read()), made) is None
+
+
+@pytest.mark.parametrize("row", [each for each in ASKING if str(each.id).startswith("kubeshare")])
+def test_all_that_kubeshare_says_has_words_of_ours_but_that_a_pod_gets_no_memory(row: Row) -> None:
+    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).requests
+    if any(ask.memory_bytes == 0 for ask in reads(row.read()).of(GPU).values()):
+        with pytest.raises(Refused, match=r"partage\.dev/ has no words for memory_bytes 0"):
+            translate(pod, reads, scheduler="partage-scheduler")
+    else:
+        assert translate(pod, reads, scheduler="partage-scheduler") == []
+
+
+def said(tmp_path: Path, *documents: dict[str, Any]) -> list[Any]:
+    file = tmp_path / "pods.yaml"
+    file.write_bytes(b"---\n".join(map(msgspec.yaml.encode, documents)))
+    done = partage(tmp_path, "translate", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Deployment", ("template",)),
+        ("Job", ("template",)),
+        ("CronJob", ("jobTemplate", "spec", "template")),
+    ],
+)
+def test_templates_are_translated_where_they_stand(kind: str, path: tuple[str, ...], tmp_path: Path) -> None:
+    spec: dict[str, Any] = TEMPLATE
+    for step in reversed(path):
+        spec = {step: spec}
+    (found,) = said(tmp_path, {"kind": kind, "metadata": {"name": "a"}, "spec": {"replicas": 2, **spec}})
+    assert found["spec"].pop("replicas") == 2
+    template = found["spec"]
+    for step in path:
+        template = template[step]
+    (container,) = template["spec"]["containers"]
+    assert template["metadata"]["annotations"] == {"partage.dev/policy": "kubeshare"}
+    assert container["resources"] == {"limits": LIMITS}
+    assert template["spec"]["schedulerName"] == "partage-scheduler"
+
+
+def test_what_asks_in_no_other_dialect_stays_as_it_is(tmp_path: Path) -> None:
+    native = {"kind": "Pod", "spec": {"containers": [{"name": "a", "resources": {"limits": LIMITS}}]}}
+    plain = {"kind": "Pod", "metadata": {"labels": None}, "spec": {"containers": [{"name": "a"}]}}
+    other = {"kind": "ConfigMap", "data": {"kubeshare/gpu_limit": "1.0"}}
+    assert said(tmp_path, native, plain, other) == [native, plain, other]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("kind: Pod\nspec: []", "allowed: metadata and spec with fields"),
+        ("kind: Pod\nspec: {containers: [a]}", "manifest: a template's pod is no pod"),
+        (
+            "kind: Pod\nmetadata: {name: a, labels: {sharedgpu/gpu_limit: NaN}}\nspec: {containers: [{name: a}]}",
+            "sharedgpu/gpu_limit is 'NaN'",
+        ),
+        (
+            NO_MEMORY,
+            "pod a: partage.dev/ has no words for memory_bytes 0, which a asks for",
+        ),
+        ("- a", "manifest: $ is a list"),
+    ],
+)
+def test_what_can_not_be_translated_is_said_in_one_line(text: str, why: str, tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(text)
+    done = partage(tmp_path, "translate", str(file))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1

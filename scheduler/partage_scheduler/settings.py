@@ -192,7 +192,7 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
 
     @property
     def weights(self) -> Mapping[PluginName, float]:
-        """`score_weights` by plugin."""
+        """What is set, by the name of each plugin."""
         pairs = (each.partition("=") for each in self.score_weights)
         return {PluginName(name): float(number) for name, _, number in pairs}
 

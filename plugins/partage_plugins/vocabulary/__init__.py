@@ -39,6 +39,7 @@ from partage_plugins.vocabulary.pods import (
     Room,
 )
 from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.vocabulary.topology import Bundle, Levels
 
 __all__ = [
     "GPU",
@@ -48,6 +49,7 @@ __all__ = [
     "BudgetName",
     "BudgetUse",
     "Budgeted",
+    "Bundle",
     "Card",
     "CardHealth",
     "CardId",
@@ -68,6 +70,7 @@ __all__ = [
     "KeyId",
     "Kind",
     "KindType",
+    "Levels",
     "Mount",
     "Namespace",
     "NodeName",

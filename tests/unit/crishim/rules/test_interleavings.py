@@ -39,7 +39,9 @@ class World:
         self.stage = Stage(root=root)
         self.crishims: list[Crishim] = [self.stage.crishim(), self.stage.crishim()]
         self.in_flight: list[InFlight] = []
-        self.alive: dict[str, Grants] = {}
+        self.alive: dict[str, InFlight] = {}
+        self.budgets: dict[str, Grants] = {}
+        """By pod, of those whose containers use one; each of them may have any number."""
         self.count = 0
 
     async def do(self, step: Step) -> None:
@@ -61,6 +63,9 @@ class World:
         match what:
             case "ask":
                 await self._ask(number, grants)
+            case "join" if self.budgets:
+                uid = sorted(self.budgets)[number % len(self.budgets)]
+                await self._start(number, uid, self.budgets[uid])
             case "together":
                 await asyncio.gather(*(self._ask(each, grants) for each in range(number + 2)))
             case "done while listing":
@@ -72,14 +77,27 @@ class World:
                 await crishim.containerd.listing(fresh=True)
             case "collect":
                 await crishim.collector.once()
-            case _:
+            case "restart":
                 self.crishims[number % 2] = self.stage.crishim()
+            case _:
+                return
 
     async def _ask(self, number: int, grants: Grants) -> None:
-        self.count += 1
+        """A new pod; the containers of every other one use a budget."""
         uid = f"p{self.count}"
+        if self.count % 2:
+            self.budgets[uid] = grants
+        await self._start(number, uid, grants)
+
+    async def _start(self, number: int, uid: str, grants: Grants) -> None:
+        self.count += 1
         documents = [grant(card, share, memory) for card, share, memory in grants]
-        create = Create(uid=uid, annotations=signed(allocation(*documents, pod=uid)))
+        name = f"c{self.count}"
+        document = allocation(*documents, pod=uid, container=name)
+        if uid in self.budgets:
+            containers = {name: {"gpu": {"budget": "b"}}}
+            document |= {"crit": ["budgets"], "budgets": {"b": {"gpu": documents}}, "containers": containers}
+        create = Create(uid=uid, container=name, annotations=signed(document))
         verdict = await self.crishims[number % 2].judged(create)
         if isinstance(verdict, Rewrite):
             self.in_flight.append(InFlight(create, grants, verdict))
@@ -92,15 +110,15 @@ class World:
         self.in_flight.remove(flight)
         if how in {"done", "lost"}:
             id_ = self.stage.runtime.create(flight.verdict.message, flight.create)
-            self.alive[id_] = flight.grants
+            self.alive[id_] = flight
         endings = {"done": Ending.DONE, "failed": Ending.FAILED, "lost": Ending.UNKNOWN}
         flight.verdict.ended(endings[how])
 
     def check(self) -> None:
-        """Everything that lives or may come to life fits together."""
-        held = [*self.alive.values(), *(flight.grants for flight in self.in_flight)]
+        """Everything that lives or may come to life fits together; all of a pod uses the same."""
+        held = {flight.create.uid: flight.grants for flight in (*self.alive.values(), *self.in_flight)}
         for card in (CARD, OTHER_CARD):
-            on_card = [(share, memory) for grants in held for each, share, memory in grants if each == card]
+            on_card = [(share, memory) for grants in held.values() for each, share, memory in grants if each == card]
             assert sum(share for share, _ in on_card) <= 1000
             assert sum(memory for _, memory in on_card) <= CAPACITY
 
@@ -110,7 +128,7 @@ GRANT = st.tuples(st.sampled_from([CARD, OTHER_CARD]), st.sampled_from([0, 300, 
 )
 WHAT = st.sampled_from(
     [
-        *("ask", "ask", "together", "list", "done while listing", "collect", "restart"),
+        *("ask", "ask", "join", "join", "together", "list", "done while listing", "collect", "restart"),
         *("done", "done", "failed", "lost", "end", "wait"),
     ]
 )

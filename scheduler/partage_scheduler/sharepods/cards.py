@@ -25,8 +25,12 @@ class Pair(NamedTuple):
 
 
 class Occupancy(NamedTuple):
-    """What one SharePod's pod says about a pair. The oldest is believed where they differ."""
+    """What one SharePod's pod says about a pair. Where they differ, the least is believed.
 
+    That is a pod on a node before one that is only pinned, whose annotation its owner may change; then the oldest.
+    """
+
+    is_pinned: bool
     since: str
     uid: str
     key: Key
@@ -55,7 +59,7 @@ class CardBook:
             pair = Pair(pod.spec.node_name or share.node, share.gpuid)
             stamp = pod.metadata.creation_timestamp or ""
             self._pair_of[key] = pair
-            self._of_pair[pair][key] = Occupancy(stamp, pod.metadata.uid, key, _card(pod))
+            self._of_pair[pair][key] = Occupancy(not pod.spec.node_name, stamp, pod.metadata.uid, key, _card(pod))
             told |= self._named.get(pair, set())
         return told - {key}
 
@@ -91,7 +95,7 @@ class CardBook:
         return told
 
 
-_NONE: Final = Occupancy("", "", Key("", ""), "")
+_NONE: Final = Occupancy(is_pinned=True, since="", uid="", key=Key("", ""), card="")
 
 
 def cards_of(pod: OwnedPod) -> tuple[str, ...]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec import field
+from msgspec.structs import force_setattr, replace
 
+from partage_plugins.vocabulary.keys import ALLOCATION, CARDS
 from partage_scheduler.objects.base import ApiObject, Meta, Object
 
 GROUP_VERSION: Final = "kubeshare.nthu/v1"
@@ -25,6 +28,11 @@ _ENDED: Final = {
     "Never": frozenset(("Succeeded", "Failed")),
 }
 TERMINAL: Final = frozenset(("Succeeded", "Failed"))
+MOST_BYTES: Final = 64 << 10
+"""Of what users write in one object; so much of all objects is kept in memory."""
+_LONGEST_GPUID: Final = 63
+_NEEDED: Final = frozenset((ALLOCATION, CARDS))
+_TEXT: Final = msgspec.json.Encoder()
 
 
 class Key(NamedTuple):
@@ -58,6 +66,16 @@ class OwnedPod(ApiObject, frozen=True, kw_only=True):
     spec: OwnedSpec = OwnedSpec()
     status: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    def __post_init__(self) -> None:
+        """Of metadata that says too much what is needed is kept; of a pod of no SharePod whose it is."""
+        if not any(owner.controller and owner.kind == KIND for owner in self.metadata.owner_references):
+            force_setattr(self, "metadata", replace(self.metadata, annotations={}, labels={}))
+            force_setattr(self, "status", {})
+        elif len(_TEXT.encode(self.metadata)) > MOST_BYTES:
+            notes = {name: text for name, text in self.metadata.annotations.items() if name in _NEEDED}
+            labels = {name: text for name, text in self.metadata.labels.items() if name == OURS}
+            force_setattr(self, "metadata", replace(self.metadata, annotations=notes, labels=labels))
+
     @property
     def phase(self) -> str:
         return str(self.status.get("phase", ""))
@@ -85,6 +103,17 @@ class SharePod(ApiObject, frozen=True, kw_only=True):
     metadata: Meta
     spec: dict[str, Any] = field(default_factory=dict[str, Any])
     status: dict[str, Any] = field(default_factory=dict[str, Any])
+    excess: int = 0
+    """How many bytes users wrote where that is too much; then only where its pod lies is kept."""
+
+    def __post_init__(self) -> None:
+        said = len(_TEXT.encode((self.metadata, self.spec)))
+        if said > MOST_BYTES:
+            kept = {GPUID: self.gpuid} if len(self.gpuid) <= _LONGEST_GPUID else {}
+            spec = {"nodeName": self.node, "restartPolicy": self.spec.get("restartPolicy", "Always")}
+            force_setattr(self, "excess", said)
+            force_setattr(self, "metadata", replace(self.metadata, annotations=kept, labels={}))
+            force_setattr(self, "spec", spec)
 
     @property
     def gpuid(self) -> str:

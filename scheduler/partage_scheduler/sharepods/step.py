@@ -17,7 +17,7 @@ from partage_plugins.vocabulary import Pod, PodRequest
 from partage_plugins.vocabulary.names import TAG_PATTERN
 from partage_scheduler.sharepods.cards import CardBook, Pair, cards_of
 from partage_scheduler.sharepods.manifest import Manifest, as_seen, on_idle_card, pinned_to, pod_of, read_spec
-from partage_scheduler.sharepods.objects import GPU_LIMIT, GPUID, OwnedPod, SharePod
+from partage_scheduler.sharepods.objects import GPU_LIMIT, GPUID, MOST_BYTES, OwnedPod, SharePod
 
 _GPUID: Final = re.compile(TAG_PATTERN)
 VALUE_ERROR: Final = "ErrValueError"
@@ -65,6 +65,8 @@ class Planner:
     def next(self, share: SharePod, pod: OwnedPod | None) -> Step:
         if share.is_going:
             return Leave()
+        if share.excess:
+            return _wrong("metadata and spec", f"are {share.excess} bytes; allowed: at most {MOST_BYTES}")
         if pod is None:
             return Leave() if share.has_ended else self._begun(share)
         return self._marked(share, pod) if pod.is_of(share) else taken(share, pod)

@@ -9,11 +9,11 @@ import pytest
 
 from partage_plugins.errors import PluginFailed
 from partage_plugins.vocabulary import Pod, PodRequest
-from partage_plugins.vocabulary.keys import AFFINITY, CARDS
+from partage_plugins.vocabulary.keys import AFFINITY, ALLOCATION, CARDS
 from partage_scheduler.objects.selectors import REQUIRED
 from partage_scheduler.sharepods.cards import CardBook
 from partage_scheduler.sharepods.manifest import SCHED_AFFINITY
-from partage_scheduler.sharepods.objects import GPUID, OURS, OwnedPod, SharePod
+from partage_scheduler.sharepods.objects import GPUID, MOST_BYTES, OURS, OwnedPod, SharePod
 from partage_scheduler.sharepods.step import Create, Halt, Leave, Planner, Step, taken
 from unit.scheduler.sharepods.world import a_share, requests
 
@@ -94,6 +94,23 @@ def test_what_is_wrong_is_said_by_its_key(share: dict[str, Any], key: str) -> No
 
 def test_a_sharepod_without_a_card_may_name_its_node() -> None:
     assert node_terms(made(read(a_share("p", node="n1")))) == [{"matchFields": [HERE]}]
+
+
+def test_one_that_says_too_much_is_refused_and_not_kept_in_memory() -> None:
+    share = read(a_share("p", 500, node="n1", gpuid="abcde", hostname="h" * MOST_BYTES))
+    assert (share.node, share.gpuid, len(str(share.spec)) < 100) == ("n1", "abcde", True)
+    step = following(share)
+    assert isinstance(step, Halt)
+    assert f"allowed: at most {MOST_BYTES}" in step.message
+
+
+def test_of_a_pod_that_says_too_much_its_card_is_known() -> None:
+    owner = {"apiVersion": "v1", "kind": "SharePod", "name": "p", "uid": "uid-1", "controller": True}
+    notes = {ALLOCATION: "{}", "big": "x" * MOST_BYTES}
+    meta = {"name": "p", "uid": "u", "labels": {OURS: "true"}, "annotations": notes}
+    assert msgspec.convert({"metadata": meta}, OwnedPod).metadata.annotations == {}
+    owned = msgspec.convert({"metadata": {**meta, "ownerReferences": [owner]}}, OwnedPod)
+    assert (owned.metadata.annotations, owned.metadata.labels) == ({ALLOCATION: "{}"}, {OURS: "true"})
 
 
 def test_a_plugin_that_fails_costs_this_sharepod_alone() -> None:

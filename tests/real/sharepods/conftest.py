@@ -11,19 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from real.scheduler.conftest import QUICK, Scheduler, node, of
-from real.sharepods.stage import SHAREPODS_PATH, Stage
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.keys import INVENTORY
+from real.scheduler.conftest import QUICK, Scheduler, beats, of
+from real.sharepods.stage import Stage, installed
 from rig.client.cluster import Cluster
+from rig.client.manifests import a_node
 from rig.client.resources import LEASES
-from rig.client.wait import until
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import ControlSettings
-from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SHAREPODS
-from rig.identity.permissions import FOLDER
+from support.gpu_fleet import card
 from support.scheduler_process import SchedulerProcess
 
-__all__ = ["node"]
+CARDS = 2
 
 COLLECTING = (
     "serviceaccount-controller",
@@ -46,10 +48,7 @@ SETTINGS = ControlSettings(
 def control() -> Generator[ControlPlane]:
     with control_plane(SETTINGS) as control:
         cluster = Cluster(control)
-        for file in ("crd", "admission", "rbac"):
-            cluster.kubectl.run("apply", "-f", str(FOLDER / f"sharepods/{file}.yaml"))
-        cluster.kubectl.run("wait", "--for=condition=Established", "crd/sharepods.kubeshare.nthu", "--timeout=60s")
-        until("SharePods are served", lambda: _why_not_served(cluster))
+        installed(cluster)
         cluster.close()
         yield control
 
@@ -88,16 +87,21 @@ def controller(bare: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator
 
 
 @pytest.fixture
+def node(bare: Cluster) -> Callable[[str], None]:
+    """Makes one with two cards, which are called as NVIDIA calls them."""
+
+    def make(name: str) -> None:
+        part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"GPU-{name}-{place}") for place in range(CARDS)))
+        inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+        bare.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
+        beats(bare, name)
+
+    return make
+
+
+@pytest.fixture
 def stage(bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, controller: SchedulerProcess) -> Stage:
     """Node n1 with two cards; everything runs."""
     node("n1")
     controller.start()
     return Stage(bare)
-
-
-def _why_not_served(cluster: Cluster) -> str | None:
-    try:
-        cluster.api.get(SHAREPODS_PATH.at())
-    except Refused as refused:
-        return str(refused)
-    return None

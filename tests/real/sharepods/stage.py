@@ -8,31 +8,49 @@ from typing import Any, Final
 
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
+from partage_plugins.vocabulary.keys import ALLOCATION
 from rig.client.cluster import Cluster
+from rig.client.manifests import NO_IMAGE
 from rig.client.pods import ObjectEvent, Pod, events_of
 from rig.client.resources import PODS, Json, Resource
-from rig.client.wait import until
+from rig.client.wait import PATIENCE_S, until
 from rig.errors import Refused
 from rig.identity.people import TEAM
+from rig.identity.permissions import FOLDER
 
 SHAREPODS_PATH: Final = Resource("kubeshare.nthu/v1", "sharepods")
 GPUID: Final = "kubeshare/GPUID"
 
 
-def a_sharepod(name: str, milli: int = 0, *, annotations: Mapping[str, str] | None = None, **spec: Any) -> Json:
-    limits = {"cpu": "100m", **({GPU_MILLI: str(milli)} if milli else {})}
-    container = {"name": "cuda", "image": "registry.invalid/none:1", "resources": {"limits": limits}}
+def installed(cluster: Cluster) -> None:
+    """What we deliver for SharePods, but for what runs their controller."""
+    for file in ("crd", "admission", "rbac"):
+        cluster.kubectl.run("apply", "-f", str(FOLDER / f"sharepods/{file}.yaml"))
+
+    def why_not() -> str | None:
+        try:
+            cluster.api.get(SHAREPODS_PATH.at())
+        except Refused as refused:
+            return str(refused)
+        return None
+
+    until("SharePods are served", why_not)
+
+
+def a_sharepod(name: str, request: str = "", *, annotations: Mapping[str, str] | None = None, **spec: Any) -> Json:
+    """As KubeShare's documents write one; `request` is a part of a card."""
+    asks = {"kubeshare/gpu_request": request, "kubeshare/gpu_limit": "1.0", "kubeshare/gpu_mem": "1073741824"}
+    container = {"name": "cuda", "image": NO_IMAGE, "resources": {"limits": {"cpu": 1, "memory": "500Mi"}}}
     return {
         "apiVersion": "kubeshare.nthu/v1",
         "kind": "SharePod",
-        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "metadata": {"name": name, "annotations": {**(asks if request else {}), **(annotations or {})}},
         "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec},
     }
 
 
-def by_hand(name: str, milli: int, *, node: str, gpuid: str, **spec: Any) -> Json:
-    return a_sharepod(name, milli, annotations={GPUID: gpuid}, nodeName=node, **spec)
+def by_hand(name: str, request: str, *, node: str, gpuid: str, **spec: Any) -> Json:
+    return a_sharepod(name, request, annotations={GPUID: gpuid}, nodeName=node, **spec)
 
 
 class Stage:
@@ -69,7 +87,7 @@ class Stage:
         found: Json = next((each for each in conditions if each["type"] == "Synced"), {})
         return found.get("status", ""), found.get("reason", ""), found.get("message", "")
 
-    def wait(self, what: str, name: str, holds: Callable[[Json], bool], within_s: float = 30) -> Json:
+    def wait(self, what: str, name: str, holds: Callable[[Json], bool], within_s: float = PATIENCE_S) -> Json:
         def why_not() -> str | None:
             return None if holds(share := self.share(name)) else str(share)
 
@@ -87,13 +105,17 @@ class Stage:
         share = self.wait("is placed", name, is_placed)
         return share["spec"]["nodeName"], share["metadata"]["annotations"][GPUID]
 
+    def wait_somewhere(self, name: str) -> None:
+        """Until it is placed, or told why it is not yet: the controller is at work."""
+        self.wait("was looked at", name, lambda share: bool(share.get("status")))
+
     def wait_condition(self, name: str, reason: str) -> str:
         """Until its condition has that reason; the message."""
         self.wait(f"says {reason}", name, lambda _: self.condition(name)[1] == reason)
         return self.condition(name)[2]
 
-    def wait_gone(self, name: str) -> None:
-        until(f"pod {name} is gone", lambda: None if self.pod(name) is None else "it is there", 30)
+    def wait_gone(self, name: str, within_s: float = PATIENCE_S) -> None:
+        until(f"pod {name} is gone", lambda: None if self.pod(name) is None else "it is there", within_s)
 
     def ends(self, name: str, phase: str) -> None:
         """As kubelet would say it."""

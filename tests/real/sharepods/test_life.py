@@ -7,20 +7,20 @@ from rig.client.wait import until
 
 
 def test_the_walk_through_of_its_documents(stage: Stage) -> None:
-    stage.create(a_sharepod("pod1", 400))
+    stage.create(a_sharepod("pod1", "0.4"))
     node, gpuid = stage.wait_placed("pod1")
     assert (node, len(gpuid), gpuid.isalpha()) == ("n1", 5, True)
-    stage.create(a_sharepod("pod2", 600))
+    stage.create(a_sharepod("pod2", "0.6"))
     assert stage.wait_placed("pod2") == (node, gpuid), "what is left of the card is exactly enough"
     assert stage.card("pod1") == stage.card("pod2") == stage.share("pod2")["status"]["BoundDeviceID"]
-    stage.create(a_sharepod("pod3", 300))
+    stage.create(a_sharepod("pod3", "0.3"))
     _, other = stage.wait_placed("pod3")
     assert other != gpuid
     assert stage.card("pod3") != stage.card("pod1")
 
 
 def test_its_pod_is_its_own_and_goes_with_it(stage: Stage) -> None:
-    stage.create(a_sharepod("p", 500, annotations={"team": "red"}))
+    stage.create(a_sharepod("p", "0.5", annotations={"team": "red", "kubeshare/sched_affinity": "red"}))
     stage.wait_placed("p")
     pod, share = stage.pod("p"), stage.share("p")
     assert pod is not None
@@ -40,15 +40,15 @@ def test_its_pod_is_its_own_and_goes_with_it(stage: Stage) -> None:
 
 
 def test_a_pair_that_a_user_made_up_is_one_card_until_its_last_pod_goes(stage: Stage) -> None:
-    stage.create(a_sharepod("other", 100))
+    stage.create(a_sharepod("other", "0.1"))
     stage.wait_placed("other")
-    stage.create(by_hand("one", 300, node="n1", gpuid="abcde"))
-    stage.create(by_hand("two", 300, node="n1", gpuid="abcde"))
+    stage.create(by_hand("one", "0.3", node="n1", gpuid="abcde"))
+    stage.create(by_hand("two", "0.3", node="n1", gpuid="abcde"))
     assert stage.wait_placed("one") == stage.wait_placed("two") == ("n1", "abcde")
     first = stage.card("one")
     assert stage.card("two") == first
     assert first != stage.card("other"), "a new pair is an idle card"
-    stage.create(by_hand("three", 500, node="n1", gpuid="abcde"))
+    stage.create(by_hand("three", "0.5", node="n1", gpuid="abcde"))
     stage.wait("has its pod", "three", lambda share: "PodStatus" in share.get("status", {}))
     pod = stage.pod("three")
     assert pod is not None
@@ -59,13 +59,13 @@ def test_a_pair_that_a_user_made_up_is_one_card_until_its_last_pod_goes(stage: S
     for name in ("two", "three", "other"):
         stage.delete(name)
         stage.wait_gone(name)
-    stage.create(a_sharepod("later", 100))
+    stage.create(a_sharepod("later", "0.1"))
     assert stage.wait_placed("later")[1] != "abcde"
 
 
 def test_a_pod_comes_again_as_its_restart_policy_says(stage: Stage) -> None:
     for name, policy in (("again", "OnFailure"), ("enough", "Never")):
-        stage.create(a_sharepod(name, 100, restartPolicy=policy))
+        stage.create(a_sharepod(name, "0.1", restartPolicy=policy))
         stage.wait_placed(name)
         stage.ends(name, "Failed")
         stage.wait("says that it failed", name, lambda share: share["status"]["PodStatus"]["phase"] == "Failed")

@@ -141,6 +141,9 @@ async def test_a_second_container_with_other_limits_is_refused_and_the_first_goe
         site.prepare(B, 2 * GIB, gen=2, share=400)
         assert site.limits == {"a": (2 * GIB, 400), "b": (2 * GIB, 400)}
         assert [seat.account.share for seat in site.arbiter.node.seats.values()] == [400]
+        assert {each.gen for each in site.containers.facts()} == {2}
+        site.prepare(A, 3 * GIB, gen=3)
+        assert site.limits == {"a": (3 * GIB, 300), "b": (3 * GIB, 300)}
 
 
 async def test_the_next_broker_serves_them_together(tmp_path: Path) -> None:

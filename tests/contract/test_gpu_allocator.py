@@ -29,6 +29,7 @@ class TestGpuAllocator(Conformance):
             pod({MILLI: "470"}, annotations={"partage.dev/affinity": "a"}, name="together"),
             pod({MILLI: "470"}, annotations={"partage.dev/anti-affinity": "a"}, name="apart"),
             pod({MILLI: "2000"}, annotations={"partage.dev/policy": "topology"}, name="linked"),
+            pod({MILLI: "2000"}, annotations={"partage.dev/topology": "numa"}, name="close"),
             pod({MILLI: "300"}, annotations={"partage.dev/policy": "fgd+=2,topology=1"}, name="weighted"),
             pod({MILLI: "300"}, annotations={"partage.dev/policy": "spread"}, name="spread"),
             pod({MILLI: "300"}, {MILLI: "500"}, annotations={"partage.dev/policy": "main: fgd; side-1: kubeshare"}),

@@ -94,9 +94,12 @@ def handed_out(about: About, facts: NativeFacts) -> Finding:
     """By who has registered and which cards are ours."""
     cards = () if facts.part is None else facts.part.cards
     known, shared = {card.id for card in cards}, {card.id for card in cards if card.pool == "shared"}
+    unreserved = shared - {card.id for card in cards if card.reservation}
     theirs = {name: {device.partition("::")[0] for device in devices} for name, devices in facts.registered.items()}
     others = [name for name, has in theirs.items() if has and (name.partition("/")[0] == _NVIDIA or has & known)]
-    twice = [f"{name} has {_some(sorted(devices & shared))}" for name, devices in theirs.items() if devices & shared]
+    twice = [
+        f"{name} has {_some(sorted(devices & unreserved))}" for name, devices in theirs.items() if devices & unreserved
+    ]
     if twice:
         return about.wrong(
             f"kubelet hands out cards that partage shares: {'; '.join(twice)}",

@@ -69,6 +69,12 @@ def test_cards_may_be_divided_between_two(made: Made) -> None:
     assert plugin(made.with_cards(CARDS[0], replace(CARDS[1], pool="kubelet")), CARDS[1].id).status is Severity.OK
 
 
+def test_a_card_that_was_reserved_is_in_one_hand_though_a_device_plugin_offers_it(made: Made) -> None:
+    reserved = replace(CARDS[0], reservation="partage-cards/card-1")
+    theirs = [card.id for card in CARDS]
+    assert plugin(made.with_cards(reserved, replace(CARDS[1], pool="kubelet")), *theirs).status is Severity.OK
+
+
 def test_a_device_plugin_that_went_away_is_none(made: Made) -> None:
     assert plugin(made.with_cards()).found == "only partage hands out cards"
 

@@ -1,0 +1,217 @@
+"""A node whose cards NVIDIA's device plugin hands out, a scheduler that reserves some, and a witness of it all.
+
+with pooled(root, say=print) as pools, Witness(pools) as witness:
+    pools.native("train").wait_running()
+    pools.share("serve", 500).wait_running()
+assert not witness.wrong
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from partage_base.cri import CriError, PodResources, RuntimeClient, UnaryClient
+from partage_plugins.codecs import decode_container
+from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.gpu import RESERVATIONS
+from partage_plugins.vocabulary.keys import CONTAINER, GPU_MEMORY, GPU_MILLI
+from rig import images
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.resources import NAMESPACES, ROLE_BINDINGS, ROLES
+from rig.client.wait import until
+from rig.identity.people import TEAM
+from rig.identity.permissions import delivered
+from support.chain_stage import Chain, chained
+from support.crishim_stage import IDLE
+from support.simgpu_stage import RESOURCE, device_plugin
+
+NODE: Final = "n1"
+CARDS: Final = 2
+QUIET_S: Final = 2.0
+GIVEN_BACK_WITHIN_S: Final = 120.0
+_SAMPLE_EVERY_S: Final = 0.1
+_SOCKETS: Final = ("/var/lib/kubelet/pod-resources/kubelet.sock", "/run/containerd/containerd.sock")
+_PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+OnCard = tuple[str, str]
+"""A card, and the id of a container of ours on it."""
+
+
+@dataclass
+class Pools:
+    chain: Chain
+
+    def native(self, name: str) -> Pod:
+        """One that asks kubelet for a card."""
+        made = a_pod(name, image="busybox", command=IDLE, limits={RESOURCE: "1"})
+        return self.chain.rig.cluster.pods.create(TEAM, made)
+
+    def share(self, name: str, milli: int) -> Pod:
+        return self.chain.pod(name, limits={GPU_MILLI: str(milli), GPU_MEMORY: "1Gi"})
+
+    def reservations(self) -> list[Pod]:
+        return self.chain.rig.cluster.pods.list(RESERVATIONS)
+
+    def pools(self) -> list[str]:
+        return [card.pool for card in self.chain.advertisers[NODE].cards()]
+
+    def wait_all_kubelets(self) -> None:
+        """Until no card is reserved, and kubelet may give all of them."""
+
+        def why_not() -> str | None:
+            held = [pod.name for pod in self.reservations()]
+            pools = self.pools()
+            return f"{held} are there, cards are {pools}" if held or set(pools) != {"kubelet"} else None
+
+        until("all cards are kubelet's", why_not, GIVEN_BACK_WITHIN_S)
+
+
+@contextmanager
+def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[Pools]:
+    """Without a pod yet; all cards are kubelet's."""
+    flags = ("--reserve-image", images.SANDBOX, "--reserve-quiet-s", str(QUIET_S))
+    with chained(root, say=say, keep_logs=keep_logs, flags=flags, nodes=(NODE,)) as chain:
+        _allow(chain)
+        plugin = chain.rig.nodes[NODE].daemon(device_plugin())
+        plugin.start()
+        plugin.wait_ready()
+        pools = Pools(chain)
+        pools.wait_all_kubelets()
+        _wait_offered(chain)
+        try:
+            yield pools
+        finally:
+            plugin.kill()
+
+
+def _allow(chain: Chain) -> None:
+    """What `manifests/reservations` delivers."""
+    api = chain.rig.cluster.api
+    (namespace,) = delivered("reservations/namespace.yaml")
+    role, binding = delivered("reservations/rbac.yaml")
+    (priority,) = delivered("reservations/priorityclass.yaml")
+    api.create(NAMESPACES.at(), namespace)
+    api.create(_PRIORITY_CLASSES, priority)
+    api.create(ROLES.at(RESERVATIONS), role)
+    api.create(ROLE_BINDINGS.at(RESERVATIONS), binding)
+
+
+def _wait_offered(chain: Chain) -> None:
+    def why_not() -> str | None:
+        amount = chain.rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(RESOURCE, "none")
+        return None if amount == str(CARDS) else f"the node has {amount}"
+
+    until("kubelet offers its cards", why_not)
+
+
+class Witness:
+    """Looks all the time, while it is open: what kubelet gave to whom, and which containers of ours are on which card.
+
+    A container of ours that the runtime lists before and after kubelet's answer was there at the time of the answer.
+    """
+
+    def __init__(self, pools: Pools) -> None:
+        self._paths = [pools.chain.rig.nodes[NODE].machine.path(path) for path in _SOCKETS]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="witness")
+        self.wrong: list[str] = []
+        self.samples = 0
+        self.native_seen = 0
+        """Samples in which kubelet had given a card to a native pod."""
+        self.shared_seen = 0
+        """And in which a container of ours was on one."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def wait_looks(self, more: int) -> None:
+        """Until it looked so often again."""
+        wanted = self.samples + more
+        until("the witness looks", lambda: None if self.samples >= wanted else f"it looked {self.samples} times")
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SAMPLE_EVERY_S):
+            with suppress(CriError):  # kubelet or containerd is busy; the next one counts
+                asyncio.run(self._sample())
+
+    async def _sample(self) -> None:
+        with closing(UnaryClient(self._paths[0])) as kubelet, closing(UnaryClient(self._paths[1])) as containerd:
+            runtime = RuntimeClient(containerd)
+            before = await _shared(runtime)
+            native = {
+                device: f"{each.namespace}/{each.pod}"
+                for each in await PodResources(kubelet).served()
+                if each.namespace != RESERVATIONS
+                for device in each.devices
+            }
+            there = before & await _shared(runtime)
+        self.samples += 1
+        self.native_seen += bool(native)
+        self.shared_seen += bool(there)
+        self.wrong += [f"{container} is on {card} of {native[card]}" for card, container in there if card in native]
+
+
+async def _shared(runtime: RuntimeClient) -> set[OnCard]:
+    """All that were created and have not ended."""
+    ours = [each for each in await runtime.containers() if CONTAINER in each.annotations and not each.exited]
+    return {
+        (str(grant.card), each.id)
+        for each in ours
+        for grant in decode_container(each.annotations[CONTAINER], (GPU,)).of(GPU)
+    }
+
+
+@dataclass
+class Churn:
+    """Native pods and shares come and go, by chance."""
+
+    pools: Pools
+    seed: int = 0
+    natives: list[Pod] = field(default_factory=list[Pod])
+    shares: list[Pod] = field(default_factory=list[Pod])
+    made: int = 0
+    ran: int = 0
+    """Pods that were running when they were deleted."""
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)  # noqa: S311  nothing is kept secret
+
+    def step(self) -> None:
+        """One pod comes or goes."""
+        living = [each for kind in (self.natives, self.shares) for each in kind]
+        if living and (len(living) >= 2 * CARDS or self._random.random() < 0.4):
+            self._end(self._random.choice(living))
+            return
+        self.made += 1
+        if self._random.random() < 0.5:
+            self.natives.append(self.pools.native(f"native-{self.made}"))
+        else:
+            milli = self._random.choice((200, 500, 1000))
+            self.shares.append(self.pools.share(f"share-{self.made}", milli))
+
+    def end(self) -> None:
+        """All of them go."""
+        for pod in (*self.natives, *self.shares):
+            self._end(pod)
+        for pod in self.pools.chain.rig.cluster.pods.list(TEAM):
+            pod.wait_gone(GIVEN_BACK_WITHIN_S)
+
+    def _end(self, pod: Pod) -> None:
+        pod.refresh()
+        self.ran += pod.phase == "Running"
+        for kind in (self.natives, self.shares):
+            if pod in kind:
+                kind.remove(pod)
+        pod.delete(grace_s=1)

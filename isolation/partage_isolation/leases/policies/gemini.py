@@ -1,9 +1,9 @@
 """The token policy that Gemini published, for comparison. Pure.
 
 A token lasts a quota: the mean of the last one and of the burst that is expected next, within bounds; the basic quota
-where none is known. What a container used in the window decides. No container gets more than its limit there; those
-below their share come first, by how far they are below it, then by who used least; one that used nothing is served at
-once. A token that its holder overran counts in full, as does work that ends after it.
+where none is known. What a container used in the window decides. At its limit it gets no token; the last one before may
+take it above. Those below their share come first, by how far they are below it, then by who used least; one that used
+nothing is served at once. A token that its holder overran counts in full, as does work that ends after it.
 
 A token is given back when its holder is idle, and not taken before. Gemini itself keeps it then until its end.
 """

@@ -32,6 +32,7 @@ KILLS = int(os.environ.get("TEST_KILLS", "2"))
 AUTO = tuple(f"a{number}" for number in range(-(-SHAREPODS // 8) + 1))
 """Nodes where room is enough for all that are not placed by hand: two cards each."""
 BY_HAND = tuple(f"h{number}" for number in range(SHAREPODS // 4))
+ENDED = ("Succeeded", "Failed")
 REQUESTS = ("0.1", "0.15", "0.2")
 HOSTNAME = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(AUTO)}
 THERE = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [HOSTNAME]}]}}}
@@ -65,8 +66,10 @@ class Users:
             self._by_hand.pop(name, None)
             self.stage.delete(name)
         for name in self._chance.sample(self.there, SHAREPODS // 8):
-            with suppress(Refused):  # it has no pod yet
-                self.stage.ends(name, self._chance.choice(("Running", "Failed", "Succeeded")))
+            pod = self.stage.pod(name)
+            if pod is not None and pod.node and pod.phase not in ENDED:  # as kubelets do: once, on a node
+                with suppress(Refused):  # it went meanwhile
+                    self.stage.ends(name, self._chance.choice(("Running", "Failed", "Succeeded")))
         for name in self._chance.sample(self.there, SHAREPODS // 8):
             with suppress(Refused):
                 self.stage.cluster.api.delete(PODS.at(TEAM, name), {"gracePeriodSeconds": 0})
@@ -102,7 +105,7 @@ def why_not_right(stage: Stage) -> str | None:
         return f"{len(wrong)} are not as they must be: {wrong[0]}"
     cards = defaultdict[tuple[str, str], set[str]](set)
     for name, pod in pods.items():
-        if pod["status"]["phase"] not in {"Succeeded", "Failed"}:
+        if pod["status"]["phase"] not in ENDED:
             gpuid = shares[name]["metadata"]["annotations"][GPUID]
             cards[pod["spec"]["nodeName"], gpuid].add(card_of(pod))
     apart = [pair for pair, each in cards.items() if len(each) > 1]
@@ -113,7 +116,7 @@ def why_not_told(share: Json, pod: Json | None) -> str | None:
     name, status = share["metadata"]["name"], share.get("status", {})
     phase = status.get("PodStatus", {}).get("phase")
     if pod is None:
-        has_ended = share["spec"].get("restartPolicy") == "Never" and phase in {"Succeeded", "Failed"}
+        has_ended = share["spec"].get("restartPolicy") == "Never" and phase in ENDED
         return None if has_ended else f"{name} has no pod"
     if pod["metadata"]["ownerReferences"][0]["uid"] != share["metadata"]["uid"]:
         return f"the pod {name} is of another"
@@ -121,7 +124,7 @@ def why_not_told(share: Json, pod: Json | None) -> str | None:
     if told != (pod["status"], card_of(pod)):
         return f"{name} says {told}, and its pod {pod['status']} on {card_of(pod)}"
     is_marked = bool(card_of(pod)) and share["spec"].get("nodeName") == pod["spec"]["nodeName"]
-    is_over = phase in {"Succeeded", "Failed"}  # maybe before it was placed, or marked
+    is_over = phase in ENDED  # maybe before it was marked
     return None if is_marked or is_over else f"{name} is not placed and marked: {pod['status']}"
 
 

@@ -54,7 +54,7 @@ async def _moved(world: World, move: Move) -> None:  # noqa: C901  (a table)
             world.apply(a_share(name, milli, gpuid=GPUIDS[two % 2], node=NODES[one % 2], policy=POLICIES[two % 3]))
         case "delete" if name in world.shares:
             world.delete(name)
-        case "end" if name in world.pods and world.card(name):
+        case "end" if world.card(name) and world.lives(name):
             world.end(name, PHASES[two % 3])
         case "remove pod" if name in world.pods:
             world.remove_pod(name)

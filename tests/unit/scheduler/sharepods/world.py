@@ -150,6 +150,10 @@ class World:
         text = pod.get("metadata", {}).get("annotations", {}).get(ALLOCATION)
         return "" if text is None else str(msgspec.json.decode(text)["containers"]["main"]["gpu"][0]["card"])
 
+    def lives(self, name: str) -> bool:
+        """Whether there is a pod of it that has not ended; what has ended stays so."""
+        return name in self.pods and _lives(self.pods[name])
+
     def pairs(self) -> dict[tuple[str, str], set[str]]:
         """The cards of all pods that live, by node and GPUID."""
         found: dict[tuple[str, str], set[str]] = {}

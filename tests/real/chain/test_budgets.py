@@ -1,0 +1,68 @@
+"""What KubeShare and Gemini mean by a pod's part of a card: its containers have it together, and others the rest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from partage_plugins.vocabulary import GPU, BudgetName, grantee_of
+from partage_plugins.vocabulary.keys import BUDGET, CARDS, GPU_MEMORY, GPU_MILLI
+from rig.client.manifests import a_container
+from rig.client.pods import Pod
+from rig.client.wait import until
+from support.chain_stage import Chain
+from support.isolation_stage import IMAGE, SERVING, ask, seen, told_by
+
+pytestmark = pytest.mark.timeout(600)
+NO_MEMORY = "cuMemAlloc_v2 2"
+POD = grantee_of(BudgetName("pod"))
+
+
+def of_two(chain: Chain, name: str, milli: int, gib: int) -> Pod:
+    """A pod whose containers `main` and `side` use one budget."""
+    limits = {GPU_MILLI: str(milli), GPU_MEMORY: f"{gib}Gi"}
+    containers = [a_container(each, image=IMAGE, command=SERVING, limits=limits) for each in ("main", "side")]
+    return chain.pod(name, limits={}, containers=containers, annotations={BUDGET: "pod"}, restart="Always")
+
+
+def restart(chain: Chain, pod: Pod, container: str) -> None:
+    """Its process dies, as a program that crashes; kubelet starts it again."""
+    assert pod.node is not None
+    _, _, id_ = str(pod.container(container)["containerID"]).rpartition("/")
+    program = str(chain.rig.programs["crictl"])
+    endpoint = ("--runtime-endpoint", "unix:///run/containerd/containerd.sock")
+    chain.node(pod.node).run(program, *endpoint, "stop", "--timeout", "0", id_)
+
+    def why_not() -> str | None:
+        pod.refresh()
+        status = pod.container(container)
+        return None if status["restartCount"] == 1 and "running" in status["state"] else str(status["state"])
+
+    until(f"{container} of {pod.name} runs again", why_not)
+
+
+def test_two_containers_have_one_part_of_a_card_together_also_after_one_crashed(chain: Chain) -> None:
+    pod = of_two(chain, "both", 600, 8)
+    pod.wait_running()
+    (grant,) = chain.allocation(pod).of(GPU).pop(POD)
+    assert set(chain.allocation(pod).of(GPU)) == {POD}
+    there = {CARDS: grant.card}
+    beside = chain.pod("beside", limits={GPU_MILLI: "400", GPU_MEMORY: "2Gi"}, annotations=there)
+    beside.wait_running()
+    chain.wait_why(chain.pod("third", limits={GPU_MILLI: "1", GPU_MEMORY: "1Gi"}, annotations=there), "GPU share")
+
+    assert [seen(pod, each)["total"] for each in ("main", "side")] == [8192, 8192]
+    assert ask(pod, "take 5000") == "took 5000"
+    assert ask(pod, "take 4000", "side") == NO_MEMORY
+    assert ask(pod, "take 1500", "side") == "took 1500"
+    assert pod.node is not None
+    told = [each for each in told_by(chain.node(pod.node)).containers if each.pod.uid == pod.uid]
+    assert sorted((each.container, each.budget) for each in told) == [("main", "pod"), ("side", "pod")]
+    explained = json.loads(chain.partage("explain", f"{pod.namespace}/{pod.name}", "-o", "json"))
+    assert [each["container"] for each in explained["pod"]["given"]] == [POD]
+
+    restart(chain, pod, "main")
+    assert ask(pod, "take 5000") == "took 5000", "what it had is free again, and what the other has is not"
+    assert ask(pod, "take 4000", "side") == NO_MEMORY
+    assert ask(beside, "take 1500") == "took 1500"

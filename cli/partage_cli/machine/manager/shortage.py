@@ -73,7 +73,7 @@ def _cards(wanted: Sequence[GpuRequest]) -> str:
 
 
 def _too_little_share(wanted: Sequence[GpuRequest]) -> str:
-    return f"{_cards(wanted)} a share of {max((ask.share_milli for ask in wanted), default=0)} milli left"
+    return f"{_cards(wanted)} a share of {max((ask.least_share_milli for ask in wanted), default=0)} milli left"
 
 
 def _too_little_memory(wanted: Sequence[GpuRequest]) -> str:
@@ -87,6 +87,7 @@ _WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
     "gpu/too-few-wanted": lambda _: "this machine has too few cards such as it asks for",
     "gpu/share": _too_little_share,
     "gpu/memory": _too_little_memory,
+    "gpu/in-use": lambda _: "too few cards of this machine hold nothing, and it asks for empty ones",
     "gpu/too-few-close": lambda _: "this machine has too few cards that lie as close as it asks for",
     "gpu/close": lambda wanted: f"{_cards(wanted)} enough left and lie as close as it asks for",
     "gpu/tags": lambda _: "tags of the pods on the cards keep it away (affinity, anti-affinity or exclusion)",

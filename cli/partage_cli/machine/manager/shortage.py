@@ -41,7 +41,7 @@ def shortage(reason: Reason | None, wanted: Sequence[GpuRequest], rooms: Sequenc
     """`reason` is the plugins', for this one machine; None where an owner refused what all said fits."""
     if reason is None:
         return NoRoom(f"its containers do not fit onto the cards together; {_most_free(rooms)}", lasts=False)
-    words = _WORDS.get(reason.code)
+    words = WORDS.get(reason.code)
     said = str(reason) if words is None else words(wanted)
     return NoRoom(said if reason.lasts else f"{said}; {_most_free(rooms)}", lasts=reason.lasts)
 
@@ -81,7 +81,7 @@ def _too_little_memory(wanted: Sequence[GpuRequest]) -> str:
     return f"{_cards(wanted)} {amount(memory) if memory else 'the memory'} left beside that share"
 
 
-_WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
+WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
     "gpu/no-cards": lambda _: "this machine has no cards",
     "gpu/too-few-healthy": lambda _: "this machine has too few cards that are healthy and may be shared",
     "gpu/too-few-wanted": lambda _: "this machine has too few cards such as it asks for",

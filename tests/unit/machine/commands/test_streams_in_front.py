@@ -51,7 +51,7 @@ class Machine:
 
     def script(self, question: Question) -> Iterable[Said]:
         if isinstance(question, Wait) or (isinstance(question, Logs) and question.follow):
-            self.ends.wait()
+            self.ends.wait(60)
         if isinstance(question, Logs):
             return (*self.log, Done())
         asked = Pod(spec=Spec(containers=(self.spec,)))

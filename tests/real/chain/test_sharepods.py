@@ -1,0 +1,160 @@
+"""KubeShare's documents with everything at work: their SharePods run in containers on simulated cards.
+
+The manifests are written as those documents write theirs, under the images' own names; the rig's registry has something
+to run under these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec.yaml
+import pytest
+
+from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, installed
+from rig.identity.people import SHAREPODS, TEAM
+from support.chain_stage import QUICK, Chain
+from support.isolation_stage import image
+from support.scheduler_process import SchedulerProcess
+
+pytestmark = pytest.mark.timeout(600)
+IMAGES: Final = ("nvidia/cuda:9.0-base", "tensorflow/tensorflow:1.15.2-gpu-py3")
+DEMO: Final = """
+apiVersion: kubeshare.nthu/v1
+kind: SharePod
+metadata:
+  name: pod1
+  annotations:
+    "kubeshare/gpu_request": "0.4"
+    "kubeshare/gpu_limit": "1.0"
+    "kubeshare/gpu_mem": "3145728000"
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: tf
+    image: tensorflow/tensorflow:1.15.2-gpu-py3
+    command: ["sh", "-c", "while true; do sleep 1; done"]
+  restartPolicy: OnFailure
+"""
+SPECIFICATION: Final = """
+apiVersion: kubeshare.nthu/v1
+kind: SharePod
+metadata:
+  name: sharepod1
+  annotations:
+    "kubeshare/gpu_request": "0.5" # required if allocating GPU
+    "kubeshare/gpu_limit": "1.0" # required if allocating GPU
+    "kubeshare/gpu_mem": "1073741824" # required if allocating GPU # 1Gi, in bytes
+    "kubeshare/sched_affinity": "red" # optional
+    "kubeshare/sched_anti-affinity": "green" # optional
+    "kubeshare/sched_exclusion": "blue" # optional
+spec: # PodSpec
+  containers:
+  - name: cuda
+    image: nvidia/cuda:9.0-base
+    command: ["sh", "-c", "nvidia-smi -L; while true; do sleep 1; done"]
+    resources:
+      limits:
+        cpu: "1"
+        memory: "500Mi"
+"""
+ADVANCED: Final = """
+apiVersion: kubeshare.nthu/v1
+kind: SharePod
+metadata:
+  name: by-hand
+  annotations:
+    "kubeshare/gpu_request": "0.5"
+    "kubeshare/gpu_limit": "1.0"
+    "kubeshare/gpu_mem": "1073741824" # 1Gi, in bytes
+    "kubeshare/GPUID": "abcde"
+spec: # PodSpec
+  nodeName: n2
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: cuda
+    image: nvidia/cuda:9.0-base
+    command: ["sh", "-c", "while true; do sleep 1; done"]
+    resources:
+      limits:
+        cpu: "1"
+        memory: "500Mi"
+"""
+
+
+@pytest.fixture
+def stage(chain: Chain) -> Iterator[Stage]:
+    cluster, control = chain.rig.cluster, chain.rig.control
+    for name in IMAGES:
+        chain.rig.registry.push(image(), name)
+    installed(cluster)
+    kubeconfig = control.identities.kubeconfig(cluster.as_account(SHAREPODS).identity, control.server)
+    controller = SchedulerProcess(
+        kubeconfig, chain.root, *QUICK[:6], name="sharepods", module="partage_scheduler.sharepods"
+    )
+    controller.start()
+    made = Stage(cluster)
+    try:
+        yield made
+        for share in cluster.api.list(SHAREPODS_PATH.at(TEAM)):
+            made.delete(share["metadata"]["name"])
+            made.wait_gone(share["metadata"]["name"], within_s=90)
+    finally:
+        controller.kill()
+        sys.stdout.write(controller.said[-4000:])
+
+
+def submit(stage: Stage, text: str, name: str, **annotations: str) -> None:
+    """The manifest by another name, with other values of KubeShare's."""
+    manifest: dict[str, Any] = msgspec.yaml.decode(text)
+    manifest["metadata"]["name"] = name
+    manifest["metadata"]["annotations"] |= {f"kubeshare/{key}": value for key, value in annotations.items()}
+    stage.create(manifest)
+
+
+def wait_running(stage: Stage, name: str) -> None:
+    def runs(share: Any) -> bool:
+        return bool(share.get("status", {}).get("PodStatus", {}).get("phase") == "Running")
+
+    stage.wait("says that it runs", name, runs, within_s=120)
+
+
+def test_the_walk_through_of_kubeshares_documents(stage: Stage) -> None:
+    submit(stage, DEMO, "pod1")
+    wait_running(stage, "pod1")
+    node, gpuid = stage.wait_placed("pod1")
+    submit(stage, DEMO, "pod2", gpu_request="0.6")
+    wait_running(stage, "pod2")
+    assert stage.wait_placed("pod2") == (node, gpuid), "0.4 and 0.6 fill the card"
+    assert stage.share("pod2")["status"]["BoundDeviceID"] == stage.card("pod1")
+    submit(stage, DEMO, "pod3", gpu_request="0.3")
+    wait_running(stage, "pod3")
+    assert stage.wait_placed("pod3")[1] != gpuid
+    for name in ("pod1", "pod2"):
+        stage.delete(name)
+        stage.wait_gone(name, within_s=90)
+    gpuids = {each["metadata"]["annotations"][GPUID] for each in stage.cluster.api.list(SHAREPODS_PATH.at(TEAM))}
+    assert gpuid not in gpuids, "it is gone with its last pod"
+
+
+def test_its_other_manifests_run_with_tags_and_placed_by_hand(stage: Stage) -> None:
+    submit(stage, ADVANCED, "by-hand")
+    submit(stage, SPECIFICATION, "sharepod1", sched_exclusion="")
+    submit(stage, SPECIFICATION, "keeps-others-off")
+    submit(stage, ADVANCED, "beside", gpu_request="0.3")
+    for name in ("by-hand", "sharepod1", "beside"):
+        wait_running(stage, name)
+    words = "have the operator name namespace team-a in PARTAGE_GPU_EXCLUSION_NAMESPACES"
+    stage.wait("says who may exclude", "keeps-others-off", lambda share: words in str(share.get("status")))
+    assert stage.wait_placed("by-hand") == stage.wait_placed("beside") == ("n2", "abcde")
+    assert stage.card("by-hand") == stage.card("beside") != stage.card("sharepod1")
+    printed = stage.cluster.kubectl.run("describe", "sharepod", "-n", TEAM, "by-hand")
+    assert "SharePod synced successfully" in printed
+    pod, first = stage.pod("by-hand"), stage.share("by-hand")["status"]["PodObjectMeta"]["uid"]
+    assert pod is not None
+    pod.delete(0)
+    stage.wait("has another pod", "by-hand", lambda share: share["status"]["PodObjectMeta"]["uid"] != first)
+    wait_running(stage, "by-hand")
+    assert stage.card("by-hand") == stage.card("beside")

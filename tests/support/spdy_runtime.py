@@ -7,7 +7,7 @@ import struct
 import threading
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 HEAD = struct.Struct(">II")
 CONTROL, SYN_STREAM, SYN_REPLY, RST_STREAM, GOAWAY = 0x80030000, 1, 2, 3, 7
@@ -22,13 +22,25 @@ class Peer:
         self._headers = zlib.decompressobj()
         self.numbers: dict[str, int] = {}
 
-    async def opened(self, count: int) -> None:
+    async def opened(self, count: int, *, replies: bool = True) -> None:
         while len(self.numbers) < count:
             first, body = await self._frame()
             assert first == CONTROL | SYN_STREAM
             number = int.from_bytes(body[:4], "big")
             self.numbers[self._headers.decompress(body[10:]).decode().rpartition("\0")[2][1:]] = number
-            self._writer.write(HEAD.pack(CONTROL | SYN_REPLY, 4) + body[:4])
+        if replies:
+            self.reply()
+
+    def reply(self) -> None:
+        for number in self.numbers.values():
+            self._writer.write(HEAD.pack(CONTROL | SYN_REPLY, 4) + struct.pack(">I", number))
+
+    async def is_silent(self) -> bool:
+        """For a moment: what comes is no promise, what does not come yet might still."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                return not await self._reader.read(1)
+        return True
 
     async def received(self) -> AsyncIterator[tuple[str, bytes | None]]:
         names = {number: name for name, number in self.numbers.items()}

@@ -19,17 +19,27 @@ _VERSION: Final = 3 << 16
 _LAST: Final = 1
 _LENGTH_BITS: Final = 24
 _MOST_BYTES: Final = 1 << 20
-_SYN, _RST, _PING, _GOAWAY = 1, 3, 6, 7
+_SYN, _REPLY, _RST, _PING, _GOAWAY = 1, 2, 3, 6, 7
+_OF_STREAMS: Final = (_REPLY, _RST)
 
 
 class FrameTooLarge(Exception):
     """What the peer sends is not taken into memory."""
+
+    def __str__(self) -> str:
+        return "it sent a frame that is too large"
 
 
 class Data(NamedTuple):
     stream: int
     data: bytes
     is_last: bool
+
+
+class Reply(NamedTuple):
+    """The peer took a stream; what it was sent before is lost."""
+
+    stream: int
 
 
 class Reset(NamedTuple):
@@ -46,7 +56,7 @@ class GoAway(NamedTuple):
     """The peer ends the connection."""
 
 
-Frame = Data | Reset | Ping | GoAway
+Frame = Data | Reply | Reset | Ping | GoAway
 
 
 class Sender:
@@ -100,8 +110,9 @@ def _frame(first: int, flags: int, whole: bytes) -> Frame | None:
     if not first & _CONTROL:
         return Data(first, body, is_last=bool(flags & _LAST))
     kind = first & 0xFFFF
-    if kind == _RST and len(body) >= _NUMBER.size:
-        return Reset(_NUMBER.unpack_from(body)[0])
+    if kind in _OF_STREAMS and len(body) >= _NUMBER.size:
+        stream: int = _NUMBER.unpack_from(body)[0]
+        return Reply(stream) if kind == _REPLY else Reset(stream)
     if kind == _PING:
         return Ping(whole)
     return GoAway() if kind == _GOAWAY else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from partage_cli.machine.runtime.spdy import Data, FrameTooLarge, GoAway, Ping, Receiver, Reset, Sender
+from partage_cli.machine.runtime.spdy import Data, FrameTooLarge, GoAway, Ping, Receiver, Reply, Reset, Sender
 from partage_cli.machine.runtime.terminal import DetachKeys, Terminal, typed
 from partage_plugins.errors import PartageError
 
 _PROTOCOL: Final = "v4.channel.k8s.io"
-_CONNECTED_S: Final = 10.0
+_CONNECTED_S: Final = 30.0
 _MOST_STATUS: Final = 64 << 10
 _MOST_WORDS: Final = 400
 _BLOCK: Final = 64 << 10
@@ -103,25 +103,38 @@ async def _first(tasks: list[asyncio.Task[StreamEnd]]) -> StreamEnd:
 
 
 class _Streams:
-    """A connection whose streams stand."""
+    """A connection with streams on it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: Asked) -> None:
         self._reader, self._writer = reader, writer
+        self._opened: dict[Name, tuple[int, bytes]] = {}
         sender = Sender()
-        self._numbers: dict[Name, int] = {}
         for name in asked.names:
-            self._numbers[name], frame = sender.opening({"streamtype": name})
-            writer.write(frame)
-        self.names: dict[int, Name] = {number: name for name, number in self._numbers.items()}
+            self._opened[name] = sender.opening({"streamtype": name})
+        self.names: dict[int, Name] = {number: name for name, (number, _) in self._opened.items()}
+        self.frames = self._read()
+
+    async def open(self) -> None:
+        """Returns when the peer has taken all of them: what it is sent before is lost."""
+        for _, opening in self._opened.values():
+            self._writer.write(opening)
+        left = set(self.names)
+        async for frame in self.frames:
+            if not isinstance(frame, Reply):
+                break
+            left.discard(frame.stream)
+            if not left:
+                return
+        raise StreamFailed("the runtime did not open all streams")
 
     async def send(self, name: Name, data: bytes, *, is_last: bool = False) -> None:
         try:
-            self._writer.write(Sender.data(self._numbers[name], data, is_last=is_last))
+            self._writer.write(Sender.data(self._opened[name][0], data, is_last=is_last))
             await self._writer.drain()
         except ConnectionError:
             await _for_ever()  # what is received tells how it ended
 
-    async def frames(self) -> AsyncIterator[Data | Reset | GoAway]:
+    async def _read(self) -> AsyncGenerator[Data | Reply | Reset | GoAway]:
         receiver = Receiver()
         with contextlib.suppress(ConnectionError):
             while data := await self._reader.read(_BLOCK):
@@ -134,17 +147,19 @@ class _Streams:
 
 async def _received(streams: _Streams, write: Write) -> StreamEnd:
     status = b""
-    async for frame in streams.frames():
+    async for frame in streams.frames:
         if isinstance(frame, GoAway):
             break
         name = streams.names.get(frame.stream)
-        data = frame.data if isinstance(frame, Data) else b""
-        if name in ("stdout", "stderr") and data:
-            await write(name, data)
-        elif name == "error":
-            status = (status + data)[:_MOST_STATUS]
-            if isinstance(frame, Reset) or frame.is_last:
-                break
+        if isinstance(frame, Data) and name in ("stdout", "stderr") and frame.data:
+            await write(name, frame.data)
+        if name != "error" or isinstance(frame, Reply):
+            continue
+        if isinstance(frame, Reset):
+            break
+        status = (status + frame.data)[:_MOST_STATUS]
+        if frame.is_last:
+            break
     if not status:
         raise StreamFailed("the runtime closed the streams before it said how they ended; `partage ps` tells what runs")
     return _end(status)
@@ -198,25 +213,32 @@ def _end(said: bytes) -> StreamEnd:
 
 @asynccontextmanager
 async def _connection(url: str, asked: Asked) -> AsyncGenerator[_Streams]:
+    streams, writer = await _opened(url, asked)
+    try:
+        yield streams
+    except FrameTooLarge as error:
+        raise StreamFailed(f"the runtime's streams: {error}") from None
+    finally:
+        writer.close()
+
+
+async def _opened(url: str, asked: Asked) -> tuple[_Streams, asyncio.StreamWriter]:
+    parts = urlsplit(url)
     try:
         async with asyncio.timeout(_CONNECTED_S):
-            parts = urlsplit(url)
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
             try:
                 await _upgraded(reader, writer, path=parts.path, host=parts.netloc)
+                streams = _Streams(reader, writer, asked)
+                await streams.open()
             except BaseException:
                 writer.close()
                 raise
     except TimeoutError:
         raise StreamFailed("the runtime's streams: no answer") from None
-    except (OSError, ValueError, EOFError, asyncio.LimitOverrunError) as error:
+    except (OSError, ValueError, EOFError, FrameTooLarge, asyncio.LimitOverrunError) as error:
         raise StreamFailed(f"the runtime's streams: {error}") from None
-    try:
-        yield _Streams(reader, writer, asked)
-    except FrameTooLarge:
-        raise StreamFailed("the runtime's streams: it sent a frame that is too large") from None
-    finally:
-        writer.close()
+    return streams, writer
 
 
 async def _upgraded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, path: str, host: str) -> None:

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_cli.machine.runtime.spdy import Data, Frame, FrameTooLarge, GoAway, Ping, Receiver, Reset, Sender
+from partage_cli.machine.runtime.spdy import Data, Frame, FrameTooLarge, GoAway, Ping, Receiver, Reply, Reset, Sender
 
 PING = bytes.fromhex("80030006 00000004 00000002")
 FRAMES: list[tuple[bytes, Frame | None]] = [
     (Sender.data(1, b"abc"), Data(1, b"abc", is_last=False)),
     (Sender.data(3, b"", is_last=True), Data(3, b"", is_last=True)),
-    (bytes.fromhex("80030002 00000004 00000001"), None),
+    (bytes.fromhex("80030002 00000004 00000001"), Reply(1)),
+    (bytes.fromhex("80030004 00000004 00000000"), None),
     (bytes.fromhex("80030003 00000008 00000005 00000005"), Reset(5)),
     (bytes.fromhex("80030003 00000000"), None),
     (PING, Ping(PING)),

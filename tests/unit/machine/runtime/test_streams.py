@@ -120,6 +120,36 @@ async def test_a_command_has_its_input_to_its_end_and_is_waited_for(pipe: Callab
     assert (end.how, written["stdout"], heard) == ("exited", b"late", [("stdin", b"abc"), ("stdin", None)])
 
 
+async def test_nothing_is_sent_before_all_streams_are_taken(pipe: Callable[[bytes], int]) -> None:
+    """Runtimes drop it."""
+    heard: list[tuple[str, bytes | None]] = []
+
+    async def serve(peer: Peer) -> None:
+        await peer.opened(4, replies=False)
+        assert await peer.is_silent()
+        peer.reply()
+        async for piece in peer.received():
+            heard.append(piece)
+            if piece[1] is None:
+                break
+        peer.end(SUCCESS)
+
+    stdin = pipe(b"abc")
+    with spdy_runtime(serve) as url:
+        await joined(url, ALL, stdin)
+    os.close(stdin)
+    assert heard == [("stdin", b"abc"), ("stdin", None)]
+
+
+async def test_streams_that_are_not_taken_are_one_line() -> None:
+    async def serve(peer: Peer) -> None:
+        await peer.opened(3, replies=False)
+        peer.end(SUCCESS)
+
+    with spdy_runtime(serve) as url, pytest.raises(StreamFailed, match="did not open all streams"):
+        await joined(url)
+
+
 async def test_an_output_that_takes_no_more_ends_it() -> None:
     async def write(_: str, __: bytes) -> None:
         raise BrokenPipeError

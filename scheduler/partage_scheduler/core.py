@@ -26,7 +26,7 @@ from partage_scheduler.cluster import Asks, Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.decision import Decider, Ledger
 from partage_scheduler.intake import Intake
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.preemption import Budgets, Preemption, VictimFinder
 from partage_scheduler.queue import Queue, QueueSettings
@@ -34,6 +34,10 @@ from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Trust
 
 _log = structlog.get_logger()
+
+
+Mirror = Callable[[ApiPod, Allocation], Mapping[str, str]]
+"""What a pod was given, in the annotations of other systems."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,7 @@ class Core:
     intake: Intake
     preemption: Preemption
     predicates: Predicates
+    mirror: Mirror
 
 
 def plugins() -> Registry:
@@ -91,7 +96,22 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
     )
     cycle = Cycle(decider, side.requests, cluster, predicates)
     preemption = Preemption(VictimFinder(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
-    return Core(cluster=cluster, queue=queue, cycle=cycle, intake=intake, preemption=preemption, predicates=predicates)
+    return Core(
+        cluster=cluster,
+        queue=queue,
+        cycle=cycle,
+        intake=intake,
+        preemption=preemption,
+        predicates=predicates,
+        mirror=_mirror(side, cluster) if settings.mirror else lambda _pod, _allocation: {},
+    )
+
+
+def _mirror(side: SchedulerSide, cluster: Cluster) -> Mirror:
+    def mirrored(pod: ApiPod, allocation: Allocation) -> Mapping[str, str]:
+        return side.mirror(seen(pod), allocation, cluster.inventory(allocation.node))
+
+    return mirrored
 
 
 def _answered_for(side: SchedulerSide) -> Iterable[str]:

@@ -128,6 +128,11 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         ),
     ] = ()
 
+    mirror: Annotated[
+        bool,
+        Setting("Write what a pod was given also as annotations of the system in whose words it asked."),
+    ] = False
+
     extender_address: Annotated[
         str,
         Meta(pattern=ADDRESS),

@@ -41,12 +41,12 @@ class Signer:
     def __init__(self, key: SigningKey) -> None:
         self.key = key
 
-    def sign(self, pod: ApiPod, allocation: Allocation) -> Signed:
+    def sign(self, pod: ApiPod, allocation: Allocation, beside: Mapping[str, str] | None = None) -> Signed:
         """What is written on the pod; nothing where it was given nothing. Raises where it can't be written."""
         if not allocation.containers:
             return Signed(allocation, {})
         text = encode_allocation(allocation)
-        ours = {ALLOCATION: text, SIGNATURE: sign(text, self.key.private)}
+        ours = {**(beside or {}), ALLOCATION: text, SIGNATURE: sign(text, self.key.private)}
         written = {**pod.metadata.annotations, **ours}
         size = sum(len(key.encode()) + len(value.encode()) for key, value in written.items())
         if size > MOST_ANNOTATION_BYTES:

@@ -17,8 +17,19 @@ from msgspec.structs import replace
 
 from partage_dialects.amounts import refused
 from partage_dialects.settings import settings_from as dialect_settings_from
-from partage_dialects.vgpu import FULL, Amounts, CardKeys, VgpuSettings, amount, request_of, settings_from, wishes_of
+from partage_dialects.vgpu import (
+    FULL,
+    Amounts,
+    CardKeys,
+    VgpuSettings,
+    amount,
+    encoded,
+    request_of,
+    settings_from,
+    wishes_of,
+)
 from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.gpu import GPU, NUMA, GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import ContainerName, Kind
@@ -52,6 +63,9 @@ _POLICIES: Final[Mapping[str, str]] = {
     "topology-aware": "topology",
 }
 _CARD_POLICIES: Final = frozenset((*_POLICIES, MUTEX))
+GIVEN: Final = "hami.io/vgpu-devices-allocated"
+NODE: Final = "hami.io/vgpu-node"
+PHASE: Final = "hami.io/bind-phase"
 _NODE_POLICIES: Final = ("binpack", "spread")
 
 
@@ -69,11 +83,7 @@ class HamiDialect:
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
         if not self._reads:
             return None
-        asking = [
-            each
-            for each in pod.containers
-            if not (_AMOUNTS.isdisjoint(each.limits) and _AMOUNTS.isdisjoint(each.requests))
-        ]
+        asking = _asking(pod)
         if not asking:
             return None
         wishes, is_bound = _wishes(pod.annotations), _is_bound(pod.annotations)
@@ -83,6 +93,20 @@ class HamiDialect:
             for name, request in found
             if request is not None
         } or None
+
+    @hookimpl
+    def partage_mirror(self, pod: Pod, allocation: Allocation) -> Mapping[str, str] | None:
+        """Each container has a place in the list, init containers first."""
+        if not (self._reads and _asking(pod)):
+            return None
+        given = [encoded(allocation.given(each.name, GPU)) for each in pod.containers]
+        return {GIVEN: ";".join(given), NODE: allocation.node, PHASE: "success"}
+
+
+def _asking(pod: Pod) -> list[PodContainer]:
+    return [
+        each for each in pod.containers if not (_AMOUNTS.isdisjoint(each.limits) and _AMOUNTS.isdisjoint(each.requests))
+    ]
 
 
 def _request(container: PodContainer, wishes: GpuRequest, settings: VgpuSettings) -> GpuRequest | None:

@@ -19,7 +19,9 @@ from typing import Final
 from partage_dialects.amounts import milli, read_whole, refused
 from partage_dialects.one_card import Asks, asked_together
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.gpu import GpuRequest
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.gpu import GPU, GpuRequest
+from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.pods import Pod
 
@@ -45,6 +47,20 @@ class KubeShareV2:
     def partage_requests(self, pod: Pod) -> Asks | None:
         wanted = read_v2(pod.labels)
         return None if wanted is None else asked_together(pod, wanted)
+
+    @hookimpl
+    def partage_mirror(self, pod: Pod, allocation: Allocation, inventory: Inventory) -> Mapping[str, str] | None:
+        """All containers have the same cards."""
+        if not any(key in pod.labels for key in _ASKING):
+            return None
+        given = next(iter(allocation.of(GPU).values()), ())
+        part = inventory.part(GPU)
+        models = {card.model for each in given if part and (card := part.card(each.card))}
+        return {
+            "sharedgpu/gpu_uuid": ",".join(each.card for each in given),
+            "sharedgpu/gpu_model": ",".join(sorted(models)),
+            MEMORY: str(sum(each.memory_bytes for each in given)),
+        }
 
 
 def read_v2(said: Mapping[str, str]) -> GpuRequest | None:

@@ -8,7 +8,7 @@ percent of each card; which of the two counts where both stand there is each dia
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from partage_dialects.amounts import refused
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.gpu import MIB, NO_TAGS, GpuRequest, Tags
+from partage_plugins.vocabulary.gpu import MIB, NO_TAGS, GpuGrant, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, WHOLE_MILLI
 from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, CardId
 from partage_plugins.vocabulary.pods import PodContainer
@@ -185,3 +185,8 @@ def _items(said: Mapping[str, str], key: str) -> list[str]:
     if len(text) > MAX_ANNOTATION_BYTES or text.count(",") >= _MOST_ITEMS:
         raise refused(key, f"{text:.40}…", f"at most {_MOST_ITEMS} items")
     return [item.strip() for item in text.split(",")]
+
+
+def encoded(grants: Iterable[GpuGrant]) -> str:
+    """The cards of one container as both write them: id, maker, MiB, cores."""
+    return "".join(f"{each.card},NVIDIA,{each.memory_bytes // MIB},{each.share_milli // _MILLI}:" for each in grants)

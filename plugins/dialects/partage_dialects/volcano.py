@@ -16,10 +16,21 @@ from hashlib import sha256
 from typing import Final
 
 from partage_dialects.amounts import refused
-from partage_dialects.vgpu import FULL, Amounts, CardKeys, VgpuSettings, amount, request_of, settings_from, wishes_of
+from partage_dialects.vgpu import (
+    FULL,
+    Amounts,
+    CardKeys,
+    VgpuSettings,
+    amount,
+    encoded,
+    request_of,
+    settings_from,
+    wishes_of,
+)
 from partage_dialects.volcano_gpushare import RESOURCES as OLDER
 from partage_dialects.volcano_gpushare import read_gpushare
 from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.gpu import GPU, NO_TAGS, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import ContainerName, Kind
@@ -37,6 +48,9 @@ KEYS: Final = CardKeys(
     mode="volcano.sh/vgpu-mode",
     use_beats_no=True,
 )
+GIVEN: Final = "volcano.sh/vgpu-ids-new"
+NODE: Final = "volcano.sh/vgpu-node"
+PHASE: Final = "volcano.sh/bind-phase"
 GROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
 GROUPS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 
@@ -64,6 +78,15 @@ class VolcanoDialect:
         elif older:
             asks = read_gpushare(pod, memory_factor=self._settings.memory_factor)
         return {name: {GPU.name: ask} for name, ask in asks.items()} or None
+
+    @hookimpl
+    def partage_mirror(self, pod: Pod, allocation: Allocation) -> Mapping[str, str] | None:
+        """Containers without a vGPU have no place in the list."""
+        asking = _asking(pod, RESOURCES)
+        if not asking:
+            return None
+        given = [encoded(grants) for each in asking if (grants := allocation.given(each.name, GPU))]
+        return {GIVEN: ";".join(given), NODE: allocation.node, PHASE: "success"}
 
     def _vgpus(self, pod: Pod, asking: Sequence[PodContainer]) -> Mapping[ContainerName, object]:
         wishes = wishes_of(pod.annotations, KEYS, tags=_tags(pod))

@@ -22,6 +22,7 @@ __all__ = [
     "partage_fits",
     "partage_give_back",
     "partage_kind",
+    "partage_mirror",
     "partage_node_added",
     "partage_node_removed",
     "partage_node_room",
@@ -195,3 +196,22 @@ def partage_give_back(slot: Slot, allocation: Allocation) -> None:
         allocation: what was taken before.
 
     """
+
+
+@hookspec
+def partage_mirror(pod: Pod, allocation: Allocation, inventory: Inventory) -> Mapping[str, str] | None:
+    """Say what a pod was given in the annotations of another system, for programs that read those.
+
+    Asked only where the operator wants it, before the pod is bound. They are written with the binding, and nothing of
+    ours reads them.
+
+    Args:
+        pod: as your dialect reads it.
+        allocation: what it was given; `allocation.given(container, kind)` is what one container may use.
+        inventory: the node's.
+
+    Returns:
+        Annotations, none of them below our own prefixes; None: not my dialect.
+
+    """
+    raise NotImplementedError

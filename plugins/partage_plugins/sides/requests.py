@@ -16,6 +16,7 @@ from partage_plugins.vocabulary.kinds import AnyKind, Role
 from partage_plugins.vocabulary.names import BudgetName, BudgetNameText, ContainerName, Kind, grantee_of
 from partage_plugins.vocabulary.pods import Budgeted, BudgetUse, ContainerRequest, Pod, PodRequest
 
+_ANNOTATION: Final = re.compile(r"(?!([a-z0-9.-]*\.)?partage\.dev/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 _RESOURCE: Final = re.compile(r"(?!([a-z0-9.-]*\.)?kubernetes\.io/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 
 
@@ -47,6 +48,16 @@ def check_resources(call: Call, answer: object) -> Sequence[str]:
     for name in answer:
         if not isinstance(name, str) or _RESOURCE.fullmatch(name) is None:
             raise nonsense(call, f"named {name!r:.80}; allowed: resources with a domain, not Kubernetes' own")
+    return answer
+
+
+def check_annotations(call: Call, answer: object) -> Mapping[str, str]:
+    """Annotations of another system, each one text."""
+    if not isinstance(answer, Mapping):
+        raise nonsense(call, f"returned {type(answer).__name__}; allowed: annotations, or None")
+    for key, text in answer.items():
+        if not isinstance(key, str) or not isinstance(text, str) or _ANNOTATION.fullmatch(key) is None:
+            raise nonsense(call, f"returned {key!r:.80}; allowed: annotations as text, not below partage.dev/")
     return answer
 
 

@@ -17,7 +17,7 @@ from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, 
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
-from partage_plugins.sides.requests import check_asks, check_grants, check_resources, pod_request
+from partage_plugins.sides.requests import check_annotations, check_asks, check_grants, check_resources, pod_request
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
@@ -35,6 +35,7 @@ _HOOKS: Final = (
     "partage_allocate",
     "partage_take",
     "partage_give_back",
+    "partage_mirror",
 )
 
 
@@ -162,6 +163,15 @@ class SchedulerSide:
     def give_back(self, slot: Slot, allocation: Allocation) -> None:
         """Undoes a take, which the record no longer holds; an owner that fails is renewed."""
         self._count("partage_give_back", slot, allocation)
+
+    def mirror(self, pod: Pod, allocation: Allocation, inventory: Inventory) -> Mapping[str, str]:
+        """What the pod was given, in the annotations of the systems whose dialects speak of it."""
+        found: dict[str, str] = {}
+        for call in self._calls["partage_mirror"]:
+            answer = call(pod, allocation, inventory)
+            if answer is not None:
+                found |= check_annotations(call, answer)
+        return found
 
     def _bind(self) -> None:
         traced = self._settings.traced

@@ -30,6 +30,7 @@ from partage_base.kube import (
     binding_path,
     pod_path,
 )
+from partage_plugins.vocabulary.keys import ALLOC_PREFIX
 from partage_scheduler.objects import ApiPod
 
 WITHIN_S: Final = 4.0
@@ -186,8 +187,9 @@ class _Doubt:
 def _judged(pod: ApiPod, wanted: _Binding) -> Outcome | None:
     if pod.uid != wanted.metadata.uid:
         return Lost("it is gone, and another pod has its name")
-    if pod.node == wanted.target.name and wanted.metadata.annotations.items() <= pod.metadata.annotations.items():
-        return Bound()
+    ours = {key: text for key, text in wanted.metadata.annotations.items() if key.startswith(ALLOC_PREFIX)}
+    if pod.node == wanted.target.name and ours.items() <= pod.metadata.annotations.items():
+        return Bound()  # annotations of others are not read again
     if pod.node:
         return Already(pod.node)
     return Lost("it is being deleted") if pod.is_going or pod.is_terminal else None

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary import Allocation
 from partage_scheduler.api.binder import Binder, Bound, Outcome
 from partage_scheduler.api.status import StatusWriter
 from partage_scheduler.core import Core
@@ -29,6 +30,7 @@ class Bindings:
     ) -> None:
         self._cluster, self._queue, self._pods = core.cluster, core.queue, core.intake.pods
         self._signer, self._binder, self._status = signer, binder, status
+        self._mirror = core.mirror
 
     def assume(self, pod: ApiPod, decision: Decision) -> Bind:
         """It counts on its node from now on, so that no other decision gives the same away."""
@@ -38,7 +40,7 @@ class Bindings:
     def sign(self, binds: Sequence[Bind]) -> list[Signed]:
         """What is written on each. Where one can't be written, all are undone, and the error is raised."""
         try:
-            return [self._signer.sign(bind.pod, bind.allocation) for bind in binds]
+            return [self._signed(bind.pod, bind.allocation) for bind in binds]
         except PartageError:
             for bind in binds:
                 self._undo(bind)
@@ -54,6 +56,10 @@ class Bindings:
         else:
             self._undo(bind)
         return outcome
+
+    def _signed(self, pod: ApiPod, allocation: Allocation) -> Signed:
+        beside = self._mirror(pod, allocation) if allocation.containers else None
+        return self._signer.sign(pod, allocation, beside)
 
     def _undo(self, bind: Bind) -> None:
         self._queue.happened(self._cluster.undo(bind.pod.uid), time.monotonic())

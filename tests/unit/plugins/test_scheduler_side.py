@@ -412,3 +412,25 @@ def test_a_plugin_that_fails_again_in_the_replay_is_broken() -> None:
         PluginBroken, match=r"plugin mine: replay: failed .*lost count.*, was renewed, and failed again"
     ):
         scheduler_side(record, mine=counting(failures=2)).take(Slot(0), allocation())
+
+
+def mirroring(answer: object) -> type:
+    class Mirroring:
+        @hookimpl
+        def partage_mirror(self, pod: object) -> Any:
+            return answer
+
+    return Mirroring
+
+
+def test_partage_mirror_is_what_the_pods_dialect_says() -> None:
+    side = scheduler_side(Owner=Owner, Other=mirroring(None), Spoken=mirroring({"volcano.sh/vgpu-node": "n1"}))
+    assert side.mirror(pod(), allocation(), inventory()) == {"volcano.sh/vgpu-node": "n1"}
+
+
+@pytest.mark.parametrize(
+    "answer", ["text", {"a/b": 1}, {"plain": "x"}, {"partage.dev/cards": "x"}, {"alloc.partage.dev/allocation": "x"}]
+)
+def test_partage_mirror_writes_no_word_of_ours(answer: object) -> None:
+    with pytest.raises(PluginNonsense, match="allowed: annotations"):
+        scheduler_side(Owner=Owner, Spoken=mirroring(answer)).mirror(pod(), allocation(), inventory())

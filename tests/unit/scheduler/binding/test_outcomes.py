@@ -99,15 +99,16 @@ async def test_without_doubt_it_is_given_up_after_a_few_tries(api: FakeApi, bind
 async def test_a_second_binding_of_ours_is_the_first(api: FakeApi, binder: Binder) -> None:
     """As after an error that hid a success."""
     pod = create_pod(api)
-    assert await binder.bind(pod, "n1", ANNOTATIONS) == Bound()
-    assert await binder.bind(pod, "n1", ANNOTATIONS) == Bound()
+    written = {**ANNOTATIONS, "volcano.sh/vgpu-node": "n1"}
+    assert await binder.bind(pod, "n1", written) == Bound()
+    assert await binder.bind(pod, "n1", written) == Bound()
 
 
 async def test_a_pod_that_another_one_bound_stays_there(api: FakeApi, binder: Binder) -> None:
     pod = create_pod(api)
     await binder.bind(pod, "n1", {**ANNOTATIONS, "by": "another"})
     assert await binder.bind(pod, "n2", ANNOTATIONS) == Already("n1")
-    assert await binder.bind(pod, "n1", {"by": "us"}) == Already("n1")
+    assert await binder.bind(pod, "n1", {"alloc.partage.dev/allocation": "ours"}) == Already("n1")
     assert stands(api).node == "n1"
 
 

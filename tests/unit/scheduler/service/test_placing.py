@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,26 @@ async def test_scores_count_by_the_weights_that_are_set(
             api.objects.create(PODS, {**body, "metadata": {**body["metadata"], "annotations": spread}})
             await until(lambda: not unbound(api))
     assert [stands(api, name).spec.node_name for name in ("p0", "p1")] == ["n1", node]
+
+
+@pytest.mark.parametrize("mirror", [True, False])
+async def test_what_a_pod_was_given_stands_in_its_own_systems_words_too_where_that_is_wanted(
+    api: FakeApi, tmp_path: Path, *, mirror: bool
+) -> None:
+    add_node(api, "n1")
+    vgpu = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1024", "volcano.sh/vgpu-cores": "30"}
+    async with scheduler(api, settings_below(tmp_path, mirror=mirror)):
+        api.objects.create(PODS, pod_body("p", limits=vgpu))
+        await until(lambda: not unbound(api))
+    written = api.objects.get(f"{PODS}/p")["metadata"]["annotations"]
+    allocation = json.loads(written[ALLOCATION])
+    (grant,) = next(iter(allocation["containers"].values()))["gpu"]
+    mirrored = {
+        "volcano.sh/vgpu-ids-new": f"{grant['card']},NVIDIA,1024,30:",
+        "volcano.sh/vgpu-node": "n1",
+        "volcano.sh/bind-phase": "success",
+    }
+    assert {key: text for key, text in written.items() if key.startswith("volcano.sh/")} == (mirrored if mirror else {})
 
 
 @pytest.mark.parametrize(("lists", "in_pages"), [(Lists.STREAMED, 0), (Lists.REFUSED, len(KINDS))])

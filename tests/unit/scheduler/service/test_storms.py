@@ -145,7 +145,7 @@ async def fought_through(root: Path, seed: int, strength: float) -> None:
             while True:
                 async with scheduler(api, own, deadline_s=0.15, doubt_s=LATE_S) as running:
                     until_s = time.monotonic() + chance.uniform(1, 8)
-                    while not running.failures and (time.monotonic() < until_s or not storm.strength):  # noqa: ASYNC110
+                    while not running.failures and time.monotonic() < until_s:  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
                     assert all(isinstance(failure, LeadLost) for failure in running.failures), running.failures
                     running.failures.clear()
@@ -156,11 +156,14 @@ async def fought_through(root: Path, seed: int, strength: float) -> None:
             while time.monotonic() < until_s:
                 users.act()
                 await asyncio.sleep(0.02)
-            users.leave_room()
-            storm.strength = 0.0
-            await until(lambda: not unbound(api), within_s=60)
             for each in replicas:
                 each.cancel()
+        await asyncio.sleep(LATE_S)
+        truth.check()
+        users.leave_room()
+        storm.strength = 0.0
+        async with scheduler(api, settings_below(root, silent_after_s=FOR_EVER_S, elect=False)):
+            await until(lambda: not unbound(api), within_s=60)
         truth.check()
 
 

@@ -16,6 +16,7 @@ AMOUNTS = {"Share": "share_milli", "Limit": "limit_milli", "Memory": "memory_byt
 TYPES = {
     "Adjustment": "Adjustment",
     "Allocation": "Allocation",
+    "Budget": "Budgeted",
     "Card": "Card",
     "Container key": "ContainerKey",
     "Grant": "GpuGrant",

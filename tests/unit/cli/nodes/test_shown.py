@@ -126,6 +126,7 @@ def test_json_has_the_shape_that_the_documents_promise() -> None:
         "cc": "9.0",
         "pci": "0000:19:00.0",
         "numa": 1,
+        "switch": None,
         "pcie": None,
         "health": "lost",
         "why": "XID 79: fell off the bus",

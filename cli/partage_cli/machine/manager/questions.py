@@ -80,9 +80,9 @@ class Questions:
                 return await self._logs(question, say)
             case wire.Exec():
                 return await self._exec(question)
-            case wire.Attach(name=name, container=container):
+            case wire.Attach(name=name, container=container, output=output):
                 spec, piece = self._running(name, container)
-                url = await self._runtime.attach_url(piece.id, tty=spec.tty, stdin=spec.stdin)
+                url = await self._runtime.attach_url(piece.id, tty=spec.tty, stdin=spec.stdin, output=output)
                 return wire.DoneStream(url=url, container=piece.id, tty=spec.tty)
             case wire.Signal(name=name, number=number):
                 return await self._signal(self._pods.named(name), number)

@@ -95,10 +95,7 @@ class MachineRuntime:
         return _text(messages.read("StreamResponse", raw).url)
 
     async def attach_url(self, container_id: str, *, tty: bool, stdin: bool, output: bool = True) -> str:
-        """As for `exec_url`; `tty` must be as the container was made.
-
-        Without `output`, and without a terminal, the end of the connection is the end of the container's input.
-        """
+        """As for `exec_url`; `tty` must be as the container was made."""
         request = requests.message(
             "AttachRequest",
             container_id=container_id,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -42,6 +42,7 @@ from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_
 from support.scheduler_process import SchedulerProcess
 from support.simgpu_stage import generate_cdi, install_driver, simgpud
 
+NvidiaGpu = Literal["kubelet", "whole", "hami"]
 NODES: Final = ("n1", "n2")
 OURS: Final = "partage-scheduler"
 BOARDS: Final = "fpga.example.com/boards"
@@ -52,17 +53,20 @@ QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-
 
 
 class Scheduler(SchedulerProcess):
-    """With a plugin that was installed beside ours, and `nvidia.com/gpu` as HAMi's word."""
+    """With a plugin that was installed beside ours; `nvidia_gpu` says whose word `nvidia.com/gpu` is."""
 
-    def __init__(self, kubeconfig: Path, root: Path, flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, kubeconfig: Path, root: Path, flags: Sequence[str] = (), *, nvidia_gpu: NvidiaGpu = "kubelet"
+    ) -> None:
         super().__init__(kubeconfig, root, "--log-format", "text", *QUICK, *flags)
+        self._nvidia_gpu = nvidia_gpu
         self._plugins = root / "plugins"
         self._install()
 
     @property
     def env(self) -> Mapping[str, str]:
         path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
-        return {**os.environ, "PYTHONPATH": path, NVIDIA_GPU: "hami"}
+        return {**os.environ, "PYTHONPATH": path, NVIDIA_GPU: self._nvidia_gpu}
 
     @property
     def descriptors(self) -> int:
@@ -150,6 +154,7 @@ def chained(  # noqa: PLR0913 - said once, and by name
     control: ControlSettings | None = None,
     flags: Sequence[str] = (),
     nodes: Sequence[str] = NODES,
+    nvidia_gpu: NvidiaGpu = "kubelet",
 ) -> Generator[Chain]:
     """A cluster in which everything of ours runs, the scheduler with these further flags."""
     key = Ed25519PrivateKey.generate()
@@ -158,7 +163,8 @@ def chained(  # noqa: PLR0913 - said once, and by name
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)
         identity = rig.cluster.as_account(SCHEDULER).identity
-        scheduler = Scheduler(rig.control.identities.kubeconfig(identity, rig.control.server), root, flags)
+        kubeconfig = rig.control.identities.kubeconfig(identity, rig.control.server)
+        scheduler = Scheduler(kubeconfig, root, flags, nvidia_gpu=nvidia_gpu)
         chain = Chain(rig, scheduler, root)
         try:
             for name, node in rig.nodes.items():

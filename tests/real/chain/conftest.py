@@ -15,7 +15,7 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-chain"
 
 @pytest.fixture(scope="package")
 def lasting_chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
-    with chained(tmp_path_factory.mktemp("scheduler"), say=print, keep_logs=LOGS) as chain:
+    with chained(tmp_path_factory.mktemp("scheduler"), say=print, keep_logs=LOGS, nvidia_gpu="hami") as chain:
         yield chain
 
 

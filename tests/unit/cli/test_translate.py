@@ -18,7 +18,7 @@ from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import GPU, Pod, PodRequest
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins, rows_of
-from unit.cli.program import partage
+from unit.cli.program import process
 
 ASKING: Final = [
     pytest.param(row, id=f"{file.stem}: {row.name}") for file in FILES for row in rows_of(file) if row.request
@@ -69,7 +69,7 @@ def test_all_that_kubeshare_says_has_words_of_ours_but_that_a_pod_gets_no_memory
 def said(tmp_path: Path, *documents: dict[str, Any]) -> list[Any]:
     file = tmp_path / "pods.yaml"
     file.write_bytes(b"---\n".join(map(msgspec.yaml.encode, documents)))
-    done = partage(tmp_path, "translate", str(file))
+    done = process(tmp_path, "translate", str(file))
     assert (done.returncode, done.stderr) == (0, "")
     return list(yaml.safe_load_all(done.stdout))
 
@@ -123,7 +123,7 @@ def test_what_asks_in_no_other_dialect_stays_as_it_is(tmp_path: Path) -> None:
 def test_what_can_not_be_translated_is_said_in_one_line(text: str, why: str, tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(text)
-    done = partage(tmp_path, "translate", str(file))
+    done = process(tmp_path, "translate", str(file))
     assert (done.returncode, done.stdout) == (1, "")
     assert why in done.stderr
     assert done.stderr.count("\n") == 1

@@ -17,7 +17,7 @@ from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api import Events, StatusWriter
 from partage_scheduler.api.binder import WITHIN_S, Binder
-from partage_scheduler.api.election import Elector, LeaseTerms
+from partage_scheduler.api.election import Elector
 from partage_scheduler.api.leader_endpoint import LeaderEndpoint
 from partage_scheduler.api.streams import KINDS, Freshness
 from partage_scheduler.authority import Authority
@@ -72,7 +72,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     elector = _elector(settings, server, identity) if settings.elect else None
     freshness = Freshness(KINDS)
     authority = Authority(elector, freshness)
-    within_s = _terms(settings).last_word_s if settings.elect else WITHIN_S
+    within_s = settings.terms.last_word_s if settings.elect else WITHIN_S
     binder = Binder(server, may_bind=authority.may_bind, erred=figures.erred, within_s=within_s, doubt_s=doubt_s)
     status = StatusWriter(server, written=figures.written)
     events = Events(
@@ -171,12 +171,8 @@ def _endpoint(settings: SchedulerSettings, server: ApiServer, authority: Authori
 
 
 def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> Elector:
-    terms = _terms(settings)
-    return Elector(server, namespace=settings.namespace, name=settings.scheduler_name, identity=identity, terms=terms)
-
-
-def _terms(settings: SchedulerSettings) -> LeaseTerms:
-    return LeaseTerms(lease_s=settings.lease_s, renew_s=settings.renew_s, retry_s=settings.retry_s)
+    name = settings.scheduler_name
+    return Elector(server, namespace=settings.namespace, name=name, identity=identity, terms=settings.terms)
 
 
 def signer_of(settings: SchedulerSettings) -> Signer:

@@ -30,6 +30,7 @@ from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.preemption import Budgets, Preemption, VictimFinder
 from partage_scheduler.queue import Queue, QueueSettings
+from partage_scheduler.reservation.pods import RESOURCE
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Trust
 
@@ -72,6 +73,11 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
     of_side = SideSettings(weights=_weights(settings, registry), traced=tracing(os.environ))
     decider, side = decider_over(registry, settings=of_side, on_renewed=_renewed, activity=activity)
     ours = (PREFIX, *_answered_for(side))
+    if settings.reserve_image and RESOURCE in ours:
+        raise BadConfiguration(
+            f"reserve_image takes cards from kubelet by pods that ask for {RESOURCE}, and a plugin reads that word as "
+            "its own: set PARTAGE_NVIDIA_GPU to kubelet, or leave reserve_image empty"
+        )
     predicates = Predicates(ours=ours)
     cluster = Cluster(
         decider,

@@ -14,14 +14,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from partage_base.daemon.settings import ADDRESS, CommonSettings, Setting
+from partage_base.daemon.settings import ADDRESS, Setting
 from partage_base.keyring import KeyFolders
 from partage_plugins.vocabulary import PluginName
+from partage_scheduler.candidate import CandidateSettings
 
 _KEYS = KeyFolders.at_root(Path("/"))
 _WEIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}=[0-9]{1,4}(\.[0-9]{1,6})?", re.ASCII)
 _MOST_WEIGHT = 1000
-_NAME = r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,9 @@ class CertificateFiles:
         return tuple((each.st_mtime_ns, each.st_ino) for each in found)
 
 
-class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
+class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
     """Of the daemon that places pods."""
 
-    kubeconfig: Annotated[
-        Path | None,
-        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
-    ] = None
-    namespace: Annotated[
-        str,
-        Meta(pattern=_NAME),
-        Setting("Namespace of partage: where nodes have their heartbeats, and schedulers the Lease that one leads by."),
-    ] = "partage-system"
     scheduler_name: Annotated[
         str,
         Meta(pattern=r"\A[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z"),
@@ -107,15 +98,6 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     elect: Annotated[bool, Setting("Lead only while holding the Lease; off only where no second one can ever run.")] = (
         True
     )
-    lease_s: Annotated[
-        float, Meta(ge=2, le=300), Setting("Seconds after the last renewal of the Lease until another one may lead.")
-    ] = 15.0
-    renew_s: Annotated[
-        float, Meta(ge=1, le=300), Setting("Seconds after its last renewal when a leader gives up by itself.")
-    ] = 10.0
-    retry_s: Annotated[
-        float, Meta(ge=0.1, le=60), Setting("Seconds between renewals, and between looks of others.")
-    ] = 2.0
     plugin_deadline_s: Annotated[
         float, Meta(gt=0, le=600), Setting("A plugin that takes longer than this hangs, and ends the process.")
     ] = 30.0
@@ -184,11 +166,7 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     ] = 25.0
 
     def __post_init__(self) -> None:
-        if not self.retry_s < self.renew_s < self.lease_s:
-            raise ValueError(
-                f"retry_s is {self.retry_s:g}, renew_s {self.renew_s:g} and lease_s {self.lease_s:g}; "
-                "each must be less than the next, or two would lead at once"
-            )
+        super().__post_init__()
         if self.back_off_s > self.most_back_off_s:
             raise ValueError(f"back_off_s is {self.back_off_s:g} and most_back_off_s {self.most_back_off_s:g}")
         self._require_papers()

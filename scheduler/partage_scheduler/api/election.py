@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 import structlog
-from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_base.daemon.logs import Repeats
@@ -31,26 +30,11 @@ from partage_base.kube import (
     leases_path,
     micro_time,
 )
+from partage_scheduler.candidate import LeaseTerms
 from partage_scheduler.errors import LeadLost
 
 JITTER: Final = 0.2
 _log = structlog.get_logger()
-
-
-class LeaseTerms(Struct, frozen=True, kw_only=True):
-    """Each of these is well above the next."""
-
-    lease_s: float = 15.0
-    """So long after its last renewal another one may lead."""
-    renew_s: float = 10.0
-    """So long after its last renewal a leader gives up by itself."""
-    retry_s: float = 2.0
-    """How often it renews, and others look."""
-
-    @property
-    def last_word_s(self) -> float:
-        """What a leader asks for is done within that or never: nothing of it comes after the next one began."""
-        return 0.8 * (self.lease_s - self.renew_s)
 
 
 class Elector:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partage_base.kube import ApiServer
 from partage_scheduler.api.binder import Already, Binder, Bound, Failed, Lost, Outcome
-from partage_scheduler.api.election import LeaseTerms
+from partage_scheduler.candidate import LeaseTerms
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Late, Refuse
 from support.scheduling import PODS, create_pod, stands
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from partage_base.kube import ApiServer
-from partage_scheduler.api.election import Elector, LeaseTerms
+from partage_scheduler.api.election import Elector
+from partage_scheduler.candidate import LeaseTerms
 from partage_scheduler.errors import LeadLost
 from support.fake_api import Drop, FakeApi, Hang, Refuse
 from support.kube import until

@@ -83,6 +83,18 @@ def test_only_plugins_that_are_there_have_a_weight(tmp_path: Path) -> None:
         new_core(settings_below(tmp_path, score_weights=("fpga=2",)), plugins())
 
 
+@pytest.mark.parametrize("reader", ["whole", "hami"])
+def test_no_cards_are_reserved_by_a_word_that_a_dialect_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    """Its pods would be read as asking us for the card that they take from kubelet."""
+    settings = settings_below(tmp_path, reserve_image="registry.example/pause:3.10")
+    new_core(settings, plugins())
+    monkeypatch.setenv("PARTAGE_NVIDIA_GPU", reader)
+    with pytest.raises(BadConfiguration, match=r"reserve_image takes cards .* set PARTAGE_NVIDIA_GPU to kubelet"):
+        new_core(settings, plugins())
+
+
 def test_the_page_of_metrics_has_everything(tmp_path: Path) -> None:
     metrics, core = Metrics("scheduler"), new_core(settings_below(tmp_path), plugins())
     figures = Figures(metrics)

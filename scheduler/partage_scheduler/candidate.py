@@ -1,0 +1,60 @@
+"""What each daemon can be told of which several run and one leads: how it reaches the API server, and how it leads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from partage_base.daemon.settings import CommonSettings, Setting
+
+
+class LeaseTerms(Struct, frozen=True, kw_only=True):
+    """Each of these is well above the next."""
+
+    lease_s: float = 15.0
+    """So long after its last renewal another one may lead."""
+    renew_s: float = 10.0
+    """So long after its last renewal a leader gives up by itself."""
+    retry_s: float = 2.0
+    """How often it renews, and others look."""
+
+    @property
+    def last_word_s(self) -> float:
+        """What a leader asks for is done within that or never: nothing of it comes after the next one began."""
+        return 0.8 * (self.lease_s - self.renew_s)
+
+
+class CandidateSettings(CommonSettings, frozen=True, kw_only=True):
+    """Of a daemon of which one leads."""
+
+    kubeconfig: Annotated[
+        Path | None,
+        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
+    ] = None
+    namespace: Annotated[
+        str,
+        Meta(pattern=r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"),
+        Setting("Namespace of partage, with the Leases that nodes have as heartbeats, and those that one leads by."),
+    ] = "partage-system"
+    lease_s: Annotated[
+        float, Meta(ge=2, le=300), Setting("Seconds after the last renewal of the Lease until another one may lead.")
+    ] = 15.0
+    renew_s: Annotated[
+        float, Meta(ge=1, le=300), Setting("Seconds after its last renewal when a leader gives up by itself.")
+    ] = 10.0
+    retry_s: Annotated[
+        float, Meta(ge=0.1, le=60), Setting("Seconds between renewals, and between looks of others.")
+    ] = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.retry_s < self.renew_s < self.lease_s:
+            raise ValueError(
+                f"retry_s is {self.retry_s:g}, renew_s {self.renew_s:g} and lease_s {self.lease_s:g}; "
+                "each must be less than the next, or two would lead at once"
+            )
+
+    @property
+    def terms(self) -> LeaseTerms:
+        return LeaseTerms(lease_s=self.lease_s, renew_s=self.renew_s, retry_s=self.retry_s)

@@ -30,6 +30,7 @@ PACKAGES: Final = {
     "crishim": ("crishim/partage_crishim", "CrishimSettings"),
     "manager": ("cli/partage_cli/machine/manager", "ManagerSettings"),
     "scheduler": ("scheduler/partage_scheduler", "SchedulerSettings"),
+    "sharepods": ("scheduler/partage_scheduler/sharepods", "SharePodSettings"),
 }
 MARKED: Final = re.compile(
     r"<!-- (?P<what>settings|metrics) (?P<daemon>\w+) -->\n(?P<table>.*?)<!-- end -->", re.DOTALL
@@ -55,7 +56,13 @@ def metrics(daemon: str) -> Iterator[str]:
     yield "| metric | what it is |"
     yield "|---|---|"
     found: dict[str, str] = {}
-    for file in sorted((ROOT / PACKAGES[daemon][0]).rglob("*.py")):
+    own = ROOT / PACKAGES[daemon][0]
+    others = [
+        ROOT / folder for folder, _ in PACKAGES.values() if (ROOT / folder).is_relative_to(own) and ROOT / folder != own
+    ]
+    for file in sorted(own.rglob("*.py")):
+        if any(file.is_relative_to(other) for other in others):
+            continue
         for node in ast.walk(ast.parse(file.read_text())):
             parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
             texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
@@ -85,12 +92,12 @@ def current(page: str) -> str:
 
 def main() -> int:
     stale, checks = 0, "--check" in sys.argv
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         text = page.read_text()
         wanted = current(text)
         if wanted != text:
             stale += 1
-            sys.stdout.write(f"docs/{page.name}: {'not current; run `make tables`' if checks else 'written'}\n")
+            sys.stdout.write(f"{page.relative_to(ROOT)}: {'not current; run `make tables`' if checks else 'written'}\n")
             if not checks:
                 page.write_text(wanted)
     return 1 if stale and checks else 0

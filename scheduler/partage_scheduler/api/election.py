@@ -1,4 +1,4 @@
-"""One scheduler leads, by a Lease: it renews it in time or leads no more; the others wait until it is late.
+"""One of several leads, by a Lease: it renews it in time or leads no more; the others wait until it is late.
 
 Whether the leader is late is judged by this machine's clock alone: by how long its Lease has not changed here. A
 leader counts its own time from before it sent the renewal, and stops sooner than others begin. A loss can't be
@@ -84,7 +84,7 @@ class Elector:
         while not await self._tried():
             await self._sleep(self._terms.retry_s * (1 + JITTER * random.random()))  # noqa: S311
         self._gained.set()
-        _log.info("this scheduler leads", identity=self._identity)
+        _log.info("this one leads", lease=self._name, identity=self._identity)
         while self.leads:
             await self._sleep(self._terms.retry_s)
             await self._tried()

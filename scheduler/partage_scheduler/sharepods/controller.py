@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -57,6 +58,8 @@ class Controller:
         """`may_act`: this one leads, and knows all that there is. A pod is made `within_s` or never."""
         self._server, self._scene, self._planner, self._herald = server, scene, planner, herald
         self._may_act, self._within_s, self._clock = may_act, within_s, clock
+        self.turns: Counter[str] = Counter()
+        """By what came of them."""
         self._woken = asyncio.Event()
         self._repeats = Repeats(every_s=30)
 
@@ -99,6 +102,7 @@ class Controller:
         except KubeError as error:
             self._repeats.failed("a SharePod was not brought on; tried again", error, sharepod="/".join(key))
             stands = False
+        self.turns["done" if stands else "again"] += 1
         if stands:
             agenda.went_well(key)
         else:

@@ -55,6 +55,13 @@ async def start(settings: SharePodSettings, daemon: Daemon) -> SharePodService:
         may_act=lambda: elector.leads and not freshness.missing,
         within_s=terms.last_word_s,
     )
+    metrics = daemon.metrics
+    metrics.read_gauge("partage_sharepods_leads", "1 while this controller leads.", lambda: elector.leads)
+    metrics.read_gauge("partage_sharepods_known", "SharePods that there are.", lambda: len(scene.shares))
+    metrics.read_gauge("partage_sharepods_pods", "Pods of SharePods that there are.", lambda: len(scene.pods))
+    metrics.read_counter(
+        "partage_sharepods_turns_total", "Turns of SharePods.", lambda: controller.turns, label="result"
+    )
     return SharePodService(daemon, server, elector, scene, freshness, controller, herald)
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-DOCS = "".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
+DOCS = "".join(page.read_text() for page in sorted((ROOT / "docs").rglob("*.md")))
 
 
 def test_every_table_is_current() -> None:
@@ -17,6 +17,6 @@ def test_every_table_is_current() -> None:
 
 
 def test_every_daemon_has_its_tables() -> None:
-    metrics = [f"metrics {daemon}" for daemon in ("advertiser", "broker", "crishim", "scheduler")]
+    metrics = [f"metrics {daemon}" for daemon in ("advertiser", "broker", "crishim", "scheduler", "sharepods")]
     marks = ["settings common", "settings scheduler", "settings crishim", "settings broker", *metrics]
     assert [mark for mark in marks if f"<!-- {mark} -->" not in DOCS] == []

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from partage_dialects.kubegpu_annotation import KUBEDEVICE, WORDS, ContainerInfo, PodInfo, Words, read_annotation
+from partage_dialects.kubegpu_answer import answered
 from partage_dialects.kubegpu_paths import NO_PATHS, read_paths, refused
 from partage_dialects.settings import settings_from
 from partage_dialects.whole import Asks, cards_of, whole_cards
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.gpu import CLOSEST, GPU, GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.pods import Pod, PodContainer
@@ -46,6 +48,15 @@ class KubeGpu:
         if not asks and annotation == KUBEDEVICE and not self._reads_limits:
             _require_a_number(pod, info)
         return asks or None
+
+    @hookimpl
+    def partage_mirror(self, pod: Pod, allocation: Allocation) -> Mapping[str, str] | None:
+        """In the annotation that asked; a pod that asks by limits alone has none."""
+        found = read_annotation(pod.annotations)
+        if found is None:
+            return None
+        key = found[0]
+        return {key: answered(pod.annotations[key], WORDS[key], pod.containers, allocation)}
 
 
 class _Said(NamedTuple):

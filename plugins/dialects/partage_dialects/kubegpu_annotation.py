@@ -2,6 +2,7 @@
 
 Only what users write is read. What KubeGPU's scheduler writes (`nodename`, `devrequests`, `allocatefrom`) is known and
 left aside, as KubeGPU does with what users put there; so is `scorer`, since ours chooses cards by its own policies.
+`kubegpu_answer` writes `nodename` and `allocatefrom`, where that is asked for.
 """
 
 from __future__ import annotations

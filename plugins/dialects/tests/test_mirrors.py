@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from partage_dialects.hami import HamiDialect
+from partage_dialects.kubegpu import KubeGpu
 from partage_dialects.kubeshare_v2 import KubeShareV2
 from partage_dialects.vgpu import VgpuSettings
 from partage_dialects.volcano import VolcanoDialect
@@ -79,3 +82,33 @@ def test_kubeshare_says_card_model_and_bytes() -> None:
         "sharedgpu/gpu_mem": str(2 * MIB),
     }
     assert KubeShareV2().partage_mirror(pod(), given(), inventory()) is None
+
+
+def told_by_kubegpu(said: dict[str, object], *grants: GpuGrant) -> dict[str, object]:
+    annotations = {"pod.alpha/DeviceInformation": json.dumps(said)}
+    asking = Pod(ref=pod().ref, annotations=annotations, containers=pod().containers)
+    told = KubeGpu().partage_mirror(asking, given(*grants))
+    assert told is not None
+    answer = Pod(ref=pod().ref, annotations=told, containers=pod().containers)
+    assert KubeGpu().partage_requests(answer) == KubeGpu().partage_requests(asking)
+    read: dict[str, object] = json.loads(told["pod.alpha/DeviceInformation"])
+    return read
+
+
+def test_kubegpu_is_answered_in_its_own_annotation_which_asks_for_the_same_as_before() -> None:
+    main = {"requests": {"alpha.gpu/numgpu": 2}, "scorer": {"alpha.gpu/numgpu": 1}}
+    told = told_by_kubegpu({"runningcontainer": {"main": main}}, grant(CARDS[0], 512, 1000), grant(CARDS[1], 512, 1000))
+    paths = {
+        "alpha/grpresource/gpu/0/cards": "alpha/grpresource/gpu/GPU-a/cards",
+        "alpha/grpresource/gpu/1/cards": "alpha/grpresource/gpu/GPU-b/cards",
+    }
+    assert told == {"nodename": "n1", "runningcontainer": {"main": {**main, "allocatefrom": paths}}}
+    assert KubeGpu().partage_mirror(pod(), given()) is None
+
+
+def test_kubegpu_is_answered_by_the_paths_that_were_asked_for() -> None:
+    asked = "alpha/grpresource/gpugrp0/A/gpu/x/cards"
+    main = {"requests": {asked: 1}, "allocatefrom": {"made": "up"}}
+    told = told_by_kubegpu({"runningcontainer": {"main": main}}, grant(CARDS[0], 512, 1000))
+    paths = {asked: "alpha/grpresource/gpu/GPU-a/cards"}
+    assert told["runningcontainer"] == {"main": {"requests": {asked: 1}, "allocatefrom": paths}}

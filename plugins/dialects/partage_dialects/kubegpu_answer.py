@@ -1,0 +1,40 @@
+"""What KubeGPU's scheduler writes back into the annotation that asked: the node, and the card behind each path.
+
+The rest of the annotation stays as its user wrote it. Paths that nobody wrote are made up as KubeGPU's scheduler does:
+it numbers the cards of a container that asked by number alone. Paths and cards are put together in their order: the
+cards of a container are true, and which one stands behind which of several groups is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from partage_dialects.kubegpu_annotation import Words
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.gpu import GPU, GpuGrant
+from partage_plugins.vocabulary.pods import PodContainer
+
+
+def answered(text: str, words: Words, containers: Iterable[PodContainer], allocation: Allocation) -> str:
+    """The annotation with the answer in it; `text` is one that can be read as a request."""
+    said: dict[str, Any] = msgspec.json.decode(text)
+    said["nodename"] = allocation.node
+    for container in containers:
+        grants = allocation.given(container.name, GPU)
+        if grants:
+            field = "runningcontainer" if container.role == "app" else "initcontainer"
+            infos = said[field] = said.get(field) or {}
+            info = infos.setdefault(container.name, {})
+            info["allocatefrom"] = _paths(info.get("requests") or {}, words.prefix, grants)
+    return msgspec.json.encode(said).decode()
+
+
+def _paths(requests: Mapping[str, int], prefix: str, grants: Iterable[GpuGrant]) -> dict[str, str]:
+    cards = [f"{prefix}/gpu/{grant.card}/cards" for grant in grants]
+    asked = sorted(key for key in requests if key.startswith(prefix) and key.endswith("/cards"))
+    if len(asked) != len(cards):
+        asked = [f"{prefix}/gpu/{number}/cards" for number in range(len(cards))]
+    return dict(zip(asked, cards, strict=True))

@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo demo-cluster test check rig rig-up rig-down conformance format tables lock clean ready always
+.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance format tables lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -32,6 +32,9 @@ rig-up: ready ## start a cluster for yourself, NODES=1, and print its KUBECONFIG
 
 rig-down: ready ## stop what rig-up started
 	@tools/rig down
+
+rig-matrix: ready ## try every Kubernetes with every containerd that must work
+	@tools/named soak matrix
 
 conformance: ## ask the graphics card of this machine what it does; AGAINST=FILE compares
 	@tools/conformance $(addprefix --against ,$(AGAINST))

@@ -5,7 +5,7 @@ critest wants to be its runtime's only client, and benchmarks of a proxy want to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,10 +42,12 @@ class LoneRuntime:
 
 
 @contextmanager
-def lone_runtime(stock: Mapping[str, Image], *, say: Callable[[str], None]) -> Generator[LoneRuntime]:
+def lone_runtime(
+    stock: Mapping[str, Image], *, say: Callable[[str], None], releases: Sequence[str] = ()
+) -> Generator[LoneRuntime]:
     """A runtime that serves; its registry holds the stock, by name, and the sandbox's image."""
     require_fit()
-    programs = ensure(say=say)
+    programs = ensure("default", *releases, say=say)
     with slots.claimed(clean) as slot:
         addresses = Addresses(slot.number)
         network.make_bridge(addresses, str(slot.folder))

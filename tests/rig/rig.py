@@ -43,6 +43,8 @@ TWO_NODES: Final = {"n1": NodeSettings(), "n2": NodeSettings()}
 class RigSettings:
     nodes: Mapping[str, NodeSettings] = field(default_factory=lambda: dict(TWO_NODES))
     control: ControlSettings = field(default_factory=ControlSettings)
+    releases: tuple[str, ...] = ()
+    """Of programs, where not the usual ones: `kubernetes@1.34.4`."""
 
 
 class Rig:
@@ -160,9 +162,10 @@ class Rig:
 def running(settings: RigSettings | None = None, *, say: Say, keep_logs: Path | None = None) -> Generator[Rig]:
     """A rig that serves, and is gone afterwards. `keep_logs` is a folder that its logs are copied to at the end."""
     require_fit()
-    programs = ensure(say=say)
+    settings = settings or RigSettings()
+    programs = ensure("default", *settings.releases, say=say)
     with slots.claimed(clean) as slot:
-        rig = Rig(slot, programs, settings or RigSettings())
+        rig = Rig(slot, programs, settings)
         try:
             with _with_tails(rig):
                 rig.start()

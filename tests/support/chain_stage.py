@@ -155,11 +155,16 @@ def chained(  # noqa: PLR0913 - said once, and by name
     flags: Sequence[str] = (),
     nodes: Sequence[str] = NODES,
     nvidia_gpu: NvidiaGpu = "kubelet",
+    releases: Sequence[str] = (),
 ) -> Generator[Chain]:
     """A cluster in which everything of ours runs, the scheduler with these further flags."""
     key = Ed25519PrivateKey.generate()
     add_pair(KeyFolders.at_root(root), key)
-    settings = RigSettings(nodes={name: _node(name, key) for name in nodes}, control=control or ControlSettings())
+    settings = RigSettings(
+        nodes={name: _node(name, key) for name in nodes},
+        control=control or ControlSettings(),
+        releases=tuple(releases),
+    )
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)
         identity = rig.cluster.as_account(SCHEDULER).identity

@@ -33,7 +33,7 @@ from support.simgpu import built as built_simgpu
 
 UP: Final = "try:    partage run"
 """What `partage up` says when containers may be placed."""
-MACHINES_OWN: Final = ("old-containerd", "runc", "cni", "iptables")
+MACHINES_OWN: Final = ("containerd@debian", "runc", "cni", "iptables")
 TESTS_OWN: Final = ("cri-tools", "docker-registry", "busybox", "gcc", "musl")
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli")
 
@@ -52,7 +52,7 @@ class MachineStage:
 
     @property
     def ctr(self) -> Path:
-        return self.programs["old-containerd"].parent / "ctr"
+        return self.programs["containerd"].parent / "ctr"
 
     def partage(self, *words: str, timeout_s: float = 60.0) -> str:
         """What the command prints; an error, with its words, where it fails."""
@@ -93,7 +93,7 @@ def bare_machine(
     """`partage up` with these words stands ready to be started; nothing of it is there yet."""
     programs = ensure(*MACHINES_OWN, *TESTS_OWN, say=say)
     with machine_with_registry(programs, keep_logs) as (machine, registry):
-        argv = (*PARTAGE, "up", "--foreground", "--containerd", str(programs["old-containerd"]), *words)
+        argv = (*PARTAGE, "up", "--foreground", "--containerd", str(programs["containerd"]), *words)
         up = inside(machine, Daemon("up", argv, lambda _: None, up_env()))
         up.program.log.parent.mkdir(parents=True, exist_ok=True)
         up.program.log.touch()

@@ -43,7 +43,7 @@ class SystemdStage:
 
     def up(self, *words: str) -> str:
         """What it says on the way."""
-        done = self.partage("up", "--containerd", str(self.programs["old-containerd"]), *words)
+        done = self.partage("up", "--containerd", str(self.programs["containerd"]), *words)
         assert done.returncode == 0, done.stderr + self.told()
         return done.stderr
 

@@ -7,35 +7,57 @@ in the node's network namespace. There is no kube-proxy in the rig, so services 
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final
 
+from rig.errors import ComponentFailed
+
 SOCKET: Final = "/run/containerd/containerd.sock"
 CONFIG: Final = "/etc/containerd/config.toml"
 CERTS: Final = "/etc/containerd/certs.d"
 _CAP_SYS_RESOURCE: Final = 24
+_VERSION: Final = re.compile(r"containerd \S+ v?(\d+)\.", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Containerd:
+    major: int
     runc: Path
     cni_plugins: Path
     pause: str
 
 
+def major_of(program: Path) -> int:
+    """The first number of its version."""
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    if found := _VERSION.match(done.stdout):
+        return int(found[1])
+    raise ComponentFailed(f"`{program} --version` names no version: {(done.stdout or done.stderr).strip()[:200]}")
+
+
 def config(settings: Containerd) -> str:
-    """Version 3 of containerd's format; every other value is containerd's own default."""
-    return f"""\
-version = 3
+    """In the format of its time; every other value is containerd's own default."""
+    return _format_2(settings) if settings.major == 1 else _format_3(settings)
+
+
+_DAEMON: Final = f"""\
 root = "/var/lib/containerd"
 state = "/run/containerd"
 disabled_plugins = ["io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing"]
 
 [grpc]
 address = "{SOCKET}"
+"""
 
+
+def _format_3(settings: Containerd) -> str:
+    return f"""\
+version = 3
+{_DAEMON}
 [plugins.'io.containerd.cri.v1.images']
 snapshotter = "overlayfs"
 
@@ -46,20 +68,50 @@ sandbox = "{settings.pause}"
 config_path = "{CERTS}"
 
 [plugins.'io.containerd.cri.v1.runtime']
-disable_apparmor = {_toml(not Path("/sys/kernel/security/apparmor").exists())}
-restrict_oom_score_adj = {_toml(not may_lower_oom_score())}
-netns_mounts_under_state_dir = true
-ignore_image_defined_volumes = false
-
+{_of_containers()}
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ["{settings.cni_plugins}"]
 conf_dir = "/etc/cni/net.d"
 use_internal_loopback = true
 
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+{_runc("io.containerd.cri.v1.runtime", settings)}"""
+
+
+def _format_2(settings: Containerd) -> str:
+    return f"""\
+version = 2
+{_DAEMON}
+[plugins.'io.containerd.grpc.v1.cri']
+sandbox_image = "{settings.pause}"
+{_of_containers()}
+[plugins.'io.containerd.grpc.v1.cri'.cni]
+bin_dir = "{settings.cni_plugins}"
+conf_dir = "/etc/cni/net.d"
+
+[plugins.'io.containerd.grpc.v1.cri'.containerd]
+snapshotter = "overlayfs"
+
+[plugins.'io.containerd.grpc.v1.cri'.registry]
+config_path = "{CERTS}"
+
+{_runc("io.containerd.grpc.v1.cri", settings)}"""
+
+
+def _of_containers() -> str:
+    return f"""\
+disable_apparmor = {_toml(not Path("/sys/kernel/security/apparmor").exists())}
+restrict_oom_score_adj = {_toml(not may_lower_oom_score())}
+netns_mounts_under_state_dir = true
+ignore_image_defined_volumes = false
+"""
+
+
+def _runc(plugin: str, settings: Containerd) -> str:
+    return f"""\
+[plugins.'{plugin}'.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+[plugins.'{plugin}'.containerd.runtimes.runc.options]
 BinaryName = "{settings.runc}"
 SystemdCgroup = false
 """

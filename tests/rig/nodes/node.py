@@ -128,11 +128,13 @@ def furnish(machine: Machine, supplies: Supplies, settings: NodeSettings) -> Nod
 
 def runtime(machine: Machine, programs: Programs, registry: Registry) -> Component:
     """A machine's containerd, configured and not running; it fetches every image from that registry."""
-    settings = containerd.Containerd(runc=programs["runc"], cni_plugins=programs.cni, pause=images.SANDBOX)
+    program = programs["containerd"]
+    settings = containerd.Containerd(
+        major=containerd.major_of(program), runc=programs["runc"], cni_plugins=programs.cni, pause=images.SANDBOX
+    )
     machine.write(containerd.CONFIG, containerd.config(settings))
     machine.write(containerd.NETWORK, containerd.network(machine.addresses.pods))
     registry.serve(machine.path(containerd.CERTS))
-    program = programs["containerd"]
     path = f"{program.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # the shim is found by PATH
     argv = (str(program), "--config", containerd.CONFIG)
     daemon = Daemon("containerd", argv, lambda machine: why_no_answer(machine, containerd.SOCKET), {"PATH": path})

@@ -25,6 +25,7 @@ _NAMES: Final = f"""\
 names:
   groups      {", ".join(catalogue.GROUPS)}
   components  {", ".join(recipe.name for recipe in catalogue.GROUPS["all"])}
+  releases    {", ".join(catalogue.RELEASES)}
   or any program's name, such as kubelet
 
 environment:
@@ -80,7 +81,7 @@ def _build(names: Sequence[str], paths: bool) -> int:  # noqa: FBT001
 
 def _list(names: Sequence[str]) -> int:
     cache = cache_of(os.environ)
-    for recipe in catalogue.chosen(names or ["all"]):
+    for recipe in catalogue.chosen(names) if names else catalogue.every_recipe():
         title, where = _row(recipe, cache)
         print(f"{title:32}{where}")  # noqa: T201
     return 0

@@ -5,7 +5,7 @@ A module's own go.mod decides its dependencies, so a version here fixes all of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rig.errors import RigError
@@ -26,38 +26,58 @@ _STAGED: Final = (
     "kube-controller-manager kube-proxy kube-scheduler kubectl kubelet metrics mount-utils pod-security-admission "
     "sample-apiserver sample-cli-plugin sample-controller streaming"
 )
-_K8S_VERSION: Final = (("gitVersion", "v1.36.2"), ("gitMajor", "1"), ("gitMinor", "36"), ("gitTreeState", "clean"))
+"""Those of the newest release; go never asks for one that an older release does not have."""
+_CONTAINERD_TAGS: Final = ("no_btrfs", "no_zfs", "no_devmapper")
 _NVIDIA: Final = "github.com/NVIDIA"
-_CONTAINERD: Final = "github.com/containerd/containerd/v2"
 
-KUBERNETES: Final = GoRecipe(
-    name="kubernetes",
-    version="1.36.2",
-    programs=(
-        *(
-            GoProgram(name, f"k8s.io/kubernetes/cmd/{name}")
-            for name in ("kubelet", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+
+def _kubernetes(version: str) -> GoRecipe:
+    major, minor, patch = version.split(".")
+    said = (("gitVersion", f"v{version}"), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean"))
+    return GoRecipe(
+        name="kubernetes",
+        version=version,
+        programs=(
+            *(
+                GoProgram(name, f"k8s.io/kubernetes/cmd/{name}")
+                for name in ("kubelet", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+            ),
+            GoProgram("kubectl", "k8s.io/kubernetes/cmd/kubectl", asked=("version", "--client")),
         ),
-        GoProgram("kubectl", "k8s.io/kubernetes/cmd/kubectl", asked=("version", "--client")),
-    ),
-    variables=tuple(
-        (f"k8s.io/{module}.{name}", value)
-        for module in ("component-base/version", "client-go/pkg/version")
-        for name, value in _K8S_VERSION
-    ),
-    staging=Staging("v0.36.2", tuple(f"k8s.io/{module}" for module in _STAGED.split())),
+        variables=tuple(
+            (f"k8s.io/{module}.{name}", value)
+            for module in ("component-base/version", "client-go/pkg/version")
+            for name, value in said
+        ),
+        staging=Staging(f"v0.{minor}.{patch}", tuple(f"k8s.io/{module}" for module in _STAGED.split())),
+    )
+
+
+def _containerd(version: str) -> GoRecipe:
+    major, _, _ = version.partition(".")
+    module = "github.com/containerd/containerd" + ("" if major == "1" else f"/v{major}")
+    return GoRecipe(
+        name="containerd",
+        version=version,
+        programs=(
+            GoProgram("containerd", f"{module}/cmd/containerd"),
+            GoProgram("containerd-shim-runc-v2", f"{module}/cmd/containerd-shim-runc-v2", asked=("-v",)),
+            GoProgram("ctr", f"{module}/cmd/ctr"),
+        ),
+        tags=_CONTAINERD_TAGS,
+        variables=((f"{module}/version.Version", f"v{version}"),),
+    )
+
+
+KUBERNETES: Final = _kubernetes("1.36.2")
+CONTAINERD: Final = _containerd("2.3.4")
+NEWER_RUNC: Final = GoRecipe(
+    name="runc",
+    version="1.4.3",
+    programs=(GoProgram("runc", "github.com/opencontainers/runc"),),
+    cgo=True,
 )
-CONTAINERD: Final = GoRecipe(
-    name="containerd",
-    version="2.3.4",
-    programs=(
-        GoProgram("containerd", f"{_CONTAINERD}/cmd/containerd"),
-        GoProgram("containerd-shim-runc-v2", f"{_CONTAINERD}/cmd/containerd-shim-runc-v2", asked=("-v",)),
-        GoProgram("ctr", f"{_CONTAINERD}/cmd/ctr"),
-    ),
-    tags=("no_btrfs", "no_zfs", "no_devmapper"),
-    variables=((f"{_CONTAINERD}/version.Version", "v2.3.4"),),
-)
+"""For user namespaces: Debian 12's cannot map the owners of mounts. It is built without seccomp."""
 CRI_TOOLS: Final = GoRecipe(
     name="cri-tools",
     version="1.36.0",
@@ -123,14 +143,14 @@ MUSL: Final = Installed(
 REGISTRY: Final = Unpacked(
     "docker-registry", "docker-registry", "usr/bin/docker-registry", Find("docker-registry", ("docker-registry",))
 )
-OLD_CONTAINERD: Final = Unpacked(
-    "old-containerd",
+DEBIANS_CONTAINERD: Final = Unpacked(
+    "containerd",
     "containerd",
     "usr/bin/containerd",
-    Find("old-containerd", ()),
+    Find("containerd", ()),
     beside=("containerd-shim-runc-v2", "ctr"),
 )
-"""The release's own, beside the one that is built: Debian 12 has 1.6."""
+"""The system's own release, of which only the archive is used: Debian 12 has 1.6."""
 SYSTEMD: Final = Installed(
     "systemd",
     ("systemd",),
@@ -157,7 +177,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
     ETCD,
     KUBERNETES,
 )
-ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, OLD_CONTAINERD, SYSTEMD)
+ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD)
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),
@@ -166,22 +186,50 @@ GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
 """A C compiler belongs to NVIDIA's programs: they are built with cgo."""
 
 
+RELEASES: Final[Mapping[str, Recipe]] = {
+    **{
+        f"{recipe.name}@{recipe.version}": recipe
+        for recipe in (
+            _kubernetes("1.34.4"),
+            KUBERNETES,
+            _kubernetes("1.37.2"),
+            _containerd("1.7.35"),
+            _containerd("2.4.2"),
+        )
+    },
+    "containerd@debian": DEBIANS_CONTAINERD,
+    f"runc@{NEWER_RUNC.version}": NEWER_RUNC,
+}
+"""Of Kubernetes and containerd what partage must work with: `make rig-matrix` tries it. One that is asked for takes the
+place of the usual one."""
+
+
 def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
     """The components that the names mean, each once, in the order in which they are best made."""
-    wanted = {recipe for name in names or ("default",) for recipe in _meant(name)}
+    released = [RELEASES[name] for name in names if name in RELEASES]
+    in_place = {recipe.name: recipe for recipe in released}
+    wanted = {in_place.get(recipe.name, recipe) for name in names or ("default",) for recipe in _meant(name)}
+    if others := [recipe.name for recipe in released if recipe not in wanted]:
+        raise RigError(f"two releases of {others[0]} cannot be asked for at once: their programs have the same names")
     if any(isinstance(recipe, GoRecipe) and recipe.cgo for recipe in wanted):
         wanted.add(GCC)
-    return tuple(recipe for recipe in GROUPS["all"] if recipe in wanted)
+    return tuple(recipe for recipe in every_recipe() if recipe in wanted)
+
+
+def every_recipe() -> tuple[Recipe, ...]:
+    """Of each component all releases."""
+    return tuple(dict.fromkeys((*GROUPS["all"], *RELEASES.values())))
 
 
 def known_names() -> tuple[str, ...]:
-    """Every name that may be asked for: groups, then components, then programs."""
+    """Every name that may be asked for: groups, then components, their releases, and programs."""
     return tuple(dict.fromkeys(_every_name()))
 
 
 def _every_name() -> Iterator[str]:
     yield from GROUPS
     yield from (recipe.name for recipe in GROUPS["all"])
+    yield from RELEASES
     for recipe in GROUPS["all"]:
         yield from programs_of(recipe)
 
@@ -189,6 +237,8 @@ def _every_name() -> Iterator[str]:
 def _meant(name: str) -> Sequence[Recipe]:
     if name in GROUPS:
         return GROUPS[name]
+    if name in RELEASES:
+        return (RELEASES[name],)
     found = [recipe for recipe in GROUPS["all"] if name == recipe.name or name in programs_of(recipe)]
     if not found:
         raise RigError(f"the rig has nothing named {name}; there is: {', '.join(known_names())}")

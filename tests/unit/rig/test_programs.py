@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rig.errors import BuildFailed, MachineUnfit
+from rig.errors import BuildFailed, MachineUnfit, RigError
+from rig.nodes import containerd
 from rig.programs import catalogue, debian, ensure, golang
 from rig.programs.recipes import Find, GoRecipe, Installed
 from rig.programs.steps import Lines, Task
@@ -144,6 +146,32 @@ def test_a_program_of_another_version_is_not_kept(fake: Path) -> None:
 )
 def test_a_changed_recipe_is_another_entry(otherwise: GoRecipe) -> None:
     assert golang.key(otherwise) != golang.key(catalogue.CONTAINERD)
+
+
+def test_a_release_takes_the_place_of_the_usual_one() -> None:
+    chosen = catalogue.chosen(["default", "containerd@debian"])
+    assert [recipe for recipe in chosen if recipe.name == "containerd"] == [catalogue.DEBIANS_CONTAINERD]
+    assert catalogue.KUBERNETES in chosen
+
+
+def test_two_releases_of_one_component_are_refused() -> None:
+    with pytest.raises(RigError, match="two releases of kubernetes cannot be asked for at once"):
+        catalogue.chosen(["kubernetes@1.34.4", "kubernetes@1.37.2"])
+
+
+@pytest.mark.parametrize("major", [1, 2])
+def test_a_containerd_is_configured_in_the_format_of_its_time(major: int) -> None:
+    """One that does not know a format ends, but one that does not know a table ignores it."""
+    settings = containerd.Containerd(major=major, runc=Path("/runc"), cni_plugins=Path("/cni"), pause="pause")
+    document = tomllib.loads(containerd.config(settings))
+    runtime, images = {
+        1: ("io.containerd.grpc.v1.cri", "io.containerd.grpc.v1.cri"),
+        2: ("io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images"),
+    }[major]
+    assert document["version"] == major + 1
+    assert document["plugins"].keys() == {runtime, images}
+    assert document["plugins"][runtime]["containerd"]["runtimes"]["runc"]["options"]["BinaryName"] == "/runc"
+    assert document["plugins"][images]["registry"]["config_path"] == containerd.CERTS
 
 
 def test_without_root_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,9 @@ class TestVolumes:
             "elsewhere"
         )
 
+    def test_one_that_is_an_image_is_no_exception(self, crishim: Crishim) -> None:
+        assert "meets /run/partage of its grant" in crishim.refusal(replace(GRANTED, mounts=[("/run/partage", "")]))
+
     def test_beside_them_are_not(self, stage: Stage, crishim: Crishim, library: Path) -> None:
         stage.fake.answer = adjusted(library)  # type: ignore[assignment]
         beside = ["/run/secrets/x", "/var/run/secrets/x", "/run/partage2", "/usr/local/lib/libpartage.so.1", "/dev/x"]

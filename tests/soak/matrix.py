@@ -1,0 +1,198 @@
+"""Every Kubernetes with every containerd that partage must work with.
+
+    make rig-matrix                                     # all of it, about ten minutes once the programs are built
+    tools/named soak matrix --only kubernetes@1.37.2 --only containerd@1.7.35
+
+In a cluster of each pair one pod shares a card and is kept within its part, and one whose allocation was forged is
+refused. kubelet has no part in critest, so critest runs once for each containerd, straight and through crishim in the
+same order: each spec must end alike. The last line is one JSON object. Exit status: 0 when all is well, 3 when not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
+
+from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from rig import critest
+from rig.client.pods import Pod
+from rig.critest import Critest, Outcome, Run
+from rig.errors import RigError
+from rig.lone import LoneRuntime, lone_runtime
+from rig.programs.catalogue import RELEASES
+from support.chain_stage import PLACED_WITHIN_S, Chain, chained
+from support.crishim import SOCKET, crishim, in_front
+from support.isolation_stage import ask
+
+NODE: Final = "n1"
+SEED: Final = 1
+EXIT_WRONG: Final = 3
+_KEPT_WITHIN: Final = ("took 100", "cuMemAlloc_v2 2")
+_WORTH_TELLING: Final = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairFound:
+    """A pair, by the versions that its node tells, and what was not as it must be."""
+
+    kubernetes: str
+    containerd: str
+    seconds: float
+    wrong: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CritestFound:
+    """How many specs ended how, straight, and those that ended otherwise through crishim."""
+
+    containerd: str
+    seconds: float
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    differ: Sequence[str] = ()
+    wrong: str = ""
+
+
+def main() -> int:
+    kubernetes, containerd = _of("kubernetes"), _of("containerd")
+    parser = argparse.ArgumentParser(prog="soak matrix", description="every Kubernetes with every containerd")
+    known = (*kubernetes, *containerd)
+    parser.add_argument("--only", action="append", default=[], choices=known, help="this release; may be said again")
+    only: Sequence[str] = parser.parse_args().only
+    pairs = list(product(_chosen(kubernetes, only), _chosen(containerd, only)))
+    compared = [_compared(release) for release in _chosen(containerd, only)]
+    return _told([_tried(*pair) for pair in pairs], compared)
+
+
+def _of(component: str) -> Sequence[str]:
+    return tuple(name for name, recipe in RELEASES.items() if recipe.name == component)
+
+
+def _chosen(releases: Sequence[str], only: Sequence[str]) -> Sequence[str]:
+    return [release for release in releases if release in only] or releases
+
+
+def _tried(kubernetes: str, containerd: str) -> PairFound:
+    """What goes wrong with one pair is told; the others are tried all the same."""
+    _say(f"\n{kubernetes} with {containerd}")
+    began, releases = time.monotonic(), (kubernetes, containerd)
+    try:
+        with (
+            tempfile.TemporaryDirectory() as root,
+            chained(Path(root), say=_say, nodes=(NODE,), releases=releases) as chain,
+        ):
+            told = chain.rig.cluster.nodes.get(NODE)["status"]["nodeInfo"]
+            kubernetes, containerd = told["kubeletVersion"], told["containerRuntimeVersion"]
+            wrong = _pods_wrong(chain)
+    except RigError as error:
+        wrong = _short(error)
+    return PairFound(kubernetes=kubernetes, containerd=containerd, seconds=_since(began), wrong=wrong)
+
+
+def _pods_wrong(chain: Chain) -> str:
+    shared = chain.pod("shared", limits={GPU_MILLI: "500", GPU_MEMORY: "4Gi"})
+    shared.wait_running(within_s=PLACED_WITHIN_S)
+    took = (ask(shared, "take 100"), ask(shared, "take 4096"))
+    if took != _KEPT_WITHIN:
+        return f"a pod with 4 GiB takes 100 MiB and then 4 GiB: {took}"
+    refusal = _forged(chain, shared).wait_waiting("CreateContainerError")
+    return "" if refusal.startswith("partage: ") else f"a forged allocation: {refusal}"
+
+
+def _forged(chain: Chain, shared: Pod) -> Pod:
+    """Bound by somebody who has not the scheduler's key."""
+    pod = chain.pod("forged", limits={GPU_MILLI: "500"}, scheduler="nobody")
+    allocation = replace(chain.allocation(shared), pod=PodUid(pod.uid))
+    chain.rig.cluster.bind(pod, NODE, allocation, signed_by=Ed25519PrivateKey.generate())
+    return pod
+
+
+def _compared(containerd: str) -> CritestFound:
+    _say(f"\ncritest on {containerd}, straight and through crishim")
+    began = time.monotonic()
+    try:
+        with (
+            lone_runtime(critest.images(), say=_say, releases=(containerd,)) as straight,
+            lone_runtime(critest.images(), say=_say, releases=(containerd,)) as through,
+            in_front(through.machine, crishim("--guard", "on")),
+            ThreadPoolExecutor(2) as pool,
+        ):
+            ways = ((straight, straight.socket), (through, SOCKET))
+            one, other = (pool.submit(partial(_run, *way)) for way in ways)
+            return _both(containerd, one.result(), other.result(), _since(began))
+    except RigError as error:
+        return CritestFound(containerd=containerd, seconds=_since(began), wrong=_short(error))
+
+
+def _run(runtime: LoneRuntime, socket: str) -> Run:
+    one = Critest(runtime.programs["critest"], socket, runtime.scratch, runtime.machine.way_in)
+    return critest.run(one, seed=SEED, say=_say)
+
+
+def _both(containerd: str, straight: Run, through: Run, seconds: float) -> CritestFound:
+    ended, other = _outcomes(straight), _outcomes(through)
+    differ = sorted(spec for spec in ended.keys() | other.keys() if ended.get(spec) != other.get(spec))
+    counts = Counter(ended.values())
+    return CritestFound(
+        containerd=containerd,
+        seconds=seconds,
+        passed=counts[Outcome.PASSED],
+        failed=counts[Outcome.FAILED],
+        skipped=counts[Outcome.SKIPPED],
+        differ=[f"{spec}: {ended.get(spec)} straight, {other.get(spec)} through crishim" for spec in differ],
+        wrong="" if counts[Outcome.PASSED] else "no spec passed",
+    )
+
+
+def _outcomes(run: Run) -> Mapping[str, Outcome]:
+    return {spec: result.outcome for spec, result in run.results.items()}
+
+
+def _told(pairs: Sequence[PairFound], compared: Sequence[CritestFound]) -> int:
+    _say(f"\n{'containerd':24}{'critest: passed':>16}{'failed':>8}{'skipped':>9}{'s':>5}  straight and through crishim")
+    for found in compared:
+        same = found.wrong or ("differ" if found.differ else "alike")
+        _say(
+            f"{found.containerd:24}{found.passed:>16}{found.failed:>8}{found.skipped:>9}{found.seconds:5.0f}  {same}",
+            *found.differ,
+        )
+    _say(f"\n{'kubelet':14}{'runtime':34}{'s':>5}  one pod shares a card, one is refused")
+    for pair in pairs:
+        _say(f"{pair.kubernetes:14}{pair.containerd:34}{pair.seconds:5.0f}  {pair.wrong or 'yes'}")
+    is_wrong = any(pair.wrong for pair in pairs) or any(found.wrong or found.differ for found in compared)
+    figures = {"soak": "matrix", "pairs": list(map(asdict, pairs)), "critest": list(map(asdict, compared))}
+    sys.stdout.write(json.dumps({**figures, "ok": not is_wrong}) + "\n")
+    return EXIT_WRONG if is_wrong else 0
+
+
+def _short(error: RigError) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:_WORTH_TELLING]
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 1)
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

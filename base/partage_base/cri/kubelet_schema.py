@@ -56,7 +56,7 @@ _MORE: Final = {
     "ImageRequest": "1 ImageSpec image",
     "PullImageResponse": "1 bytes image_ref",
     "ImageStatusResponse": "1 StoredImage image",
-    "StoredImage": "1 bytes id, 2 bytes* repo_tags, 3 bytes* repo_digests, 4 int size",
+    "StoredImage": "1 bytes id, 2 bytes* repo_tags, 3 bytes* repo_digests, 4 int size, 8 bool pinned",
     "ListImagesResponse": "1 StoredImage* images",
 }
 

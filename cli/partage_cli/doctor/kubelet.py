@@ -21,8 +21,8 @@ _UNIT: Final = "kubelet.service"
 _UNIT_FOLDERS: Final = tuple(
     f"/{each}/systemd/system" for each in ("etc", "run", "usr/local/lib", "usr/lib", "lib")
 )  # the first that has a file of a name wins
-_FLAG_FILES: Final = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet")
-_USUAL_CONFIG: Final = "/var/lib/kubelet/config.yaml"
+FLAG_FILES: Final = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet")
+USUAL_CONFIG: Final = "/var/lib/kubelet/config.yaml"
 _PROGRAM: Final = "kubelet"
 
 
@@ -34,7 +34,12 @@ class _KubeletConfiguration(msgspec.Struct, frozen=True):
 
 def endpoint(node: LocalNode) -> Iterator[Finding]:
     """Where kubelet's runtime endpoint is set, and to what."""
-    yield judged(EndpointFacts(wanted=str(node.crishim.listen), now=_now(node), next=_next(node)))
+    yield judged(endpoint_facts(node))
+
+
+def endpoint_facts(node: LocalNode) -> EndpointFacts:
+    """Of the kubelet that runs, and of the next one."""
+    return EndpointFacts(wanted=str(node.crishim.listen), now=_now(node), next=_next(node))
 
 
 def process_of(node: LocalNode) -> tuple[int, list[str]] | Unseen | None:
@@ -70,8 +75,8 @@ def _next(node: LocalNode) -> Setup | None:
     service = _service(node)
     if service is not None:
         return _setup(node, service)
-    says = [say for path in _FLAG_FILES for say in _in_flag_file(node, path)]
-    return Setup(says=tuple(says), config=_USUAL_CONFIG) if says else None
+    says = [say for path in FLAG_FILES for say in _in_flag_file(node, path)]
+    return Setup(says=tuple(says), config=USUAL_CONFIG) if says else None
 
 
 def _in_flag_file(node: LocalNode, path: str) -> Iterator[Say]:
@@ -88,8 +93,8 @@ def _setup(node: LocalNode, argv: list[Word]) -> Setup:
     config, folder = last_use(argv, "config"), last_use(argv, "config-dir")
     says: list[Say] = []
     unseen: list[str] = []
-    for file in _config_files(node, config, folder, unseen):
-        said = _configured(node, file)
+    for file in config_files(node, config, folder, unseen):
+        said = configured(node, file)
         if isinstance(said, Unseen):
             unseen.append(str(said))
         elif said:
@@ -97,10 +102,11 @@ def _setup(node: LocalNode, argv: list[Word]) -> Setup:
     flag = last_use(argv, FLAG)
     if flag is not None:
         says.append(Say(flag.where, flag.text, by_flag=True))
-    return Setup(tuple(says), tuple(unseen), str(node.path(config.text if config else _USUAL_CONFIG)))
+    return Setup(tuple(says), tuple(unseen), str(node.path(config.text if config else USUAL_CONFIG)))
 
 
-def _config_files(node: LocalNode, config: Word | None, folder: Word | None, unseen: list[str]) -> Iterator[str]:
+def config_files(node: LocalNode, config: Word | None, folder: Word | None, unseen: list[str]) -> Iterator[str]:
+    """From the weakest to the strongest; `unseen` gets the folder that cannot be listed."""
     if config is not None and config.text:
         yield config.text
     if folder is not None and folder.text:
@@ -111,7 +117,7 @@ def _config_files(node: LocalNode, config: Word | None, folder: Word | None, uns
         yield from (f"{folder.text}/{name}" for name in names if name.endswith(".conf"))
 
 
-def _configured(node: LocalNode, path: str) -> str | Unseen | None:
+def configured(node: LocalNode, path: str) -> str | Unseen | None:
     """What a configuration file says of the endpoint; JSON is YAML, too."""
     text = text_of(node.path(path))
     if isinstance(text, Unseen):

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
+from partage_cli.installation.journal import read
+from partage_cli.installation.status import status as status_of
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.node.holders import Holder
+from partage_cli.node.installation import install, installation_line, switch_off, switch_on
 from partage_cli.node.rest import RestState, look, wait_until
 from partage_cli.pauses import pause as ask_for_pause
 from partage_cli.pauses import resume as take_back
@@ -39,7 +43,11 @@ _WAIT: Final = click.option(
 
 @click.group(name="node", short_help=SUBCOMMANDS["node"].summary)
 def command() -> None:
-    """Let this node's cards rest, as for a driver upgrade. To be run on the node, as root."""
+    """Put partage on this node, switch it on and off, let its cards rest. To be run on the node, as root."""
+
+
+for _each in (install, switch_on, switch_off):
+    command.add_command(_each)
 
 
 @command.command(
@@ -104,11 +112,19 @@ def resume(root: Path, *, wait_s: float) -> int:
     epilog="""\b
 Examples:
   partage node status
+  partage node status -o json | jq .in_force
 """
 )
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.pass_obj
-def status(root: Path) -> None:
-    """Say who has paused this node and why, and whether its cards rest."""
+def status(root: Path, *, output: str) -> None:
+    """Say what is installed and whether it is in force, who has paused this node and why, and how its cards are."""
+    installed = status_of(root, read(root))
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(installed)).decode())
+        return
+    if line := installation_line(installed):
+        _say(line)
     seen, pauses = look(root), said_pauses(root)
     if pauses:
         rows = [(printable(who), printable(why) or "-") for who, why in pauses]

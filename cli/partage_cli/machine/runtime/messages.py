@@ -71,6 +71,8 @@ class StoredImage(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     digests: tuple[str, ...]
     bytes: int
+    pinned: bool = False
+    """The runtime needs it itself, as sandboxes do; kubelet never removes it."""
 
 
 class _Info(Struct, frozen=True):
@@ -165,7 +167,7 @@ def _listed_container(each: Any) -> ListedContainer:  # noqa: ANN401  as above
 
 def _image(each: Any) -> StoredImage:  # noqa: ANN401  as above
     names, digests = (tuple(map(_text, several)) for several in (each.repo_tags, each.repo_digests))
-    return StoredImage(id=_text(each.id), names=names, digests=digests, bytes=each.size)
+    return StoredImage(id=_text(each.id), names=names, digests=digests, bytes=each.size, pinned=each.pinned)
 
 
 def _state(number: int) -> State:

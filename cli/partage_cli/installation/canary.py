@@ -1,0 +1,106 @@
+"""A pod that shows that a new kubelet can start pods: it only waits, in the runtime's own pause image.
+
+Where kubelet takes static pods it is one, for which nothing but kubelet and the runtime is needed. Else it is made by
+the API server with credentials that may make pods, which kubelet's own may not. Nothing is asked of the network.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+import msgspec
+
+from partage_base.cri import CriError, RuntimeClient, UnaryClient
+from partage_base.files import write_whole
+from partage_base.kube import ApiServer
+from partage_base.kube.errors import NotFound
+from partage_base.kube.paths import pod_path, pods_path
+from partage_cli.installation.errors import StepFailed
+from partage_cli.installation.host import Host
+from partage_cli.installation.look import Site
+from partage_cli.machine.runtime.client import MachineRuntime
+
+_NAME: Final = "partage-canary"
+_NAMESPACE: Final = "kube-system"
+
+
+def static_file(host: Host, site: Site) -> str:
+    """Where it lies as a static pod; empty where kubelet takes none."""
+    return str(host.path(site.static_pods) / f"{_NAME}.json") if site.static_pods else ""
+
+
+class Canary:
+    """One try: its container has a name of its own, so that an older one is not taken for it."""
+
+    def __init__(self, host: Host, site: Site, server: ApiServer | None) -> None:
+        """`server` is asked as someone who may make pods; None: nobody is."""
+        self._host, self._site, self._server = host, site, server
+        self._container = f"{_NAME}-{secrets.token_hex(4)}"
+        self._made = False
+
+    async def start(self, client: UnaryClient) -> None:
+        """Raises `StepFailed` where there is no way to make it."""
+        if self._made:
+            return
+        pod = self._pod(await _pause_image(client))
+        if path := static_file(self._host, self._site):
+            write_whole(path, msgspec.json.encode(pod), mode=0o600)
+        elif self._server is not None:
+            await self._server.create(pods_path(_NAMESPACE), pod, msgspec.Raw)
+        else:
+            raise StepFailed(
+                "kubelet takes no static pods, so a pod that tries the node must be made by the API server: "
+                "name a kubeconfig that may make pods in kube-system by --kubeconfig"
+            )
+        self._made = True
+
+    async def runs(self, client: UnaryClient) -> bool:
+        try:
+            containers = await RuntimeClient(client).containers()
+        except CriError:
+            return False
+        return any(each.name == self._container and each.running for each in containers)
+
+    async def remove(self) -> None:
+        """Kubelet ends it soon after; nothing waits for that."""
+        if path := static_file(self._host, self._site):
+            self._host.path(path).unlink(missing_ok=True)
+        elif self._server is not None and self._made:
+            try:
+                await self._server.delete(pod_path(_NAMESPACE, self._container), grace_s=0)
+            except NotFound:
+                return
+
+    def _pod(self, image: str) -> object:
+        """Critical, as every static pod is: it asks for nothing, so that no other must leave for it."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": _NAME if self._site.static_pods else self._container,
+                "namespace": _NAMESPACE,
+                "labels": {"app.kubernetes.io/name": _NAME, "app.kubernetes.io/part-of": "partage"},
+            },
+            "spec": {
+                "nodeName": self._site.node,
+                "hostNetwork": True,
+                "automountServiceAccountToken": False,
+                "enableServiceLinks": False,
+                "terminationGracePeriodSeconds": 0,
+                "restartPolicy": "Never",
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": self._container, "image": image, "imagePullPolicy": "IfNotPresent"}],
+            },
+        }
+
+
+async def _pause_image(client: UnaryClient) -> str:
+    """By what the runtime pins for sandboxes; older ones pin nothing, and are known by the image's usual name."""
+    images = await MachineRuntime(client).images()
+    pinned = [each for each in images if each.pinned]
+    usual = [each for each in images if any("/pause:" in name for name in each.names)]
+    names = [name for each in (*pinned, *usual) for name in (*each.names, *each.digests)]
+    if not names:
+        raise StepFailed("the runtime has no image of a sandbox, which no node with pods is without")
+    return names[0]

@@ -1,0 +1,86 @@
+"""The last step of a switch: it is confirmed, or the way back was faster.
+
+Kubelet must have asked crishim for the runtime's status since it was restarted, the Node must be ready by its word
+since then, and a pod must have started. A fault that shows later than that is no longer turned back by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from partage_base.cri import UnaryClient
+from partage_base.kube import ApiServer
+from partage_cli.installation import turn
+from partage_cli.installation.canary import Canary
+from partage_cli.installation.conversion import disarm
+from partage_cli.installation.errors import TurnedBack
+from partage_cli.installation.host import Host
+from partage_cli.installation.look import Site, crishim_of
+from partage_cli.installation.nodes import api_of, why_not_ready
+from partage_cli.installation.steps import Change, NoFacts, Plan
+from partage_plugins.vocabulary.places import KUBELET_SPOKE
+
+_AGAIN_S: Final = 0.2
+_TIMER_SLACK_S: Final = 15.0
+"""After which the time has run out even where nothing keeps it."""
+
+
+class Confirm:
+    """Ends the time of the way back; raises `TurnedBack` where that was faster."""
+
+    name: Final = "confirm"
+    facts_type = NoFacts
+
+    def __init__(self, site: Site, kubeconfig: Path | None, *, after_s: float) -> None:
+        """`kubeconfig` names one that may make pods, for a kubelet that takes no static ones."""
+        self._site, self._kubeconfig, self._after_s = site, kubeconfig, after_s
+
+    def plan(self, host: Host) -> Plan[NoFacts]:
+        said = f"the way back, once {self._site.kubelet} spoke through crishim, the node is ready and a pod has started"
+        return Plan((Change("end", said),), NoFacts())
+
+    def do(self, host: Host, facts: NoFacts) -> None:
+        asyncio.run(self._confirmed(host, datetime.now(UTC).replace(microsecond=0)))
+        disarm(host)
+
+    async def _confirmed(self, host: Host, since: datetime) -> None:
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(api_of(host, self._site.kubeconfig))
+            maker = await stack.enter_async_context(api_of(host, str(self._kubeconfig))) if self._kubeconfig else None
+            await self._watch(host, server, Canary(host, self._site, maker), since)
+
+    async def _watch(self, host: Host, server: ApiServer, canary: Canary, since: datetime) -> None:
+        """Until all is well, or the way back has begun."""
+        loop = asyncio.get_running_loop()
+        client = UnaryClient(host.path(crishim_of(host.root).listen))
+        latest_s = loop.time() + self._after_s + _TIMER_SLACK_S
+        why = ""
+        try:
+            while turn.state(host.root) == "armed" and loop.time() < latest_s:
+                found = await self._why_not(host, server, canary, client, since)
+                if found is None and turn.confirm(host.root):
+                    return
+                if found is not None and found != why:
+                    host.say(found)
+                why = found or why
+                await asyncio.sleep(_AGAIN_S)
+        finally:
+            client.close()
+            await canary.remove()
+        raise TurnedBack(f"within {self._after_s:g} s {why or 'nothing was seen of kubelet'}")
+
+    async def _why_not(
+        self, host: Host, server: ApiServer, canary: Canary, client: UnaryClient, since: datetime
+    ) -> str | None:
+        if not host.path(KUBELET_SPOKE).exists():
+            return f"{self._site.kubelet} has not spoken through crishim"
+        if why := await why_not_ready(server, self._site.node, since):
+            return why
+        await canary.start(client)
+        return None if await canary.runs(client) else "the pod that tries the node has not started"
+
+    def undo(self, host: Host, facts: NoFacts) -> None: ...

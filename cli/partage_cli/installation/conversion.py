@@ -1,0 +1,245 @@
+"""The steps by which kubelet is given another runtime endpoint, with the way back laid first.
+
+`save` keeps what stands in the files that will change. `arm` lays the way back and starts its time. `endpoint` changes
+the files and restarts kubelet. `confirmation` is the step after these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from partage_base.files import write_whole
+from partage_cli.doctor.endpoint import path_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
+from partage_cli.installation import turn, way_back
+from partage_cli.installation.canary import static_file
+from partage_cli.installation.edits import How, Spot, changed, restored, said, spots
+from partage_cli.installation.errors import StepFailed
+from partage_cli.installation.host import Host
+from partage_cli.installation.kubelet import kubelet_of, next_setup
+from partage_cli.installation.look import Site, crishim_of
+from partage_cli.installation.places import SAVED, UNITS, WAY_BACK
+from partage_cli.installation.steps import Change, Plan
+from partage_plugins.vocabulary.places import KUBELET_SPOKE
+
+_READY: Final = ".partage-before"
+
+
+class SavedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that says where kubelet's runtime is, as it was before and as we left it."""
+
+    path: str
+    how: How
+    saved: str
+    """Its copy's name; empty: there was no such file."""
+    endpoint: str | None
+    """That it named before."""
+    written: str
+    """The SHA-256 of what we make of it."""
+
+    @property
+    def spot(self) -> Spot:
+        return Spot(self.path, self.how)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the file is as we made it: a copy of it is none of what was before."""
+        text = text_of(Path(self.path))
+        return not isinstance(text, Unseen) and _digest(text) == self.written
+
+    @property
+    def ready(self) -> str:
+        """Where its old content lies ready, in the same folder; no kubelet reads files of this name."""
+        path = Path(self.path)
+        return str(path.with_name(f".{path.name}{_READY}")) if self.saved else ""
+
+
+class SavedFiles(msgspec.Struct, frozen=True):
+    files: tuple[SavedFile, ...] = ()
+
+
+class Save:
+    name: Final = "save"
+    facts_type = SavedFiles
+
+    def plan(self, host: Host) -> Plan[SavedFiles]:
+        files = saved_files(host)
+        return Plan(tuple(Change("keep", each.path) for each in files if each.saved), SavedFiles(files))
+
+    def do(self, host: Host, facts: SavedFiles) -> None:
+        folder = host.path(SAVED)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in facts.files:
+            if each.saved and not each.is_written:
+                _copy(Path(each.path), folder / each.saved)
+
+    def undo(self, host: Host, facts: SavedFiles) -> None:
+        shutil.rmtree(host.path(SAVED), ignore_errors=True)
+
+
+def saved_files(host: Host) -> tuple[SavedFile, ...]:
+    """What would be changed; raises `UnfitNode`."""
+    settings = crishim_of(host.root)
+    kubelet = kubelet_of(LocalNode(root=host.root, name="", crishim=settings))
+    wanted = f"unix://{settings.listen}"
+    found: list[SavedFile] = []
+    for number, spot in enumerate(spots(kubelet.next, kubelet.files)):
+        real = Spot(os.path.realpath(spot.path), spot.how)
+        text = text_of(Path(real.path))
+        if isinstance(text, Unseen) and not text.is_missing:
+            raise StepFailed(str(text))
+        before = None if isinstance(text, Unseen) else text
+        after = changed(real, before, wanted)
+        found.append(
+            SavedFile(
+                path=real.path,
+                how=real.how,
+                saved="" if before is None else f"{number}-{Path(real.path).name}",
+                endpoint=None if before is None else said(real, before),
+                written=_digest(after),
+            )
+        )
+    return tuple(found)
+
+
+class Armed(msgspec.Struct, frozen=True):
+    after_s: float
+
+
+class Arm:
+    name: Final = "arm"
+    facts_type = Armed
+
+    def __init__(self, site: Site, files: Sequence[SavedFile], *, after_s: float) -> None:
+        self._site, self._files, self._after_s = site, files, after_s
+
+    def plan(self, host: Host) -> Plan[Armed]:
+        changes = (
+            Change("write", str(host.path(WAY_BACK))),
+            Change("start", f"{way_back.TIMER}: it gives kubelet its runtime back after {self._after_s:g} s"),
+        )
+        return Plan(changes, Armed(self._after_s))
+
+    def do(self, host: Host, facts: Armed) -> None:
+        """All that the way back needs is on the disk before its time starts, and the time before anything changes."""
+        for each in self._files:
+            if each.saved:
+                _copy(host.path(SAVED) / each.saved, Path(each.ready))
+        script = way_back.script(
+            [way_back.PutBack(each.path, each.ready) for each in self._files],
+            canary=static_file(host, self._site),
+            kubelet=self._site.kubelet,
+            systemctl=host.services.command,
+            root=str(host.root),
+        )
+        write_whole(host.path(WAY_BACK), script.encode(), mode=0o700, synced=True)
+        units = way_back.units(kubelet=self._site.kubelet, after_s=facts.after_s, root=str(host.root))
+        for name, text in units.items():
+            write_whole(host.path(UNITS) / name, text.encode(), mode=0o644, synced=True)
+        host.services.daemon_reload()
+        host.services.enable(*units)
+        until = datetime.now(UTC) + timedelta(seconds=facts.after_s)
+        turn.arm(host.root, until.isoformat(timespec="seconds"))
+        host.services.restart(way_back.TIMER)
+
+    def undo(self, host: Host, facts: Armed) -> None:
+        disarm(host)
+        turn.clear(host.root)
+        for each in self._files:
+            if each.ready:
+                Path(each.ready).unlink(missing_ok=True)
+        host.path(WAY_BACK).unlink(missing_ok=True)
+
+
+def disarm(host: Host) -> None:
+    """The units of the way back, as far as they are there."""
+    there = [name for name in (way_back.TIMER, way_back.SERVICE) if (host.path(UNITS) / name).exists()]
+    if not there:
+        return
+    host.services.stop(*there)
+    host.services.disable(*there)
+    for name in there:
+        (host.path(UNITS) / name).unlink()
+    host.services.daemon_reload()
+
+
+class Endpoint:
+    """Changes kubelet's files and starts it anew; taken back, the files say what they said before."""
+
+    name: Final = "endpoint"
+    facts_type = SavedFiles
+
+    def __init__(self, site: Site, files: tuple[SavedFile, ...]) -> None:
+        self._site, self._files = site, files
+
+    def plan(self, host: Host) -> Plan[SavedFiles]:
+        changes = [Change("change", f"{each.path}: kubelet's runtime is crishim") for each in self._files]
+        changes.append(Change("restart", self._site.kubelet))
+        return Plan(tuple(changes), SavedFiles(self._files))
+
+    def do(self, host: Host, facts: SavedFiles) -> None:
+        wanted = f"unix://{crishim_of(host.root).listen}"
+        for each in facts.files:
+            text = text_of(Path(each.path))
+            _write(Path(each.path), changed(each.spot, None if isinstance(text, Unseen) else text, wanted))
+        self._require_next(host, wanted)
+        host.path(KUBELET_SPOKE).unlink(missing_ok=True)
+        host.services.restart(self._site.kubelet)
+
+    def _require_next(self, host: Host, wanted: str) -> None:
+        """What was written must be what holds."""
+        setup = next_setup(LocalNode(root=host.root, name=""), self._site.kubelet)
+        says = None if setup is None else setup.in_force
+        if says is not None and path_of(says.endpoint) != path_of(wanted):
+            raise StepFailed(f"{says.where} still gives kubelet {says.endpoint}, and beats what was written")
+
+    def undo(self, host: Host, facts: SavedFiles) -> None:
+        """A file that others changed since, as kubeadm does, keeps their changes."""
+        wanted = path_of(str(crishim_of(host.root).listen))
+        for each in facts.files:
+            text = text_of(Path(each.path))
+            if each.is_written and not each.saved:
+                Path(each.path).unlink()
+            elif each.is_written:
+                _copy(host.path(SAVED) / each.saved, Path(each.path))
+            elif not isinstance(text, Unseen) and path_of(said(each.spot, text) or "") == wanted:
+                _write(Path(each.path), restored(each.spot, text, each.endpoint))
+        host.services.restart(self._site.kubelet)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """With its owner, mode, times and labels; whole or not at all."""
+    beside = target.with_name(f".{target.name}.copied")
+    try:
+        shutil.copy2(source, beside)
+        status = source.stat()
+        os.chown(beside, status.st_uid, status.st_gid)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _write(path: Path, text: str) -> None:
+    """As the file is that it takes the place of."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        write_whole(path, text.encode(), mode=0o644, synced=True)
+        return
+    write_whole(path, text.encode(), mode=status.st_mode & 0o7777, synced=True)
+    os.chown(path, status.st_uid, status.st_gid)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,177 @@
+"""Where kubelet's runtime endpoint can be changed on this node, and the new texts of those files. Pure.
+
+Three ways, as kubelet itself ranks them: a flag, which stands in an environment file of its service and beats all else;
+a drop-in of its ``--config-dir``; its configuration file. The place that is in force now is the one that is changed.
+kubeadm from 1.34 on keeps a node's own endpoint in a second file, from which it writes the first one anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from partage_cli.doctor.endpoint import FIELD, FLAG, Say, Setup
+from partage_cli.doctor.units import Word, last_use, split_leniently
+from partage_cli.doctor.variables import environment_file
+from partage_cli.installation.errors import UnfitNode
+
+How = Literal["flag", "field", "dropin"]
+DROPIN: Final = "zz-partage.conf"
+INSTANCE_CONFIG: Final = "instance-config.yaml"
+_VARIABLE: Final = "KUBELET_EXTRA_ARGS"
+_HEAD: Final = "# Written by `partage node switch-on`; `partage node switch-off` removes it.\n"
+_LINE: Final = re.compile(rf"^{FIELD}[ \t]*:.*$", re.MULTILINE)
+_GIVEN: Final = re.compile(rf"(?P<flag>--{FLAG}(?:=|[ \t]+))(?P<value>[^\s\"']+)")
+_ASSIGNED: Final = re.compile(rf"^(?P<name>[ \t]*{_VARIABLE}[ \t]*=[ \t]*)(?P<value>.*)$", re.MULTILINE)
+
+
+class Spot(NamedTuple):
+    """A file that is changed, and how."""
+
+    path: str
+    how: How
+
+
+@dataclass(frozen=True)
+class KubeletFiles:
+    """What is known of the files of this kubelet's start."""
+
+    config: str
+    config_exists: bool
+    config_dir: str = ""
+    """Empty: it has none."""
+    drop_ins: tuple[str, ...] = ()
+    """Names in that folder."""
+    instance_config: str = ""
+    """Where kubeadm keeps one."""
+    extra_args: str = ""
+    """The environment file in which people put flags, where kubelet's service reads one."""
+
+
+def spots(setup: Setup, files: KubeletFiles) -> tuple[Spot, ...]:
+    """What must be changed so that a new kubelet has another endpoint; raises `UnfitNode`."""
+    says = setup.in_force
+    if says is None:
+        raise UnfitNode(f"cannot read {', '.join(setup.unseen)}, so it is not known which runtime kubelet is given")
+    if says.by_flag:
+        return (_of_flag(says),)
+    if files.config_dir:
+        if later := [name for name in files.drop_ins if name > DROPIN]:
+            raise UnfitNode(f"{files.config_dir}/{later[0]} beats a drop-in named {DROPIN}; rename it")
+        return (Spot(f"{files.config_dir}/{DROPIN}", "dropin"),)
+    if files.config_exists:
+        instance = (Spot(files.instance_config, "field"),) if files.instance_config else ()
+        return (Spot(files.config, "field"), *instance)
+    if files.extra_args:
+        return (Spot(files.extra_args, "flag"),)
+    raise UnfitNode(f"kubelet has no configuration file and its service reads no {_VARIABLE}; start it with --config")
+
+
+def _of_flag(says: Say) -> Spot:
+    path = PurePath(says.where)
+    if not path.is_absolute() or path.suffix in {".service", ".conf"}:
+        raise UnfitNode(
+            f"{says.where} has --{FLAG} baked in, and a flag beats every file; take it out there and set {FIELD} in "
+            "kubelet's configuration, or share cards on this node by DRA or NRI"
+        )
+    return Spot(says.where, "flag")
+
+
+def changed(spot: Spot, text: str | None, endpoint: str) -> str:
+    """The file's new text; `text` is None where there is none. Raises `UnfitNode` where it is not understood."""
+    match spot.how:
+        case "dropin":
+            return (
+                f"{_HEAD}apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n{FIELD}: {endpoint}\n"
+            )
+        case "field":
+            return _checked_field(spot.path, text or "", endpoint)
+        case "flag":
+            return _checked_flag(spot.path, text or "", endpoint)
+
+
+def said(spot: Spot, text: str) -> str | None:
+    """The endpoint that a file names; None where it names none, or is not understood."""
+    if spot.how == "flag":
+        use = _flag_of(text)
+        return None if use is None else use.text
+    value = (_fields(text) or {}).get(FIELD)
+    return value if isinstance(value, str) else None
+
+
+def restored(spot: Spot, text: str, endpoint: str | None) -> str:
+    """A file that others changed after us, with the endpoint that it had before; None: it named none."""
+    if endpoint is not None:
+        return changed(spot, text, endpoint)
+    if spot.how == "field":
+        fields = _fields(text)
+        if fields is None or FIELD not in fields:
+            return text
+        if text.lstrip().startswith("{"):
+            return _as_json({name: value for name, value in fields.items() if name != FIELD})
+        return re.sub(_LINE.pattern + r"\n?", "", text, flags=re.MULTILINE)
+    return re.sub(rf"[ \t]*{_GIVEN.pattern}", "", text)
+
+
+def _checked_field(path: str, text: str, endpoint: str) -> str:
+    before = _fields(text)
+    if before is None:
+        raise UnfitNode(f"{path} is no configuration that is understood here; set {FIELD}: {endpoint} in it by hand")
+    if text.lstrip().startswith("{"):
+        after = _as_json({**before, FIELD: endpoint})
+    else:
+        line = f"{FIELD}: {endpoint}"
+        after = _LINE.sub(line, text) if _LINE.search(text) else f"{text.rstrip()}\n{line}\n".lstrip("\n")
+    if _fields(after) != {**before, FIELD: endpoint}:
+        raise UnfitNode(f"{path} is not written as kubeadm writes it; set {FIELD}: {endpoint} in it by hand")
+    return after
+
+
+def _checked_flag(path: str, text: str, endpoint: str) -> str:
+    if _GIVEN.search(text):
+        after = _GIVEN.sub(lambda match: f"{match['flag']}{endpoint}", text)
+    elif _ASSIGNED.search(text):
+        after = _ASSIGNED.sub(lambda match: match["name"] + _longer(match["value"].rstrip(), endpoint), text)
+    else:
+        after = f"{text.rstrip()}\n{_VARIABLE}=--{FLAG}={endpoint}\n".lstrip("\n")
+    use = _flag_of(after)
+    if use is None or use.text != endpoint:
+        raise UnfitNode(f"{path} is not understood; set --{FLAG}={endpoint} in it by hand")
+    return after
+
+
+def _longer(value: str, endpoint: str) -> str:
+    """A variable's value with one more word."""
+    flag = f"--{FLAG}={endpoint}"
+    quote = value[:1] if len(value) > 1 and value[0] == value[-1] and value[0] in {'"', "'"} else ""
+    inside = value[1:-1] if quote else value
+    if not inside:
+        return f"{quote}{flag}{quote}"
+    quote = quote or '"'
+    return f"{quote}{inside} {flag}{quote}"
+
+
+def _flag_of(text: str) -> Word | None:
+    """In whichever variable it stands."""
+    found: Word | None = None
+    for name, value in environment_file(text).items():
+        found = last_use([Word(each, name) for each in split_leniently(value)], FLAG) or found
+    return found
+
+
+def _fields(text: str) -> Mapping[str, object] | None:
+    """Of a configuration, which is one document of YAML or JSON; None where it is none."""
+    try:
+        return msgspec.yaml.decode(text, type=dict[str, object]) if text.strip() else {}
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _as_json(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, indent=1) + "\n"  # its escapes are such that YAML takes the text, too

@@ -1,0 +1,43 @@
+"""What is expected to go wrong with an installation, as one tree.
+
+PartageError
+└── InstallationError
+    ├── UnfitNode       the node cannot be switched as it is: what stands in the way, and what to use there instead
+    ├── JournalWrong    the journal cannot be read
+    ├── AnotherWorks    another command changes this node now
+    ├── BadTree         the tree of programs is not whole
+    ├── StepFailed      a step could not be done; the node works as it did before
+    └── TurnedBack      the switch went back: kubelet speaks to the container runtime again
+"""
+
+from __future__ import annotations
+
+from partage_plugins.errors import PartageError
+
+
+class InstallationError(PartageError):
+    """Base of everything expected here."""
+
+
+class UnfitNode(InstallationError):
+    """What stands in the way, and what to do."""
+
+
+class JournalWrong(InstallationError):
+    """It cannot be read, or is newer than this program."""
+
+
+class AnotherWorks(InstallationError):
+    """Another command changes this node now."""
+
+
+class BadTree(InstallationError):
+    """Files are missing, or are not what the manifest says."""
+
+
+class StepFailed(InstallationError):
+    """A step could not be done; what the node does is as it was."""
+
+
+class TurnedBack(InstallationError):
+    """Kubelet speaks to the container runtime again."""

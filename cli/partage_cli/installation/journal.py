@@ -1,0 +1,124 @@
+"""What was done to this node, in a file that survives every death: step by step, and what each must know to go back.
+
+A step is written down before it begins and again when it is done, so a run that finds it begun does it once more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+from partage_base.files import write_whole
+from partage_cli.doctor.local_node import Unseen, text_of
+from partage_cli.installation.errors import AnotherWorks, JournalWrong
+from partage_cli.installation.places import JOURNAL, LOCK
+
+F = TypeVar("F")
+StepName = Literal["look", "unpack", "units", "speak", "save", "arm", "endpoint", "confirm", "upgrade", "uninstall"]
+"""In their order; the last two are begun and never done: they are forgotten."""
+_PRIVATE: Final = 0o700
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """How far a step is, and the facts that its other half needs."""
+
+    state: Literal["begun", "done"]
+    facts: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Written(msgspec.Struct, frozen=True):
+    v: Literal[1] = 1
+    version: str = ""
+    """Of the tree that is installed."""
+    steps: Mapping[str, Entry] = {}
+
+
+class Journal:
+    """Read once, written whole with every change. Made by `kept`, or by `read` to look only."""
+
+    def __init__(self, path: Path, written: _Written) -> None:
+        self._path, self._written = path, written
+
+    @property
+    def version(self) -> str:
+        return self._written.version
+
+    @property
+    def states(self) -> Mapping[str, str]:
+        """Of every step that was ever begun and not taken back."""
+        return {name: entry.state for name, entry in self._written.steps.items()}
+
+    def is_done(self, step: StepName) -> bool:
+        entry = self._written.steps.get(step)
+        return entry is not None and entry.state == "done"
+
+    def facts(self, step: StepName, type_: type[F]) -> F | None:
+        """None where it was not begun; raises `JournalWrong`."""
+        entry = self._written.steps.get(step)
+        if entry is None:
+            return None
+        try:
+            return msgspec.json.decode(entry.facts, type=type_)
+        except msgspec.MsgspecError as error:
+            raise JournalWrong(
+                f"{self._path}: step {step}: {error}; another version wrote it, so use that one"
+            ) from None
+
+    def begin(self, step: StepName, facts: object) -> None:
+        self._put(step, "begun", facts)
+
+    def done(self, step: StepName, facts: object) -> None:
+        self._put(step, "done", facts)
+
+    def forget(self, step: StepName) -> None:
+        """It was taken back, or never was."""
+        steps = {name: entry for name, entry in self._written.steps.items() if name != step}
+        self._write(msgspec.structs.replace(self._written, steps=steps))
+
+    def take_version(self, version: str) -> None:
+        """Of the tree that is in force from now on."""
+        self._write(msgspec.structs.replace(self._written, version=version))
+
+    def _put(self, step: StepName, state: Literal["begun", "done"], facts: object) -> None:
+        entry = Entry(state, msgspec.Raw(msgspec.json.encode(facts)))
+        self._write(msgspec.structs.replace(self._written, steps={**self._written.steps, step: entry}))
+
+    def _write(self, written: _Written) -> None:
+        write_whole(self._path, msgspec.json.format(msgspec.json.encode(written)) + b"\n", synced=True)
+        self._written = written
+
+
+def read(root: Path) -> Journal:
+    """For those who only look; raises `JournalWrong`."""
+    path = root / JOURNAL
+    text = text_of(path)
+    if isinstance(text, Unseen):
+        if not text.is_missing:
+            raise JournalWrong(str(text))
+        return Journal(path, _Written())
+    try:
+        return Journal(path, msgspec.json.decode(text, type=_Written))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise JournalWrong(f"{path}: {error}; another version wrote it, so use that one") from None
+
+
+@contextmanager
+def kept(root: Path) -> Generator[Journal]:
+    """For the one that changes this node, as long as it does; raises `AnotherWorks` and `JournalWrong`."""
+    lock = root / LOCK
+    lock.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AnotherWorks(f"another command changes this node now: it holds {lock}; wait for it") from None
+        yield read(root)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,144 @@
+"""Looks whether this node can be switched: what it is, which kubelet it runs, and by which files that is changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.resolution import DEFAULT, resolve
+from partage_base.daemon.sources import DEFAULT_PATH, read_toml
+from partage_cli.doctor import containerd, driver, system
+from partage_cli.doctor.checks import Check, run
+from partage_cli.doctor.endpoint import Setup, path_of
+from partage_cli.doctor.findings import Severity
+from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
+from partage_cli.doctor.variables import environment_file
+from partage_cli.installation.edits import spots
+from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.host import Host
+from partage_cli.installation.kubelet import Kubelet, kubelet_of
+from partage_cli.installation.refusals import SwitchFacts, managed, refusals
+from partage_cli.installation.steps import Plan
+from partage_cli.machine.places import MACHINE_FILE
+from partage_crishim.settings import CrishimSettings
+
+_WRITTEN_TO: Final = ("/opt", "/etc", "/var/lib")
+_CHECKS: Final[Mapping[str, Check]] = {
+    "driver": driver.driver,
+    "runtime": containerd.container_runtime,
+    "runtime-variables": containerd.nvidia_runtime,
+    "kernel": system.kernel,
+    "selinux": system.selinux,
+}
+"""Of the doctor's, those that can be asked before anything of ours is there."""
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What later steps must know of the node, as it was before."""
+
+    node: str
+    kubelet: str
+    """Its service."""
+    runtime: str
+    """The socket of the container runtime."""
+    kubeconfig: str
+    """Kubelet's own; empty: none is known."""
+    static_pods: str
+    """Empty: kubelet takes none."""
+
+
+class Look:
+    """Changes nothing; refuses in words, and says what will not work."""
+
+    name: Final = "look"
+    facts_type = Site
+
+    def plan(self, host: Host) -> Plan[Site]:
+        return Plan((), look(host))
+
+    def do(self, host: Host, facts: Site) -> None:
+        for warning in warnings(host, facts):
+            host.say(warning)
+
+    def undo(self, host: Host, facts: Site) -> None: ...
+
+
+def look(host: Host) -> Site:
+    """Raises `UnfitNode` with all that stands in the way."""
+    if why := managed(_system(host)):
+        raise UnfitNode(why)
+    settings, is_said = _settings(host.root)
+    kubelet = kubelet_of(LocalNode(root=host.root, name="", crishim=settings))
+    now, following = (_endpoint(each) for each in (kubelet.now, kubelet.next))
+    facts = SwitchFacts(
+        endpoint=now,
+        endpoint_next=following,
+        crishim=str(settings.listen),
+        runtime=str(settings.runtime),
+        runtime_is_said=is_said,
+        read_only=tuple(each for each in _WRITTEN_TO if _is_read_only(host, each)),
+        has_machine=host.path(MACHINE_FILE).exists(),
+    )
+    if wrong := list(refusals(facts)):
+        raise UnfitNode("; ".join(wrong))
+    spots(kubelet.next, kubelet.files)
+    return _site(host, kubelet, path_of(now))
+
+
+def warnings(host: Host, site: Site) -> Iterator[str]:
+    """What the doctor finds before anything of ours is there; none keeps the node from being switched."""
+    settings = msgspec.structs.replace(crishim_of(host.root), runtime=site.runtime)
+    node = LocalNode(root=host.root, name=site.node, driver_root=settings.driver_root, crishim=settings)
+    for finding in run(_CHECKS, node):
+        if finding.status in {Severity.WARNING, Severity.WRONG}:
+            yield f"{finding.check}: {finding.found}; {finding.advice}"
+
+
+def crishim_of(root: Path) -> CrishimSettings:
+    """As the node's file has it; raises `UnfitNode`."""
+    return _settings(root)[0]
+
+
+def _endpoint(setup: Setup) -> str:
+    says = setup.in_force
+    if says is None:
+        raise UnfitNode(f"cannot read {', '.join(setup.unseen)}, so it is not known which runtime kubelet is given")
+    return says.endpoint
+
+
+def _site(host: Host, kubelet: Kubelet, runtime: str) -> Site:
+    return Site(
+        node=host.node_name or kubelet.node,
+        kubelet=kubelet.service,
+        runtime=runtime,
+        kubeconfig=kubelet.kubeconfig,
+        static_pods=kubelet.static_pods,
+    )
+
+
+def _settings(root: Path) -> tuple[CrishimSettings, bool]:
+    """And whether the file names the runtime's socket."""
+    try:
+        toml = read_toml(root / DEFAULT_PATH, required=False)
+        found = resolve(CrishimSettings, "crishim", toml=toml, environment={}, flags={})
+    except BadConfiguration as error:
+        raise UnfitNode("; ".join(map(str, error.mistakes))) from None
+    return found.settings, found.origins["runtime"] != DEFAULT
+
+
+def _system(host: Host) -> str:
+    text = text_of(host.path("etc/os-release"))
+    return "" if isinstance(text, Unseen) else environment_file(text).get("ID", "")
+
+
+def _is_read_only(host: Host, folder: str) -> bool:
+    """Its nearest folder that is there is mounted so."""
+    path = host.path(folder)
+    while not path.exists():
+        path = path.parent
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

@@ -1,0 +1,93 @@
+"""This Node as the API server has it, asked with kubelet's own credentials."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from partage_base.cri import UnaryClient
+from partage_base.kube import Access, ApiServer
+from partage_base.kube.errors import KubeError
+from partage_base.kube.paths import node_path
+from partage_base.version import VERSION
+from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.host import Host
+from partage_cli.installation.look import Site
+from partage_cli.machine.runtime.client import MachineRuntime
+
+_EPOCH: Final = datetime.min.replace(tzinfo=UTC)
+_DEADLINE_S: Final = 5.0
+
+
+class _Condition(msgspec.Struct, frozen=True, rename="camel"):
+    type: str
+    status: str = ""
+    message: str = ""
+    last_heartbeat_time: datetime = _EPOCH
+
+
+class _NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
+    conditions: Sequence[_Condition] = ()
+    allocatable: Mapping[str, str] = {}
+
+
+class OwnNode(msgspec.Struct, frozen=True):
+    status: _NodeStatus = _NodeStatus()
+
+    def why_not_ready(self, since: datetime) -> str | None:
+        """None: kubelet has said since then that it is ready."""
+        ready = next((each for each in self.status.conditions if each.type == "Ready"), None)
+        if ready is None or ready.last_heartbeat_time < since:
+            return "kubelet has not told the API server how the node is since it was restarted"
+        return None if ready.status == "True" else f"the node is not ready: {ready.message or ready.status}"
+
+    @property
+    def most_pods(self) -> int:
+        said = self.status.allocatable.get("pods", "")
+        return int(said) if said.isdecimal() else 0
+
+
+@asynccontextmanager
+async def api_of(host: Host, kubeconfig: str) -> AsyncGenerator[ApiServer]:
+    """As that file says, which is one of the host; raises `UnfitNode` and `KubeError`."""
+    if not kubeconfig:
+        raise UnfitNode("kubelet's command line names no --kubeconfig, so it can't be asked whether the node is ready")
+    access = Access.find(host.path(kubeconfig))
+    async with ApiServer(access, user_agent=f"partage/{VERSION}", deadline_s=_DEADLINE_S) as server:
+        yield server
+
+
+async def why_not_ready(server: ApiServer, node: str, since: datetime) -> str | None:
+    try:
+        found = await server.get(node_path(node), OwnNode)
+    except KubeError as error:
+        return str(error)
+    return found.why_not_ready(since)
+
+
+async def require_room(host: Host, site: Site) -> None:
+    """The node must be ready, and take one more pod: kubelet would end another for one of ours.
+
+    Raises `UnfitNode`.
+    """
+    try:
+        async with api_of(host, site.kubeconfig) as server:
+            node = await server.get(node_path(site.node), OwnNode)
+    except KubeError as error:
+        raise UnfitNode(f"kubelet's own credentials do not reach the API server: {error}") from None
+    if why := node.why_not_ready(_EPOCH):
+        raise UnfitNode(f"{why}; mend that first")
+    client = UnaryClient(host.path(site.runtime))
+    try:
+        sandboxes = await MachineRuntime(client).sandboxes()
+    finally:
+        client.close()
+    pods = sum(each.ready for each in sandboxes)
+    if pods >= node.most_pods:
+        raise UnfitNode(
+            f"the node has {pods} of {node.most_pods} pods, and one more is needed to try it; move one away"
+        )

@@ -1,0 +1,192 @@
+"""The steps of `partage node install` after the look: what needs no change of kubelet, and can be seen to work first.
+
+`unpack` puts the tree in its place; `units` starts broker and crishim beside a kubelet that knows nothing of them;
+`speak` asks the container runtime through crishim, as kubelet will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from partage_base.condition_file import last_condition
+from partage_base.cri import CriError, UnaryClient
+from partage_base.files import write_whole
+from partage_cli.installation.errors import BadTree, StepFailed
+from partage_cli.installation.host import Host
+from partage_cli.installation.look import Site, crishim_of
+from partage_cli.installation.places import CURRENT, TREES, UNITS
+from partage_cli.installation.steps import Change, NoFacts, Plan
+from partage_cli.installation.tree import OUR_UNITS, check, other_units, place, point, pointed, units_of
+from partage_crishim.settings import CrishimSettings
+
+_CHECKED: Final = ("partage-crishim", "partage-broker")
+_CHECK_WITHIN_S: Final = 60.0
+_SPEAKS_WITHIN_S: Final = 60.0
+_ASK_AGAIN_S: Final = 0.2
+_FRESH_S: Final = 20.0
+_DEADLINE_S: Final = 5.0
+_SHOWN: Final = 300
+_RUNTIME_DROPIN: Final = "10-runtime.conf"
+_SERVICE: Final = "/runtime.v1.RuntimeService/"
+
+
+class Unpacked(msgspec.Struct, frozen=True):
+    version: str
+    tree: str
+    """Where it is taken from."""
+
+
+class Unpack:
+    name: Final = "unpack"
+    facts_type = Unpacked
+
+    def __init__(self, tree: Path) -> None:
+        self._tree = tree
+
+    def plan(self, host: Host) -> Plan[Unpacked]:
+        version = check(self._tree)
+        home = host.path(TREES) / version
+        changes = [] if home.is_dir() else [Change("copy", f"{self._tree} to {home}")]
+        if pointed(host) != version:
+            changes.append(Change("point", f"{host.path(CURRENT)} to {version}"))
+        return Plan(tuple(changes), Unpacked(version, str(self._tree)))
+
+    def do(self, host: Host, facts: Unpacked) -> None:
+        home = place(host, Path(facts.tree))
+        for program in _CHECKED:
+            _check(home / "bin" / program, host)
+        point(host, facts.version)
+
+    def undo(self, host: Host, facts: Unpacked) -> None:
+        """Takes the link alone; the tree may be the one that runs."""
+        if pointed(host) == facts.version:
+            host.path(CURRENT).unlink()
+
+
+def _check(program: Path, host: Host) -> None:
+    """Whether it starts, and what it would say of this node's configuration."""
+    argv = (str(program), "--root", str(host.root), "--check")
+    try:
+        done = subprocess.run(  # noqa: S603  of the tree that was checked
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_CHECK_WITHIN_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise StepFailed(f"`{' '.join(argv)}` did not end within {_CHECK_WITHIN_S:g} s") from None
+    except OSError as error:
+        raise BadTree(f"{program} cannot be started: {error.strerror}; copy the tree again") from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}")[-_SHOWN:]
+        raise StepFailed(f"`{' '.join(argv)}` says: {said}")
+
+
+class Installed(msgspec.Struct, frozen=True):
+    files: tuple[str, ...]
+    """Below the folder of units."""
+    changed: tuple[str, ...]
+    """Of them: those that were otherwise before."""
+
+
+class Units:
+    name: Final = "units"
+    facts_type = Installed
+
+    def __init__(self, tree: Path, site: Site) -> None:
+        self._tree, self._site = tree, site
+
+    def plan(self, host: Host) -> Plan[Installed]:
+        texts = self._texts()
+        changed = tuple(other_units(host, texts))
+        changes = [Change("write", str(host.path(UNITS) / name)) for name in changed]
+        changes += [Change("start", name) for name in OUR_UNITS if not host.services.is_active(name)]
+        return Plan(tuple(changes), Installed(tuple(texts), changed))
+
+    def do(self, host: Host, facts: Installed) -> None:
+        put_units(host, self._texts())
+        host.services.enable(*OUR_UNITS)
+        for name in OUR_UNITS:
+            if host.services.is_active(name) and any(each.startswith(name) for each in facts.changed):
+                host.services.restart(name)
+        host.services.start(*OUR_UNITS)
+
+    def undo(self, host: Host, facts: Installed) -> None:
+        there = [name for name in reversed(OUR_UNITS) if (host.path(UNITS) / name).exists()]
+        if there:
+            host.services.stop(*there)
+            host.services.disable(*there)
+        for path in (host.path(UNITS) / name for name in facts.files):
+            path.unlink(missing_ok=True)
+            if path.parent.name.endswith(".d") and path.parent.is_dir() and not any(path.parent.iterdir()):
+                path.parent.rmdir()
+        host.services.daemon_reload()
+
+    def _texts(self) -> dict[str, str]:
+        """With a drop-in for each daemon where the runtime's socket is not the usual one."""
+        texts = units_of(self._tree)
+        if self._site.runtime != str(CrishimSettings().runtime):
+            for daemon in ("broker", "crishim"):
+                variable = f"PARTAGE_{daemon.upper()}_RUNTIME={self._site.runtime}"
+                texts[f"partage-{daemon}.service.d/{_RUNTIME_DROPIN}"] = f"[Service]\nEnvironment={variable}\n"
+        return texts
+
+
+def put_units(host: Host, texts: dict[str, str]) -> None:
+    """Writes those that are otherwise on the host; systemd then knows all of them."""
+    for name in other_units(host, texts):
+        path = host.path(UNITS) / name
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_whole(path, texts[name].encode(), mode=0o644, synced=True)
+    host.services.daemon_reload()
+
+
+class Speak:
+    """Changes nothing: crishim must answer for the runtime, and honour allocations, before kubelet is touched."""
+
+    name: Final = "speak"
+    facts_type = NoFacts
+
+    def plan(self, host: Host) -> Plan[NoFacts]:
+        return Plan((), NoFacts())
+
+    def do(self, host: Host, facts: NoFacts) -> None:
+        until = time.monotonic() + _SPEAKS_WITHIN_S
+        while (why := _why_silent(host)) is not None:
+            if time.monotonic() >= until:
+                raise StepFailed(f"{why}; see `journalctl -u partage-crishim`. Kubelet was not touched")
+            time.sleep(_ASK_AGAIN_S)
+
+    def undo(self, host: Host, facts: NoFacts) -> None: ...
+
+
+def _why_silent(host: Host) -> str | None:
+    """What keeps crishim from being in force; None: nothing does."""
+    socket = host.path(crishim_of(host.root).listen)
+    try:
+        asyncio.run(_asked(socket))
+    except CriError as error:
+        return f"crishim does not answer for the container runtime: {error}"
+    condition = last_condition(host.root, within_s=_FRESH_S, clock=time.time)
+    if condition is None:
+        return "crishim has not said whether it honours allocations"
+    return next((fault.sentence for fault in condition.faults if fault.refuses), None)
+
+
+async def _asked(socket: Path) -> None:
+    """As kubelet does when it starts."""
+    client = UnaryClient(socket)
+    try:
+        for method in ("Version", "Status"):
+            await client.call(_SERVICE + method, b"", deadline_s=_DEADLINE_S)
+    finally:
+        client.close()

@@ -1,0 +1,71 @@
+"""What stands in the way of a switch, in words that say what to use there instead. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from partage_cli.doctor.endpoint import path_of
+
+RUNTIMES: Final = ("/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock")
+_INSTEAD: Final = "share its cards by DRA with CDI, or by NRI"
+_BY_SYSTEM: Final[Mapping[str, str]] = {
+    "bottlerocket": "Bottlerocket writes kubelet's configuration itself, and its root is read-only",
+    "cos": "GKE's Container-Optimized OS writes kubelet's configuration itself at each boot",
+    "talos": "Talos runs kubelet by itself and lets nobody change its runtime endpoint",
+}
+"""By ID of os-release."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchFacts:
+    endpoint: str
+    """That kubelet has."""
+    endpoint_next: str
+    """That kubelet will have when it starts again."""
+    crishim: str
+    """crishim's socket."""
+    runtime: str
+    """What crishim is told to speak to."""
+    runtime_is_said: bool
+    """By the operator, in partage.toml."""
+    read_only: tuple[str, ...] = ()
+    """Folders that we must write to and that nothing can be written to."""
+    has_machine: bool = False
+    """Whether `partage up` has made this host a machine of its own."""
+
+
+def managed(system: str) -> str:
+    """Why a host of this system cannot be switched, by ID of os-release; empty where it may be."""
+    return f"{_BY_SYSTEM[system]}: {_INSTEAD}" if system in _BY_SYSTEM else ""
+
+
+def refusals(facts: SwitchFacts) -> Iterator[str]:
+    """Each is one sentence and what to do; none: the node can be switched."""
+    if facts.has_machine:
+        yield "`partage up` shares this host's cards without Kubernetes: `partage down --purge` first"
+    for folder in facts.read_only:
+        yield f"{folder} is read-only; where it stays so, {_INSTEAD}"
+    now, following = path_of(facts.endpoint), path_of(facts.endpoint_next)
+    if now != following:
+        yield (
+            f"kubelet speaks to {now} and will speak to {following} when it starts again: "
+            "restart it, so that it is known to work with what its files say"
+        )
+    elif now == path_of(facts.crishim):
+        yield (
+            f"kubelet speaks to {now} already, and not by this command; "
+            "point it to the container runtime, restart it, and come again"
+        )
+    elif now.endswith("crio.sock"):
+        yield (
+            "kubelet takes its statistics from CRI-O by the name of the socket, which crishim's has not: "
+            f"use containerd, or {_INSTEAD}"
+        )
+    elif now not in RUNTIMES and not (facts.runtime_is_said and now == facts.runtime):
+        yield (
+            f"kubelet speaks to {now}, which is no socket of containerd that is known here: another proxy may stand "
+            "there; take it out, or, if it is the runtime's own, set runtime under [crishim] and [broker] in "
+            "/etc/partage/partage.toml"
+        )

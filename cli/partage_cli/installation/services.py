@@ -1,0 +1,123 @@
+"""Who keeps the services of a host: systemd, or a program that takes systemctl's words.
+
+Where systemd is not process 1, the file `etc/partage/services.json` may name such a program:
+
+    {"systemctl": ["/usr/local/bin/my-systemctl", "--some", "words"]}
+
+It must know `start`, `stop`, `restart`, `enable`, `disable`, `is-active`, `reset-failed` and `daemon-reload`, with the
+options that are used here, and outlive the caller.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Annotated, Final, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from partage_cli.doctor.local_node import Unseen, text_of
+from partage_cli.installation.errors import StepFailed, UnfitNode
+from partage_cli.installation.places import SERVICES
+
+_BOOTED: Final = "run/systemd/system"
+_WITHIN_S: Final = 90.0
+_SHOWN: Final = 300
+
+
+class ServiceManager(Protocol):
+    @property
+    def command(self) -> tuple[str, ...]:
+        """How a script reaches it."""
+        ...
+
+    def start(self, *units: str) -> None: ...
+
+    def stop(self, *units: str) -> None: ...
+
+    def restart(self, unit: str) -> None:
+        """Also one that has failed too often."""
+        ...
+
+    def enable(self, *units: str) -> None: ...
+
+    def disable(self, *units: str) -> None: ...
+
+    def is_active(self, unit: str) -> bool: ...
+
+    def daemon_reload(self) -> None: ...
+
+
+class Systemctl:
+    """Each call blocks until it is done; raises `StepFailed`."""
+
+    def __init__(self, command: tuple[str, ...] = ("systemctl",)) -> None:
+        self.command = command
+
+    def start(self, *units: str) -> None:
+        self._do("start", *units)
+
+    def stop(self, *units: str) -> None:
+        self._do("stop", *units)
+
+    def restart(self, unit: str) -> None:
+        self._told("reset-failed", unit)  # fails for a unit that was never loaded, and then there is nothing to reset
+        self._do("restart", unit)
+
+    def enable(self, *units: str) -> None:
+        self._do("enable", "--quiet", *units)
+
+    def disable(self, *units: str) -> None:
+        self._do("disable", "--quiet", *units)
+
+    def is_active(self, unit: str) -> bool:
+        return self._told("is-active", "--quiet", unit).returncode == 0
+
+    def daemon_reload(self) -> None:
+        self._do("daemon-reload")
+
+    def _do(self, *words: str) -> None:
+        done = self._told(*words)
+        if done.returncode:
+            raise StepFailed(f"`{' '.join((*self.command, *words))}` failed: {done.stderr.strip()[-_SHOWN:]}")
+
+    def _told(self, *words: str) -> subprocess.CompletedProcess[str]:
+        argv = (*self.command, *words)
+        try:
+            return subprocess.run(  # noqa: S603  the host's own
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=_WITHIN_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise StepFailed(f"`{' '.join(argv)}` did not end within {_WITHIN_S:g} s") from None
+        except OSError as error:
+            raise StepFailed(f"`{' '.join(argv)}` cannot run: {error.strerror}") from None
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    systemctl: Annotated[tuple[str, ...], Meta(min_length=1)]
+
+
+def services_of(root: Path) -> ServiceManager:
+    """Raises `UnfitNode` where it is not known who keeps them."""
+    path = root / SERVICES
+    text = text_of(path)
+    if not isinstance(text, Unseen):
+        try:
+            return Systemctl(msgspec.json.decode(text, type=_File).systemctl)
+        except msgspec.MsgspecError as error:
+            raise UnfitNode(f'{path}: {error}; it must be like {{"systemctl": ["/path/of/a/program"]}}') from None
+    if not text.is_missing:
+        raise UnfitNode(str(text))
+    if not (root / _BOOTED).is_dir():
+        raise UnfitNode(
+            "systemd does not keep this node's services, and only systemd is known here; "
+            f"where another program takes systemctl's words, name it in /{SERVICES}"
+        )
+    return Systemctl()

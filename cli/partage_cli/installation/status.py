@@ -1,0 +1,126 @@
+"""How this node is: what is installed, which runtime kubelet has, and whether allocations are honoured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from partage_base.condition_file import last_condition
+from partage_cli.doctor.daemons import age_of, is_fresh
+from partage_cli.doctor.endpoint import Say, path_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
+from partage_cli.installation import turn
+from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.journal import Journal
+from partage_cli.installation.kubelet import Kubelet, kubelet_of
+from partage_cli.installation.look import Site, crishim_of
+from partage_cli.installation.places import STATE
+from partage_cli.installation.refusals import RUNTIMES
+from partage_plugins.vocabulary.places import KUBELET_SPOKE
+
+VERSION_BACK: Final = f"{STATE}/version-back"
+"""There while a new version is on trial."""
+WENT_BACK: Final = f"{STATE}/went-back"
+"""Why the version before is in force again."""
+_FRESH_S: Final = 20.0
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """As `partage node status -o json` prints it."""
+
+    version: str | None
+    endpoint: Literal["crishim", "containerd", "other", "unknown"]
+    """That the kubelet has which runs now."""
+    switch: turn.State | None
+    armed_until: str | None
+    on_trial: bool
+    steps: Mapping[str, str]
+    in_force: bool
+    why: str
+    """Why not; empty where it is."""
+    speaks_for_good: bool
+    """Kubelet speaks to crishim, and will when it starts again."""
+
+
+def status(root: Path, journal: Journal) -> Status:
+    """Never fails for what it finds."""
+    try:
+        listen = str(crishim_of(root).listen)
+        kubelet: Kubelet | str = kubelet_of(LocalNode(root=root, name=""))
+    except UnfitNode as error:
+        listen, kubelet = "", str(error)
+    site = journal.facts("look", Site)
+    now = None if isinstance(kubelet, str) else kubelet.now.in_force
+    following = None if isinstance(kubelet, str) else kubelet.next.in_force
+    wrong = [kubelet] if isinstance(kubelet, str) else list(_of_kubelet(now, following, listen))
+    reasons = [*_of_switch(root, journal), *wrong, *_of_crishim(root)]
+    return Status(
+        version=journal.version or None,
+        endpoint=_kind(now, listen, site),
+        switch=turn.state(root),
+        armed_until=turn.armed_until(root) or None,
+        on_trial=(root / VERSION_BACK).exists(),
+        steps=journal.states,
+        in_force=not reasons,
+        why=reasons[0] if reasons else "",
+        speaks_for_good=not wrong,
+    )
+
+
+def _of_switch(root: Path, journal: Journal) -> Iterator[str]:
+    if not journal.version:
+        yield "partage is not installed on this node: `partage node install`"
+        return
+    went_back = text_of(root / WENT_BACK)
+    if not isinstance(went_back, Unseen):
+        yield went_back.strip()
+    match turn.state(root):
+        case "confirmed":
+            return
+        case "armed":
+            yield f"the switch is not confirmed yet; kubelet gets its runtime back at {turn.armed_until(root)}"
+        case "turning-back":
+            yield "the switch is going back"
+        case "turned-back":
+            yield "the switch went back: kubelet has its container runtime; `partage node switch-on` tries again"
+        case None:
+            yield "kubelet was not switched to crishim: `partage node switch-on`"
+
+
+def _of_kubelet(now: Say | None, following: Say | None, listen: str) -> Iterator[str]:
+    if now is None or following is None:
+        yield "it cannot be read which runtime kubelet is given; ask as root"
+    elif path_of(now.endpoint) != path_of(listen):
+        yield (
+            f"kubelet speaks to {now.endpoint}, as {now.where} says: kubeadm or someone else wrote that since; "
+            "`partage node switch-on` again"
+        )
+    elif path_of(following.endpoint) != path_of(listen):
+        yield (
+            f"kubelet will speak to {following.endpoint} when it starts again, as {following.where} says: kubeadm or "
+            "someone else wrote that since; `partage node switch-on` again"
+        )
+
+
+def _of_crishim(root: Path) -> Iterator[str]:
+    age_s = age_of(root / KUBELET_SPOKE)
+    if isinstance(age_s, Unseen) or not is_fresh(age_s):
+        yield "kubelet has not spoken to crishim lately; see `systemctl status kubelet partage-crishim`"
+    condition = last_condition(root, within_s=_FRESH_S, clock=time.time)
+    if condition is None:
+        yield "crishim has not said whether it honours allocations; see `systemctl status partage-crishim`"
+    else:
+        yield from (fault.sentence for fault in condition.faults if fault.refuses)
+
+
+def _kind(now: Say | None, listen: str, site: Site | None) -> Literal["crishim", "containerd", "other", "unknown"]:
+    if now is None:
+        return "unknown"
+    path = path_of(now.endpoint)
+    if path == path_of(listen):
+        return "crishim"
+    return "containerd" if path in {*RUNTIMES, site.runtime if site else ""} else "other"

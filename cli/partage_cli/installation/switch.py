@@ -1,0 +1,201 @@
+"""Switches a node on and off: the steps in their order, and back again whatever happens between.
+
+A run that finds an earlier one half done goes back first, by the same script as the timer, and then begins at its
+first step: so there is one way there and one way back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from partage_base.kube.errors import KubeError
+from partage_cli.installation import turn
+from partage_cli.installation.confirmation import Confirm
+from partage_cli.installation.conversion import (
+    Arm,
+    Endpoint,
+    Save,
+    SavedFile,
+    SavedFiles,
+    disarm,
+    saved_files,
+)
+from partage_cli.installation.errors import InstallationError, StepFailed, TurnedBack, UnfitNode
+from partage_cli.installation.host import Host
+from partage_cli.installation.journal import Journal
+from partage_cli.installation.look import Look, Site, look
+from partage_cli.installation.nodes import api_of, require_room, why_not_ready
+from partage_cli.installation.places import WAY_BACK
+from partage_cli.installation.preparation import Speak, Units, Unpack
+from partage_cli.installation.status import status
+from partage_cli.installation.steps import Change, Step, carry_out, foreseen, take_back
+from partage_cli.installation.tree import version_of
+
+AFTER_S: Final = 120.0
+"""So long a switch may take before it goes back by itself."""
+_SCRIPT_WITHIN_S: Final = 60.0
+_BACK_WITHIN_S: Final = 60.0
+_AGAIN_S: Final = 0.5
+_SHOWN: Final = 300
+
+
+def install(host: Host, journal: Journal, tree: Path) -> None:
+    """Up to a crishim that answers; kubelet is not touched. Raises `InstallationError`."""
+    version = version_of(tree)
+    if journal.version not in {"", version}:
+        raise UnfitNode(f"version {journal.version} is installed: `partage node upgrade` puts {version} in its place")
+    carry_out([Look()], host, journal, again=turn.state(host.root) != "confirmed")
+    carry_out(_installation(tree, _site(journal)), host, journal, again=True)
+    journal.take_version(version)
+
+
+def to_install(host: Host, journal: Journal, tree: Path) -> list[Change]:
+    site = journal.facts("look", Site) or look(host)
+    return foreseen(_installation(tree, site), host, journal)
+
+
+def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s: float) -> None:
+    """Raises `TurnedBack` where kubelet was given its runtime back, else what kept it from being touched."""
+    if not journal.is_done("units"):
+        raise UnfitNode("partage is not installed on this node: `partage node install` first")
+    if _settled(host, journal):
+        host.say("this node is switched on already")
+        return
+    go_back(host, journal)
+    carry_out([Look(), Speak()], host, journal, again=True)
+    site = _site(journal)
+    asyncio.run(require_room(host, site))
+    carry_out([Save()], host, journal)
+    try:
+        carry_out(_conversion(site, _files(journal), kubeconfig=kubeconfig, after_s=after_s), host, journal)
+    except (InstallationError, KubeError, OSError) as error:
+        try:
+            go_back(host, journal)
+        except OSError as second:  # such as a full disk: the journal is put right by the next run
+            host.say(f"{second}; the journal does not tell that the switch went back")
+        _wait_back(host, site)
+        raise TurnedBack(f"{error}; kubelet has its container runtime back, as before") from error
+
+
+def to_switch_on(host: Host, *, after_s: float) -> list[Change]:
+    site = look(host)
+    files = saved_files(host)
+    steps = [Save(), *_conversion(site, files, kubeconfig=None, after_s=after_s)]
+    return [change for step in steps for change in step.plan(host).changes]
+
+
+def switch_off(host: Host, journal: Journal) -> None:
+    """Kubelet gets its container runtime back; containers go on."""
+    if "save" not in journal.states and turn.state(host.root) is None:
+        host.say("this node is not switched on")
+        return
+    site = _site(journal)
+    go_back(host, journal)
+    _wait_back(host, site)
+
+
+def to_switch_off(journal: Journal) -> list[Change]:
+    files = (journal.facts("save", SavedFiles) or SavedFiles()).files
+    site = journal.facts("look", Site)
+    if site is None or not files:
+        return []
+    changes = [Change("restore" if each.saved else "remove", each.path) for each in files]
+    return [*changes, Change("restart", site.kubelet)]
+
+
+def go_back(host: Host, journal: Journal) -> None:
+    """To before the first step of the switch, from wherever an earlier run ended; kubelet is restarted if it must."""
+    if turn.state(host.root) in {"armed", "turning-back"}:
+        _run_way_back(host)
+    if turn.state(host.root) == "turned-back":
+        disarm(host)
+        for name in ("confirm", "endpoint"):  # the script has undone them
+            journal.forget(name)
+    files = journal.facts("save", SavedFiles) or SavedFiles()
+    site = journal.facts("look", Site)
+    if site is not None:
+        steps = [Save(), *_conversion(site, files.files, kubeconfig=None, after_s=AFTER_S)]
+        take_back(steps, host, journal)
+
+
+def _settled(host: Host, journal: Journal) -> bool:
+    """Whether it is switched on and stays so; a run that died after the confirmation is finished."""
+    if turn.state(host.root) != "confirmed":
+        return False
+    now = status(host.root, journal)
+    if not now.speaks_for_good:
+        host.say(f"{now.why}; the switch is done again")
+        return False
+    disarm(host)
+    if not journal.is_done("confirm"):
+        journal.done("confirm", {})
+    return True
+
+
+def _installation(tree: Path, site: Site) -> list[Step[Any]]:
+    return [Unpack(tree), Units(tree, site), Speak()]
+
+
+def _conversion(
+    site: Site, files: tuple[SavedFile, ...], *, kubeconfig: Path | None, after_s: float
+) -> Sequence[Step[Any]]:
+    return (
+        Arm(site, files, after_s=after_s),
+        Endpoint(site, files),
+        Confirm(site, kubeconfig, after_s=after_s),
+    )
+
+
+def _site(journal: Journal) -> Site:
+    site = journal.facts("look", Site)
+    if site is None:
+        raise UnfitNode("partage is not installed on this node: `partage node install` first")
+    return site
+
+
+def _files(journal: Journal) -> tuple[SavedFile, ...]:
+    return (journal.facts("save", SavedFiles) or SavedFiles()).files
+
+
+def _run_way_back(host: Host) -> None:
+    """The timer runs it too, if it fails here."""
+    path = host.path(WAY_BACK)
+    try:
+        done = subprocess.run(  # noqa: S603  ours
+            ("/bin/sh", str(path)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_SCRIPT_WITHIN_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise StepFailed(f"{path} did not end within {_SCRIPT_WITHIN_S:g} s; its timer tries again") from None
+    if done.returncode:
+        raise StepFailed(f"{path} failed, and its timer tries again: {done.stderr.strip()[-_SHOWN:]}")
+
+
+def _wait_back(host: Host, site: Site) -> None:
+    """Until the node is ready again; one that takes longer is said, since more cannot be done here."""
+    since = datetime.now(UTC).replace(microsecond=0)
+    until = time.monotonic() + _BACK_WITHIN_S
+    while (why := asyncio.run(_why_not_back(host, site, since))) is not None:
+        if time.monotonic() >= until:
+            host.say(f"after {_BACK_WITHIN_S:g} s: {why}; see `journalctl -u {site.kubelet}`")
+            return
+        time.sleep(_AGAIN_S)
+
+
+async def _why_not_back(host: Host, site: Site, since: datetime) -> str | None:
+    try:
+        async with api_of(host, site.kubeconfig) as server:
+            return await why_not_ready(server, site.node, since)
+    except (KubeError, UnfitNode) as error:
+        return str(error)

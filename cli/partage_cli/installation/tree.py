@@ -1,0 +1,128 @@
+"""The tree of programs that is installed: checked file by file, put in its place whole, and pointed to by one link.
+
+A tree runs at one path alone, `/opt/partage/<version>`. Its MANIFEST has a line for each file: mode, SHA-256, path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from partage_cli.doctor.local_node import Unseen, text_of
+from partage_cli.installation.errors import BadTree
+from partage_cli.installation.host import Host
+from partage_cli.installation.places import CURRENT, TREES, UNITS
+
+OUR_UNITS: Final = ("partage-broker.service", "partage-crishim.socket", "partage-crishim.service")
+"""In the order of their start. The advertiser is a pod."""
+_LINE: Final = re.compile(r"(?P<mode>[0-7]{4}) (?P<sha256>[0-9a-f]{64}) (?P<path>[^/].*)")
+_VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,127}")
+_PIECE: Final = 1 << 20
+
+
+def own_tree() -> Path | None:
+    """The one that this program runs from; None where it runs from something else, such as a wheel."""
+    tree = Path(sys.executable).parent.parent
+    return tree if (tree / "MANIFEST").is_file() and (tree / "VERSION").is_file() else None
+
+
+def version_of(tree: Path) -> str:
+    text = text_of(tree / "VERSION")
+    version = "" if isinstance(text, Unseen) else text.strip()
+    if not _VERSION.fullmatch(version) or version == Path(CURRENT).name:
+        raise BadTree(f"{tree}: VERSION says no version; this is no tree of partage")
+    return version
+
+
+def check(tree: Path) -> str:
+    """Its version; raises `BadTree` where a file is missing, is another one, or is not in the manifest."""
+    version = version_of(tree)
+    text = text_of(tree / "MANIFEST")
+    if isinstance(text, Unseen):
+        raise BadTree(str(text))
+    wanted = {path: (mode, sha256) for mode, sha256, path in _lines(tree, text)}
+    there = {str(path.relative_to(tree)): path for path in tree.rglob("*") if not path.is_dir() or path.is_symlink()}
+    there.pop("MANIFEST", None)
+    if missing := sorted(wanted.keys() - there.keys()):
+        raise BadTree(f"{tree / missing[0]} is missing, and {len(missing) - 1} more; copy the tree again")
+    if more := sorted(there.keys() - wanted.keys()):
+        raise BadTree(f"{there[more[0]]} is not in the manifest, and {len(more) - 1} more; copy the tree again")
+    for name, (mode, sha256) in wanted.items():
+        if (found := _found(there[name])) != (mode, sha256):
+            raise BadTree(f"{there[name]} is not the file of the manifest ({found[0]} for {mode}); copy the tree again")
+    return version
+
+
+def place(host: Host, tree: Path) -> Path:
+    """The tree in its place, copied there where it is not; raises `BadTree`, and `OSError` as on a full disk."""
+    version = check(tree)
+    home = host.path(TREES) / version
+    if home.exists() and home.samefile(tree):
+        return home
+    beside = home.with_name(f".unpacked-{version}")
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+    home.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    try:
+        shutil.copytree(tree, beside, symlinks=True)
+        check(beside)
+        os.sync()
+        beside.rename(home)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return home
+
+
+def point(host: Host, version: str) -> None:
+    """The one switch of versions."""
+    link = host.path(CURRENT)
+    beside = link.with_name(f".{link.name}")
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(version)
+    beside.rename(link)
+
+
+def pointed(host: Host) -> str:
+    """The version in force; empty where there is none."""
+    link = host.path(CURRENT)
+    return link.readlink().name if link.is_symlink() else ""
+
+
+def units_of(tree: Path) -> dict[str, str]:
+    """Their texts, by their names; raises `BadTree`."""
+    texts = {name: text_of(tree / "systemd" / name) for name in OUR_UNITS}
+    if wrong := [text for text in texts.values() if isinstance(text, Unseen)]:
+        raise BadTree(str(wrong[0]))
+    return {name: str(text) for name, text in texts.items()}
+
+
+def other_units(host: Host, texts: dict[str, str]) -> list[str]:
+    """Those which the host has otherwise, or not at all."""
+    return [name for name, text in texts.items() if text_of(host.path(UNITS) / name) != text]
+
+
+def _lines(tree: Path, text: str) -> Iterator[tuple[str, str, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.fullmatch(line)
+        if match is None or ".." in Path(match["path"]).parts:
+            raise BadTree(f"{tree / 'MANIFEST'}, line {number}: is no mode, SHA-256 and path")
+        yield match["mode"], match["sha256"], match["path"]
+
+
+def _found(path: Path) -> tuple[str, str]:
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        return "no file", ""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return f"{stat.S_IMODE(status.st_mode):04o}", digest.hexdigest()

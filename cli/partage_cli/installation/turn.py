@@ -1,0 +1,66 @@
+"""How the switch of this node stands: the name of one file. Who renames it first has decided.
+
+    armed          kubelet is being pointed to crishim; the way back starts when the time has run out
+    confirmed      kubelet speaks through crishim, the node is ready and a pod has started
+    turning-back   the way back is under way
+    turned-back    kubelet was given what it had before
+
+A rename needs no room on a disk, is whole or not there, and can be done by a shell: so the way back needs nothing of
+ours, and a confirmation that comes too late meets a file that is no longer there.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from partage_base.files import write_whole
+from partage_cli.doctor.local_node import Unseen, names_in, text_of
+from partage_cli.installation.places import TURN
+
+State = Literal["armed", "confirmed", "turning-back", "turned-back"]
+_STATES: Final[tuple[State, ...]] = get_args(State)
+
+
+def state(root: Path) -> State | None:
+    """None: this node was never switched, or was switched off."""
+    names = names_in(root / TURN)
+    return None if isinstance(names, Unseen) else next((each for each in _STATES if each in names), None)
+
+
+def armed_until(root: Path) -> str:
+    """When the way back starts, for people; empty where the switch is not armed."""
+    text = text_of(root / TURN / "armed")
+    return "" if isinstance(text, Unseen) else text.strip()
+
+
+def arm(root: Path, until: str) -> None:
+    clear(root)
+    write_whole(root / TURN / "armed", f"{until}\n".encode(), synced=True)
+
+
+def confirm(root: Path) -> bool:
+    """False: the way back has begun."""
+    try:
+        os.rename(root / TURN / "armed", root / TURN / "confirmed")  # noqa: PTH104  a link's target is not followed
+    except FileNotFoundError:
+        return False
+    _sync(root / TURN)
+    return True
+
+
+def clear(root: Path) -> None:
+    folder = root / TURN
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in _STATES:
+        (folder / name).unlink(missing_ok=True)
+    _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,149 @@
+"""The words and options of `partage node install`, `switch-on` and `switch-off`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from partage_cli.installation import switch
+from partage_cli.installation.host import Host
+from partage_cli.installation.journal import Journal, kept, read
+from partage_cli.installation.services import services_of
+from partage_cli.installation.status import Status
+from partage_cli.installation.steps import Change
+from partage_cli.installation.tree import own_tree
+from partage_cli.tables import printable
+
+_DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Only say what would change.")
+_NODE_NAME: Final = click.option(
+    "--node-name", metavar="NAME", default="", envvar="PARTAGE_NODE_NAME", help="As kubelet registered it."
+)
+
+
+@click.command(
+    short_help="Put partage on this node, beside kubelet.",
+    epilog="""\b
+Examples:
+  /opt/partage/0.1.0-g0123456789ab/bin/partage node install --dry-run
+  /opt/partage/0.1.0-g0123456789ab/bin/partage node install
+""",
+)
+@click.option(
+    "--tree",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The unpacked bundle.  [default: the one that this program is in]",
+)
+@_NODE_NAME
+@_DRY_RUN
+@click.pass_obj
+def install(root: Path, *, tree: Path | None, node_name: str, dry_run: bool) -> None:
+    """Put partage on this node: its programs, broker and crishim as services. Kubelet is not touched.
+
+    Refuses, in words, a node that can't be switched on later. May be repeated at any time, also after it was killed.
+    """
+    found = tree or own_tree()
+    if found is None:
+        raise click.UsageError("this program is in no unpacked bundle: name one by --tree")
+    if dry_run:
+        _foresee(switch.to_install(_host(root, node_name), read(root), found))
+        return
+    with _changing(root, node_name) as (host, journal):
+        switch.install(host, journal, found)
+        _say(f"version {journal.version} is installed, and crishim answers; next: partage node switch-on")
+
+
+@click.command(
+    name="switch-on",
+    short_help="Have kubelet start containers through crishim.",
+    epilog="""\b
+Examples:
+  partage node switch-on --dry-run
+  partage node switch-on --within 300
+""",
+)
+@click.option(
+    "--within",
+    "after_s",
+    type=click.FloatRange(5, 3600),
+    default=switch.AFTER_S,
+    show_default=True,
+    envvar="PARTAGE_SWITCH_WITHIN",
+    help="Seconds after which kubelet gets its runtime back, unless all was well.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="May make pods in kube-system; needed where kubelet takes no static pods.",
+)
+@_NODE_NAME
+@_DRY_RUN
+@click.pass_obj
+def switch_on(root: Path, *, after_s: float, kubeconfig: Path | None, node_name: str, dry_run: bool) -> None:
+    """Point kubelet to crishim and restart it. Running containers go on.
+
+    A timer of systemd gives kubelet its container runtime back unless kubelet speaks through crishim, the Node is ready
+    and a pod has started within the time; also where this command is killed, and at a reboot.
+    """
+    if dry_run:
+        _foresee(switch.to_switch_on(_host(root, node_name), after_s=after_s))
+        return
+    with _changing(root, node_name) as (host, journal):
+        switch.switch_on(host, journal, kubeconfig=kubeconfig, after_s=after_s)
+        _say("kubelet speaks through crishim, the node is ready and a pod has started")
+
+
+@click.command(
+    name="switch-off",
+    short_help="Give kubelet its container runtime back.",
+    epilog="""\b
+Examples:
+  partage node switch-off --dry-run
+  partage node switch-off
+""",
+)
+@_NODE_NAME
+@_DRY_RUN
+@click.pass_obj
+def switch_off(root: Path, *, node_name: str, dry_run: bool) -> None:
+    """Give kubelet the container runtime that it had before, and restart it. Running containers go on.
+
+    A container with an allocation that starts again meanwhile gets no card: drain such pods first.
+    """
+    if dry_run:
+        _foresee(switch.to_switch_off(read(root)))
+        return
+    with _changing(root, node_name) as (host, journal):
+        switch.switch_off(host, journal)
+        _say("kubelet has its container runtime, as before partage")
+
+
+def installation_line(found: Status) -> str:
+    """Empty where nothing was ever installed."""
+    if found.version is None and found.switch is None:
+        return ""
+    said = "in force" if found.in_force else f"not in force: {printable(found.why)}"
+    return f"version {found.version or 'unknown'}; kubelet speaks to {found.endpoint}; {said}"
+
+
+@contextmanager
+def _changing(root: Path, node_name: str) -> Generator[tuple[Host, Journal]]:
+    host = _host(root, node_name)
+    with kept(root) as journal:
+        yield host, journal
+
+
+def _host(root: Path, node_name: str) -> Host:
+    return Host(root, services_of(root), _say, node_name)
+
+
+def _foresee(changes: Iterable[Change]) -> None:
+    lines = [printable(str(change)) for change in changes]
+    click.echo("\n".join(lines) if lines else "nothing would change")
+
+
+def _say(line: str) -> None:
+    click.echo(f"partage: {printable(line)}", err=True)

@@ -1,0 +1,88 @@
+"""Hosts made of folders, with services that only write down what they are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from partage_cli.installation.host import Host
+
+CONTAINERD = "unix:///run/containerd/containerd.sock"
+CRISHIM = "unix:///run/partage/crishim.sock"
+KUBEADM = """\
+[Service]
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+"""
+
+
+@dataclass
+class Services:
+    command: tuple[str, ...] = ("systemctl",)
+    told: list[str] = field(default_factory=list[str])
+    active: set[str] = field(default_factory=set[str])
+
+    def start(self, *units: str) -> None:
+        self._note("start", units)
+        self.active |= set(units)
+
+    def stop(self, *units: str) -> None:
+        self._note("stop", units)
+        self.active -= set(units)
+
+    def restart(self, unit: str) -> None:
+        self._note("restart", (unit,))
+        self.active.add(unit)
+
+    def enable(self, *units: str) -> None:
+        self._note("enable", units)
+
+    def disable(self, *units: str) -> None:
+        self._note("disable", units)
+
+    def is_active(self, unit: str) -> bool:
+        return unit in self.active
+
+    def daemon_reload(self) -> None:
+        self._note("daemon-reload", ())
+
+    def _note(self, verb: str, units: tuple[str, ...]) -> None:
+        self.told.append(" ".join((verb, *units)))
+
+
+def a_host(root: Path) -> tuple[Host, Services]:
+    services = Services()
+    return Host(root, services, lambda _: None), services
+
+
+def put(root: Path, inside: str, text: str) -> Path:
+    path = root / inside.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def kubeadm_node(
+    root: Path, *, flags: str = "", extra: str | None = None, argv: str = "", comm: str = "kubelet"
+) -> Path:
+    """A kubelet as kubeadm 1.36 has it, process 77, with these flags in kubeadm's file."""
+    put(root, "usr/lib/systemd/system/kubelet.service", "[Service]\nExecStart=/usr/bin/kubelet\n")
+    put(root, "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", KUBEADM)
+    put(root, "var/lib/kubelet/kubeadm-flags.env", f'KUBELET_KUBEADM_ARGS="{flags}"\n')
+    if extra is not None:
+        put(root, "etc/default/kubelet", extra)
+    words = ("/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml", "--kubeconfig=/etc/kubernetes/kubelet.conf")
+    put(root, "proc/77/comm", f"{comm}\n")
+    put(root, "proc/77/cmdline", "\0".join((*words, *flags.split(), *argv.split())) + "\0")
+    put(root, "proc/77/cgroup", "0::/system.slice/kubelet.service\n")
+    put(root, "etc/os-release", 'ID=debian\nVERSION_ID="12"\n')
+    return config(root, f"containerRuntimeEndpoint: {CONTAINERD}")
+
+
+def config(root: Path, *lines: str) -> Path:
+    head = ("apiVersion: kubelet.config.k8s.io/v1beta1", "kind: KubeletConfiguration", "# ours")
+    text = "\n".join((*head, *lines, "staticPodPath: /etc/kubernetes/manifests")) + "\n"
+    return put(root, "var/lib/kubelet/config.yaml", text)

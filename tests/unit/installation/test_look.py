@@ -1,0 +1,148 @@
+"""Which nodes can be switched, by which files; the others are refused in words that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partage_cli.installation.conversion import Endpoint, Save, SavedFiles, saved_files
+from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.look import Site, look
+from partage_cli.installation.refusals import SwitchFacts, managed, refusals
+from unit.installation.made import CONTAINERD, CRISHIM, a_host, config, kubeadm_node, put
+
+RUNTIME = "/run/containerd/containerd.sock"
+
+
+def facts(**other: object) -> SwitchFacts:
+    usual: dict[str, object] = {
+        "endpoint": CONTAINERD,
+        "endpoint_next": CONTAINERD,
+        "crishim": "/run/partage/crishim.sock",
+        "runtime": RUNTIME,
+        "runtime_is_said": False,
+    }
+    return SwitchFacts(**{**usual, **other})  # type: ignore[arg-type]  # as they are above
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"endpoint": CRISHIM, "endpoint_next": CRISHIM}, "not by this command"),
+        ({"endpoint_next": CRISHIM}, "restart it"),
+        ({"endpoint": "unix:///var/run/crio/crio.sock", "endpoint_next": "/run/crio/crio.sock"}, "use containerd"),
+        ({"endpoint": "/run/shim.sock", "endpoint_next": "/run/shim.sock"}, "another proxy"),
+        ({"read_only": ("/etc",)}, "/etc is read-only"),
+        ({"has_machine": True}, "partage down --purge"),
+    ],
+)
+def test_what_stands_in_the_way_is_said(other: dict[str, object], words: str) -> None:
+    assert words in "; ".join(refusals(facts(**other)))
+
+
+def test_nothing_stands_in_the_way_of_containerd_nor_of_a_socket_that_the_operator_names() -> None:
+    assert not list(refusals(facts()))
+    own = "/run/own/containerd.sock"
+    assert not list(refusals(facts(endpoint=own, endpoint_next=own, runtime=own, runtime_is_said=True)))
+
+
+@pytest.mark.parametrize("system", ["bottlerocket", "cos", "talos"])
+def test_managed_systems_are_told_what_to_use_instead(system: str, tmp_path: Path) -> None:
+    assert "DRA" in managed(system)
+    put(tmp_path, "etc/os-release", f"ID={system}\n")
+    with pytest.raises(UnfitNode, match="DRA"):
+        look(a_host(tmp_path)[0])
+
+
+def test_a_node_of_kubeadm_is_known_by_its_kubelet(tmp_path: Path) -> None:
+    kubeadm_node(tmp_path, argv="--hostname-override=N1")
+    assert look(a_host(tmp_path)[0]) == Site(
+        node="n1",
+        kubelet="kubelet.service",
+        runtime=RUNTIME,
+        kubeconfig="/etc/kubernetes/kubelet.conf",
+        static_pods="/etc/kubernetes/manifests",
+    )
+
+
+def test_a_host_without_kubelet_is_no_node(tmp_path: Path) -> None:
+    with pytest.raises(UnfitNode, match="no kubelet runs"):
+        look(a_host(tmp_path)[0])
+
+
+def k3s(root: Path, *, defaults: str) -> None:
+    put(root, "proc/9/comm", "k3s-agent\n")
+    put(root, "proc/9/cmdline", "/usr/local/bin/k3s\0agent\0--node-name=edge\0")
+    put(root, "var/lib/rancher/k3s/agent/etc/kubelet.conf.d/00-k3s-defaults.conf", defaults)
+
+
+def test_k3s_is_switched_by_its_drop_ins(tmp_path: Path) -> None:
+    k3s(tmp_path, defaults="containerRuntimeEndpoint: unix:///run/k3s/containerd/containerd.sock\n")
+    host, services = a_host(tmp_path)
+    site = look(host)
+    assert (site.kubelet, site.node, site.runtime) == (
+        "k3s-agent.service",
+        "edge",
+        "/run/k3s/containerd/containerd.sock",
+    )
+    files = saved_files(host)
+    assert [each.how for each in files] == ["dropin"]
+    Endpoint(site, files).do(host, SavedFiles(files))
+    assert CRISHIM in Path(files[0].path).read_text()
+    Endpoint(site, files).undo(host, SavedFiles(files))
+    assert not Path(files[0].path).exists()
+    assert services.told == ["restart k3s-agent.service"] * 2
+
+
+def test_a_k3s_that_gives_the_runtime_by_flag_is_refused(tmp_path: Path) -> None:
+    k3s(tmp_path, defaults="maxPods: 7\n")
+    with pytest.raises(UnfitNode, match="update k3s"):
+        look(a_host(tmp_path)[0])
+
+
+CASES = {
+    "configuration": {},
+    "kubeadm's flag": {"flags": f"--container-runtime-endpoint={CONTAINERD}"},
+    "a flag of people": {"extra": f"KUBELET_EXTRA_ARGS=--container-runtime-endpoint={CONTAINERD}\n"},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_files_are_byte_for_byte_as_before_after_the_way_there_and_back(tmp_path: Path, case: str) -> None:
+    path = kubeadm_node(tmp_path, **CASES[case])
+    path.chmod(0o640)
+    put(tmp_path, "var/lib/kubelet/instance-config.yaml", f"containerRuntimeEndpoint: {CONTAINERD}\n")
+    before = tree_of(tmp_path)
+    host, _ = a_host(tmp_path)
+    site, files = look(host), saved_files(host)
+    save, endpoint = Save(), Endpoint(site, files)
+    for _ in range(2):
+        save.do(host, SavedFiles(files))
+        endpoint.do(host, SavedFiles(files))
+    assert tree_of(tmp_path) != before
+    for _ in range(2):
+        endpoint.undo(host, SavedFiles(files))
+    save.undo(host, SavedFiles(files))
+    (tmp_path / "var/lib/partage/node").rmdir()
+    (tmp_path / "var/lib/partage").rmdir()
+    assert tree_of(tmp_path) == before
+
+
+def test_what_kubeadm_wrote_meanwhile_stays_and_names_the_runtime_of_before(tmp_path: Path) -> None:
+    path = kubeadm_node(tmp_path)
+    host, _ = a_host(tmp_path)
+    files = saved_files(host)
+    Save().do(host, SavedFiles(files))
+    endpoint = Endpoint(look(host), files)
+    endpoint.do(host, SavedFiles(files))
+    config(tmp_path, f"containerRuntimeEndpoint: {CRISHIM}", "maxPods: 99")
+    endpoint.undo(host, SavedFiles(files))
+    assert f"containerRuntimeEndpoint: {CONTAINERD}\nmaxPods: 99" in path.read_text()
+
+
+def tree_of(root: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(root.rglob("*"))
+    }

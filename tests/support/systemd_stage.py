@@ -24,7 +24,7 @@ from support.machine_stage import MACHINES_OWN, PARTAGE, TESTS_OWN, machine_with
 
 _TARGETS: Final = ("sysinit", "basic", "local-fs", "network", "multi-user", "shutdown")
 _ORDER: Final = {"basic": "sysinit.target", "multi-user": "basic.target"}
-_HIDDEN: Final = ("/etc/systemd", "/run/systemd", "/run/dbus", "/run/udev")
+HIDDEN: Final = ("/etc/systemd", "/run/systemd", "/run/dbus", "/run/udev")
 _SETTINGS: Final = "[Manager]\nLogTarget=console\nShowStatus=no\nDefaultTimeoutStopSec=20s\n"
 
 
@@ -80,13 +80,13 @@ def systemd_machine(*, say: Callable[[str], None], keep_logs: Path) -> Generator
 
     def init(slot: Slot) -> Init:
         slots.append(slot)
-        units = _units(slot.folder / "units", log)
+        units = base_units(slot.folder / "units", log)
         cgroups.make(slot.number, "lone")
         return Init(
             argv=(str(programs["systemd"]), "--unit=multi-user.target"),
             cgroup=cgroups.parent(slot.number, "lone"),
             env={"SYSTEMD_UNIT_PATH": f"/etc/systemd/system:{units}"},
-            hidden=_HIDDEN,
+            hidden=HIDDEN,
         )
 
     with machine_with_registry(programs, keep_logs, init) as (machine, registry):
@@ -96,7 +96,7 @@ def systemd_machine(*, say: Callable[[str], None], keep_logs: Path) -> Generator
         yield stage
 
 
-def _units(folder: Path, log: Path) -> Path:
+def base_units(folder: Path, log: Path) -> Path:
     """What every unit leans on; all that services say goes to one file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")

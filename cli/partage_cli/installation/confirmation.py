@@ -1,12 +1,14 @@
 """The last step of a switch: it is confirmed, or the way back was faster.
 
 Kubelet must have asked crishim for the runtime's status since it was restarted, the Node must be ready by its word
-since then, and a pod must have started. A fault that shows later than that is no longer turned back by itself.
+since then, crishim must honour allocations, and a pod must have started. A fault that shows later than that is no
+longer turned back by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +18,12 @@ from partage_base.cri import UnaryClient
 from partage_base.kube import ApiServer
 from partage_cli.installation import turn
 from partage_cli.installation.canary import Canary
-from partage_cli.installation.conversion import disarm
+from partage_cli.installation.conversion import SavedFile, disarm
 from partage_cli.installation.errors import TurnedBack
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.nodes import api_of, why_not_ready
+from partage_cli.installation.preparation import why_not_honoured
 from partage_cli.installation.steps import Change, NoFacts, Plan
 from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
@@ -35,9 +38,9 @@ class Confirm:
     name: Final = "confirm"
     facts_type = NoFacts
 
-    def __init__(self, site: Site, kubeconfig: Path | None, *, after_s: float) -> None:
+    def __init__(self, site: Site, files: Sequence[SavedFile], kubeconfig: Path | None, *, after_s: float) -> None:
         """`kubeconfig` names one that may make pods, for a kubelet that takes no static ones."""
-        self._site, self._kubeconfig, self._after_s = site, kubeconfig, after_s
+        self._site, self._files, self._kubeconfig, self._after_s = site, files, kubeconfig, after_s
 
     def plan(self, host: Host) -> Plan[NoFacts]:
         said = f"the way back, once {self._site.kubelet} spoke through crishim, the node is ready and a pod has started"
@@ -45,7 +48,7 @@ class Confirm:
 
     def do(self, host: Host, facts: NoFacts) -> None:
         asyncio.run(self._confirmed(host, datetime.now(UTC).replace(microsecond=0)))
-        disarm(host)
+        disarm(host, self._files)
 
     async def _confirmed(self, host: Host, since: datetime) -> None:
         async with AsyncExitStack() as stack:
@@ -79,6 +82,8 @@ class Confirm:
         if not host.path(KUBELET_SPOKE).exists():
             return f"{self._site.kubelet} has not spoken through crishim"
         if why := await why_not_ready(server, self._site.node, since):
+            return why
+        if why := why_not_honoured(host.root):
             return why
         await canary.start(client)
         return None if await canary.runs(client) else "the pod that tries the node has not started"

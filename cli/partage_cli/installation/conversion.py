@@ -151,16 +151,16 @@ class Arm:
         host.services.restart(way_back.TIMER)
 
     def undo(self, host: Host, facts: Armed) -> None:
-        disarm(host)
+        disarm(host, self._files)
         turn.clear(host.root)
-        for each in self._files:
-            if each.ready:
-                Path(each.ready).unlink(missing_ok=True)
-        host.path(WAY_BACK).unlink(missing_ok=True)
 
 
-def disarm(host: Host) -> None:
-    """The units of the way back, as far as they are there."""
+def disarm(host: Host, files: Sequence[SavedFile]) -> None:
+    """Removes the way back, as far as it is there."""
+    for each in files:
+        if each.ready:
+            Path(each.ready).unlink(missing_ok=True)
+    host.path(WAY_BACK).unlink(missing_ok=True)
     there = [name for name in (way_back.TIMER, way_back.SERVICE) if (host.path(UNITS) / name).exists()]
     if not there:
         return

@@ -22,7 +22,7 @@ from partage_cli.doctor.units import Word, last_use
 from partage_cli.installation.edits import INSTANCE_CONFIG, KubeletFiles
 from partage_cli.installation.errors import UnfitNode
 
-_UNIT: Final = re.compile(r"/([^/]+\.service)(?:/|$)")
+_UNIT: Final = re.compile(r"/([^/\n]+\.service)(?:/|$)", re.MULTILINE)
 _EXTRA_ARGS: Final = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
 _K3S: Final = "/var/lib/rancher/k3s/agent"
 _K3S_SERVICES: Final = {"k3s-server": "k3s.service", "k3s-agent": "k3s-agent.service"}

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -32,6 +33,7 @@ _ASK_AGAIN_S: Final = 0.2
 _FRESH_S: Final = 20.0
 _DEADLINE_S: Final = 5.0
 _SHOWN: Final = 300
+_SELINUX: Final = "sys/fs/selinux/enforce"
 _RUNTIME_DROPIN: Final = "10-runtime.conf"
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 
@@ -59,6 +61,7 @@ class Unpack:
 
     def do(self, host: Host, facts: Unpacked) -> None:
         home = place(host, Path(facts.tree))
+        _label(home, host)
         for program in _CHECKED:
             _check(home / "bin" / program, host)
         point(host, facts.version)
@@ -67,6 +70,16 @@ class Unpack:
         """Takes the link alone; the tree may be the one that runs."""
         if pointed(host) == facts.version:
             host.path(CURRENT).unlink()
+
+
+def _label(home: Path, host: Host) -> None:
+    """A copy has the labels of its folder, with which SELinux starts no service of it."""
+    program = shutil.which("restorecon")
+    if program is None or not host.path(_SELINUX).exists():
+        return
+    done = subprocess.run((program, "-R", str(home)), capture_output=True, text=True, errors="replace", check=False)  # noqa: S603  the host's own
+    if done.returncode:
+        raise StepFailed(f"`restorecon -R {home}` failed: {done.stderr.strip()[-_SHOWN:]}")
 
 
 def _check(program: Path, host: Host) -> None:
@@ -176,7 +189,12 @@ def _why_silent(host: Host) -> str | None:
         asyncio.run(_asked(socket))
     except CriError as error:
         return f"crishim does not answer for the container runtime: {error}"
-    condition = last_condition(host.root, within_s=_FRESH_S, clock=time.time)
+    return why_not_honoured(host.root)
+
+
+def why_not_honoured(root: Path) -> str | None:
+    """By crishim's own word; None: it honours allocations."""
+    condition = last_condition(root, within_s=_FRESH_S, clock=time.time)
     if condition is None:
         return "crishim has not said whether it honours allocations"
     return next((fault.sentence for fault in condition.faults if fault.refuses), None)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from partage_base.condition_file import last_condition
 from partage_cli.doctor.daemons import age_of, is_fresh
 from partage_cli.doctor.endpoint import Say, path_of
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
@@ -19,6 +17,7 @@ from partage_cli.installation.journal import Journal
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import STATE
+from partage_cli.installation.preparation import why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES
 from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
@@ -26,7 +25,6 @@ VERSION_BACK: Final = f"{STATE}/version-back"
 """There while a new version is on trial."""
 WENT_BACK: Final = f"{STATE}/went-back"
 """Why the version before is in force again."""
-_FRESH_S: Final = 20.0
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,11 +108,8 @@ def _of_crishim(root: Path) -> Iterator[str]:
     age_s = age_of(root / KUBELET_SPOKE)
     if isinstance(age_s, Unseen) or not is_fresh(age_s):
         yield "kubelet has not spoken to crishim lately; see `systemctl status kubelet partage-crishim`"
-    condition = last_condition(root, within_s=_FRESH_S, clock=time.time)
-    if condition is None:
-        yield "crishim has not said whether it honours allocations; see `systemctl status partage-crishim`"
-    else:
-        yield from (fault.sentence for fault in condition.faults if fault.refuses)
+    if why := why_not_honoured(root):
+        yield f"{why}; see `systemctl status partage-crishim`"
 
 
 def _kind(now: Say | None, listen: str, site: Site | None) -> Literal["crishim", "containerd", "other", "unknown"]:

@@ -7,6 +7,7 @@ first step: so there is one way there and one way back.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -50,7 +51,10 @@ def install(host: Host, journal: Journal, tree: Path) -> None:
     version = version_of(tree)
     if journal.version not in {"", version}:
         raise UnfitNode(f"version {journal.version} is installed: `partage node upgrade` puts {version} in its place")
-    carry_out([Look()], host, journal, again=turn.state(host.root) != "confirmed")
+    is_on = turn.state(host.root) == "confirmed"
+    if not is_on:
+        go_back(host, journal)
+    carry_out([Look()], host, journal, again=not is_on)
     carry_out(_installation(tree, _site(journal)), host, journal, again=True)
     journal.take_version(version)
 
@@ -97,12 +101,23 @@ def switch_off(host: Host, journal: Journal) -> None:
         return
     site = _site(journal)
     go_back(host, journal)
+    turn.clear(host.root)
     _wait_back(host, site)
 
 
-def to_switch_off(journal: Journal) -> list[Change]:
-    files = (journal.facts("save", SavedFiles) or SavedFiles()).files
+def take_everything_back(host: Host, journal: Journal) -> None:
+    """To before `install`, but for the trees; kubelet speaks to its runtime, and nothing is left in the journal."""
+    switch_off(host, journal)
     site = journal.facts("look", Site)
+    if site is not None:
+        nowhere = Path(os.devnull)  # what is taken back is known by the journal alone
+        take_back([Look(), Unpack(nowhere), Units(nowhere, site), Speak()], host, journal)
+    turn.remove(host.root)
+    journal.take_version("")
+
+
+def to_switch_off(journal: Journal) -> list[Change]:
+    site, files = journal.facts("look", Site), _files(journal)
     if site is None or not files:
         return []
     changes = [Change("restore" if each.saved else "remove", each.path) for each in files]
@@ -114,13 +129,12 @@ def go_back(host: Host, journal: Journal) -> None:
     if turn.state(host.root) in {"armed", "turning-back"}:
         _run_way_back(host)
     if turn.state(host.root) == "turned-back":
-        disarm(host)
+        disarm(host, _files(journal))
         for name in ("confirm", "endpoint"):  # the script has undone them
             journal.forget(name)
-    files = journal.facts("save", SavedFiles) or SavedFiles()
     site = journal.facts("look", Site)
     if site is not None:
-        steps = [Save(), *_conversion(site, files.files, kubeconfig=None, after_s=AFTER_S)]
+        steps = [Save(), *_conversion(site, _files(journal), kubeconfig=None, after_s=AFTER_S)]
         take_back(steps, host, journal)
 
 
@@ -132,7 +146,7 @@ def _settled(host: Host, journal: Journal) -> bool:
     if not now.speaks_for_good:
         host.say(f"{now.why}; the switch is done again")
         return False
-    disarm(host)
+    disarm(host, _files(journal))
     if not journal.is_done("confirm"):
         journal.done("confirm", {})
     return True
@@ -148,7 +162,7 @@ def _conversion(
     return (
         Arm(site, files, after_s=after_s),
         Endpoint(site, files),
-        Confirm(site, kubeconfig, after_s=after_s),
+        Confirm(site, files, kubeconfig, after_s=after_s),
     )
 
 

@@ -12,6 +12,7 @@ ours, and a confirmation that comes too late meets a file that is no longer ther
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -56,6 +57,11 @@ def clear(root: Path) -> None:
     for name in _STATES:
         (folder / name).unlink(missing_ok=True)
     _sync(folder)
+
+
+def remove(root: Path) -> None:
+    """As if there had never been a switch."""
+    shutil.rmtree(root / TURN, ignore_errors=True)
 
 
 def _sync(folder: Path) -> None:

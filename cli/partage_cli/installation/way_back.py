@@ -15,7 +15,7 @@ from partage_cli.installation.places import TURN, WAY_BACK
 
 SERVICE: Final = "partage-switch-back.service"
 TIMER: Final = "partage-switch-back.timer"
-_WRITTEN: Final = "# Written by `partage node switch-on`, which removes it when the switch is confirmed.\n"
+_WRITTEN: Final = "# Written by `partage node switch-on`, which removes it once the switch is confirmed.\n"
 _AGAIN_S: Final = 10
 
 

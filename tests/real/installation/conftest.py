@@ -1,0 +1,31 @@
+"""One node with a real systemd, for all tests of this folder; each leaves it switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rig.rig import CHECKOUT, Rig
+from support.switch_stage import SwitchStage, switch_stage
+
+LOGS = CHECKOUT / ".cache/test/rig-logs-switch"
+
+
+@pytest.fixture(scope="package")
+def lasting_stage() -> Iterator[SwitchStage]:
+    with switch_stage(say=print, keep_logs=LOGS) as stage:
+        stage.install()
+        yield stage
+
+
+@pytest.fixture
+def rig(lasting_stage: SwitchStage) -> Iterator[Rig]:
+    """For the report of a failure, which shows the rig's logs."""
+    yield lasting_stage.rig
+    lasting_stage.rig.cluster.close()
+
+
+@pytest.fixture
+def stage(lasting_stage: SwitchStage, rig: Rig) -> SwitchStage:
+    return lasting_stage

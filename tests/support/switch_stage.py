@@ -1,0 +1,243 @@
+"""A node of a real cluster whose process 1 is a real systemd, which keeps containerd and kubelet as on any host.
+
+Kubelet is set up as by kubeadm: a configuration file, and a service that reads kubeadm's flags and people's. A bundle
+stands ready below /bundle: the checkout's programs in the shape of an unpacked tree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_cli.installation.status import Status
+from rig.client.wait import until
+from rig.control.settings import ControlSettings
+from rig.machine import cgroups, network
+from rig.nodes import kubelet
+from rig.nodes.machine import Init, Machine, Place
+from rig.nodes.node import NodeSettings, runtime
+from rig.programs import Programs, ensure
+from rig.rig import CHECKOUT, Rig, RigSettings, running
+from support.crishim_stage import public_file
+from support.systemd_stage import HIDDEN, base_units
+
+NODE: Final = "n1"
+CONFIG: Final = "/var/lib/kubelet/config.yaml"
+UNITS: Final = "/etc/systemd/system"
+VERSION: Final = "0.1.0-g000000000001"
+BUNDLE: Final = "/opt/bundle"
+PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli", "node")
+_SETTINGS: Final = "PYTHONDONTWRITEBYTECODE=1"
+_DAEMONS: Final = {"partage-crishim": "partage_crishim", "partage-broker": "partage_isolation"}
+_CONTAINERD_UNIT: Final = """\
+[Service]
+Environment=PATH={path}
+ExecStart={argv}
+KillMode=process
+Delegate=yes
+Restart=always
+RestartSec=1s
+
+[Install]
+WantedBy=multi-user.target
+"""
+_KUBELET_UNIT: Final = """\
+[Unit]
+After=containerd.service
+StartLimitIntervalSec=0
+
+[Service]
+Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart={argv} $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+Restart=always
+RestartSec=1s
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass
+class SwitchStage:
+    rig: Rig
+    machine: Machine
+    log: Path
+    """Of all services of the node."""
+    key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
+
+    def node(self, *words: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+        """`partage node …` there, however it ends."""
+        return subprocess.run(
+            self.argv(*words),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+            cwd="/",
+            env=_environment(),
+        )
+
+    def started(self, *words: str) -> subprocess.Popen[str]:
+        """`partage node …` there, to be killed."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self.argv(*words), stdout=pipe, stderr=pipe, text=True, cwd="/", env=_environment())
+
+    def kill(self, command: subprocess.Popen[str]) -> None:
+        """As the kernel would: the one in the node, not only the way in."""
+        for child in Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+        command.wait()
+
+    def argv(self, *words: str) -> tuple[str, ...]:
+        return (*self.machine.way_in, *PARTAGE, *words)
+
+    def install(self) -> None:
+        done = self.node("install", "--tree", BUNDLE)
+        assert done.returncode == 0, done.stderr + self.told()
+
+    def status(self) -> Status:
+        done = self.node("status", "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return Status(**json.loads(done.stdout))
+
+    def told(self) -> str:
+        return "\n".join((self.log.read_text(errors="replace")[-20_000:], self.machine.component.tail(40)))
+
+    def systemctl(self, *words: str) -> str:
+        return self.machine.run("systemctl", *words).strip()
+
+    def kubelet_endpoint(self) -> str:
+        """As the one that runs was started."""
+        return str(json.loads(self.machine.path(CONFIG).read_text())["containerRuntimeEndpoint"])
+
+    def wait_ready(self, why: str = "the node is ready") -> None:
+        until(why, lambda: self.rig.cluster.nodes.why_not_ready(NODE), 60)
+
+    def reboot(self) -> None:
+        """All ends, and the machine starts with the same disks."""
+        folder = str(self.rig.folder)
+        self.machine.stop()
+        mine = self.machine.addresses.veth
+        until("its cable is gone", lambda: mine if mine in network.devices_of(folder) else None)
+        self.start()
+
+    def start(self) -> None:
+        self.machine.start()
+        network.connect(self.rig.addresses, self.machine, [], str(self.rig.folder))
+        until("systemd has booted", self._why_not_booted, 30)
+
+    def on_start_of_kubelet(self, script: str) -> None:
+        """What befalls the node when a kubelet starts that is told to speak to crishim; its status is that script's."""
+        body = f"grep -q crishim {CONFIG} || exit 0\n{script}\n"
+        self.machine.write("/etc/fault.sh", body)
+        self.machine.write(f"{UNITS}/kubelet.service.d/fault.conf", "[Service]\nExecStartPre=/bin/sh /etc/fault.sh\n")
+        self.systemctl("daemon-reload")
+
+    def without_fault(self) -> None:
+        shutil.rmtree(self.machine.path(f"{UNITS}/kubelet.service.d"), ignore_errors=True)
+        self.systemctl("daemon-reload")
+
+    def put_keys(self) -> None:
+        path, content = public_file(self.key)
+        self.machine.write(path, content)
+
+    def processes(self, name: str) -> list[tuple[int, int]]:
+        """Of containers that run a command of this name: process ids, each with the time of its start."""
+        found: list[tuple[int, int]] = []
+        for pid in self.machine.run("sh", "-c", f"pgrep -x -f '{name}' || true").split():
+            fields = self.machine.path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            found.append((int(pid), int(fields[19])))
+        return found
+
+    def put_bundle(self) -> None:
+        """The checkout's programs in the shape of an unpacked tree, at a place that is none of a tree's."""
+        files: dict[str, tuple[str, int]] = {"VERSION": (f"{VERSION}\n", 0o644)}
+        for name, module in _DAEMONS.items():
+            files[f"bin/{name}"] = (f'#!/bin/sh\nexec {sys.executable} -P -m {module} "$@"\n', 0o755)
+        for unit in (CHECKOUT / "manifests/systemd").iterdir():
+            text = unit.read_text().replace("/usr/bin/env ", "/opt/partage/current/bin/")
+            files[f"systemd/{unit.name}"] = (text, 0o644)
+        lines: list[str] = []
+        for path, (text, mode) in sorted(files.items()):
+            self.machine.write(f"{BUNDLE}/{path}", text)
+            self.machine.path(f"{BUNDLE}/{path}").chmod(mode)
+            lines.append(f"{mode:04o} {hashlib.sha256(text.encode()).hexdigest()} {path}\n")
+        self.machine.write(f"{BUNDLE}/MANIFEST", "".join(lines))
+
+    def _why_not_booted(self) -> str | None:
+        self.machine.component.require_running()
+        argv = (*self.machine.way_in, "systemctl", "is-active", "multi-user.target")
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return None if done.stdout.strip() == "active" else f"{done.stdout} {done.stderr}"
+
+
+@contextmanager
+def switch_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[SwitchStage]:
+    """A node that is ready, with containerd, and a bundle beside it."""
+    ensure("systemd", say=say)
+    with running(RigSettings(nodes={}, control=ControlSettings()), say=say, keep_logs=keep_logs) as rig:
+        log = rig.logs / "services.log"
+        machine = _machine(rig, ensure(say=say), log)
+        stage = SwitchStage(rig, machine, log)
+        try:
+            stage.start()
+            _furnish(stage)
+            stage.systemctl("daemon-reload")
+            stage.systemctl("enable", "--now", "containerd", "kubelet")
+            stage.wait_ready()
+            stage.put_bundle()
+            stage.put_keys()
+            yield stage
+        except BaseException as error:
+            error.add_note(stage.told())
+            raise
+        finally:
+            machine.stop()
+
+
+def _machine(rig: Rig, programs: Programs, log: Path) -> Machine:
+    addresses = rig.addresses.node(1)
+    cgroups.make(rig.addresses.slot, NODE)
+    units = base_units(rig.folder / "units", log)
+    systemd = ensure("systemd", say=print)
+    init = Init(
+        argv=(str(systemd["systemd"]), "--unit=multi-user.target"),
+        cgroup=cgroups.parent(rig.addresses.slot, NODE),
+        env={"SYSTEMD_UNIT_PATH": f"/etc/systemd/system:{units}"},
+        hidden=HIDDEN,
+    )
+    visible = (CHECKOUT, Path(sys.prefix), *programs.folders)
+    return Machine(Place(NODE, rig.folder / "nodes" / NODE, rig.logs, rig.folder, visible, init), addresses)
+
+
+def _furnish(stage: SwitchStage) -> None:
+    machine, rig = stage.machine, stage.rig
+    machine.path(UNITS).mkdir(parents=True, exist_ok=True)
+    made = rig._kubelet(machine, NodeSettings())
+    machine.write(CONFIG, kubelet.config(made))
+    machine.path(kubelet.STATIC_PODS).mkdir(parents=True, exist_ok=True)
+    for folder in ("/etc/partage", "/etc/cdi", "/var/run/cdi"):
+        machine.path(folder).mkdir(parents=True, exist_ok=True)
+    argv = " ".join(kubelet.argv(rig.programs["kubelet"], made)).replace(kubelet.CONFIG, CONFIG)
+    machine.write(f"{UNITS}/kubelet.service", _KUBELET_UNIT.format(argv=argv))
+    containerd = runtime(machine, rig.programs, rig.registry).program
+    text = _CONTAINERD_UNIT.format(argv=" ".join(containerd.argv), path=containerd.env["PATH"])
+    machine.write(f"{UNITS}/containerd.service", text)
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}

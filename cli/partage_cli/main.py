@@ -86,9 +86,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
     "Node, in a cluster or alone": {
         "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
         "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
-        "node": Subcommand(
-            "partage_cli.node.command", "Put partage on this node, switch it on and off, let its cards rest."
-        ),
+        "node": Subcommand("partage_cli.node.command", "Put partage on this node, switch it, let its cards rest."),
         "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
     },
     "Simulation": {

@@ -135,12 +135,13 @@ class Rig:
 
     def _start_node(self, name: str, settings: NodeSettings) -> Node:
         machine = self._machines[name]
-        supplies = Supplies(self.programs, self.registry, self._kubelet(machine, settings))
+        supplies = Supplies(self.programs, self.registry, self.kubelet(machine, settings))
         node = self.nodes[name] = furnish(machine, supplies, settings)
         node.start()
         return node
 
-    def _kubelet(self, machine: Machine, settings: NodeSettings) -> Kubelet:
+    def kubelet(self, machine: Machine, settings: NodeSettings) -> Kubelet:
+        """Its identity and all that its configuration says."""
         identities, name, ip = self.control.identities, machine.place.name, machine.addresses.ip
         serving = identities.kubelet_server(name, ip)
         return Kubelet(

@@ -227,7 +227,7 @@ def _machine(rig: Rig, programs: Programs, log: Path) -> Machine:
 def _furnish(stage: SwitchStage) -> None:
     machine, rig = stage.machine, stage.rig
     machine.path(UNITS).mkdir(parents=True, exist_ok=True)
-    made = rig._kubelet(machine, NodeSettings())
+    made = rig.kubelet(machine, NodeSettings())
     machine.write(CONFIG, kubelet.config(made))
     machine.path(kubelet.STATIC_PODS).mkdir(parents=True, exist_ok=True)
     for folder in ("/etc/partage", "/etc/cdi", "/var/run/cdi"):

@@ -21,6 +21,7 @@ from partage_cli.installation.canary import Canary
 from partage_cli.installation.conversion import SavedFile, disarm
 from partage_cli.installation.errors import TurnedBack
 from partage_cli.installation.host import Host
+from partage_cli.installation.journal import StepName
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.nodes import api_of, why_not_ready
 from partage_cli.installation.preparation import why_not_honoured
@@ -35,7 +36,7 @@ _TIMER_SLACK_S: Final = 15.0
 class Confirm:
     """Ends the time of the way back; raises `TurnedBack` where that was faster."""
 
-    name: Final = "confirm"
+    name: StepName = "confirm"
     facts_type = NoFacts
 
     def __init__(self, site: Site, files: Sequence[SavedFile], kubeconfig: Path | None, *, after_s: float) -> None:

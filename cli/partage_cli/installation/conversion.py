@@ -24,6 +24,7 @@ from partage_cli.installation.canary import static_file
 from partage_cli.installation.edits import How, Spot, changed, restored, said, spots
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
+from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import kubelet_of, next_setup
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import SAVED, UNITS, WAY_BACK
@@ -67,7 +68,7 @@ class SavedFiles(msgspec.Struct, frozen=True):
 
 
 class Save:
-    name: Final = "save"
+    name: StepName = "save"
     facts_type = SavedFiles
 
     def plan(self, host: Host) -> Plan[SavedFiles]:
@@ -115,7 +116,7 @@ class Armed(msgspec.Struct, frozen=True):
 
 
 class Arm:
-    name: Final = "arm"
+    name: StepName = "arm"
     facts_type = Armed
 
     def __init__(self, site: Site, files: Sequence[SavedFile], *, after_s: float) -> None:
@@ -174,7 +175,7 @@ def disarm(host: Host, files: Sequence[SavedFile]) -> None:
 class Endpoint:
     """Changes kubelet's files and starts it anew; taken back, the files say what they said before."""
 
-    name: Final = "endpoint"
+    name: StepName = "endpoint"
     facts_type = SavedFiles
 
     def __init__(self, site: Site, files: tuple[SavedFile, ...]) -> None:

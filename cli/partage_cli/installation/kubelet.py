@@ -97,7 +97,7 @@ def _service_of(node: LocalNode, number: int) -> str:
 
 def _files(node: LocalNode, config: str, folder: str) -> KubeletFiles:
     names = names_in(node.path(folder)) if folder else ()
-    instance = node.path(PurePath(config).parent / INSTANCE_CONFIG)
+    instance = node.path(str(PurePath(config).parent / INSTANCE_CONFIG))
     extra = [node.path(each) for each in _EXTRA_ARGS]
     return KubeletFiles(
         config=str(node.path(config)),

@@ -21,6 +21,7 @@ from partage_cli.doctor.variables import environment_file
 from partage_cli.installation.edits import spots
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
+from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
 from partage_cli.installation.refusals import SwitchFacts, managed, refusals
 from partage_cli.installation.steps import Plan
@@ -55,7 +56,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 class Look:
     """Changes nothing; refuses in words, and says what will not work."""
 
-    name: Final = "look"
+    name: StepName = "look"
     facts_type = Site
 
     def plan(self, host: Host) -> Plan[Site]:

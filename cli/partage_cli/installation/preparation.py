@@ -20,6 +20,7 @@ from partage_base.cri import CriError, UnaryClient
 from partage_base.files import write_whole
 from partage_cli.installation.errors import BadTree, StepFailed
 from partage_cli.installation.host import Host
+from partage_cli.installation.journal import StepName
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.steps import Change, NoFacts, Plan
@@ -45,7 +46,7 @@ class Unpacked(msgspec.Struct, frozen=True):
 
 
 class Unpack:
-    name: Final = "unpack"
+    name: StepName = "unpack"
     facts_type = Unpacked
 
     def __init__(self, tree: Path) -> None:
@@ -112,7 +113,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 
 class Units:
-    name: Final = "units"
+    name: StepName = "units"
     facts_type = Installed
 
     def __init__(self, tree: Path, site: Site) -> None:
@@ -166,7 +167,7 @@ def put_units(host: Host, texts: dict[str, str]) -> None:
 class Speak:
     """Changes nothing: crishim must answer for the runtime, and honour allocations, before kubelet is touched."""
 
-    name: Final = "speak"
+    name: StepName = "speak"
     facts_type = NoFacts
 
     def plan(self, host: Host) -> Plan[NoFacts]:

@@ -82,5 +82,5 @@ def take_back(steps: Sequence[Step[Any]], host: Host, journal: Journal) -> None:
 
 
 def foreseen(steps: Sequence[Step[Any]], host: Host, journal: Journal) -> list[Change]:
-    """What `carry_out` would change."""
+    """What `carry_out` would change, for `--dry-run`."""
     return [change for step in steps if not journal.is_done(step.name) for change in step.plan(host).changes]

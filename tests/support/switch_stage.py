@@ -35,6 +35,10 @@ from support.systemd_stage import HIDDEN, base_units
 
 NODE: Final = "n1"
 CONFIG: Final = "/var/lib/kubelet/config.yaml"
+_PARTAGE_TOML: Final = (
+    '[broker]\nlibrary_folder = "/opt/partage-library"\n[crishim]\nmount_roots = ["/opt/partage-library"]\n'
+)
+"""Below /usr a node of the rig has what the machine has."""
 UNITS: Final = "/etc/systemd/system"
 VERSION: Final = "0.1.0-g000000000001"
 BUNDLE: Final = "/opt/bundle"
@@ -230,7 +234,8 @@ def _furnish(stage: SwitchStage) -> None:
     made = rig.kubelet(machine, NodeSettings())
     machine.write(CONFIG, kubelet.config(made))
     machine.path(kubelet.STATIC_PODS).mkdir(parents=True, exist_ok=True)
-    for folder in ("/etc/partage", "/etc/cdi", "/var/run/cdi"):
+    machine.write("/etc/partage/partage.toml", _PARTAGE_TOML)
+    for folder in ("/etc/cdi", "/var/run/cdi"):
         machine.path(folder).mkdir(parents=True, exist_ok=True)
     argv = " ".join(kubelet.argv(rig.programs["kubelet"], made)).replace(kubelet.CONFIG, CONFIG)
     machine.write(f"{UNITS}/kubelet.service", _KUBELET_UNIT.format(argv=argv))

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -74,8 +73,7 @@ def spots(setup: Setup, files: KubeletFiles) -> tuple[Spot, ...]:
 
 
 def _of_flag(says: Say) -> Spot:
-    path = PurePath(says.where)
-    if not path.is_absolute() or path.suffix in {".service", ".conf"}:
+    if not says.where.startswith("/") or says.where.endswith((".service", ".conf")):
         raise UnfitNode(
             f"{says.where} has --{FLAG} baked in, and a flag beats every file; take it out there and set {FIELD} in "
             "kubelet's configuration, or share cards on this node by DRA or NRI"

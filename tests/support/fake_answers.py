@@ -34,14 +34,14 @@ def matching(path: str, query: dict[str, str]) -> Callable[[str, Object], bool]:
     where = re.escape(path) if everywhere is None else f"{everywhere[1]}(/namespaces/[^/]+)?/{everywhere[2]}"
     inside = re.compile(rf"{where}/[^/]+")
     fields = [_term(term) for term in query.get("fieldSelector", "").split(",") if term]
-    labels = [term.split("=") for term in query.get("labelSelector", "").split(",") if term]
+    labels = [term.partition("=") for term in query.get("labelSelector", "").split(",") if term]
 
     def matches(at: str, object_: Object) -> bool:
         has_labels = object_["metadata"].get("labels", {})
         return (
             inside.fullmatch(at) is not None
             and all((str(_field(object_, name)) == value) is wanted for name, value, wanted in fields)
-            and all(has_labels.get(name) == value for name, value in labels)
+            and all(name in has_labels and (not sign or has_labels[name] == value) for name, sign, value in labels)
         )
 
     return matches

@@ -1,0 +1,151 @@
+"""The host that this container works on: runs its ``partage node`` there, in a chroot, for a bounded time.
+
+The chroot is entered by a child of our own interpreter, so nothing of the host runs before the program itself. The
+child is in the host's network and among its processes, as the container is. It is never asked to end early: what it
+does is journalled, so one that takes too long is killed, and a later run goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from partage_cli.rollout.errand import Command, HostState
+from partage_cli.rollout.installer.trees import TREES
+
+JOURNAL: Final = "var/lib/partage/node/journal.json"
+"""While it is there something is installed."""
+PROGRAM: Final = "bin/partage"
+CURRENT: Final = "current"
+STATUS_WITHIN_S: Final = 60.0
+_MOST_BYTES: Final = 64 << 10
+_PIPES_END_WITHIN_S: Final = 5.0
+_ENTER: Final = "import os, sys; os.chroot(sys.argv[1]); os.chdir('/'); os.execv(sys.argv[2], sys.argv[2:])"
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What became of a program."""
+
+    code: int | None
+    """None where it was killed since it took too long."""
+    out: bytes = b""
+    err: bytes = b""
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it wrote for people, else for programs."""
+        lines = (self.err.strip() or self.out.strip()).decode(errors="replace").splitlines()
+        return lines[-1].strip() if lines else ""
+
+
+Run = Callable[[Sequence[str], float], Awaitable[Ran]]
+"""Runs a program of the host, by its path there, for at most so many seconds."""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    """What ``partage node status -o json`` prints, as far as it is needed here."""
+
+    version: str | None = None
+    in_force: bool = False
+    why: str | None = ""
+
+
+class Host:
+    def __init__(self, root: Path, version: str, *, within_s: float, run: Run) -> None:
+        self.root = root
+        self._version, self._within_s, self._run = version, within_s, run
+
+    @property
+    def has_program(self) -> bool:
+        """Whether there is a version on the host whose commands can be run."""
+        return self._program() is not None
+
+    async def state(self) -> HostState:
+        """By the host's own word; raises `OSError`."""
+        if not (self.root / JOURNAL).exists():
+            return HostState(why="nothing is installed")
+        program = self._program()
+        if program is None:
+            return HostState(version="", why=f"/{TREES}/{CURRENT} is gone, and the journal says that it was installed")
+        ran = await self._run([program, "node", "status", "-o", "json"], STATUS_WITHIN_S)
+        try:
+            status = msgspec.json.decode(ran.out, type=_Status)
+        except (msgspec.DecodeError, RecursionError):
+            return HostState(version="", why=f"`partage node status` on the host: {_ended(ran, STATUS_WITHIN_S)}")
+        return HostState(version=status.version or "", in_force=status.in_force, why=status.why or "")
+
+    async def do(self, command: Command) -> str | None:
+        """Runs one command to its end; None where it is done, else why not. Raises `OSError`."""
+        program = self._program()
+        if program is None:
+            return f"there is no program for it on the host: /{TREES} has no version"
+        ran = await self._run([program, "node", command], self._within_s)
+        return None if ran.code == 0 else f"`partage node {command}`: {_ended(ran, self._within_s)}"
+
+    def _program(self) -> str | None:
+        """Of this version if it is there: a newer one knows how an older one installed."""
+        for tree in (self._version, CURRENT):
+            if (self.root / TREES / tree / PROGRAM).exists():
+                return f"/{TREES}/{tree}/{PROGRAM}"
+        return None
+
+
+def inside(root: Path, node: str) -> Run:
+    """Runs programs in a chroot of `root`, with the name of the node and nothing else of our environment."""
+    environment = {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8", "PARTAGE_NODE_NAME": node}
+
+    async def run(argv: Sequence[str], within_s: float) -> Ran:
+        return await _ran([sys.executable, "-I", "-S", "-c", _ENTER, str(root), *argv], environment, within_s)
+
+    return run
+
+
+async def _ran(argv: Sequence[str], environment: dict[str, str], within_s: float) -> Ran:
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=nothing, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+    )
+    out, err = bytearray(), bytearray()
+    readers = asyncio.gather(_last(process.stdout, out), _last(process.stderr, err))
+    try:
+        async with asyncio.timeout(within_s):
+            await process.wait()
+        with contextlib.suppress(TimeoutError):  # what it started may keep them open
+            async with asyncio.timeout(_PIPES_END_WITHIN_S):
+                await readers
+    except TimeoutError:
+        return Ran(None, bytes(out), bytes(err))
+    finally:
+        readers.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await readers
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    return Ran(process.returncode, bytes(out), bytes(err))
+
+
+async def _last(stream: asyncio.StreamReader | None, kept: bytearray) -> None:
+    """Reads all of it and keeps the last of it."""
+    while stream is not None and (piece := await stream.read(_MOST_BYTES)):
+        kept += piece
+        del kept[:-_MOST_BYTES]
+
+
+def _ended(ran: Ran, within_s: float) -> str:
+    if ran.code is None:
+        how = f"killed after {within_s:g} s"
+    elif ran.code < 0:
+        how = f"killed by signal {-ran.code}"
+    else:
+        how = f"exit code {ran.code}"
+    return f"{ran.last_words} ({how})" if ran.last_words else how

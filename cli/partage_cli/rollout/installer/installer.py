@@ -1,0 +1,252 @@
+"""One node's installer: sees what is asked for, waits for its turn, works, and says what came of it.
+
+Each round starts from what the Node and the host say now, so one that died anywhere goes on where it was:
+
+    keys, settings and tree are on the host     no turn is needed: nothing uses them yet
+    `waiting` is told, and a slot taken         it may be given back or run out: nothing was touched
+    `working` is told, then commands run        the next installer of this node goes on with a slot of its own
+    what came of it is told                     the slot goes back after that, never before
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import structlog
+
+from partage_base.daemon.logs import Repeats
+from partage_base.kube import Backoff, KubeError
+from partage_cli.rollout.errand import Errand, HostState, is_as_asked, wanted
+from partage_cli.rollout.fleet import Fleet
+from partage_cli.rollout.installer import deliveries, trees
+from partage_cli.rollout.installer.deliveries import NoKeys
+from partage_cli.rollout.installer.host import Host
+from partage_cli.rollout.installer.own_node import OwnNode
+from partage_cli.rollout.installer.settings import InstallerSettings
+from partage_cli.rollout.order import Hold
+from partage_cli.rollout.told import Member, State, Told, Wish, telling
+from partage_plugins.errors import PartageError
+
+_FIRST_S: Final = 1.0
+_MOST_S: Final = 30.0
+_ASK_PER_NODE_S: Final = 0.05
+"""So that all nodes together ask no more than so often, however many they are."""
+_RENEWALS: Final = 4
+"""So many may fail before others take the node for silent."""
+_log = structlog.get_logger()
+
+
+class Supply(NamedTuple):
+    """Whether the host has what it needs before its turn."""
+
+    hinders: Literal["waiting", "failed"] | None = None
+    """What to say instead of going on."""
+    why: str = ""
+
+
+class Installer:
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        settings: InstallerSettings,
+        *,
+        version: str,
+        tree: Path,
+        node: OwnNode,
+        fleet: Fleet,
+        host: Host,
+        woken: asyncio.Event,
+        may_begin: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_begin`: whether something that takes long may still be begun."""
+        self._settings, self._version, self._tree = settings, version, tree
+        self._node, self._fleet, self._host = node, fleet, host
+        self._woken, self._may_begin = woken, may_begin
+        self._backoff = Backoff(first_s=_FIRST_S, most_s=_MOST_S, random=random.random)
+        self._repeats = Repeats(every_s=60)
+        self._has_tree = False
+        self._is_fresh = True
+        self._lapsed_at: float | None = None
+        self.at_rest = asyncio.Event()
+        """Set but while a command runs on the host."""
+        self.at_rest.set()
+
+    async def run(self) -> None:
+        """Works for ever; what goes wrong is tried again, more and more slowly."""
+        while True:
+            self._woken.clear()
+            try:
+                hold = await self.round()
+            except (KubeError, OSError) as error:
+                self._repeats.failed("the installer could not go on; it will be tried again", error)
+                await asyncio.sleep(self._backoff.after(error if isinstance(error, KubeError) else None))
+                continue
+            self._backoff.reset()
+            await self._until_due(hold)
+
+    async def round(self) -> Hold | None:
+        """One round; what the node waits for, if for something. Raises `KubeError` or `OSError`."""
+        node = self._node.member
+        if node is None:
+            return None
+        host = await self._host.state()
+        if self._is_lapsing(node, host):
+            return None
+        supply = await asyncio.to_thread(self._supplied, node.wish)
+        next_ = wanted(node, self._version, host)
+        if isinstance(next_, Told):
+            is_kept = next_.state == "in-force"
+            await self._settle(node, self._said(node.wish, "in-force", supply.why) if is_kept else next_)
+            return None
+        if supply.hinders is None:
+            supply = await asyncio.to_thread(self._with_tree, node.wish, supply)
+        if supply.hinders is not None:
+            await self._node.tell(self._said(node.wish, supply.hinders, supply.why))
+            return None
+        return await self._try(node, next_)
+
+    async def _settle(self, node: Member, told: Told) -> None:
+        """Nothing is to be done but what goes on for as long as the node is in force."""
+        if self._is_fresh:
+            await self._fleet.release(node.name)
+            self._is_fresh = False
+        if told.state == "off":
+            await asyncio.to_thread(deliveries.take_back, self._host.root)
+        await self._node.tell(told)
+
+    def _supplied(self, wish: Wish) -> Supply:
+        """Gives the host what the cluster has for it. Blocks."""
+        if wish is Wish.OFF:
+            return Supply()
+        try:
+            deliveries.deliver_keys(self._settings.keys, self._host.root)
+            note = deliveries.deliver_settings(self._settings.node_settings, self._host.root)
+        except NoKeys as error:
+            return Supply("waiting", str(error))
+        except (PartageError, OSError) as error:
+            return Supply("failed", str(error))
+        return Supply(why=note or "")
+
+    def _with_tree(self, wish: Wish, supply: Supply) -> Supply:
+        """With this version's tree on the host as well, if it takes one. Blocks for seconds."""
+        if self._has_tree or (wish is Wish.OFF and self._host.has_program):
+            return supply
+        try:
+            trees.delivered(self._tree, self._host.root)
+        except (PartageError, OSError) as error:
+            return Supply("failed", str(error))
+        self._has_tree = True
+        return supply
+
+    async def _try(self, node: Member, errand: Errand) -> Hold | None:
+        """Works if it is the node's turn."""
+        self._is_fresh = False
+        if node.state(self._version) is None:
+            await self._node.tell(self._said(node.wish, "waiting"))
+        if not self._may_begin():
+            return None
+        slot = await self._fleet.slot_for(node.name, self._version)
+        if isinstance(slot, Hold):
+            if node.state(self._version) != "working":
+                await self._node.tell(self._said(node.wish, "waiting", slot.why))
+            return slot
+        await self._node.tell(self._said(node.wish, "working"))
+        self.at_rest.clear()
+        try:
+            async with self._renewed(slot):
+                why = await self._worked(node.wish, errand)
+                done: State = "in-force" if node.wish is Wish.ON else "off"
+                await self._tell_surely(self._said(node.wish, "failed" if why else done, why or ""))
+        finally:
+            self.at_rest.set()
+        await self._fleet.slots.give_back(slot, node.name)
+        return None
+
+    async def _worked(self, wish: Wish, errand: Errand) -> str | None:
+        """None where the host is as it should be, else why not."""
+        try:
+            for command in errand.commands:
+                _log.info("at work on the host", command=command)
+                why = await self._host.do(command)
+                if why is not None:
+                    return why
+                state = await self._host.state()
+                if is_as_asked(wish, self._version, state):
+                    break
+            else:
+                return f"every command was done, and the host is not as it should be: {state.why}"
+            if wish is Wish.OFF:
+                await asyncio.to_thread(deliveries.take_back, self._host.root)
+                self._has_tree = False
+        except OSError as error:
+            return f"the host can't be worked on: {error}"
+        return None
+
+    @asynccontextmanager
+    async def _renewed(self, slot: int) -> AsyncGenerator[None]:
+        renewing = asyncio.create_task(self._keep_renewing(slot))
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewing
+
+    async def _keep_renewing(self, slot: int) -> None:
+        """What has begun goes on without the slot too: others stop at a node that is at work and has none."""
+        while True:
+            await asyncio.sleep(self._settings.lease_s / _RENEWALS)
+            try:
+                if not await self._fleet.slots.renew(slot, self._node.name):
+                    self._repeats.say("another node has this one's slot; it goes on with what it has begun", slot=slot)
+            except KubeError as error:
+                self._repeats.failed("the slot is not renewed; it will be tried again", error, slot=slot)
+
+    async def _tell_surely(self, told: Told) -> None:
+        _log.info("the work is done" if told.state != "failed" else "the work failed", state=told.state, why=told.why)
+        while True:
+            try:
+                await self._node.tell(told)
+            except KubeError as error:
+                self._repeats.failed("what came of the work is not told; it will be tried again", error)
+                await asyncio.sleep(self._backoff.after(error))
+            else:
+                return
+
+    def _is_lapsing(self, node: Member, host: HostState) -> bool:
+        """Whether the node was in force and is not just now, as while it starts."""
+        if node.state(self._version) != "in-force" or is_as_asked(node.wish, self._version, host):
+            self._lapsed_at = None
+            return False
+        now = asyncio.get_running_loop().time()
+        if self._lapsed_at is None:
+            self._lapsed_at = now
+        return now - self._lapsed_at < self._settings.lapse_s
+
+    def _said(self, wish: Wish, state: State, why: str = "") -> Told:
+        return telling(self._version, wish, state, why)
+
+    async def _until_due(self, hold: Hold | None) -> None:
+        """Until the Node says something else, what it waits for changed, or it is time for another look."""
+        until = asyncio.get_running_loop().time() + self._settings.look_every_s
+        while (left_s := until - asyncio.get_running_loop().time()) > 0:
+            pause_s = left_s if hold is None else min(left_s, self._ask_every_s())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._woken.wait()
+            if self._woken.is_set():
+                return
+            try:
+                if hold is not None and await self._fleet.has_changed(hold):
+                    return
+            except KubeError as error:
+                self._repeats.failed("what the node waits for can't be read; it will be tried again", error)
+
+    def _ask_every_s(self) -> float:
+        pause_s = max(self._settings.ask_every_s, _ASK_PER_NODE_S * self._fleet.size)
+        return pause_s * (0.75 + 0.5 * random.random())  # noqa: S311  (so that not all ask at once)

@@ -1,0 +1,102 @@
+"""The installer as a daemon: alone on its host, and with its node's name and its tree's version for good.
+
+At the end nothing is undone. A command that runs on the host may finish, as long as there is time; nothing is begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.errors import AnotherRuns, BadConfiguration
+from partage_base.daemon.life import Daemon
+from partage_base.kube import Access, ApiServer, BadAccess
+from partage_base.version import VERSION
+from partage_cli.rollout.fleet import Fleet
+from partage_cli.rollout.installer.host import Host, inside
+from partage_cli.rollout.installer.installer import Installer
+from partage_cli.rollout.installer.own_node import OwnNode
+from partage_cli.rollout.installer.settings import InstallerSettings
+from partage_cli.rollout.installer.trees import TreeRefused, manifest_of, version_of
+from partage_cli.rollout.slots import Slots
+
+_KEPT_FOR_THE_END_S: Final = 3.0
+_log = structlog.get_logger()
+
+
+async def start(settings: InstallerSettings, daemon: Daemon) -> InstallerLife:
+    tree = settings.tree or Path(sys.executable).parent.parent
+    try:
+        version = version_of(tree)
+        manifest_of(tree)
+    except TreeRefused as error:
+        raise BadConfiguration(str(error)) from None
+    daemon.stack.enter_context(_alone(settings.host))
+    try:
+        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
+    except BadAccess as error:
+        raise BadConfiguration(str(error)) from None
+    server = await daemon.stack.enter_async_context(ApiServer(access, user_agent=f"partage-installer/{VERSION}"))
+    _log.info("installs on this node when it is its turn", version=version)
+    return InstallerLife(settings, daemon, server, tree=tree, version=version)
+
+
+class InstallerLife:
+    """Implements `partage_base.daemon.life.Running` for the installer."""
+
+    def __init__(
+        self, settings: InstallerSettings, daemon: Daemon, server: ApiServer, *, tree: Path, version: str
+    ) -> None:
+        self._settings, self._daemon = settings, daemon
+        self._is_stopping = False
+        woken = asyncio.Event()
+        self._node = OwnNode(server, settings.node_name, changed=woken.set)
+        slots = Slots(server, namespace=settings.namespace, lease_s=settings.lease_s)
+        host = Host(
+            settings.host, version, within_s=settings.work_within_s, run=inside(settings.host, settings.node_name)
+        )
+        self._installer = Installer(
+            settings,
+            version=version,
+            tree=tree,
+            node=self._node,
+            fleet=Fleet(server, slots, percent=settings.percent),
+            host=host,
+            woken=woken,
+            may_begin=lambda: not self._is_stopping,
+        )
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        self._daemon.tasks.start(self._node.run(), name="own node")
+        self._daemon.tasks.start(self._installer.run(), name="installer")
+        await stopping.wait()
+        self._is_stopping = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, self._settings.stop_deadline_s - _KEPT_FOR_THE_END_S)):
+                await self._installer.at_rest.wait()
+
+
+@contextmanager
+def _alone(host: Path) -> Generator[None]:
+    """Keeps a second installer off this host, by a lock on its root folder: it leaves no file."""
+    try:
+        descriptor = os.open(host, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise BadConfiguration(f"host is {host}, which is no folder: {error.strerror}; mount the host's root") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AnotherRuns(f"another installer works on the host at {host}; stop that one, or this one") from None
+        yield
+    finally:
+        os.close(descriptor)

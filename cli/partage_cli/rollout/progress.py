@@ -1,0 +1,94 @@
+"""How far a roll-out is, as people are told. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from partage_cli.rollout.order import Stoppage, canary, is_proven, stoppage
+from partage_cli.rollout.told import Member, State, Wish
+from partage_cli.tables import printable, table
+
+_HEADER = ("NODE", "VERSION", "STATE", "WHY")
+
+
+class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
+    node: str
+    version: str | None
+    """The one that it says something about."""
+    state: State | None
+    """None where its installer has not spoken since its label stands so."""
+    why: str = ""
+
+
+class RolloutProgress(msgspec.Struct, frozen=True, kw_only=True):
+    version: str | None
+    """Where it goes to; None where that is not known."""
+    nodes: tuple[NodeProgress, ...]
+    stopped: Stoppage | None = None
+    canary: str | None = None
+    """The node that comes first, until it is in force."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether each node is as its label asks for, at this version."""
+        return all(node.state in ("in-force", "off") and node.version == self.version for node in self.nodes)
+
+
+def progress(members: Sequence[Member], held: Mapping[int, str], version: str | None) -> RolloutProgress:
+    """Towards `version`, or without one towards what the most nodes say something about."""
+    aim = version or _most_told(members)
+    nodes = tuple(_of_node(member) for member in members)
+    if aim is None:
+        return RolloutProgress(version=None, nodes=nodes)
+    stopped = stoppage(aim, members, held)
+    first = None
+    if stopped is None and not is_proven(aim, members):
+        on = [member for member in members if member.wish is Wish.ON]
+        speaks = [member.name for member in on if member.state(aim) in ("waiting", "working")]
+        first = canary(aim, on, min(speaks)) if speaks else None
+    return RolloutProgress(version=aim, nodes=nodes, stopped=stopped, canary=first)
+
+
+def as_table(found: RolloutProgress) -> str:
+    return table(
+        _HEADER, ((each.node, each.version or "-", each.state or "-", printable(each.why)) for each in found.nodes)
+    )
+
+
+def as_json(found: RolloutProgress) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def as_line(found: RolloutProgress) -> str:
+    """All of it in one line."""
+    if not found.nodes:
+        return "no node is labelled: kubectl label node NODE partage.dev/install=yes"
+    if found.version is None:
+        return f"{len(found.nodes)} nodes are labelled, and no installer has spoken yet"
+    at_aim = [node for node in found.nodes if node.version == found.version]
+    counts = Counter(node.state for node in at_aim)
+    done = counts.pop("in-force", 0) + counts.pop("off", 0)
+    parts = [f"{done} of {len(found.nodes)} nodes are as asked at {found.version}"]
+    parts += [f"{count} {state}" for state, count in sorted(counts.items(), key=str) if state is not None]
+    if silent := len(found.nodes) - done - sum(counts.values()):
+        parts.append(f"{silent} not heard of at this version")
+    if found.canary is not None:
+        parts.append(f"the canary is {found.canary}")
+    if found.stopped is not None:
+        parts.append(f"stopped: {found.stopped.node} {printable(found.stopped.why)}")
+    return "; ".join(parts)
+
+
+def _of_node(member: Member) -> NodeProgress:
+    told = member.told
+    if told is None or told.label is not member.wish:
+        return NodeProgress(node=member.name, version=None, state=None)
+    return NodeProgress(node=member.name, version=told.version, state=told.state, why=told.why)
+
+
+def _most_told(members: Sequence[Member]) -> str | None:
+    told = Counter(member.told.version for member in members if member.told is not None)
+    return max(sorted(told), key=lambda version: told[version], default=None)

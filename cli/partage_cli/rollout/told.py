@@ -1,0 +1,98 @@
+"""What a node says of its installation: the labels that people give it, and what its installer writes on it. Pure.
+
+    partage.dev/install=yes    shares its cards: the installer brings it into force and keeps it at its own version
+    partage.dev/install=off    is taken out again, with all that was installed
+    partage.dev/canary=yes     is the first at every version
+
+The installer's annotation `partage.dev/installed` says how far it is. What it says counts for one version and for the
+label that stood then; with another version or label the node begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final, Literal
+
+import msgspec
+
+from partage_base.kube.objects import Node
+from partage_plugins.vocabulary.keys import PREFIX
+
+INSTALL: Final = PREFIX + "install"
+CANARY: Final = PREFIX + "canary"
+INSTALLED: Final = PREFIX + "installed"
+YES: Final = "yes"
+LONGEST_WHY: Final = 300
+
+State = Literal["waiting", "working", "in-force", "failed", "off"]
+
+
+class Wish(Enum):
+    """What the label `partage.dev/install` asks for."""
+
+    ON = "yes"
+    OFF = "off"
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """The annotation `partage.dev/installed`."""
+
+    v: Literal[1] = 1
+    version: str
+    """The installer's own: where it brings the node to."""
+    label: Wish
+    """What was asked for."""
+    state: State
+    why: str = ""
+
+    def text(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of the roll-out."""
+
+    name: str
+    wish: Wish
+    is_canary: bool = False
+    told: Told | None = None
+
+    def state(self, version: str) -> State | None:
+        """How far it is at that version, with what it is asked for now; None where it has not said."""
+        told = self.told
+        return told.state if told is not None and (told.version, told.label) == (version, self.wish) else None
+
+
+def telling(version: str, wish: Wish, state: State, why: str = "") -> Told:
+    """With the reason as one printable line."""
+    line = "".join(character if character.isprintable() else " " for character in why[: LONGEST_WHY + 1])
+    short = line if len(line) <= LONGEST_WHY else f"{line[: LONGEST_WHY - 1]}…"
+    return Told(version=version, label=wish, state=state, why=short.strip())
+
+
+def member_of(node: Node) -> Member | None:
+    """None for a node whose label asks for neither."""
+    meta = node.metadata
+    try:
+        wish = Wish(meta.labels.get(INSTALL, ""))
+    except ValueError:
+        return None
+    told = _told(meta.annotations.get(INSTALLED))
+    return Member(name=meta.name, wish=wish, is_canary=meta.labels.get(CANARY) == YES, told=told)
+
+
+def members_of(nodes: Iterable[Node]) -> tuple[Member, ...]:
+    """By name, those that are labelled."""
+    found = (member_of(node) for node in nodes)
+    return tuple(sorted((each for each in found if each is not None), key=lambda each: each.name))
+
+
+def _told(text: str | None) -> Told | None:
+    """What can't be read was not written by an installer of ours, and says nothing."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Told)
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -1,0 +1,155 @@
+"""Installers of many made-up nodes in one process: their real work on real folders, before any API server.
+
+What is made up is the outermost edge alone: the host's ``partage node``, which here notes what it was told and fails
+where a test says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
+
+from partage_base.keyring import encode_public
+from partage_base.kube import ApiServer
+from partage_cli.rollout.fleet import Fleet
+from partage_cli.rollout.installer.host import JOURNAL, Host, Ran
+from partage_cli.rollout.installer.installer import Installer
+from partage_cli.rollout.installer.own_node import OwnNode
+from partage_cli.rollout.installer.settings import InstallerSettings
+from partage_cli.rollout.slots import Slots
+from partage_plugins.codecs.signature import key_id
+from support.trees import a_tree
+
+QUICK: Final = InstallerSettings(ask_every_s=0.02, look_every_s=5.0, lease_s=2.0, lapse_s=0.0)
+V1: Final = "0.1.0-g000000000001"
+V2: Final = "0.1.0-g000000000002"
+
+
+def name_of(number: int) -> str:
+    return f"n{number:02}"
+
+
+@dataclass
+class MadeUpHost:
+    """A folder, and what its `partage node` is told."""
+
+    root: Path
+    trouble: str = ""
+    """Why switching on and upgrading fail, if they do."""
+    version: str = ""
+    in_force: bool = False
+    touched: list[str] = field(default_factory=list[str])
+    """Commands that changed something, or tried to."""
+    at_work: Callable[[], Awaitable[None]] | None = None
+    """Called within each command that changes something."""
+
+    async def __call__(self, argv: Sequence[str], within_s: float) -> Ran:
+        command, version = argv[2], Path(argv[0]).parts[3]
+        if command == "status":
+            why = "" if self.in_force else "kubelet speaks to containerd"
+            said = {"version": self.version or None, "in_force": self.in_force, "why": why, "endpoint": "crishim"}
+            return Ran(0, json.dumps(said).encode())
+        self.touched.append(command)
+        if self.at_work is not None:
+            await self.at_work()
+        if self.trouble and command in ("switch-on", "upgrade", "uninstall"):
+            return Ran(1, b"", f"partage: {self.trouble}\n".encode())
+        self._do(command, version)
+        return Ran(0)
+
+    def _do(self, command: str, version: str) -> None:
+        journal = self.root / JOURNAL
+        if command == "uninstall":
+            self.version, self.in_force = "", False
+            journal.unlink()
+            return
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        journal.write_text("{}")
+        self.version = version
+        self.in_force = self.in_force or command == "switch-on"
+
+
+class RolloutStage:
+    """The fleet of a test. Its Nodes are the test's to make and to label."""
+
+    def __init__(
+        self, folder: Path, server_of: Callable[[str], ApiServer], settings: InstallerSettings = QUICK
+    ) -> None:
+        self._folder, self._server_of = folder, server_of
+        self.settings = replace(settings, keys=folder / "keys", node_settings=folder / "node-settings")
+        self.hosts: dict[str, MadeUpHost] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self.settings.keys.mkdir(mode=0o755)
+        public = Ed25519PrivateKey.generate().public_key()
+        key = self.settings.keys / f"{key_id(public)}.pub"
+        key.write_bytes(encode_public(public))
+        key.chmod(0o644)
+        self.trees = {version: a_tree(folder / version, version) for version in (V1, V2)}
+
+    def set(self, **settings: float) -> None:
+        """For installers that are started from now on."""
+        self.settings = replace(self.settings, **settings)
+
+    def host(self, name: str) -> MadeUpHost:
+        if name not in self.hosts:
+            root = self._folder / "hosts" / name
+            root.mkdir(parents=True)
+            self.hosts[name] = MadeUpHost(root)
+        return self.hosts[name]
+
+    def start(self, *names: str, version: str = V1) -> None:
+        """An installer on each, as a pod of the DaemonSet would start it."""
+        for name in names:
+            self._running[name] = asyncio.create_task(self._live(name, version), name=f"installer of {name}")
+
+    async def kill(self, *names: str) -> None:
+        """Nothing that an installer does when it is cancelled reaches the API server or the host."""
+        tasks = [self._running.pop(name) for name in names if name in self._running]
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def close(self) -> None:
+        await self.kill(*self._running)
+
+    def is_alive(self, name: str) -> bool:
+        return name in self._running and not self._running[name].done()
+
+    @property
+    def touched(self) -> list[str]:
+        """Nodes that a command was run on that changes something."""
+        return sorted(name for name, host in self.hosts.items() if host.touched)
+
+    async def _live(self, name: str, version: str) -> None:
+        woken = asyncio.Event()
+        async with self._server_of(name) as server:
+            node = OwnNode(server, name, changed=woken.set)
+            host = self.host(name)
+            slots = Slots(server, namespace=self.settings.namespace, lease_s=self.settings.lease_s)
+            installer = Installer(
+                self.settings,
+                version=version,
+                tree=self.trees[version],
+                node=node,
+                fleet=Fleet(server, slots, percent=self.settings.percent),
+                host=Host(host.root, version, within_s=60, run=host),
+                woken=woken,
+            )
+            async with asyncio.TaskGroup() as group:
+                group.create_task(node.run())
+                group.create_task(installer.run())
+
+
+def a_made_up_node(name: str, *, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+    labelled = {"kubernetes.io/hostname": name, "partage.dev/install": "yes", **(labels or {})}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labelled}}

@@ -1,0 +1,266 @@
+"""Installers of a few nodes side by side, before a made-up API server: turns, failures, and deaths at every point."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from partage_base.kube import ApiServer, PatchKind, leases_path, node_path, nodes_path
+from partage_cli.rollout.told import INSTALL, INSTALLED
+from support.fake_api import FakeApi, Refuse
+from support.kube import access_to, until
+from support.rollout_stage import V1, V2, RolloutStage, a_made_up_node
+
+T = TypeVar("T")
+NAMES = ("n00", "n01", "n02")
+
+
+class Mortal(ApiServer):
+    """Whose process dies before one of its calls that change something, or right after it."""
+
+    def __init__(self, *given: Any, dies: Callable[[], bool], **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._dies = dies
+
+    async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
+        await self._maybe_die()
+        made = await super().create(path, body, type_, within_s=within_s)
+        await self._maybe_die()
+        return made
+
+    async def replace(self, path: str, body: object, type_: type[T]) -> T:
+        await self._maybe_die()
+        made = await super().replace(path, body, type_)
+        await self._maybe_die()
+        return made
+
+    async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
+        await self._maybe_die()
+        made = await super().patch(path, body, type_, how=how)
+        await self._maybe_die()
+        return made
+
+    async def _maybe_die(self) -> None:
+        if self._dies():
+            await asyncio.Event().wait()
+
+
+@pytest.fixture
+async def stage(api: FakeApi, tmp_path: Path) -> AsyncIterator[RolloutStage]:
+    stage = RolloutStage(tmp_path, lambda _name: ApiServer(access_to(api.url), user_agent="installer"))
+    for name in NAMES:
+        api.objects.create(nodes_path(), a_made_up_node(name))
+    yield stage
+    await stage.close()
+
+
+def told(api: FakeApi, name: str) -> tuple[str, str, str]:
+    """Version, state and reason."""
+    text = api.objects.get(node_path(name))["metadata"].get("annotations", {}).get(INSTALLED)
+    said = json.loads(text) if text else {}
+    return said.get("version", ""), said.get("state", ""), said.get("why", "")
+
+
+def states(api: FakeApi, version: str = V1) -> list[str]:
+    return [state if at == version else "" for at, state, _ in (told(api, name) for name in NAMES)]
+
+
+def holders(api: FakeApi) -> list[str]:
+    leases = api.objects.select(leases_path("partage-system"), {})
+    return [holder for lease in leases if (holder := lease["spec"].get("holderIdentity"))]
+
+
+async def until_states(api: FakeApi, *wanted: str, version: str = V1) -> None:
+    await until(lambda: states(api, version) == list(wanted))
+
+
+async def test_all_come_into_force_and_every_slot_is_given_back(api: FakeApi, stage: RolloutStage) -> None:
+    stage.start(*NAMES)
+    await until_states(api, "in-force", "in-force", "in-force")
+    await until(lambda: holders(api) == [])
+    for host in stage.hosts.values():
+        assert host.touched == ["install", "switch-on"]
+        assert (host.root / "opt/partage" / V1 / "bin/partage").exists()
+        assert len(list((host.root / "etc/partage/keys.d").iterdir())) == 1
+
+
+async def test_nobody_is_touched_after_a_failure_and_a_mended_node_lets_them_go_on(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    stage.host("n00").trouble = "kubelet refuses its configuration"
+    stage.start(*NAMES)
+    await until(lambda: told(api, "n01")[2].startswith("stopped: n00"))
+    assert told(api, "n00") == (
+        V1,
+        "failed",
+        "`partage node switch-on`: partage: kubelet refuses its configuration (exit code 1)",
+    )
+    assert stage.touched == ["n00"]
+    stage.host("n00").trouble = ""
+    api.objects.patch(node_path("n00"), {"metadata": {"annotations": {INSTALLED: None}}})
+    await until_states(api, "in-force", "in-force", "in-force")
+
+
+async def test_a_person_mends_a_host_by_hand_and_it_goes_on(api: FakeApi, stage: RolloutStage) -> None:
+    stage.set(look_every_s=0.05)
+    stage.host("n00").trouble = "no"
+    stage.start(*NAMES)
+    await until(lambda: states(api)[0] == "failed")
+    stage.host("n00").in_force = True
+    await until_states(api, "in-force", "in-force", "in-force")
+    assert stage.host("n00").touched == ["install", "switch-on"], "nothing was tried again"
+
+
+async def test_another_version_begins_again_and_upgrades(api: FakeApi, stage: RolloutStage) -> None:
+    stage.start(*NAMES)
+    await until_states(api, "in-force", "in-force", "in-force")
+    stage.host("n01").trouble = "the new broker does not start"
+    await stage.kill(*NAMES)
+    stage.start(*NAMES, version=V2)
+    await until(lambda: states(api, V2)[1] == "failed")
+    assert states(api, V2)[0] == "in-force"
+    assert stage.host("n00").touched == ["install", "switch-on", "upgrade"]
+    assert stage.host("n01").version == V1
+
+
+async def test_a_version_that_is_replaced_in_the_middle_is_left_and_the_newer_one_goes_on(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    stage.start(*NAMES)
+    await until(lambda: states(api)[0] == "in-force")
+    await stage.kill(*NAMES)
+    stage.start(*NAMES, version=V2)
+    await until_states(api, "in-force", "in-force", "in-force", version=V2)
+    assert {host.version for host in stage.hosts.values()} == {V2}
+
+
+async def test_the_label_off_takes_everything_out_and_a_failure_of_others_is_no_reason_to_wait(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "in-force")
+    stage.host("n01").trouble = "no"
+    stage.start("n01", "n02")
+    await until(lambda: states(api)[1] == "failed")
+    api.objects.patch(node_path("n00"), {"metadata": {"labels": {INSTALL: "off"}}})
+    await until(lambda: states(api)[0] == "off")
+    host = stage.host("n00")
+    assert host.touched == ["install", "switch-on", "uninstall"]
+    assert not (host.root / "etc/partage").exists()
+
+
+async def test_a_label_that_is_taken_away_undoes_nothing(api: FakeApi, stage: RolloutStage) -> None:
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "in-force")
+    api.objects.patch(node_path("n00"), {"metadata": {"labels": {INSTALL: None}}})
+    stage.start("n01")
+    await until(lambda: states(api)[1] == "in-force")
+    assert stage.host("n00").in_force
+    assert stage.host("n00").touched == ["install", "switch-on"]
+
+
+async def test_without_a_key_a_node_waits_and_says_so(api: FakeApi, stage: RolloutStage) -> None:
+    (key,) = stage.settings.keys.iterdir()
+    content = key.read_bytes()
+    key.unlink()
+    stage.set(look_every_s=0.05)
+    stage.start("n00")
+    await until(lambda: "see the ConfigMap partage-keys" in told(api, "n00")[2])
+    assert stage.host("n00").touched == []
+    key.write_bytes(content)
+    await until(lambda: states(api)[0] == "in-force")
+
+
+async def test_a_host_without_room_fails_before_its_turn_and_is_not_touched(
+    api: FakeApi, stage: RolloutStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("partage_cli.rollout.installer.trees.SPARE_BYTES", 1 << 60)
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "failed")
+    assert "no room for this version" in told(api, "n00")[2]
+    assert stage.touched == []
+
+
+async def test_a_host_that_falls_out_of_force_stops_the_others(api: FakeApi, stage: RolloutStage) -> None:
+    stage.set(look_every_s=0.05)
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "in-force")
+    stage.host("n00").in_force = False
+    await until(lambda: states(api)[0] == "failed")
+    assert told(api, "n00")[2] == "it was in force and is no more: kubelet speaks to containerd"
+    assert stage.host("n00").touched == ["install", "switch-on"]
+
+
+async def test_an_api_server_that_refuses_for_a_while_stops_nothing_for_good(api: FakeApi, stage: RolloutStage) -> None:
+    for method in ("PATCH", "PUT", "POST", "GET"):
+        api.expect(Refuse(503), method=method)
+    stage.start(*NAMES)
+    await until_states(api, "in-force", "in-force", "in-force")
+
+
+async def test_a_node_that_died_at_work_stops_the_others_until_it_lives_again(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    stage.set(lease_s=0.2, look_every_s=0.1)
+    at_work = asyncio.Event()
+
+    async def forever() -> None:
+        at_work.set()
+        await asyncio.Event().wait()
+
+    stage.host("n00").at_work = forever
+    stage.start(*NAMES)
+    await at_work.wait()
+    await stage.kill("n00")
+    await until(lambda: "went silent while it worked" in told(api, "n01")[2])
+    assert stage.touched == ["n00"]
+    stage.host("n00").at_work = None
+    stage.start("n00")
+    await until_states(api, "in-force", "in-force", "in-force")
+
+
+async def test_a_node_that_is_gone_with_its_slot_keeps_nobody(api: FakeApi, stage: RolloutStage) -> None:
+    stage.set(lease_s=1.0, look_every_s=0.1)
+    at_work = asyncio.Event()
+
+    async def forever() -> None:
+        at_work.set()
+        await asyncio.Event().wait()
+
+    stage.host("n00").at_work = forever
+    stage.start(*NAMES)
+    await at_work.wait()
+    await stage.kill("n00")
+    api.objects.delete(node_path("n00"), {})
+    await until(lambda: [told(api, name)[1] for name in NAMES[1:]] == ["in-force", "in-force"])
+
+
+@pytest.mark.parametrize("point", range(11))
+async def test_an_installer_that_dies_before_or_after_any_write_is_followed_by_one_that_ends_the_work(
+    api: FakeApi, stage: RolloutStage, point: int
+) -> None:
+    calls = 0
+    died = asyncio.Event()
+
+    def dies() -> bool:
+        nonlocal calls
+        calls += 1
+        if calls == point + 1:
+            died.set()
+        return died.is_set()
+
+    mortal = Mortal(access_to(api.url), user_agent="installer", dies=dies)
+    stage._server_of = lambda name: mortal if name == "n00" else ApiServer(access_to(api.url), user_agent="installer")
+    stage.start("n00")
+    await until(lambda: died.is_set() or (states(api)[0] == "in-force" and holders(api) == []))
+    await stage.kill("n00")
+    stage._server_of = lambda _name: ApiServer(access_to(api.url), user_agent="installer")
+    stage.start(*NAMES)
+    await until_states(api, "in-force", "in-force", "in-force")
+    await until(lambda: holders(api) == [])
+    assert died.is_set() == (point < 10), "each of the five writes has a point before it and one after it"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,6 @@ DAEMON_SET: Final = "partage-installer"
 LEASE_S: Final = 60.0
 """As the installers have it, unless a Lease says more."""
 _AGAIN_S: Final = 2.0
-_TAG: Final = re.compile(r".*/[^/]*:(?P<tag>[^:/@]+)|[^/]*:(?P<alone>[^:/@]+)")
 
 
 @click.command(
@@ -99,8 +97,8 @@ async def image_version(server: ApiServer, namespace: str) -> str | None:
     except NotFound:
         return None
     images = [container.image for container in found.spec.template.spec.containers]
-    tag = _TAG.fullmatch(images[0]) if images else None
-    return (tag["tag"] or tag["alone"]) if tag else None
+    name = images[0].rpartition("/")[2] if images else ""
+    return None if "@" in name else name.partition(":")[2] or None
 
 
 class _Image(msgspec.Struct, frozen=True):

@@ -45,6 +45,7 @@ ALICE: Final = Person("alice", (TEAM,))
 SCHEDULER: Final = ServiceAccount(OUR_NAMESPACE, "partage-scheduler")
 SHAREPODS: Final = ServiceAccount(OUR_NAMESPACE, "partage-sharepods")
 ADVERTISER: Final = ServiceAccount(OUR_NAMESPACE, "partage-advertiser")
+INSTALLER: Final = ServiceAccount(OUR_NAMESPACE, "partage-installer")
 
 
 def node(name: str) -> Person:

@@ -1,0 +1,96 @@
+"""The installer's account as we deliver it: its own node's word, slots for itself, and nothing of all the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from partage_cli.rollout.slots import LABELS
+from partage_cli.rollout.told import INSTALLED
+from partage_plugins.vocabulary.keys import INVENTORY
+from real.permissions.objects import a_lease
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
+from rig.client.resources import CONFIG_MAPS, LEASES, NODES, PODS, SECRETS
+from rig.errors import Refused
+from rig.identity.people import INSTALLER, OUR_NAMESPACE
+
+Attempt = Callable[[Cluster], object]
+N0, N1 = NODES.at(name="n00"), NODES.at(name="n01")
+SLOT = LEASES.at(OUR_NAMESPACE, "partage-rollout-0")
+
+
+@pytest.fixture
+def installer(cluster: Cluster) -> Cluster:
+    """The one of n00."""
+    return cluster.as_account(INSTALLER, cluster.nodes.get("n00"))
+
+
+def slot(holder: str, name: str = "partage-rollout-0") -> dict[str, object]:
+    lease = a_lease(name, holder=holder)
+    return {**lease, "metadata": {"name": name, "labels": dict(LABELS)}}
+
+
+def held_by(holder: str | None) -> Attempt:
+    def attempt(us: Cluster) -> None:
+        now = us.api.get(SLOT)
+        us.api.replace(SLOT, {**now, "spec": {**now["spec"], "holderIdentity": holder}})
+
+    return attempt
+
+
+ATTEMPTS: dict[str, Attempt] = {
+    "speak for another node": lambda us: us.nodes.annotate("n01", {INSTALLED: "{}"}),
+    "tell an inventory": lambda us: us.nodes.annotate("n00", {INVENTORY: "{}"}),
+    "label its node": lambda us: us.api.patch(N0, {"metadata": {"labels": {"partage.dev/canary": "yes"}}}),
+    "taint its node": lambda us: us.api.patch(N0, {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}),
+    "write its node's status": lambda us: us.api.patch(f"{N0}/status", {"status": {"capacity": {"cpu": "1"}}}),
+    "delete its node": lambda us: us.api.delete(N0),
+    "take a slot for another node": lambda us: us.api.create(
+        LEASES.at(OUR_NAMESPACE), slot("n01", "partage-rollout-1")
+    ),
+    "make a heartbeat": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), slot("n00", "n00")),
+    "lead as the scheduler": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), slot("n00", "partage-scheduler")),
+    "make a slot of an odd name": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), slot("n00", "partage-rollout-x")),
+    "give another node's slot back": held_by(None),
+    "delete a slot": lambda us: us.api.delete(SLOT),
+    "read other leases": lambda us: us.api.list(LEASES.at("kube-node-lease")),
+    "list pods": lambda us: us.api.list(PODS.at()),
+    "make a pod": lambda us: us.api.create(PODS.at(OUR_NAMESPACE), a_pod("as-us", node="n01")),
+    "evict a pod": lambda us: us.api.create(PODS.at("default", "web", "eviction"), {"metadata": {"name": "web"}}),
+    "read secrets": lambda us: us.api.list(SECRETS.at(OUR_NAMESPACE)),
+    "write the keys": lambda us: us.api.create(
+        CONFIG_MAPS.at(OUR_NAMESPACE), {"metadata": {"name": "partage-keys"}, "data": {}}
+    ),
+}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS.keys())
+def test_it_may_not(cluster: Cluster, installer: Cluster, attempt: Attempt) -> None:
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), slot("n01"))
+    with pytest.raises(Refused) as refused:
+        attempt(installer)
+    assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
+
+
+def test_without_a_node_in_its_token_it_writes_nothing(cluster: Cluster) -> None:
+    no_node = cluster.as_account(INSTALLER)
+    with pytest.raises(Refused, match="does not say which node it is for"):
+        no_node.nodes.annotate("n00", {INSTALLED: "{}"})
+    with pytest.raises(Refused, match="does not say which node it is for"):
+        no_node.api.create(LEASES.at(OUR_NAMESPACE), slot("n00"))
+
+
+def test_it_takes_over_a_slot_renews_it_and_gives_it_back(cluster: Cluster, installer: Cluster) -> None:
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), slot("n01"))
+    held_by("n00")(installer)
+    held_by("n00")(installer)
+    held_by(None)(installer)
+    assert "holderIdentity" not in cluster.api.get(SLOT)["spec"]
+
+
+def test_others_are_not_held_by_its_policies(cluster: Cluster) -> None:
+    cluster.nodes.annotate("n01", {INSTALLED: "{}"})
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), slot("n01"))
+    cluster.api.delete(SLOT)

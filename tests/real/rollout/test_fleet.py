@@ -1,0 +1,83 @@
+"""A roll-out over twenty nodes, before a real API server: it stops at a failure, and goes on."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from partage_cli.rollout.order import width
+from partage_cli.rollout.told import INSTALLED
+from real.rollout.conftest import NAMES
+from rig.client.cluster import Cluster
+from support.kube import until
+from support.rollout_stage import V1, RolloutStage
+
+
+def told(cluster: Cluster) -> dict[str, str]:
+    """The state of each node at the version."""
+    found = {
+        node["metadata"]["name"]: node["metadata"].get("annotations", {}) for node in cluster.api.list("/api/v1/nodes")
+    }
+    said = {name: json.loads(annotations.get(INSTALLED, "{}")) for name, annotations in found.items()}
+    return {name: each["state"] for name, each in said.items() if each.get("version") == V1}
+
+
+async def until_all_are_in_force(cluster: Cluster) -> None:
+    await until(lambda: list(told(cluster).values()) == ["in-force"] * len(NAMES))
+
+
+async def test_twenty_nodes_stop_at_a_failure_with_no_more_node_touched_and_go_on_once_it_is_mended(
+    cluster: Cluster, stage: RolloutStage
+) -> None:
+    stage.host("n00").trouble = ""
+    for name in NAMES[5:]:  # whichever of these comes first
+        stage.host(name).trouble = "crishim does not answer"
+    stage.start(*NAMES)
+    await until(lambda: "failed" in told(cluster).values())
+    await until(
+        lambda: all(_says_stopped(cluster, name) for name, state in told(cluster).items() if state == "waiting")
+    )
+    touched, states = stage.touched, told(cluster)
+    failed = [name for name, state in states.items() if state == "failed"]
+    assert len(failed) <= width(len(NAMES), stage.settings.percent) == 1
+    assert touched == sorted(name for name, state in states.items() if state in ("in-force", "failed"))
+    assert touched[0] == "n00", "the canary"
+    for name in NAMES:
+        stage.host(name).trouble = ""
+    cluster.nodes.annotate(failed[0], {INSTALLED: None})
+    await until_all_are_in_force(cluster)
+    for name in NAMES:
+        assert stage.host(name).touched == ["install", "switch-on"] * (2 if name in failed else 1)
+
+
+async def test_installers_that_are_killed_again_and_again_bring_twenty_nodes_into_force_one_by_one(
+    cluster: Cluster, stage: RolloutStage
+) -> None:
+    random, busiest = Random(7), 0  # noqa: S311
+    stage.start(*NAMES)
+    for _ in range(40):
+        at_work = sum(state == "working" for state in told(cluster).values())
+        busiest = max(busiest, at_work)
+        victims = random.sample(NAMES, 3)
+        await stage.kill(*victims)
+        stage.start(*victims)
+    await until_all_are_in_force(cluster)
+    assert busiest <= 1
+    assert all(host.in_force for host in stage.hosts.values())
+
+
+def _says_stopped(cluster: Cluster, name: str) -> bool:
+    return "stopped: " in cluster.nodes.annotations(name)[INSTALLED]
+
+
+async def test_the_node_with_the_canary_label_is_the_only_one_that_is_touched_where_it_fails(
+    cluster: Cluster, stage: RolloutStage
+) -> None:
+    canary = "n13"
+    cluster.api.patch(f"/api/v1/nodes/{canary}", {"metadata": {"labels": {"partage.dev/canary": "yes"}}})
+    stage.host(canary).trouble = "kubelet refuses its configuration"
+    stage.start(*NAMES)
+    await until(lambda: told(cluster).get(canary) == "failed")
+    await until(lambda: all(_says_stopped(cluster, name) for name in NAMES if name != canary))
+    assert stage.touched == [canary]
+    cluster.api.patch(f"/api/v1/nodes/{canary}", {"metadata": {"labels": {"partage.dev/canary": None}}})

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from partage_base.keyring import encode_public
 from partage_base.kube import ApiServer
 from partage_cli.rollout.fleet import Fleet
-from partage_cli.rollout.installer.host import JOURNAL, Host, Ran
+from partage_cli.rollout.installer.host import JOURNAL, HostProgram, Ran
 from partage_cli.rollout.installer.installer import Installer
-from partage_cli.rollout.installer.own_node import OwnNode
+from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
 from partage_cli.rollout.slots import Slots
 from partage_plugins.codecs.signature import key_id
@@ -133,7 +133,7 @@ class RolloutStage:
     async def _live(self, name: str, version: str) -> None:
         woken = asyncio.Event()
         async with self._server_of(name) as server:
-            node = OwnNode(server, name, changed=woken.set)
+            node = ReportedNode(server, name, changed=woken.set)
             host = self.host(name)
             slots = Slots(server, namespace=self.settings.namespace, lease_s=self.settings.lease_s)
             installer = Installer(
@@ -142,7 +142,7 @@ class RolloutStage:
                 tree=self.trees[version],
                 node=node,
                 fleet=Fleet(server, slots, percent=self.settings.percent),
-                host=Host(host.root, version, within_s=60, run=host),
+                host=HostProgram(host.root, version, within_s=60, run=host),
                 woken=woken,
             )
             async with asyncio.TaskGroup() as group:

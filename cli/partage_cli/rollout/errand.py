@@ -18,7 +18,7 @@ Command = Literal["install", "upgrade", "switch-on", "uninstall"]
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
-    """How a host is."""
+    """By the word of its own `partage node status`."""
 
     version: str | None = None
     """What is installed."""

@@ -36,7 +36,7 @@ class Wish(Enum):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """The annotation `partage.dev/installed`."""
+    """What the annotation `partage.dev/installed` holds, as JSON."""
 
     v: Literal[1] = 1
     version: str

@@ -2,5 +2,5 @@
 
 It runs as a container and works on the host below `host`: `trees` copies what it brings along, `deliveries` the public
 keys and settings of the cluster, and `host` runs the host's own ``partage node``, which does all the rest.
-`own_node` follows and annotates the Node. `installer` joins them; `service` and `cli` make it a daemon.
+`reported_node` follows and annotates the Node. `installer` joins them; `service` and `cli` make it a daemon.
 """

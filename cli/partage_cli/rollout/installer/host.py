@@ -51,7 +51,7 @@ Run = Callable[[Sequence[str], float], Awaitable[Ran]]
 """Runs a program of the host, by its path there, for at most so many seconds."""
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _HostStatus(msgspec.Struct, frozen=True):
     """What ``partage node status -o json`` prints, as far as it is needed here."""
 
     version: str | None = None
@@ -59,7 +59,7 @@ class _Status(msgspec.Struct, frozen=True):
     why: str | None = ""
 
 
-class Host:
+class HostProgram:
     def __init__(self, root: Path, version: str, *, within_s: float, run: Run) -> None:
         self.root = root
         self._version, self._within_s, self._run = version, within_s, run
@@ -78,7 +78,7 @@ class Host:
             return HostState(version="", why=f"/{TREES}/{CURRENT} is gone, and the journal says that it was installed")
         ran = await self._run([program, "node", "status", "-o", "json"], STATUS_WITHIN_S)
         try:
-            status = msgspec.json.decode(ran.out, type=_Status)
+            status = msgspec.json.decode(ran.out, type=_HostStatus)
         except (msgspec.DecodeError, RecursionError):
             return HostState(version="", why=f"`partage node status` on the host: {_ended(ran, STATUS_WITHIN_S)}")
         return HostState(version=status.version or "", in_force=status.in_force, why=status.why or "")

@@ -26,8 +26,8 @@ from partage_cli.rollout.errand import Errand, HostState, is_as_asked, wanted
 from partage_cli.rollout.fleet import Fleet
 from partage_cli.rollout.installer import deliveries, trees
 from partage_cli.rollout.installer.deliveries import NoKeys
-from partage_cli.rollout.installer.host import Host
-from partage_cli.rollout.installer.own_node import OwnNode
+from partage_cli.rollout.installer.host import HostProgram
+from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
 from partage_cli.rollout.order import Hold
 from partage_cli.rollout.told import Member, State, Told, Wish, telling
@@ -57,9 +57,9 @@ class Installer:
         *,
         version: str,
         tree: Path,
-        node: OwnNode,
+        node: ReportedNode,
         fleet: Fleet,
-        host: Host,
+        host: HostProgram,
         woken: asyncio.Event,
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:

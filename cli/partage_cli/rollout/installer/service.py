@@ -22,9 +22,9 @@ from partage_base.daemon.life import Daemon
 from partage_base.kube import Access, ApiServer, BadAccess
 from partage_base.version import VERSION
 from partage_cli.rollout.fleet import Fleet
-from partage_cli.rollout.installer.host import Host, inside
+from partage_cli.rollout.installer.host import HostProgram, inside
 from partage_cli.rollout.installer.installer import Installer
-from partage_cli.rollout.installer.own_node import OwnNode
+from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
 from partage_cli.rollout.installer.trees import TreeRefused, manifest_of, version_of
 from partage_cli.rollout.slots import Slots
@@ -59,9 +59,9 @@ class InstallerLife:
         self._settings, self._daemon = settings, daemon
         self._is_stopping = False
         woken = asyncio.Event()
-        self._node = OwnNode(server, settings.node_name, changed=woken.set)
+        self._node = ReportedNode(server, settings.node_name, changed=woken.set)
         slots = Slots(server, namespace=settings.namespace, lease_s=settings.lease_s)
-        host = Host(
+        host = HostProgram(
             settings.host, version, within_s=settings.work_within_s, run=inside(settings.host, settings.node_name)
         )
         self._installer = Installer(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from partage_cli.rollout.errand import HostState
-from partage_cli.rollout.installer.host import JOURNAL, Host, Ran, inside
+from partage_cli.rollout.installer.host import JOURNAL, HostProgram, Ran, inside
 
 VERSION = "0.1.0-g000000000001"
 STATUS = b'{"version":"0.1.0-g000000000001","in_force":true,"why":null,"endpoint":"crishim","steps":{}}'
@@ -36,9 +36,9 @@ def installed(root: Path, *versions: str) -> Path:
     return root
 
 
-def a_host(root: Path, ran: Ran) -> tuple[Host, Programs]:
+def a_host(root: Path, ran: Ran) -> tuple[HostProgram, Programs]:
     programs = Programs(ran)
-    return Host(root, VERSION, within_s=900, run=programs), programs
+    return HostProgram(root, VERSION, within_s=900, run=programs), programs
 
 
 async def test_a_host_without_a_journal_has_nothing_and_is_not_asked(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ _FIRST_S: Final = 0.5
 _MOST_S: Final = 8.0
 
 
-class OwnNode:
+class ReportedNode:
     def __init__(self, server: ApiServer, name: str, *, changed: Callable[[], None]) -> None:
         """`changed` is called when its label says something else, or somebody else wrote its annotation."""
         self.name = name

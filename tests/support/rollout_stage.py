@@ -83,7 +83,7 @@ class RolloutStage:
     def __init__(
         self, folder: Path, server_of: Callable[[str], ApiServer], settings: InstallerSettings = QUICK
     ) -> None:
-        self._folder, self._server_of = folder, server_of
+        self._folder, self.server_of = folder, server_of
         self.settings = replace(settings, keys=folder / "keys", node_settings=folder / "node-settings")
         self.hosts: dict[str, MadeUpHost] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -132,7 +132,7 @@ class RolloutStage:
 
     async def _live(self, name: str, version: str) -> None:
         woken = asyncio.Event()
-        async with self._server_of(name) as server:
+        async with self.server_of(name) as server:
             node = ReportedNode(server, name, changed=woken.set)
             host = self.host(name)
             slots = Slots(server, namespace=self.settings.namespace, lease_s=self.settings.lease_s)

@@ -169,6 +169,7 @@ class Installer:
 
     async def _worked(self, wish: Wish, errand: Errand) -> str | None:
         """None where the host is as it should be, else why not."""
+        state = HostState()
         try:
             for command in errand.commands:
                 _log.info("at work on the host", command=command)

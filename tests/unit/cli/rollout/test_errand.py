@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_cli.rollout.errand import Errand, HostState, wanted
+from partage_cli.rollout.errand import Command, Errand, HostState, wanted
 from partage_cli.rollout.told import Member, State, Wish, telling
 
 V1, V2 = "0.1.0-g000000000001", "0.1.0-g000000000002"
@@ -25,7 +25,7 @@ def node(state: State | None = None, *, version: str = V2, wish: Wish = Wish.ON,
     ids=["bare", "half way", "an older version"],
 )
 @pytest.mark.parametrize("said", [None, "waiting", "working"])
-def test_what_is_missing_is_done(host: HostState, commands: tuple[str, ...], said: State | None) -> None:
+def test_what_is_missing_is_done(host: HostState, commands: tuple[Command, ...], said: State | None) -> None:
     assert wanted(node(said), V2, host) == Errand(commands)
 
 

@@ -263,11 +263,11 @@ async def test_an_installer_that_dies_before_or_after_any_write_is_followed_by_o
         return died.is_set()
 
     mortal = Mortal(access_to(api.url), user_agent="installer", dies=dies)
-    stage._server_of = lambda name: mortal if name == "n00" else ApiServer(access_to(api.url), user_agent="installer")
+    stage.server_of = lambda name: mortal if name == "n00" else ApiServer(access_to(api.url), user_agent="installer")
     stage.start("n00")
     await until(lambda: died.is_set() or (states(api)[0] == "in-force" and holders(api) == []))
     await stage.kill("n00")
-    stage._server_of = lambda _name: ApiServer(access_to(api.url), user_agent="installer")
+    stage.server_of = lambda _name: ApiServer(access_to(api.url), user_agent="installer")
     stage.start(*NAMES)
     await until_states(api, "in-force", "in-force", "in-force")
     await until(lambda: holders(api) == [])

@@ -1,4 +1,4 @@
-"""What the runtime says: who holds grants, and under which handler a sandbox runs.
+"""What the runtime says: how it is set up, who holds grants, and under which handler a sandbox runs.
 
 A container's annotations and a sandbox's handler never change, so each is read once. `rules.holdings` says when a
 listing may be used again; its age only bounds how many reservations pile up on an old one. The collector lists more
@@ -11,7 +11,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from partage_base.cri import CriError, ListedContainer, RuntimeClient
+import structlog
+
+from partage_base.cri import CriError, ListedContainer, MessageWrong, PeerRefused, RuntimeClient, RuntimeConfig
 from partage_crishim.reservations import since_boot
 from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import NodeNotReady
@@ -23,6 +25,7 @@ from partage_plugins.vocabulary.keys import CONTAINER
 
 _MAX_AGE_S: Final = 60.0
 _MOST_HANDLERS: Final = 4096
+_log = structlog.get_logger()
 
 
 class Containerd:
@@ -32,6 +35,19 @@ class Containerd:
         self._listing: Listing | None = None
         self._held: Mapping[str, Holding | None] = {}
         self._handlers: dict[str, str] = {}
+        self._config: RuntimeConfig | None = None
+
+    async def config(self) -> RuntimeConfig:
+        """How it is set up, as far as it says so."""
+        with _asking():
+            try:
+                config = await self._client.config()
+            except (PeerRefused, MessageWrong):
+                config = RuntimeConfig()
+        if config != self._config:
+            self._config = config
+            _log_config(config)
+        return config
 
     async def listing(self, *, fresh: bool) -> Listing:
         """Who holds grants; one that began before this call only where `fresh` is not asked for."""
@@ -113,6 +129,24 @@ def _held(container: ListedContainer) -> Holding | None:
         gen=record.gen,
         cards=record.of(GPU),
         budget=record.budgets.get(GPU.name),
+    )
+
+
+def _log_config(config: RuntimeConfig) -> None:
+    default = config.default_handler
+    if config.takes_our_specs is None or config.program_of("") is None:
+        _log.warning(
+            "the container runtime does not say how it is set up, so cards are attached by hand and its default "
+            "handler counts as NVIDIA's; is it containerd?",
+            cdi=config.takes_our_specs,
+            default_handler=default,
+        )
+        return
+    _log.info(
+        "the container runtime says how it is set up",
+        cdi=config.takes_our_specs,
+        default_handler=default,
+        default_program=config.program_of(""),
     )
 
 

@@ -24,7 +24,7 @@ from partage_crishim.natives import Natives
 from partage_crishim.rules.allocation import Claim, claim_of
 from partage_crishim.rules.capacity import Holding, require_cards
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
-from partage_crishim.rules.conversion import changes_of, key_of, security_of, shown
+from partage_crishim.rules.conversion import changes_of, key_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Reservation
 from partage_crishim.rules.placement import PathTarget, Roots, require_apart, require_sources
@@ -118,12 +118,14 @@ class GrantRewriter:
                 "kubelet tries again"
             )
         require_cards(claim.cards, known.gpu)
-        security = security_of(request, await self.containerd.handler(request.sandbox_id))
-        require_confinable(security, claim, known.gpu, self.policy.confinement)
+        handler, config = await self.containerd.handler(request.sandbox_id), await self.containerd.config()
+        security = security_of(request, handler)
+        default = config.default_handler
+        require_confinable(security, claim, known.gpu, self.policy.confinement, default_handler=default)
         if request.pod_pid and is_fractional(claim.cards, known.gpu):
             await self.siblings.require_harmless(request)
         key = key_of(request)
-        container = shown(request, key, security, claim.budgets)
+        container = shown(request, key, security, runtime_of(config, handler), claim.budgets)
         mine = Holding(
             key=key,
             pod=request.uid,

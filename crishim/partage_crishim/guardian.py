@@ -74,10 +74,9 @@ class Guardian:
 
     async def _runs_nvidia(self, request: CreateRequest) -> bool:
         """Whether NVIDIA's runtime will see this container; yes where that is unknown."""
-        if not self.policy.nvidia_handlers and not self.policy.nvidia_is_default:
-            return False
         try:
-            return self.policy.runs_nvidia(await self.containerd.handler(request.sandbox_id))
+            handler = await self.containerd.handler(request.sandbox_id)
+            return self.policy.runs_nvidia(handler, await self.containerd.config())
         except NodeNotReady:
             return True
 

@@ -48,7 +48,6 @@ class Policy:
             mode=settings.guard,
             trusted=frozenset(settings.trusted_namespaces),
             nvidia_handlers=frozenset(settings.nvidia_handlers),
-            nvidia_is_default=settings.nvidia_is_default,
         )
         confinement = Confinement(
             allow_unconfined=settings.allow_unconfined,

@@ -51,11 +51,9 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
         tuple[str, ...], Setting("Namespaces whose pods the guard lets reach any card: monitoring, device plugins.")
     ] = ()
     nvidia_handlers: Annotated[
-        tuple[str, ...], Setting("Runtime handlers that run NVIDIA's runtime, which gives cards to who names them.")
+        tuple[str, ...],
+        Setting("Runtime handlers that run NVIDIA's runtime, besides those that the container runtime says do."),
     ] = tuple(sorted(HANDLERS))
-    nvidia_is_default: Annotated[
-        bool, Setting("Whether the container runtime runs NVIDIA's runtime where a pod names no handler.")
-    ] = False
     mount_roots: Annotated[
         tuple[Path, ...],
         Setting("More folders of the node from which plugins may mount into containers, besides the usual ones."),

@@ -2,7 +2,8 @@
 
 `schema` has the few messages and fields that we look at; `create_request` turns a CreateContainer request into a frozen
 view and writes changes into it; `client` asks one question over a unix socket; `runtime` and `podresources` are
-what we ask containerd and kubelet, with typed answers; `checkpoint` is what kubelet wrote down.
+what we ask containerd and kubelet, with typed answers; `runtime_config` is how containerd says that it is set up;
+`checkpoint` is what kubelet wrote down.
 Protobuf stays in this room.
 """
 
@@ -19,9 +20,11 @@ from partage_base.cri.create_request import (
 from partage_base.cri.errors import CriError, MessageWrong, PeerAway, PeerRefused, PeerSlow
 from partage_base.cri.podresources import GivenDevice, PodResources, ServedContainer
 from partage_base.cri.runtime import ListedContainer, ListedSandbox, RuntimeClient
+from partage_base.cri.runtime_config import OUR_SPECS, RuntimeConfig
 
 __all__ = [
     "CHECKPOINT",
+    "OUR_SPECS",
     "Changes",
     "CreateRequest",
     "CriError",
@@ -37,6 +40,7 @@ __all__ = [
     "RequestDevice",
     "RequestMount",
     "RuntimeClient",
+    "RuntimeConfig",
     "ServedContainer",
     "UnaryClient",
     "read_create",

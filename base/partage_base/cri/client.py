@@ -74,6 +74,11 @@ class UnaryClient:
         self._connection: _Connection | None = None
         self._connecting = asyncio.Lock()
 
+    @property
+    def connection(self) -> object | None:
+        """What the last call went over: another one, or None, where the peer may have started again since."""
+        return self._connection if self._connection is not None and self._connection.half.is_usable else None
+
     async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
         """The answer's bytes; raises `PeerAway`, `PeerSlow` or `PeerRefused`."""
         if len(request) + _PREFIX > LARGEST_QUESTION:

@@ -1,4 +1,4 @@
-"""What we ask the container runtime: which containers and sandboxes it has, and to stop one.
+"""What we ask the container runtime: how it is set up, which containers and sandboxes it has, and to stop one.
 
 Typed, and each call with a deadline.
 """
@@ -15,12 +15,15 @@ from google.protobuf.message import DecodeError, Message
 from partage_base.cri.client import UnaryClient
 from partage_base.cri.create_request import text_pairs
 from partage_base.cri.errors import MessageWrong
+from partage_base.cri.runtime_config import RuntimeConfig, read_config
 from partage_base.cri.schema import (
     ContainerStatusRequest,
     ContainerStatusResponse,
     ListContainersResponse,
     ListPodSandboxRequest,
     ListPodSandboxResponse,
+    StatusRequest,
+    StatusResponse,
     StopContainerRequest,
 )
 
@@ -60,6 +63,19 @@ class RuntimeClient:
     def __init__(self, client: UnaryClient, *, deadline_s: float = 2.0) -> None:
         self._client = client
         self._deadline_s = deadline_s
+        self._config: tuple[object, RuntimeConfig] | None = None
+
+    async def config(self) -> RuntimeConfig:
+        """How it is set up. It reads that at its start alone, so an answer holds as long as the connection does."""
+        connection = self._client.connection
+        if self._config is not None and self._config[0] is connection:
+            return self._config[1]
+        request: Any = StatusRequest(verbose=True)
+        answer = await self._call("Status", request.SerializeToString(), StatusResponse())
+        config = read_config(next((each.value for each in answer.info if each.key == b"config"), b""))
+        if connection is not None and self._client.connection is connection:
+            self._config = connection, config
+        return config
 
     async def containers(self) -> tuple[ListedContainer, ...]:
         """All containers, whatever their state."""

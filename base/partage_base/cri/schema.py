@@ -55,6 +55,8 @@ MESSAGES: Final = {
     "ContainerStatusRequest": "1 bytes container_id, 2 bool verbose",
     "ContainerStatusResponse": "2 Pair* info",
     "StopContainerRequest": "1 bytes container_id, 2 int timeout",
+    "StatusRequest": "1 bool verbose",
+    "StatusResponse": "2 Pair* info",
     "ListPodSandboxRequest": "1 PodSandboxFilter filter",
     "PodSandboxFilter": "1 bytes id",
     "ListPodSandboxResponse": "1 ListedSandbox* items",
@@ -98,6 +100,8 @@ ListContainersResponse: Final = _class("ListContainersResponse")
 ContainerStatusRequest: Final = _class("ContainerStatusRequest")
 ContainerStatusResponse: Final = _class("ContainerStatusResponse")
 StopContainerRequest: Final = _class("StopContainerRequest")
+StatusRequest: Final = _class("StatusRequest")
+StatusResponse: Final = _class("StatusResponse")
 ListPodSandboxRequest: Final = _class("ListPodSandboxRequest")
 ListPodSandboxResponse: Final = _class("ListPodSandboxResponse")
 ListPodResourcesResponse: Final = _class("ListPodResourcesResponse")

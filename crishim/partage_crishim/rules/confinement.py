@@ -36,9 +36,9 @@ class Confinement:
     allow_unconfined: bool = False
     """Starts them all the same: their limits then hold only for programs that accept them."""
     container_handlers: tuple[str, ...] = (*CONTAINER_HANDLERS, *HANDLERS)
-    """The default one, which has no name, counts as one of these."""
+    """The default one counts as one of these, unless the runtime says that it is one of the next."""
     vm_handlers: tuple[str, ...] = VM_HANDLERS
-    """None of these, even if named there."""
+    """None of these, even if named above."""
 
 
 def is_fractional(cards: Iterable[GpuGrant], part: GpuPart | None) -> bool:
@@ -46,9 +46,11 @@ def is_fractional(cards: Iterable[GpuGrant], part: GpuPart | None) -> bool:
     return any(GPU.promises(grant, part) for grant in cards)
 
 
-def require_confinable(security: Security, claim: Claim, part: GpuPart | None, policy: Confinement) -> None:
+def require_confinable(
+    security: Security, claim: Claim, part: GpuPart | None, policy: Confinement, *, default_handler: str | None = None
+) -> None:
     """Refuses part of a card to a container that could take the rest."""
-    why = _why_not(security, policy)
+    why = _why_not(security, policy, default_handler)
     if why and not policy.allow_unconfined and is_fractional(claim.cards, part):
         raise not_confinable(why)
 
@@ -80,16 +82,16 @@ def _names(capabilities: Iterable[str]) -> Collection[str]:
     return {name.upper().removeprefix("CAP_") for name in capabilities}
 
 
-def _why_not(security: Security, policy: Confinement) -> str | None:
-    handler = security.runtime_handler
+def _why_not(security: Security, policy: Confinement, default_handler: str | None) -> str | None:
+    handler, runs = security.runtime_handler, security.runtime_handler or default_handler or ""
     if security.privileged:
         return "a privileged container"
     if not _UNCONFINED.isdisjoint(_names(security.capabilities)):
         return "a container with CAP_SYS_ADMIN"
     if security.host_pid:
         return "a container in the node's process namespace (hostPID)"
-    if _is_among(handler, policy.vm_handlers):
-        return f"a container of runtime handler {handler}"
+    if _is_among(runs, policy.vm_handlers):
+        return f"a container of runtime handler {runs}"
     if handler and not _is_among(handler, policy.container_handlers):
         return f"a container of runtime handler {handler}, which crishim's container_handlers do not name,"
     return None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, get_args
 
 from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount, resources_of
+from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.allocation import Claim
 from partage_crishim.rules.errors import PlacementRefused
 from partage_plugins.codecs import container_key, encode_container
@@ -28,6 +29,7 @@ from partage_plugins.vocabulary import (
     PodName,
     PodRef,
     PodUid,
+    Runtime,
     Security,
 )
 from partage_plugins.vocabulary.containers import LONGEST_PATH, DevicePermissions
@@ -51,8 +53,17 @@ def security_of(request: CreateRequest, runtime_handler: str) -> Security:
     )
 
 
+def runtime_of(config: RuntimeConfig, handler: str) -> Runtime:
+    """Of how the runtime is set up, what concerns a container of this handler."""
+    return Runtime(program=config.program_of(handler), takes_cdi=config.takes_our_specs)
+
+
 def shown(
-    request: CreateRequest, key: ContainerKey, security: Security, budgets: Mapping[Kind, BudgetName]
+    request: CreateRequest,
+    key: ContainerKey,
+    security: Security,
+    runtime: Runtime,
+    budgets: Mapping[Kind, BudgetName],
 ) -> Container:
     """The request as plugins see it, without volumes that are images; refuses paths that can't be shown to them."""
     return Container(
@@ -82,6 +93,7 @@ def shown(
             for device in request.devices
         ),
         security=security,
+        runtime=runtime,
         budgets=budgets,
     )
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from partage_base.cri.create_request import Changes, CreateRequest
+from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import CardsBesideUs
 from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import Card, CardId, GpuPart
@@ -30,6 +31,7 @@ from partage_plugins.vocabulary.nvidia import (
     MOUNTED,
     VISIBLE,
     VOID,
+    is_nvidias,
     mounted_name,
 )
 
@@ -46,12 +48,13 @@ class GuardPolicy:
     trusted: frozenset[str] = frozenset()
     """Namespaces whose pods may ask for any card: monitoring, device plugins."""
     nvidia_handlers: frozenset[str] = HANDLERS
-    nvidia_is_default: bool = False
-    """Whether the runtime runs NVIDIA's where a pod names no handler."""
 
-    def runs_nvidia(self, handler: str) -> bool:
-        """Whether NVIDIA's runtime runs a sandbox of this handler."""
-        return handler in self.nvidia_handlers or (self.nvidia_is_default and not handler)
+    def runs_nvidia(self, handler: str, config: RuntimeConfig) -> bool:
+        """Whether NVIDIA's runtime may run a sandbox of this handler: of the default one also where it is unknown."""
+        program = config.program_of(handler)
+        if (handler or config.default_handler) in self.nvidia_handlers:
+            return True
+        return is_nvidias(program) if program is not None else not handler
 
 
 def require_no_annotations(request: CreateRequest) -> None:

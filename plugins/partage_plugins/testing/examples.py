@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from partage_plugins.codecs.allocation import container_key
 from partage_plugins.codecs.inventory import encode_inventory
-from partage_plugins.vocabulary.containers import Container
+from partage_plugins.vocabulary.containers import Container, Runtime
 from partage_plugins.vocabulary.inventory import Inventory, Ready
 from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
+
+RUNTIME: Final = Runtime(program="/usr/bin/runc", takes_cdi=True)
 
 
 def pod(
@@ -47,11 +49,14 @@ def inventory(ready: Ready = Ready(crishim=True, broker=True), /, **kinds: objec
 
 
 def container(name: str = "main", *, pod: PodRef | None = None, attempt: int = 0, **fields: Any) -> Container:  # noqa: ANN401
-    """A container as kubelet asks for it, with the key that it has; `fields` are any others of `Container`."""
+    """A container as kubelet asks for it, with the key that it has; `fields` are any others of `Container`.
+
+    The runtime is a containerd with CDI, which runs it by runc.
+    """
     ref = pod or _ref("train")
     called = ContainerName(name)
     key = container_key(ref.uid, called, attempt)
-    return Container(key=key, pod=ref, name=called, attempt=attempt, **fields)
+    return Container(key=key, pod=ref, name=called, attempt=attempt, **{"runtime": RUNTIME, **fields})
 
 
 def _ref(name: str) -> PodRef:

@@ -6,7 +6,7 @@ our own kind. No I/O and no decoding here.
 """
 
 from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
-from partage_plugins.vocabulary.containers import Adjustment, Container, Device, Granted, Mount, Security
+from partage_plugins.vocabulary.containers import Adjustment, Container, Device, Granted, Mount, Runtime, Security
 from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Pool, Tags
 from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
 from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
@@ -88,6 +88,7 @@ __all__ = [
     "Reason",
     "Role",
     "Room",
+    "Runtime",
     "Security",
     "Slot",
     "State",

@@ -47,6 +47,15 @@ class Security(Struct, frozen=True, kw_only=True):
     runtime_handler: str = ""
 
 
+class Runtime(Struct, frozen=True, kw_only=True):
+    """What the container runtime says of itself. None: it does not say."""
+
+    program: str | None = None
+    """What will run the container, such as `/usr/bin/runc`."""
+    takes_cdi: bool | None = None
+    """Whether it puts in CDI devices of the specs in /var/run/cdi."""
+
+
 class Container(Struct, frozen=True, kw_only=True):
     """A container as kubelet asked for it; nothing that a plugin does to this object reaches it."""
 
@@ -65,6 +74,7 @@ class Container(Struct, frozen=True, kw_only=True):
     """With clean paths in the container; without volumes that are images, which have no path on the node."""
     devices: tuple[Device, ...] = ()
     security: Security = Security()
+    runtime: Runtime = Runtime()
     budgets: Mapping[Kind, BudgetName] = {}
     """The kinds of which its grants are a budget's. The budget is known by the pod's uid and this name."""
 

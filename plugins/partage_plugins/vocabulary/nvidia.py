@@ -20,6 +20,13 @@ CHANNELS: Final = "imex/"
 """The rest begins so: a channel between machines, and no card."""
 HANDLERS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
 """Usual names of runtime handlers that run NVIDIA's runtime."""
+PROGRAM: Final = "nvidia-container-runtime"
+"""The name of NVIDIA's runtime begins so."""
+
+
+def is_nvidias(program: str) -> bool:
+    """Whether a runtime's program is NVIDIA's."""
+    return program.rpartition("/")[2].startswith(PROGRAM)
 
 
 def mounted_name(path: str) -> str | None:

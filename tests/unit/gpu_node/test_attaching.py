@@ -19,7 +19,7 @@ from partage_gpu.node.attachment import (
 from partage_gpu.node.settings import GpuSettings, Way
 from partage_plugins import Refused
 from partage_plugins.testing.examples import container
-from partage_plugins.vocabulary import Device, Granted, Kind, Mount, Security
+from partage_plugins.vocabulary import Device, Granted, Kind, Mount, Runtime, Security
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, MIG_CARD, SAMPLES, SECOND, MadeNode, card, granted, part, visible
 
 VOID = {"NVIDIA_VISIBLE_DEVICES": "void"}
@@ -35,8 +35,26 @@ def test_where_nvidias_runtime_is_the_handler_it_is_told_by_environment(handler:
 
 
 @pytest.mark.parametrize("handler", ["", "runc", "crun", "kata", "nvidia-something"])
-def test_every_other_handler_gets_our_cdi_kind(handler: str) -> None:
+def test_every_other_handler_gets_our_cdi_kind_where_the_runtime_takes_it(handler: str) -> None:
     assert way_for(container(security=Security(runtime_handler=handler)), AUTO) == "cdi"
+
+
+@pytest.mark.parametrize("takes_cdi", [False, None])
+@pytest.mark.parametrize(
+    ("program", "way"),
+    [
+        ("/usr/bin/runc", "raw"),
+        (None, "raw"),
+        ("/opt/my-nvidia-container-runtime", "raw"),
+        ("/usr/local/nvidia/toolkit/nvidia-container-runtime.cdi", "nvidia-env"),
+    ],
+)
+def test_names_of_cdi_devices_are_not_given_to_a_runtime_that_does_not_say_that_it_takes_them(
+    takes_cdi: bool | None,  # noqa: FBT001
+    program: str | None,
+    way: Way,
+) -> None:
+    assert way_for(container(runtime=Runtime(program=program, takes_cdi=takes_cdi)), AUTO) == way
 
 
 @pytest.mark.parametrize("way", ["cdi", "nvidia-cdi", "nvidia-env", "raw"])

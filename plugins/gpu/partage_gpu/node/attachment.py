@@ -18,7 +18,15 @@ from partage_plugins.errors import Refused
 from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.gpu import GPU, Card
-from partage_plugins.vocabulary.nvidia import ANNOTATIONS, HANDLERS, MIG_VARIABLES, VISIBLE, VOID, mounted_name
+from partage_plugins.vocabulary.nvidia import (
+    ANNOTATIONS,
+    HANDLERS,
+    MIG_VARIABLES,
+    VISIBLE,
+    VOID,
+    is_nvidias,
+    mounted_name,
+)
 
 OUR_KIND: Final = "partage.dev/gpu"
 NVIDIA_KIND: Final = "nvidia.com/gpu"
@@ -29,10 +37,18 @@ _CARD_NODE: Final = re.compile(r"/dev/nvidia([0-9]+|-caps/.*)", re.ASCII | re.DO
 
 
 def way_for(container: Container, settings: GpuSettings) -> Way:
-    """As set; else NVIDIA's runtime is asked in its own language where it is the handler, and no runtime elsewhere."""
+    """As set; else by what runs the container.
+
+    A pod that names NVIDIA's runtime gets its cards by it. All others get them by CDI where the runtime says that it
+    does that: one that does not would start the container without its cards, and say nothing.
+    """
     if settings.attach is not None:
         return settings.attach
-    return "nvidia-env" if container.security.runtime_handler in HANDLERS else "cdi"
+    if container.security.runtime_handler in HANDLERS:
+        return "nvidia-env"
+    if container.runtime.takes_cdi:
+        return "cdi"
+    return "nvidia-env" if is_nvidias(container.runtime.program or "") else "raw"
 
 
 def granted_cards(granted: Granted) -> tuple[Card, ...]:

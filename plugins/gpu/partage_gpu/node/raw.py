@@ -90,8 +90,9 @@ def card_device(card: Card, driver: InstalledDriver) -> Device:
     """The device node of one card."""
     if card.id.startswith("MIG-"):
         raise Refused(
-            f"partage: card {card.id} is a MIG instance, which needs NVIDIA's CDI spec or its runtime; on the node, "
-            f"run nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.json, or set {ATTACH}=nvidia-env"
+            f"partage: card {card.id} is a MIG instance, which needs CDI with NVIDIA's spec, or NVIDIA's runtime; on "
+            "the node, turn CDI on in the container runtime and run nvidia-ctk cdi generate "
+            f"--output=/var/run/cdi/nvidia.json, or set {ATTACH}=nvidia-env"
         )
     host_path = driver.cards.get(card.id)
     if host_path is None:

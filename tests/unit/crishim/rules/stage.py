@@ -11,12 +11,14 @@ from typing import Any
 
 from partage_base.cri import (
     CHECKPOINT,
+    CriError,
     GivenDevice,
     ListedContainer,
     ListedSandbox,
     PeerAway,
     PodResources,
     RuntimeClient,
+    RuntimeConfig,
     ServedContainer,
     UnaryClient,
 )
@@ -41,6 +43,9 @@ from unit.crishim.rules.requests import UID, Create, Seen
 from unit.keyring.samples import write_public
 
 ENFORCED: Mapping[Kind, tuple[Promise, ...]] = {Kind("gpu"): ("memory", "share", "limit")}
+RUNC = RuntimeConfig(
+    cdi=True, spec_folders=("/etc/cdi", "/var/run/cdi"), default_handler="runc", programs={"runc": "/usr/bin/runc"}
+)
 NOWHERE = UnaryClient(Path("/nonexistent"))
 
 
@@ -53,11 +58,18 @@ class FakeRuntime(RuntimeClient):
         self.powers: dict[str, frozenset[str] | None] = {}
         """What processes of a container may have, by its id; of others nothing is said."""
         self.handlers: dict[str, str] = {}
+        self.setup: RuntimeConfig | CriError = RUNC
         self.gone: set[str] = set()
         self.away = False
         self.listings = 0
         self.meanwhile: Callable[[], None] | None = None
         """Happens once, after the next listing was made and before it is answered."""
+
+    async def config(self) -> RuntimeConfig:
+        self._asked()
+        if isinstance(self.setup, CriError):
+            raise self.setup
+        return self.setup
 
     async def containers(self) -> tuple[ListedContainer, ...]:
         self._asked()

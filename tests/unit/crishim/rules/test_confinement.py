@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from partage_base.cri import RuntimeConfig
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
 from partage_plugins.vocabulary import Kind
@@ -65,6 +66,11 @@ def test_a_runtime_that_is_known_to_run_none_is_refused_even_if_it_is_named(stag
     policy = Confinement(container_handlers=("*",))
     assert stage.crishim(confinement=policy).refusal(PART) == sentence("a container of runtime handler kata")
     stage.crishim(confinement=Confinement(container_handlers=("*",), vm_handlers=())).rewrite(PART)
+
+
+def test_a_default_handler_that_makes_virtual_machines_is_known_by_its_name(stage: Stage) -> None:
+    stage.runtime.setup = RuntimeConfig(default_handler="kata-qemu", programs={"kata-qemu": "io.containerd.kata.v2"})
+    assert stage.crishim().refusal(PART) == sentence("a container of runtime handler kata-qemu")
 
 
 @pytest.mark.parametrize("handler", ["", "runc", "nvidia", "crun"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from partage_base.cri import PeerRefused, RuntimeConfig
 from partage_crishim.rules.guard import GuardPolicy
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import UID, Create, Seen
@@ -135,8 +136,6 @@ class TestNvidiasRuntime:
             (GuardPolicy(), "runc", False),
             (GuardPolicy(), "nvidia", True),
             (GuardPolicy(), "nvidia-cdi", True),
-            (GuardPolicy(nvidia_is_default=True), "", True),
-            (GuardPolicy(nvidia_is_default=True), "runc", False),
             (GuardPolicy(nvidia_handlers=frozenset({"gpu"})), "gpu", True),
             (GuardPolicy(nvidia_handlers=frozenset()), "nvidia", False),
         ],
@@ -155,13 +154,46 @@ class TestNvidiasRuntime:
         else:
             crishim.passes(PLAIN)
 
+    @pytest.mark.parametrize(
+        ("default", "program", "handler", "added"),
+        [
+            ("mine", "/usr/local/bin/nvidia-container-runtime", "", True),
+            ("nvidia", "/usr/bin/anything", "", True),
+            ("runc", "/usr/local/bin/nvidia-container-runtime", "runc", True),
+            ("mine", "/usr/bin/crun", "", False),
+        ],
+    )
+    def test_what_the_runtime_says_of_a_handler_goes_before_its_name(
+        self,
+        default: str,
+        program: str,
+        handler: str,
+        added: bool,  # noqa: FBT001
+        stage: Stage,
+    ) -> None:
+        stage.runtime.setup = RuntimeConfig(cdi=True, default_handler=default, programs={default: program})
+        stage.runtime.handlers["sandbox-1"] = handler
+        if added:
+            assert guarded(stage.crishim(), PLAIN).variable(VISIBLE) == b"void"
+        else:
+            stage.crishim().passes(PLAIN)
+
+    @pytest.mark.parametrize("said", [RuntimeConfig(), PeerRefused("crio.sock", 12, "unknown")])
+    def test_and_a_runtime_that_does_not_say_whom_it_runs_by_default(
+        self, said: RuntimeConfig | PeerRefused, stage: Stage
+    ) -> None:
+        stage.runtime.setup = said
+        assert guarded(stage.crishim(), PLAIN).variable(VISIBLE) == b"void"
+        stage.runtime.handlers["sandbox-1"] = "runc"
+        stage.crishim().passes(PLAIN)
+
     def test_and_where_the_runtime_is_away(self, stage: Stage, crishim: Crishim) -> None:
         stage.runtime.away = True
         assert guarded(crishim, PLAIN).variable(VISIBLE) == b"void"
 
     def test_a_sandbox_is_asked_about_once(self, stage: Stage, crishim: Crishim) -> None:
         crishim.passes(PLAIN)
-        stage.runtime.away = True
+        stage.runtime.gone.add(PLAIN.sandbox)
         crishim.passes(replace(PLAIN, container="other"))
 
 

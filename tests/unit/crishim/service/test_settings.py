@@ -22,8 +22,8 @@ def test_handlers_that_run_nvidias_runtime_are_known_to_run_containers() -> None
 
 
 def test_the_guard_goes_by_the_settings() -> None:
-    settings = CrishimSettings(guard="on", trusted_namespaces=("m",), nvidia_handlers=("gpu",), nvidia_is_default=True)
-    guard = GuardPolicy(mode="on", trusted=frozenset({"m"}), nvidia_handlers=frozenset({"gpu"}), nvidia_is_default=True)
+    settings = CrishimSettings(guard="on", trusted_namespaces=("m",), nvidia_handlers=("gpu",))
+    guard = GuardPolicy(mode="on", trusted=frozenset({"m"}), nvidia_handlers=frozenset({"gpu"}))
     assert Policy.of(settings).guard == guard
 
 

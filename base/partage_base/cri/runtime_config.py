@@ -1,0 +1,82 @@
+"""How the container runtime is set up, as it says itself: CDI, and which program runs what containers. Pure.
+
+containerd puts its whole configuration, as JSON, into the verbose answer to `Status`. 1.6 has no `enableCDI` there, and
+no CDI; 1.7 has it as a boolean; from 2.0 on it may also be null, which means on. CRI-O answers something else. What
+does not stand there stays unknown: nothing is concluded from a version.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+OUR_SPECS: Final = "/run/cdi"
+"""Where our own CDI spec lies; /var/run leads there."""
+
+
+class RuntimeConfig(Struct, frozen=True, kw_only=True):
+    """None, and a handler that is missing: the runtime does not say."""
+
+    cdi: bool | None = None
+    spec_folders: tuple[str, ...] = ()
+    """Where it looks for CDI devices."""
+    default_handler: str | None = None
+    """Runs the pods that name none."""
+    programs: Mapping[str, str] = {}
+    """What runs a container, by handler."""
+
+    @property
+    def takes_our_specs(self) -> bool | None:
+        """Whether it puts in CDI devices of which the spec lies where we write it."""
+        if not self.cdi:
+            return self.cdi
+        return any(posixpath.normpath(each).removeprefix("/var") == OUR_SPECS for each in self.spec_folders)
+
+    def program_of(self, handler: str) -> str | None:
+        """What runs a container of this handler; of the default one where the name is empty."""
+        return self.programs.get(handler or self.default_handler or "")
+
+
+class _Runtime(Struct, frozen=True, rename="camel"):
+    runtime_type: str = ""
+    runtime_path: str = ""
+    options: Mapping[str, object] | None = None
+
+    @property
+    def program(self) -> str:
+        """Of runc's shim it is an option; other shims are the program themselves."""
+        named = (self.options or {}).get("BinaryName")
+        return named if isinstance(named, str) and named else self.runtime_path or self.runtime_type
+
+
+class _Containerd(Struct, frozen=True, rename="camel"):
+    default_runtime_name: str | None = None
+    runtimes: Mapping[str, _Runtime] | None = None
+
+
+class _Config(Struct, frozen=True):
+    containerd: _Containerd = _Containerd()
+    enable_cdi: bool | UnsetType | None = msgspec.field(name="enableCDI", default=UNSET)
+    cdi_spec_dirs: tuple[str, ...] | None = msgspec.field(name="cdiSpecDirs", default=None)
+
+
+_CONFIG: Final = msgspec.json.Decoder(_Config)
+
+
+def read_config(text: bytes) -> RuntimeConfig:
+    """From the value of `config` in the verbose status; unknown in every point where that is not containerd's."""
+    try:
+        said = _CONFIG.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return RuntimeConfig()
+    cdi = True if said.enable_cdi is None else said.enable_cdi
+    return RuntimeConfig(
+        cdi=None if cdi is UNSET else cdi,
+        spec_folders=said.cdi_spec_dirs or (),
+        default_handler=said.containerd.default_runtime_name or None,
+        programs={name: each.program for name, each in (said.containerd.runtimes or {}).items()},
+    )

@@ -1,0 +1,97 @@
+"""What a runtime says of its own configuration, as containerd 1.6, 1.7 and 2.x and CRI-O write it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from partage_base.cri import RuntimeClient, RuntimeConfig
+from partage_base.cri.runtime_config import read_config
+from unit.cri.test_lists import Recorded
+from unit.crishim.rules import wire
+
+FOLDERS = ["/etc/cdi", "/var/run/cdi"]
+NVIDIA = {
+    "runtimeType": "io.containerd.runc.v2",
+    "runtimePath": "",
+    "options": {"BinaryName": "/usr/bin/nvidia-container-runtime", "SystemdCgroup": True},
+}
+
+
+def containerd(default: str = "runc", **settings: Any) -> bytes:
+    """As each of the versions writes it, shortened: what `crictl info` shows as `config`."""
+    kata = {"runtimeType": "io.containerd.kata.v2", "runtimePath": "", "options": None}
+    runc = {"runtimeType": "io.containerd.runc.v2", "runtimePath": "", "options": {"BinaryName": "", "Root": ""}}
+    handlers = {"runc": runc, "nvidia": NVIDIA, "kata": kata}
+    section = {"snapshotter": "overlayfs", "defaultRuntimeName": default, "runtimes": handlers}
+    return json.dumps({"containerd": section, "enableSelinux": False, **settings}).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "cdi"),
+    [
+        (containerd(), None),  # 1.6, which has no CDI
+        (containerd(enableCDI=False, cdiSpecDirs=FOLDERS), False),  # 1.7 by default
+        (containerd(enableCDI=True, cdiSpecDirs=FOLDERS), True),
+        (containerd(enableCDI=None, cdiSpecDirs=FOLDERS), True),  # 2.x, where nothing said means on
+        (containerd(enableCDI=True, cdiSpecDirs=["/var/run/cdi/"]), True),
+        (containerd(enableCDI=True, cdiSpecDirs=["/run/cdi"]), True),
+        (containerd(enableCDI=True, cdiSpecDirs=["/etc/cdi"]), False),
+        (containerd(enableCDI=True, cdiSpecDirs=None), False),
+    ],
+)
+def test_our_devices_are_taken_only_where_the_runtime_says_so(text: bytes, cdi: bool | None) -> None:  # noqa: FBT001
+    assert read_config(text).takes_our_specs is cdi
+
+
+def test_the_program_of_a_handler_is_the_one_that_runs_the_container() -> None:
+    config = read_config(containerd(default="nvidia"))
+    assert config.default_handler == "nvidia"
+    assert config.program_of("") == config.program_of("nvidia") == "/usr/bin/nvidia-container-runtime"
+    assert config.program_of("kata") == "io.containerd.kata.v2"
+    assert config.program_of("runc") == "io.containerd.runc.v2"
+    assert config.program_of("crun") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"sandboxImage":"registry.example/pause:3.10"}',  # CRI-O
+        b'{"containerd":{"runtimes":3},"enableCDI":true}',
+        b'{"containerd":null,"enableCDI":true}',
+    ],
+)
+def test_what_is_not_containerds_says_nothing(text: bytes) -> None:
+    assert read_config(text) == RuntimeConfig()
+    assert RuntimeConfig().program_of("") is None
+
+
+class Connected(Recorded):
+    """With a connection that a test replaces."""
+
+    connection: object | None = None
+
+
+def test_it_is_asked_again_once_the_runtime_may_have_started_again() -> None:
+    client = Connected(wire.message((2, wire.pair("golang", "go1.26")), (2, wire.pair("config", containerd()))))
+    runtime = RuntimeClient(client)
+
+    def asked() -> int:
+        assert asyncio.run(runtime.config()).default_handler == "runc"
+        return len(client.asked)
+
+    assert asked() == 1
+    assert asked() == 2, "before there is a connection nothing is known to hold"
+    for connection in (object(), object()):
+        client.connection, before = connection, len(client.asked)
+        assert [asked(), asked()] == [before + 1, before + 1]
+    assert set(client.asked) == {("/runtime.v1.RuntimeService/Status", wire.message((1, 1)))}

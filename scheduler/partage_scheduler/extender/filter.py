@@ -30,6 +30,10 @@ BEST: Final = 10
 """What the best node gets; by the protocol there is nothing above it."""
 UNKNOWN: Final = Reason("unknown", "node(s) were not known to partage yet", lasts=True)
 GANG: Final = "gangs are bound by partage's own scheduler alone: name it in schedulerName"
+GROUP: Final = (
+    "the pods of a pod group (spec.schedulingGroup) are bound as one, and devices are given one by one through "
+    "kube-scheduler: name partage's own scheduler in schedulerName, and say partage.dev/gang and partage.dev/gang-size"
+)
 OURS: Final = (
     "schedulerName is the one of partage's own scheduler, which binds this pod: give kube-scheduler's profile another"
 )
@@ -152,6 +156,8 @@ class NodeFilter:
         try:
             if read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels) is not None:
                 return GANG
+            if pod.spec.scheduling_group is not None:
+                return GROUP
             return self._cycle.request(pod)
         except PluginError:
             raise

@@ -19,12 +19,18 @@ _CLAIMS: Final = (
     "pod has resource claims (DRA), which this scheduler does not allocate: let kube-scheduler place it with partage "
     "as its extender"
 )
+_GROUP: Final = (
+    "pod belongs to a pod group (spec.schedulingGroup), which this scheduler does not bind as one: say "
+    "partage.dev/gang and partage.dev/gang-size instead"
+)
 
 
 def lacking(pod: ApiPod) -> str | None:
     """What a pod asks for that is not done here, whatever nodes there are."""
     if pod.spec.resource_claims:
         return _CLAIMS
+    if pod.spec.scheduling_group is not None:
+        return _GROUP
     return next(_disks(pod), None) or _words(pod) or next(_amounts(pod), None)
 
 

@@ -13,7 +13,7 @@ from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Stay
-from partage_scheduler.extender.filter import BEST, NO_MORE, UNKNOWN, NodeFilter
+from partage_scheduler.extender.filter import BEST, GROUP, NO_MORE, UNKNOWN, NodeFilter
 from partage_scheduler.extender.filter import GANG as NO_GANGS
 from partage_scheduler.extender.messages import KnownPod, PrioritizeArgs, Uid
 from partage_scheduler.objects import ApiPod
@@ -143,11 +143,15 @@ def test_cpu_and_memory_are_kube_schedulers(core: Core) -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "why"),
-    [({GANG: "g", GANG_SIZE: "2"}, NO_GANGS), ({"partage.dev/nonsense": "1"}, "partage.dev/nonsense")],
+    ("pod", "why"),
+    [
+        (a_pod(annotations={GANG: "g", GANG_SIZE: "2"}), NO_GANGS),
+        (a_pod(schedulingGroup={"podGroupName": "g"}), GROUP),
+        (a_pod(annotations={"partage.dev/nonsense": "1"}), "partage.dev/nonsense"),
+    ],
 )
-def test_what_can_never_be_says_so(core: Core, annotations: dict[str, str], why: str) -> None:
-    pod, chooser = a_pod(annotations=annotations), NodeFilter(core.cycle)
+def test_what_can_never_be_says_so(core: Core, pod: ApiPod, why: str) -> None:
+    chooser = NodeFilter(core.cycle)
     found = chooser.filter(asking(pod, "n1", "n2"), now()).failed_and_unresolvable_nodes
     assert found.keys() == {"n1", "n2"}
     assert all(why in each for each in found.values())

@@ -16,6 +16,8 @@ STRANGE = {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]
     ("spec", "words"),
     [
         ({"resourceClaims": [{"name": "gpu"}]}, "resource claims (DRA)"),
+        ({"schedulingGroup": {"podGroupName": "train"}}, "partage.dev/gang and partage.dev/gang-size instead"),
+        ({"schedulingGroup": {"inWordsOfALaterVersion": "train"}}, "does not bind as one"),
         ({"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]}, "gcePersistentDisk"),
         ({"volumes": [{"name": "d", "rbd": {"monitors": ["m"]}}]}, "kind rbd"),
         ({"tolerations": [{"key": "k", "operator": "Gt", "value": "5"}]}, "toleration operator 'Gt' is not known"),

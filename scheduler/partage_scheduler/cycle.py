@@ -16,7 +16,7 @@ from partage_plugins.answers import Scores
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
 from partage_plugins.vocabulary import Allocation, NodeName, Pod, PodRequest
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.cluster import NOTHING, Cause, Cluster
+from partage_scheduler.cluster import NOTHING, REFUSED, Cause, Cluster
 from partage_scheduler.decision import Barred, Decider, Decision, Explanation
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
@@ -161,6 +161,8 @@ def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> fr
         causes.add(Cause.FREED)
     if pod.spec.volumes:
         causes.add(Cause.VOLUME)
+    if explanation.reasons.get(REFUSED):
+        causes.add(Cause.TIME)
     if needs_others(pod):
         causes.add(Cause.POD)
     return frozenset(causes)

@@ -35,6 +35,7 @@ from partage_scheduler.cluster.fleet import Fleet, Known
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.promised import Promised
+from partage_scheduler.cluster.refusals import Refusals
 from partage_scheduler.cluster.seats import Seat, Seats, counts_otherwise, gang_of, lower
 from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Unknown, Verified
@@ -76,7 +77,7 @@ class Cluster:
         self._promised = Promised()
         self._kept = Kept(decider, predicates)
         self._pointless: list[ApiPod] = []
-        self._unread = UnreadPods()
+        self._unread, self._refusals = UnreadPods(), Refusals()
 
     @property
     def flagged(self) -> Mapping[PodUid, str]:
@@ -108,13 +109,18 @@ class Cluster:
         return self._seats.of_gang(gang)
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
-        """Nodes that take no part in sharing, for pods that ask for devices; and room that is promised to others."""
+        """Nodes that just refused such a pod, and room that is promised; for devices also nodes that share none now."""
         decider = self._decider
         silent: list[Barred] = []
         if request.containers:
             silent = [*self._fleet.barred(request, now), *self._unread.barred(decider.end, decider.slot)]
         promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self._kept)
-        return [*silent, *self._closed.barred(request, decider.end, decider.slot), *promised]
+        refused = self._refusals.barred(pod.namespace, now, decider.end, decider.slot)
+        return [*silent, *self._closed.barred(request, decider.end, decider.slot), *promised, *refused]
+
+    def refused(self, pod: ApiPod, now: float) -> None:
+        """Its kubelet had no room for a pod that we sent there."""
+        self._refusals.put(pod.namespace, NodeName(pod.node), now)
 
     def seats_on(self, node: NodeName) -> tuple[Seat, ...]:
         return self._seats.on(node)

@@ -61,6 +61,8 @@ class PodIntake:
         if not self._seen.is_news(item.uid, item.metadata.resource_version):
             return
         now = self._clock()
+        if item.is_refused and item.spec.scheduler_name == self._ours:
+            self._cluster.refused(item, now)
         causes = self._told(item)
         self._offer(item, now)
         self._queue.happened(causes, now)

@@ -81,6 +81,7 @@ def first_of_status(status: PodStatus) -> PodStatus:
     conditions = tuple(_short(each) for each in status.conditions if each.type in _CONDITIONS)
     return replace(
         status,
+        reason=status.reason[:_LONGEST_MESSAGE],
         conditions=conditions[: len(_CONDITIONS)],
         init_container_statuses=_first_statuses(status.init_container_statuses),
         container_statuses=_first_statuses(status.container_statuses),

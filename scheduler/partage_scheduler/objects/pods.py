@@ -19,6 +19,8 @@ from partage_scheduler.objects.firsts import (
 from partage_scheduler.objects.specs import Container, PodSpec, PodStatus
 
 TERMINAL: Final = frozenset(("Succeeded", "Failed"))
+_NO_ROOM: Final = "OutOf"
+"""And the resource: kubelet's own words for it."""
 _TEXT: Final = msgspec.json.Encoder()
 
 
@@ -66,6 +68,11 @@ class ApiPod(ApiObject, frozen=True, kw_only=True):
     def is_terminal(self) -> bool:
         """It has ended and holds nothing any more."""
         return self.status.phase in TERMINAL
+
+    @property
+    def is_refused(self) -> bool:
+        """Its kubelet had no room for it."""
+        return self.status.phase == "Failed" and self.status.reason.startswith(_NO_ROOM) and bool(self.node)
 
     @property
     def is_going(self) -> bool:

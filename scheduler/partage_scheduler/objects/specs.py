@@ -102,6 +102,7 @@ class ContainerStatus(Object, frozen=True, kw_only=True):
 
 class PodStatus(Object, frozen=True, kw_only=True):
     phase: str = ""
+    reason: str = ""
     conditions: tuple[Condition, ...] = ()
     nominated_node_name: str = ""
     start_time: str | None = None

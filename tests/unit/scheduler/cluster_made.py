@@ -30,6 +30,7 @@ def pod(  # noqa: PLR0913  each is said where it matters
     milli: int = 0,
     version: int = 0,
     phase: str = "",
+    reason: str = "",
     going: bool = False,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
@@ -65,7 +66,11 @@ def pod(  # noqa: PLR0913  each is said where it matters
             "containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}],
         }
         | spec,
-        "status": {"phase": phase or ("Running" if node else "Pending"), "nominatedNodeName": status_nominated},
+        "status": {
+            "phase": phase or ("Running" if node else "Pending"),
+            "reason": reason,
+            "nominatedNodeName": status_nominated,
+        },
     }
     return msgspec.convert(whole, ApiPod)
 

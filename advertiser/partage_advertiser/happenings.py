@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from partage_base.condition import Fault
+from partage_base.condition import Fault, Guarded
 from partage_plugins.vocabulary import GPU, Card, CardId, HealthCause
 from partage_plugins.vocabulary.inventory import Inventory, Ready
 
@@ -35,6 +35,15 @@ def of_crishim(fault: Fault) -> Happening:
     """What crishim says is wrong with it."""
     end = "; no shared pods come here." if fault.refuses else "."
     return Happening("Warning", f"Crishim{fault.cause.capitalize()}", f"crishim: {fault.sentence}{end}")
+
+
+def of_guarded(guarded: Guarded) -> Happening:
+    """A container that was kept from cards, which its own words do not show."""
+    who = f"Container {guarded.container} of pod {guarded.namespace}/{guarded.pod}"
+    advice = "ask for partage.dev/ resources, or name its namespace in crishim's trusted_namespaces"
+    return Happening(
+        "Warning", "ContainerGuarded", f"{who} asked for cards that nobody gave it, and got none: {advice}."
+    )
 
 
 def _cards(inventory: Inventory) -> Mapping[CardId, Card]:

@@ -21,13 +21,13 @@ from msgspec.structs import replace
 
 from partage_advertiser.audience import Audience, Cluster, OwnLog
 from partage_advertiser.findings import FindingsFolder
-from partage_advertiser.happenings import of_crishim
+from partage_advertiser.happenings import of_crishim, of_guarded
 from partage_advertiser.heartbeat import LATE_BEATS
 from partage_advertiser.inspection import FolderWatch, Inspector, api_server, inspecting
 from partage_advertiser.inventory import InventoryFile, Outlets
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import PauseFile, why_paused
-from partage_base.condition import Fault
+from partage_base.condition import Condition
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
@@ -114,7 +114,7 @@ class Advertiser:
         self._folders, self._findings = FolderWatch(root), FindingsFolder(root)
         self._metrics = metrics = AdvertiserMetrics(daemon.metrics, settings.node_name)
         self._repeats = Repeats(every_s=60)
-        self._crishim_faults: tuple[Fault, ...] = ()
+        self._crishim = Condition()
         self._looked_s = self._looked_well_s = float("-inf")
         self._audience: Audience = (
             OwnLog()
@@ -194,9 +194,10 @@ class Advertiser:
 
     def _tell_findings(self) -> None:
         """What the broker found wrong since, and crishim with itself: they have no way to the API server."""
-        before, self._crishim_faults = self._crishim_faults, self._inspector.readiness.crishim_faults()
-        new = (of_crishim(fault) for fault in self._crishim_faults if fault not in before)
-        for happening in (*self._findings.news(), *new):
+        before, self._crishim = self._crishim, self._inspector.readiness.crishim_says()
+        faults = (of_crishim(fault) for fault in self._crishim.faults if fault not in before.faults)
+        guarded = (of_guarded(each) for each in self._crishim.guarded if each not in before.guarded)
+        for happening in (*self._findings.news(), *faults, *guarded):
             self._audience.tell(happening)
 
     def _is_true(self) -> bool:
@@ -211,8 +212,8 @@ def _pause(file: PauseFile, wake: Callable[[], None], labels: Mapping[str, str])
     try:
         is_new = file.say(why)
     except OSError as error:
-        _log.error("the pause for a driver upgrade can't be written down", why=str(error))
+        _log.error("the pause for the GPU operator can't be written down", why=str(error))
         return
     if is_new:
-        _log.info("paused for a driver upgrade" if why else "the driver upgrade is over", why=why)
+        _log.info("paused for the GPU operator" if why else "the GPU operator is done", why=why)
         wake()

@@ -1,12 +1,13 @@
-"""Files by which programs of this node speak to each other: signs of life, and the pause for a driver upgrade.
+"""Files by which programs of this node speak to each other: signs of life, and the pause for NVIDIA's operator.
 
 A sign of life is a file whose time is when its writer last did its work: kubelet spoke through crishim, the broker went
 round. crishim's condition says besides that it honours allocations: it also serves where it cannot. The time of a file
 can't be forged by users, who see nothing below that folder, and it outlives its writer: so the age counts. A time to
 come (the clock was set back) counts as old; the next sign of life mends it.
 
-The pause makes the plugin let go of the driver while NVIDIA's operator, by a label, says that work is under way. A file
-that an administrator puts beside ours is none of our business.
+The pause makes the plugin and the broker let go of the driver while NVIDIA's operator, by labels of the node, says that
+work is under way: an upgrade of the driver, new MIG instances, or whatever it stops its own clients of the driver for.
+A file that an administrator puts beside ours is none of our business.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from partage_base.condition import Condition, Fault
+from partage_base.condition import Condition
 from partage_base.condition_file import last_condition
 from partage_base.files import write_whole
 from partage_plugins.vocabulary.inventory import Ready
@@ -29,11 +30,21 @@ _QUIET: Final = frozenset(
     ("", "unknown", "upgrade-required", "validation-required", "uncordon-required", "upgrade-done")
 )
 """Nothing is done to the driver yet, or any more; in every other state those who hold it go, or it does itself."""
+MIG_LABEL: Final = "nvidia.com/mig.config.state"
+_MIG_AT_WORK: Final = frozenset(("pending", "rebooting"))
+_CLIENTS: Final = "nvidia.com/gpu.deploy."
+_STOPPED: Final = "paused-for-"
+"""How the value begins for as long as the operator keeps one of its clients of the driver stopped, whatever for."""
 
 
 def why_paused(labels: Mapping[str, str]) -> str | None:
     """What to tell people; None: go on."""
-    return None if labels.get(LABEL, "") in _QUIET else "the GPU operator upgrades the driver"
+    if labels.get(LABEL, "") not in _QUIET:
+        return "the GPU operator upgrades the driver"
+    if labels.get(MIG_LABEL) in _MIG_AT_WORK:
+        return "the MIG manager makes other instances"
+    stopped = sorted(value for key, value in labels.items() if key.startswith(_CLIENTS) and value.startswith(_STOPPED))
+    return f"the GPU operator keeps its clients stopped: {stopped[0]}" if stopped else None
 
 
 class Readiness:
@@ -47,10 +58,9 @@ class Readiness:
     def now(self) -> Ready:
         return Ready(crishim=self._is_fresh(KUBELET_SPOKE) and self._honours(), broker=self._is_fresh(BROKER_ALIVE))
 
-    def crishim_faults(self) -> tuple[Fault, ...]:
-        """What crishim says is wrong with it; nothing where it says nothing."""
-        condition = self._condition()
-        return condition.faults if condition is not None else ()
+    def crishim_says(self) -> Condition:
+        """What is wrong with it, and whom it kept from cards; nothing where it says nothing."""
+        return self._condition() or Condition()
 
     def _honours(self) -> bool:
         condition = self._condition()

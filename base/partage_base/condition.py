@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 MAX_BYTES: Final = 64 * 1024
 MOST: Final = 64
 LONGEST: Final = 512
+MOST_GUARDED: Final = 16
 
 
 class Fault(Struct, frozen=True):
@@ -28,11 +29,25 @@ class Fault(Struct, frozen=True):
     """Whether containers with an allocation are refused for it, so that the node should get none."""
 
 
+LONGEST_NAME: Final = 253
+_Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+
+
+class Guarded(Struct, frozen=True):
+    """A container that asked for cards which nobody gave it, and was kept from them."""
+
+    namespace: _Name
+    pod: _Name
+    container: _Name
+
+
 class Condition(Struct, frozen=True, kw_only=True):
     """All that is wrong; nothing, as a rule."""
 
     v: int = 1
     faults: Annotated[tuple[Fault, ...], Meta(max_length=MOST)] = ()
+    guarded: Annotated[tuple[Guarded, ...], Meta(max_length=MOST_GUARDED)] = ()
+    """Of late."""
 
     @property
     def honours(self) -> bool:

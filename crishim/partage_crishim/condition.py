@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from partage_base.condition import MOST, Condition, Fault, encode_condition, fault
+from partage_base.condition import MOST, Condition, Fault, Guarded, encode_condition, fault
 from partage_base.daemon.health import Health
 from partage_base.daemon.web import METRICS
 from partage_base.files import write_whole
@@ -83,35 +83,45 @@ class RuntimeProbe:
 class ConditionFile:
     """One crishim's condition, and the file that says it."""
 
-    def __init__(self, path: Path, health: Health, runtime: RuntimeProbe, looks: Callable[[], Iterable[Fault]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        health: Health,
+        runtime: RuntimeProbe,
+        looks: Callable[[], Iterable[Fault]],
+        *,
+        guarded: Callable[[], tuple[Guarded, ...]] = tuple,
+    ) -> None:
+        """`guarded` says which containers were kept from cards of late."""
         self._path = path
         self._health = health
         self._runtime = runtime
-        self._looks = looks
+        self._looks, self._guarded = looks, guarded
         self._told: tuple[Fault, ...] = ()
-        self._written: tuple[Fault, ...] | None = None
+        self._written: Condition | None = None
         self._written_s = float("-inf")
 
     async def look(self) -> None:
         """Looks once, and says what is new."""
         faults = (*self._looks(), *await self._runtime.faults())[:MOST]
-        if faults != self._written or time.monotonic() - self._written_s >= _WRITE_EVERY_S:
+        condition = Condition(faults=faults, guarded=self._guarded())
+        if condition != self._written or time.monotonic() - self._written_s >= _WRITE_EVERY_S:
             try:
-                self._write(faults)
+                self._write(condition)
             except OSError as error:
                 faults = (*(each for each in faults if each.cause != "state"), _of_state(error))
         self._tell(faults)
 
-    def _write(self, faults: tuple[Fault, ...]) -> None:
+    def _write(self, condition: Condition) -> None:
         self._written = None
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(self._path, encode_condition(Condition(faults=faults)))
+            write_whole(self._path, encode_condition(condition))
         except OSError:
             with contextlib.suppress(OSError):
                 self._path.unlink()
             raise
-        self._written, self._written_s = faults, time.monotonic()
+        self._written, self._written_s = condition, time.monotonic()
 
     def _tell(self, faults: tuple[Fault, ...]) -> None:
         for each in faults:

@@ -56,6 +56,8 @@ class ContainerChange(Struct, frozen=True, kw_only=True):
     why: Literal["granted", "guarded"]
     gen: int = 0
     kinds: tuple[Kind, ...] = ()
+    asked: bool = False
+    """Of a guarded one: whether the request itself said what was taken away."""
 
 
 class Judge:
@@ -112,7 +114,8 @@ class Judge:
         changes = await self._guarded(request)
         if not changes:
             return Pass()
-        self._note(request, "guarded")
+        said = bool(changes.without_mounts) or any(name in changes.env for name, _ in request.env)
+        self._note(request, "guarded", asked=said)
         return Rewrite(rewritten(message, changes))
 
     async def _guarded(self, request: CreateRequest) -> Changes:
@@ -125,10 +128,16 @@ class Judge:
             return void(request)
 
     def _note(
-        self, request: CreateRequest, why: Literal["granted", "guarded"], gen: int = 0, kinds: tuple[Kind, ...] = ()
+        self,
+        request: CreateRequest,
+        why: Literal["granted", "guarded"],
+        *,
+        gen: int = 0,
+        kinds: tuple[Kind, ...] = (),
+        asked: bool = False,
     ) -> None:
         who = {"namespace": request.namespace, "pod": request.pod, "container": request.container}
-        self._changed(ContainerChange(**who, why=why, gen=gen, kinds=kinds))
+        self._changed(ContainerChange(**who, why=why, gen=gen, kinds=kinds, asked=asked))
 
     def _refused(self, request: CreateRequest | None, error: Exception, sentence: str) -> Refuse:
         self._report(request, error)

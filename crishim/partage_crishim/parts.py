@@ -46,7 +46,7 @@ class Policy:
     def of(cls, settings: CrishimSettings, *, closed: str = "") -> Policy:
         guard = GuardPolicy(
             mode=settings.guard,
-            trusted=frozenset(settings.trusted_namespaces),
+            trusted=settings.trusted,
             nvidia_handlers=frozenset(settings.nvidia_handlers),
         )
         confinement = Confinement(

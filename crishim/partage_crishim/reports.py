@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
+from typing import Final
 
 import structlog
 
+from partage_base.condition import LONGEST_NAME, MOST_GUARDED, Guarded
 from partage_base.daemon.logs import Repeats
 from partage_base.daemon.metrics import Histogram, Metrics
 from partage_crishim.judge import ContainerChange, Incident
 from partage_crishim.splice.counters import SECONDS, Counters
 from partage_plugins.errors import PartageError
 
+_OF_LATE_S: Final = 600.0
 _log = structlog.get_logger()
 
 
@@ -24,6 +28,8 @@ class Reports:
         self.refused: Counter[str] = Counter()
         self.changed: Counter[str] = Counter()
         self.plugins = Histogram(SECONDS)
+        self._guarded: dict[Guarded, float] = {}
+        """And when; the last one last."""
         count = metrics.read_counter
         count("partage_crishim_connections_total", "Connections of clients.", lambda: seen.connections)
         metrics.read_gauge(
@@ -76,8 +82,19 @@ class Reports:
         who = {"namespace": change.namespace, "pod": change.pod, "container": change.container}
         if change.why == "granted":
             _log.info("granted", **who, gen=change.gen, kinds=list(change.kinds))
-        else:
-            _log.info("guarded", **who)
+            return
+        _log.info("guarded", asked=change.asked, **who)
+        if change.asked:
+            guarded = Guarded(*(name[:LONGEST_NAME] for name in who.values()))
+            self._guarded.pop(guarded, None)
+            self._guarded[guarded] = time.monotonic()
+
+    def guarded(self) -> tuple[Guarded, ...]:
+        """Containers that asked for cards which nobody gave them, of late; of many the last ones."""
+        since_s = time.monotonic() - _OF_LATE_S
+        recent = [guarded for guarded, at_s in self._guarded.items() if at_s > since_s][-MOST_GUARDED:]
+        self._guarded = {guarded: self._guarded[guarded] for guarded in recent}
+        return tuple(recent)
 
     def trouble(self, error: PartageError | OSError) -> None:
         """Logs what crishim will try again."""

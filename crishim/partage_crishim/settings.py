@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
@@ -11,6 +11,9 @@ from partage_base.daemon.settings import CommonSettings, Setting
 from partage_base.keyring import KeyFolders
 from partage_crishim.rules.confinement import CONTAINER_HANDLERS, VM_HANDLERS
 from partage_plugins.vocabulary.nvidia import HANDLERS
+
+OF_GPU_OPERATOR: Final = ("gpu-operator", "nvidia-gpu-operator")
+"""Where its documents put it: by helm, and on OpenShift."""
 
 
 class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
@@ -50,6 +53,10 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     trusted_namespaces: Annotated[
         tuple[str, ...], Setting("Namespaces whose pods the guard lets reach any card: monitoring, device plugins.")
     ] = ()
+    profile: Annotated[
+        Literal["none", "gpu-operator"],
+        Setting("What else looks after cards here: gpu-operator trusts the namespaces that NVIDIA's operator uses."),
+    ] = "none"
     nvidia_handlers: Annotated[
         tuple[str, ...],
         Setting("Runtime handlers that run NVIDIA's runtime, besides those that the container runtime says do."),
@@ -71,6 +78,11 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     plugin_memory_bytes: Annotated[
         int, Meta(ge=64 << 20), Setting("What the plugins' process may allocate; one that leaks meets this.")
     ] = 512 << 20
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """All namespaces whose pods the guard lets reach any card."""
+        return frozenset((*self.trusted_namespaces, *(OF_GPU_OPERATOR if self.profile == "gpu-operator" else ())))
 
     def __post_init__(self) -> None:
         if self.drain_s >= self.stop_deadline_s:

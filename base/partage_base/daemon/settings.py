@@ -60,7 +60,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     driver_root: Annotated[
         Path,
         Setting(
-            "Where NVIDIA's driver is installed, below the root; /run/nvidia/driver for a driver in a container.",
+            "Where NVIDIA's driver is installed, below the root; that of its operator's container is found below it.",
             allowed="an absolute path without ..",
             stays_below=True,
         ),

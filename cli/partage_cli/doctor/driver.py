@@ -9,12 +9,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, status_of, text_of
+from partage_gpu.driver_root import installed_root
 
 _MODULE: Final = "proc/driver/nvidia"
 _VERSION: Final = re.compile(r"Kernel Module\b.*?\s([0-9]+(?:\.[0-9]+){1,3})\s")
@@ -45,7 +46,8 @@ class DriverFacts:
 
 def driver(node: LocalNode) -> Iterator[Finding]:
     """Three findings, or one where there is no driver."""
-    yield from judged(seen(node))
+    root = Path(installed_root(str(node.path(node.driver_root))))
+    yield from judged(seen(replace(node, driver_root=Path("/") / root.relative_to(node.root))))
 
 
 def seen(node: LocalNode) -> DriverFacts:

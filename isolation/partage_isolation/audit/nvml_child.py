@@ -21,7 +21,7 @@ import sys
 import time
 from typing import Any, Final
 
-from partage_gpu.nvml.libraries import LIBRARY, library_below
+from partage_gpu.driver_root import LIBRARY, installed_root, library_below
 from partage_gpu.nvml.parent import end_with_parent, give_memory_back
 from partage_isolation.audit.nvml_messages import (
     MAX_BYTES,
@@ -183,13 +183,13 @@ def _check(number: int) -> None:
         raise _Failed(number)
 
 
-def main(driver_root: str) -> None:
-    """Until the parent or the driver is gone."""
+def main(said: str) -> None:
+    """Until the parent or the driver is gone; `said` is where people say that the driver is."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     connection = socket.socket(fileno=0)
     end_with_parent()
     try:
-        library = Library(driver_root)
+        library = Library(installed_root(said))
         give_memory_back()
         _tell(connection, Ready())
         while packet := connection.recv(MAX_BYTES):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.version import VERSION
-from partage_gpu.nvml.libraries import file_below
+from partage_gpu.driver_root import file_below, installed_root
 from partage_isolation.library import elf
 from partage_isolation.library.current import NEW, make_current, sync
 from partage_isolation.library.errors import FileRefused, NotInstalled
@@ -44,7 +44,7 @@ def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None
 
     `objects` is where the built ones are. Without a driver below `driver_root` the library has the names of its tables.
     """
-    contents, added, left_out = _contents(objects or built(), str(driver_root))
+    contents, added, left_out = _contents(objects or built(), installed_root(str(driver_root)))
     version = f"{VERSION}-{_digest(contents)}"
     try:
         _make(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_advertiser.signs import LABEL
+from partage_advertiser.signs import LABEL, MIG_LABEL
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
 from support.audit import Audit
@@ -18,9 +18,9 @@ BY_HAND = f"/{PAUSE_FOLDER}/by-hand"
 UPGRADE = "the GPU operator upgrades the driver"
 
 
-def label(stage: AdvertiserStage, state: str) -> None:
+def label(stage: AdvertiserStage, state: str, key: str = LABEL) -> None:
     """As NVIDIA's operator does."""
-    stage.rig.cluster.kubectl.run("label", "--overwrite", "node", stage.name, f"{LABEL}={state}")
+    stage.rig.cluster.kubectl.run("label", "--overwrite", "node", stage.name, f"{key}={state}")
 
 
 def held(stage: AdvertiserStage) -> list[str]:
@@ -52,6 +52,16 @@ def test_while_the_operator_upgrades_the_driver_nothing_of_ours_holds_it(stage: 
     assert held(stage)
     assert stage.told_text() == stage.written_text()
     assert audit.writes()["patch", "nodes"] == 1 + 3  # paused, watched after the kill, and as before
+
+
+def test_while_mig_instances_are_made_nothing_of_ours_holds_the_driver(stage: AdvertiserStage) -> None:
+    stage.start()
+    stage.wait_healths("ok", "ok")
+    label(stage, "pending", MIG_LABEL)
+    wait_let_go(stage, "the MIG manager makes other instances")
+    label(stage, "success", MIG_LABEL)
+    stage.wait_healths("ok", "ok")
+    assert held(stage)
 
 
 def test_a_pause_by_hand_lets_go_until_its_file_is_gone(stage: AdvertiserStage) -> None:

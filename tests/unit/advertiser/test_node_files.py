@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partage_advertiser.inventory import InventoryFile
-from partage_advertiser.signs import LABEL, OURS, PauseFile, Readiness, why_paused
+from partage_advertiser.signs import LABEL, MIG_LABEL, OURS, PauseFile, Readiness, why_paused
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_base.files import UNFINISHED
 from partage_plugins.vocabulary.inventory import Ready
@@ -76,7 +76,28 @@ class TestThePause:
     def test_lasts_while_the_operator_works_on_the_driver(self, state: str) -> None:
         assert why_paused({LABEL: state}) == "the GPU operator upgrades the driver"
 
-    @pytest.mark.parametrize("labels", [{}, {LABEL: "upgrade-done"}, {LABEL: "upgrade-required"}, {LABEL: ""}])
+    @pytest.mark.parametrize("state", ["pending", "rebooting"])
+    def test_lasts_while_mig_instances_are_made(self, state: str) -> None:
+        assert why_paused({MIG_LABEL: state}) == "the MIG manager makes other instances"
+
+    @pytest.mark.parametrize("client", ["client", "device-plugin", "dcgm-exporter"])
+    def test_lasts_while_the_operator_keeps_a_client_of_the_driver_stopped(self, client: str) -> None:
+        labels = {f"nvidia.com/gpu.deploy.{client}": "paused-for-driver-upgrade", MIG_LABEL: "success"}
+        assert why_paused(labels) == "the GPU operator keeps its clients stopped: paused-for-driver-upgrade"
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            {},
+            {LABEL: "upgrade-done"},
+            {LABEL: "upgrade-required"},
+            {LABEL: ""},
+            {MIG_LABEL: "success"},
+            {MIG_LABEL: "failed"},
+            {"nvidia.com/gpu.deploy.device-plugin": "true", "nvidia.com/gpu.deploy.driver": "false"},
+            {"example.com/gpu.deploy.client": "paused-for-lunch"},
+        ],
+    )
     def test_is_over_while_it_does_not(self, labels: dict[str, str]) -> None:
         assert why_paused(labels) is None
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partage_advertiser.happenings import happenings, of_crishim
-from partage_base.condition import Fault
+from partage_advertiser.happenings import happenings, of_crishim, of_guarded
+from partage_base.condition import Fault, Guarded
 from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_plugins.vocabulary.inventory import Inventory
 from unit.advertiser.cards import A, B, card, inventory
@@ -82,6 +82,13 @@ def test_daemons_that_come_and_go_are_told(
 def test_a_node_without_cards_says_nothing() -> None:
     assert not happenings(None, Inventory(kinds={}))
     assert _told(inventory(card()), Inventory(ready=inventory().ready, kinds={})) == [("Normal", "CardRemoved")]
+
+
+def test_a_container_that_was_kept_from_cards_is_told_with_what_to_do() -> None:
+    told = of_guarded(Guarded("monitoring", "exporter-x", "main"))
+    assert (told.type, told.reason) == ("Warning", "ContainerGuarded")
+    assert told.message.startswith("Container main of pod monitoring/exporter-x asked for cards that nobody gave it")
+    assert "trusted_namespaces" in told.message
 
 
 def test_what_crishim_finds_wrong_with_itself_is_told_by_its_cause_and_what_it_means() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.node.driver import installed_driver
+from partage_gpu.node.driver import DriverFiles, installed_driver
 from partage_gpu.node.minors import KnownNode, node_of, normal_address, parsed
 from partage_plugins import Refused
 from unit.gpu_node.nodes import CARDS, FIRST, SECOND, VERSION, MadeNode, card, information, part
@@ -90,6 +90,17 @@ def test_a_driver_in_a_folder_of_its_own_is_found_there(node: MadeNode) -> None:
     assert driver.cards[FIRST] == f"{home}/dev/nvidia1"
     assert driver.libraries["libcuda"].startswith(f"{home}/usr/lib/")
     assert driver.programs == {"nvidia-smi": f"{home}/usr/bin/nvidia-smi"}
+
+
+def test_a_driver_that_the_operator_brings_later_is_found_without_being_told(node: MadeNode) -> None:
+    files = DriverFiles(node.root, "/")
+    assert not files.installed(part(), CARDS).libraries
+    theirs = node.with_driver("run/nvidia/driver").root / "run/nvidia/driver"
+    node.write("run/nvidia/driver/usr/lib64/libnvidia-ml.so.1", "")
+    driver = files.installed(part(), CARDS)
+    assert driver.root == str(theirs)
+    assert driver.cards[FIRST] == f"{theirs}/dev/nvidia1"
+    assert driver.libraries["libcuda"].startswith(f"{theirs}/usr/lib/")
 
 
 def test_device_nodes_of_a_driver_in_a_folder_may_be_the_machines(node: MadeNode, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from partage_gpu.driver_root import installed_root
 from partage_gpu.node.minors import CardNodes, is_device
 from partage_gpu.node.raw import CONTROL, CONTROLS, LIBRARIES, PERSISTENCE, PROGRAMS, InstalledDriver
 from partage_gpu.node.stability import Facts, are_settled, facts_of
@@ -27,7 +28,7 @@ class DriverFiles:
     """The driver of one node, with what was found of it before."""
 
     def __init__(self, root: Path, driver_root: str) -> None:
-        self._base, self._home = _text_of(root), _text_of(root / driver_root.lstrip("/"))
+        self._base, self._said = _text_of(root), str(root / driver_root.lstrip("/"))
         self._libraries = Libraries()
         self._nodes = CardNodes()
 
@@ -35,7 +36,7 @@ class DriverFiles:
         """What there is of the driver of these cards; of the cards themselves only the wanted ones were looked at."""
         if not _VERSION.fullmatch(part.driver):
             raise Refused(f"partage: {part.driver!r:.80} in this node's inventory is no version of an NVIDIA driver")
-        base, home = self._base, self._home
+        base, home = self._base, installed_root(self._said).rstrip("/")
         devices = f"{home}/dev" if is_device(f"{home}/dev/{CONTROL}") else f"{base}/dev"
         return InstalledDriver(
             version=part.driver,

@@ -2,6 +2,6 @@
 
 In the parent: `driver` asks, `process` is one child, `conversation` what is open with it, `backoff` says when it is
 started again. In the child: `child` is its life, `session` serves its `parent`; `look`, `signs` and `events` ask
-`calls`, the border to NVML. Both speak `wire` about `facts`. `libraries` finds and loads the driver's library,
-`pause` tells whether an operator wants the driver left alone.
+`calls`, the border to NVML. Both speak `wire` about `facts`. `libraries` opens the driver,
+`pause` tells whether an operator wants it left alone.
 """

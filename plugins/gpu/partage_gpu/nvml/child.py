@@ -12,17 +12,18 @@ import resource
 import socket
 import sys
 
+from partage_gpu.driver_root import installed_root
 from partage_gpu.nvml import wire
 from partage_gpu.nvml.libraries import NoDriver, open_driver
 from partage_gpu.nvml.parent import Parent, end_with_parent, give_memory_back
 
 
-def main(driver_root: str) -> None:
-    """Until the parent or the driver is gone."""
+def main(said: str) -> None:
+    """Until the parent or the driver is gone; `said` is where people say that the driver is."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     connection = socket.socket(fileno=0)
     end_with_parent()
-    parent = Parent(connection)
+    parent, driver_root = Parent(connection), installed_root(said)
     try:
         open_driver(driver_root)
         from partage_gpu.nvml.session import Session  # noqa: PLC0415  see opening.py

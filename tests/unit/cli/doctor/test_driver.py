@@ -78,6 +78,8 @@ def test_a_driver_in_a_container_is_found_below_its_root(made: Made) -> None:
     Made(made.root / "run/nvidia/driver").with_driver()
     node = LocalNode(made.root, "n1", driver_root=Path("/run/nvidia/driver"))
     assert [each.status for each in driver(node)] == [Severity.OK] * 3
+    made.write("run/nvidia/driver/usr/lib64/libnvidia-ml.so.1")
+    assert [each.status for each in driver(made.node)] == [Severity.OK] * 3, "also where people do not say it"
 
 
 @pytest.mark.parametrize("text", ["", "NVRM", "Kernel Module", "Kernel Module  x  y"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_base.condition import Condition, Fault, decode_condition, fault
+from partage_base.condition import Condition, Fault, Guarded, decode_condition, fault
 from partage_base.daemon.health import Health
 from partage_crishim.condition import ConditionFile, RuntimeProbe
 from partage_crishim.splice import Counters
@@ -36,6 +36,18 @@ def test_what_is_wrong_is_written_and_keeps_it_from_being_ready(tmp_path: Path) 
     faults.clear()
     asyncio.run(looking.look())
     assert causes(path) == ["runtime"]
+
+
+def test_a_container_that_was_kept_from_cards_is_written_at_once(tmp_path: Path) -> None:
+    path, guarded = tmp_path / "condition.json", [Guarded("team", "greedy", "main")]
+    sight = RuntimeProbe(tmp_path / "runtime.sock", Counters())
+    looking = ConditionFile(path, Health(), sight, list, guarded=lambda: (*guarded,))
+    for expected in ([*guarded], []):
+        asyncio.run(looking.look())
+        condition = decode_condition(path.read_bytes())
+        assert condition is not None
+        assert list(condition.guarded) == expected
+        guarded.clear()
 
 
 def test_on_a_full_disk_what_was_said_before_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
+from partage_base.condition import MOST_GUARDED, Condition, decode_condition, encode_condition
 from partage_base.daemon.metrics import Metrics
+from partage_crishim.judge import ContainerChange
 from partage_crishim.reports import Reports
 from partage_crishim.splice.counters import Counters
 
@@ -40,6 +46,28 @@ def test_every_figure_is_on_the_page() -> None:
         'partage_crishim_plugin_seconds_bucket{le="0.005"} 1.0',
     ):
         assert line in lines, line
+
+
+async def test_containers_that_asked_for_cards_in_vain_are_known_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("partage_crishim.reports.time.monotonic", lambda: now)
+    figures = Reports(Counters(), Metrics("crishim"))
+
+    async def change(pod: str, *, asked: bool = True) -> None:
+        figures.change(ContainerChange(namespace="team", pod=pod, container="main", why="guarded", asked=asked))
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    for number in range(MOST_GUARDED + 2):
+        await change(f"p{number}")
+    await change("p3")
+    await change("silent", asked=False)
+    pods = [each.pod for each in figures.guarded()]
+    assert (len(pods), pods[0], pods[-1]) == (MOST_GUARDED, "p2", "p3")
+    await change("x" * 1000)
+    assert decode_condition(encode_condition(Condition(guarded=figures.guarded()))) is not None
+    now = 600.0
+    assert figures.guarded() == ()
 
 
 def test_method_names_that_clients_make_up_break_no_line_and_are_counted_together() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.nvml.libraries import LIBRARY, library_below
+from partage_gpu.driver_root import LIBRARY, OPERATORS, installed_root, library_below
 from partage_gpu.nvml.look import numa_node_of, profile_of
 
 
@@ -50,6 +50,25 @@ def test_the_library_is_found_where_distributions_put_it(tmp_path: Path, folder:
 def test_a_library_that_is_not_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "usr/lib64" / LIBRARY).mkdir(parents=True)  # a folder is no library
     assert library_below(str(tmp_path)) is None
+
+
+def test_a_driver_in_the_operators_container_is_found_for_as_long_as_it_is_mounted(tmp_path: Path) -> None:
+    theirs = tmp_path / OPERATORS
+    assert installed_root(str(tmp_path)) == str(tmp_path)
+    (theirs / "usr/lib64").mkdir(parents=True)
+    assert installed_root(str(tmp_path)) == str(tmp_path), "it is not whole yet"
+    (theirs / "usr/lib64" / LIBRARY).touch()
+    assert installed_root(str(tmp_path)) == installed_root(f"{tmp_path}/") == str(theirs)
+    assert installed_root(str(theirs)) == str(theirs)
+    (theirs / "usr/lib64" / LIBRARY).unlink()
+    assert installed_root(str(tmp_path)) == str(tmp_path)
+
+
+def test_the_machines_own_driver_goes_before_the_operators(tmp_path: Path) -> None:
+    for root in (tmp_path, tmp_path / OPERATORS):
+        (root / "lib64").mkdir(parents=True)
+        (root / "lib64" / LIBRARY).touch()
+    assert installed_root(str(tmp_path)) == str(tmp_path)
 
 
 @pytest.mark.parametrize("root", ["/", "//", "/./"])

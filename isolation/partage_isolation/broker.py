@@ -27,6 +27,7 @@ from partage_isolation.leases.line import EPOCHS
 from partage_isolation.leases.policies import Gemini
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
+from partage_isolation.library.renewal import Renewal, installer
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import ROWS, Models, SizesFile
 from partage_isolation.store.folders import Folders
@@ -89,6 +90,7 @@ class Broker:
         )
         stack.callback(self._leases.close)
         chores = Chores(_defect)
+        self._renewal = Renewal(installer(settings), self._models.driver(), start=chores.start)
         sampler = Sampler(
             ledger, self._nvml, hints=hints, counters=counters, registry=registry, learned=sizes_file.learned
         )
@@ -156,6 +158,7 @@ class Broker:
 
     async def look(self) -> None:
         self._note_models()
+        self._renewal.look(self._models.driver())
         await self._auditor.tick()
         self.containers.runtime_has({key: container.id for key, container in self._auditor.listed.items()})
         for card, use in self._auditor.uses.items():

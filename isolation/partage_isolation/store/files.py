@@ -59,25 +59,33 @@ class SizesFile:
 
 
 class Models:
-    """Read again when the file changed."""
+    """What the inventory says of the driver and its cards; read again when the file changed."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / INVENTORY_FILE
         self._facts: tuple[int, int, int] | None = None
-        self._cards: Mapping[CardId, Card] = {}
+        self._part: GpuPart | None = None
+
+    def driver(self) -> str:
+        """The version that the node has; empty where it has none, or none was told."""
+        part = self._current()
+        return part.driver if part is not None else ""
 
     def current(self) -> Mapping[CardId, Card]:
+        part = self._current()
+        return {card.id: card for card in part.cards} if part is not None else {}
+
+    def _current(self) -> GpuPart | None:
         try:
             status = self._path.stat()
             facts = status.st_ino, status.st_size, status.st_mtime_ns
             if facts != self._facts:
-                self._facts, self._cards = facts, self._read()
+                self._facts, self._part = facts, self._read()
         except (OSError, DecodeError):  # the advertiser's own log says what is wrong with it
             self._facts = None
-        return self._cards
+        return self._part
 
-    def _read(self) -> Mapping[CardId, Card]:
+    def _read(self) -> GpuPart | None:
         with self._path.open("rb") as file:
             raw = file.read(MAX_ANNOTATION_BYTES + 1)
-        part: GpuPart | None = decode_inventory(raw, (GPU,)).part(GPU)
-        return {card.id: card for card in part.cards} if part else {}
+        return decode_inventory(raw, (GPU,)).part(GPU)

@@ -15,6 +15,7 @@ from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, Pod
 from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
 
 RUNTIME: Final = Runtime(program="/usr/bin/runc", takes_cdi=True)
+"""A containerd with CDI, as it comes from 2.0 on."""
 
 
 def pod(
@@ -48,15 +49,19 @@ def inventory(ready: Ready = Ready(crishim=True, broker=True), /, **kinds: objec
     return encode_inventory(Inventory(ready=ready, kinds=parts)).decode()
 
 
-def container(name: str = "main", *, pod: PodRef | None = None, attempt: int = 0, **fields: Any) -> Container:  # noqa: ANN401
-    """A container as kubelet asks for it, with the key that it has; `fields` are any others of `Container`.
-
-    The runtime is a containerd with CDI, which runs it by runc.
-    """
+def container(
+    name: str = "main",
+    *,
+    pod: PodRef | None = None,
+    attempt: int = 0,
+    runtime: Runtime = RUNTIME,
+    **fields: Any,  # noqa: ANN401
+) -> Container:
+    """A container as kubelet asks for it, with the key that it has; `fields` are any others of `Container`."""
     ref = pod or _ref("train")
     called = ContainerName(name)
     key = container_key(ref.uid, called, attempt)
-    return Container(key=key, pod=ref, name=called, attempt=attempt, **{"runtime": RUNTIME, **fields})
+    return Container(key=key, pod=ref, name=called, attempt=attempt, runtime=runtime, **fields)
 
 
 def _ref(name: str) -> PodRef:

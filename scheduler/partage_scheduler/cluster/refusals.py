@@ -45,6 +45,6 @@ class Refusals:
             yield Barred(REFUSED, flags)
 
     def _forget(self, now: float) -> None:
-        over = [key for key, until in takewhile(lambda each: each[1] <= now, self._until.items())]
+        over = list(takewhile(lambda key: self._until[key] <= now, self._until))
         for key in over:
             del self._until[key]

@@ -78,7 +78,11 @@ def test_what_is_not_containerds_says_nothing(text: bytes) -> None:
 class Connected(Recorded):
     """With a connection that a test replaces."""
 
-    connection: object | None = None
+    made: object | None = None
+
+    @property
+    def connection(self) -> object | None:
+        return self.made
 
 
 def test_it_is_asked_again_once_the_runtime_may_have_started_again() -> None:
@@ -92,6 +96,6 @@ def test_it_is_asked_again_once_the_runtime_may_have_started_again() -> None:
     assert asked() == 1
     assert asked() == 2, "before there is a connection nothing is known to hold"
     for connection in (object(), object()):
-        client.connection, before = connection, len(client.asked)
+        client.made, before = connection, len(client.asked)
         assert [asked(), asked()] == [before + 1, before + 1]
     assert set(client.asked) == {("/runtime.v1.RuntimeService/Status", wire.message((1, 1)))}

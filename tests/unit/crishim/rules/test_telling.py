@@ -22,8 +22,8 @@ def test_a_container_with_a_grant_is_told_of_with_its_generation_and_kinds(stage
 def test_a_container_that_was_kept_from_cards_is_told_of(stage: Stage, crishim: Crishim) -> None:
     crishim.held_back(Create(env=[ALL]))
     crishim.held_back(Create(mounts=[("/var/run/nvidia-container-devices/all", "/dev/null")]))
-    who = {"namespace": "default", "pod": "trainer", "container": "main"}
-    assert stage.changed == [ContainerChange(**who, why="guarded", asked=True)] * 2
+    told = ContainerChange(namespace="default", pod="trainer", container="main", why="guarded", asked=True)
+    assert stage.changed == [told] * 2
 
 
 def test_one_that_asked_for_nothing_is_told_of_as_such(stage: Stage, crishim: Crishim) -> None:

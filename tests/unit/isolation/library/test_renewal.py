@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from partage_isolation.library import renewal
 from partage_isolation.library.renewal import Renewal, installer
 from partage_isolation.settings import BrokerSettings
 from support.kube import until
@@ -49,7 +48,7 @@ async def test_once_for_each_new_driver(tmp_path: Path) -> None:
 
 async def test_a_failure_is_tried_again_but_not_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node, now = Node(tmp_path), 100.0
-    monkeypatch.setattr(renewal.time, "monotonic", lambda: now)
+    monkeypatch.setattr("partage_isolation.library.renewal.time.monotonic", lambda: now)
     node.ends_with.write_text("1")
     assert [await node.has("590"), await node.has("590")] == [1, 1]
     now += 60

@@ -156,12 +156,13 @@ def chained(  # noqa: PLR0913 - said once, and by name
     nodes: Sequence[str] = NODES,
     nvidia_gpu: NvidiaGpu = "kubelet",
     releases: Sequence[str] = (),
+    profile: str = "none",
 ) -> Generator[Chain]:
-    """A cluster in which everything of ours runs, the scheduler with these further flags."""
+    """A cluster in which everything of ours runs, the scheduler with these further flags, crishim in this profile."""
     key = Ed25519PrivateKey.generate()
     add_pair(KeyFolders.at_root(root), key)
     settings = RigSettings(
-        nodes={name: _node(name, key) for name in nodes},
+        nodes={name: _node(name, key, profile) for name in nodes},
         control=control or ControlSettings(),
         releases=tuple(releases),
     )
@@ -187,9 +188,11 @@ def chained(  # noqa: PLR0913 - said once, and by name
 _PLUGINS_ENV: Final = {**ENV, "PYTHONPATH": PLUGINS_FOLDER}
 
 
-def _node(name: str, key: Ed25519PrivateKey) -> NodeSettings:
+def _node(name: str, key: Ed25519PrivateKey, profile: str) -> NodeSettings:
     files = {**dict([public_file(key)]), **plugin_files()}
-    daemon = crishim(0, env=ENV, node=name)  # what a grant promises must be enforced, or it is refused
+    daemon = crishim(
+        0, "--profile", profile, env=ENV, node=name
+    )  # what a grant promises must be enforced, or it is refused
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
 
 

@@ -77,7 +77,7 @@ class Pools:
 def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[Pools]:
     """Without a pod yet; all cards are kubelet's."""
     flags = ("--reserve-image", images.SANDBOX, "--reserve-quiet-s", str(QUIET_S))
-    with chained(root, say=say, keep_logs=keep_logs, flags=flags, nodes=(NODE,)) as chain:
+    with chained(root, say=say, keep_logs=keep_logs, flags=flags, nodes=(NODE,), profile="gpu-operator") as chain:
         _allow(chain)
         plugin = chain.rig.nodes[NODE].daemon(device_plugin())
         plugin.start()

@@ -1,0 +1,42 @@
+"""Beside NVIDIA's operator: what looks after all cards keeps them, and who asks for cards in vain is heard of."""
+
+from __future__ import annotations
+
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.resources import NAMESPACES
+from rig.client.wait import until
+from rig.identity.people import TEAM
+from rig.rig import Rig
+from support.crishim_stage import IDLE
+from support.pools_stage import NODE, Pools
+
+OPERATOR = "gpu-operator"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+
+def asking(rig: Rig, name: str, namespace: str) -> Pod:
+    """As an exporter or a validator asks for all cards."""
+    made = a_pod(name, image="busybox", command=IDLE, env={VISIBLE: "all"})
+    return rig.cluster.pods.create(namespace, made)
+
+
+def why_no_namespace(rig: Rig) -> str | None:
+    """Pods of a namespace need its account, which a controller makes."""
+    found = rig.cluster.kubectl.run("get", "serviceaccount", "--namespace", OPERATOR, "--output", "name")
+    return None if "default" in found else "it has no account yet"
+
+
+def test_its_pods_keep_all_cards_and_others_that_ask_are_heard_of(pools: Pools, rig: Rig) -> None:
+    rig.cluster.api.create(NAMESPACES.at(), {"metadata": {"name": OPERATOR}})
+    until("the operator's namespace takes pods", lambda: why_no_namespace(rig))
+    seen = {}
+    for name, namespace in (("dcgm-exporter", OPERATOR), ("greedy", TEAM)):
+        pod = asking(rig, name, namespace)
+        pod.wait_running()
+        seen[name] = pod.exec("sh", "-c", f"echo ${VISIBLE}").strip()
+    assert seen == {"dcgm-exporter": "all", "greedy": "void"}
+    advertiser = pools.chain.advertisers[NODE]
+    advertiser.wait_event("ContainerGuarded", f"of pod {TEAM}/greedy asked for cards that nobody gave it")
+    assert not any("dcgm-exporter" in event["message"] for event in advertiser.events())
+    pools.native("beside").wait_running()

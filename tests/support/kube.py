@@ -25,7 +25,7 @@ def access_to(
     proxy: str | None = None,
 ) -> Access:
     credentials = Credentials(url=url, authorization=authorization, tls=tls, server_name=server_name, proxy=proxy)
-    return Access("a test", lambda: Reading(credentials, (), lambda: authorization))
+    return Access("a test", lambda: Reading(credentials, (), lambda: credentials))
 
 
 @asynccontextmanager

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rig.identity.certificates import Pair
+
 
 def write(
     path: Path, *, user: Any = None, server: str = "https://192.0.2.1:6443", cluster: dict[str, Any] | None = None
@@ -41,5 +43,14 @@ def plugin(*argv: str, **env: str) -> dict[str, Any]:
 
 
 def credential(token: str, *, expires: str | None = None) -> str:
-    status = {"token": token, **({"expirationTimestamp": expires} if expires else {})}
+    return _credential({"token": token, **({"expirationTimestamp": expires} if expires else {})})
+
+
+def certified(pair: Pair, *, expires: str) -> str:
+    """A credential that is a certificate."""
+    certificate, key = pair.certificate.decode(), pair.key.decode()
+    return _credential({"clientCertificateData": certificate, "clientKeyData": key, "expirationTimestamp": expires})
+
+
+def _credential(status: dict[str, str]) -> str:
     return json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status})

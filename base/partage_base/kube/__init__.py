@@ -9,9 +9,10 @@ wait after which error. `event_writer` writes events for people.
     async with ApiServer(access, user_agent="partage-advertiser/0.1") as server:
         node = await server.get(node_path("n1"), Node)
 
-What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks HTTP: calls
-by `connections` and `http1`, which is pure, watches by aiohttp. `answers`, `pages`, `events` and `unread` decide what
-bytes mean and are pure. Nothing here decides what is written or when.
+What stands behind: `configuration` reads kubeconfigs, of which `kubeconfig` and `proxies` know the meaning and are
+pure, and asks their plugins by `exec_plugin`. `transport` alone speaks HTTP: calls by `connections` and `http1`, which
+is pure, watches by aiohttp. `answers`, `pages`, `events` and `unread` decide what bytes mean and are pure. Nothing here
+decides what is written or when.
 """
 
 from partage_base.kube.access import Access

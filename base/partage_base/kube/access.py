@@ -20,9 +20,9 @@ from typing import Final
 
 import structlog
 
+from partage_base.kube.configuration import read_account, read_kubeconfig
 from partage_base.kube.credentials import Credentials, Reading
 from partage_base.kube.errors import BadAccess
-from partage_base.kube.official import read_account, read_kubeconfig
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its token and the cluster's authority."""
@@ -66,7 +66,7 @@ class Access:
     ) -> Access:
         """Reads all of it once; blocks, for as long as an exec plugin takes. Raises `BadAccess`."""
         if paths := str(kubeconfig or "") or environ.get("KUBECONFIG", ""):
-            return cls(f"kubeconfig {paths}", lambda: read_kubeconfig(paths), clock=clock)
+            return cls(f"kubeconfig {paths}", lambda: read_kubeconfig(paths, environ), clock=clock)
         if "KUBERNETES_SERVICE_HOST" in environ:
             return cls(f"service account in {account}", lambda: read_account(account, environ), clock=clock)
         usual = Path(environ.get("HOME", "/root"), ".kube/config")
@@ -74,7 +74,7 @@ class Access:
             raise BadAccess(
                 f"nothing says where the API server is: no $KUBECONFIG, no pod, no {usual}; name a kubeconfig"
             )
-        return cls(f"kubeconfig {usual}", lambda: read_kubeconfig(str(usual)), clock=clock)
+        return cls(f"kubeconfig {usual}", lambda: read_kubeconfig(str(usual), environ), clock=clock)
 
     async def current(self) -> Credentials:
         """Those of now; raises `BadAccess` where the API server refused the last ones and there are no others."""
@@ -125,10 +125,8 @@ class Access:
             reading = self._read()
             self._signature = signature
             return reading
-        authorization = reading.renewed()
-        if authorization == reading.credentials.authorization:
-            return reading
-        return replace(reading, credentials=replace(reading.credentials, authorization=authorization))
+        credentials = reading.renewed()
+        return reading if credentials == reading.credentials else replace(reading, credentials=credentials)
 
 
 def _signature(files: tuple[Path, ...]) -> Signature:

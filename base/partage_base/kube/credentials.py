@@ -28,5 +28,5 @@ class Reading:
     credentials: Credentials
     files: tuple[Path, ...]
     """When one of these changes, all must be read again."""
-    renewed: Callable[[], str | None]
-    """The authorization of now: a plugin is asked again when what it gave is about to expire. Blocks."""
+    renewed: Callable[[], Credentials]
+    """Those of now, equal where nothing is new; a plugin is asked again when what it gave expires soon. Blocks."""

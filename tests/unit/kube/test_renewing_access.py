@@ -46,13 +46,16 @@ class Source:
         self.reads += 1
         if self.failure:
             raise self.failure
-        return Reading(Credentials(url="http://x", authorization=self.token), (), self.renewed)
+        return Reading(self._credentials(), (), self.renewed)
 
-    def renewed(self) -> str:
+    def renewed(self) -> Credentials:
         self.renewals += 1
         if self.failure:
             raise self.failure
-        return self.token
+        return self._credentials()
+
+    def _credentials(self) -> Credentials:
+        return Credentials(url="http://x", authorization=self.token)
 
 
 @pytest.fixture
@@ -222,6 +225,21 @@ async def test_a_plugin_is_asked_again_only_when_what_it_gave_expires(
     assert count.read_text() == runs * "\n"
 
 
+async def test_a_certificate_of_a_plugin_is_followed_when_it_expires(
+    tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock
+) -> None:
+    authority, said = Authority("a cluster"), tmp_path / "said"
+    path = kubeconfigs.write(tmp_path / "config", user=kubeconfigs.plugin("cat", str(said)))
+    said.write_text(kubeconfigs.certified(authority.issue(Person("a"), Use.CLIENT), expires=LONG_AGO))
+    access = at_clock(path)
+    before = await access.current()
+    clock.now += LOOK_EVERY_S
+    assert await access.current() is before
+    said.write_text(kubeconfigs.certified(authority.issue(Person("b"), Use.CLIENT), expires=LONG_AGO))
+    clock.now += LOOK_EVERY_S
+    assert (await access.current()).tls is not before.tls
+
+
 async def test_a_plugin_that_fails_later_says_why_and_costs_nothing(
     tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock
 ) -> None:
@@ -266,10 +284,10 @@ async def test_a_service_account_whose_token_rotates_is_followed(tmp_path: Path,
     (tmp_path / "ca.crt").write_bytes(Authority("a cluster").certificate)
     environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     access = Access.find(None, environ=environ, account=tmp_path, clock=clock)
-    assert await token_of(access) == "bearer 1"
+    assert await token_of(access) == "Bearer 1"
     replaced(tmp_path / "token", "2")
     clock.now += LOOK_EVERY_S
-    assert await token_of(access) == "bearer 2"
+    assert await token_of(access) == "Bearer 2"
 
 
 async def test_a_client_certificate_that_is_replaced_is_followed(

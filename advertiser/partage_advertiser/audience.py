@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from partage_advertiser.events import Events, logged
@@ -33,7 +33,7 @@ class Audience(Protocol):
 
 
 class Cluster:
-    """The annotation of the Node, Events on it, and a Lease for as long as `beats` vouches for the inventory."""
+    """The annotation of the Node, Events on it, and a Lease with the node's keys, for as long as `beats` vouches."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -41,6 +41,7 @@ class Cluster:
         settings: AdvertiserSettings,
         *,
         beats: Callable[[], bool],
+        keys: Callable[[], Iterable[str]],
         on_labels: Callable[[Mapping[str, str]], None],
         patched: Counted,
         beaten: Counted,
@@ -56,6 +57,7 @@ class Cluster:
             every_s=settings.heartbeat_s,
             node_uid=lambda: self._publisher.node_uid,
             beats=beats,
+            keys=keys,
             beaten=beaten,
         )
 

@@ -1,6 +1,7 @@
 """Renews the node's Lease: others see by it that the inventory is being kept true.
 
-It beats only while that is so; a scheduler that sees no beat gives the node no new pods. The Lease belongs to the Node
+It beats only while that is so; a scheduler that sees no beat gives the node no new pods. Each beat also says by which
+keys the node believes allocations: no key is given up before every node has the next one. The Lease belongs to the Node
 object, so the cluster removes it with the node.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,6 +25,7 @@ from partage_base.kube import (
     leases_path,
     micro_time,
 )
+from partage_plugins.vocabulary.keys import KEYS
 
 LATE_BEATS: Final = 4
 """So many may be missed before others take the node for silent."""
@@ -39,12 +41,14 @@ class Heartbeat:
         every_s: float,
         node_uid: Callable[[], str],
         beats: Callable[[], bool],
+        keys: Callable[[], Iterable[str]],
         beaten: Callable[[str], None] = lambda _outcome: None,
     ) -> None:
         self._server = server
         self._namespace, self._node = namespace, node
         self._every_s = every_s
         self._node_uid, self._beats, self._beaten = node_uid, beats, beaten
+        self._keys = keys
         self._lease: Lease | None = None
         self._backoff = Backoff(first_s=min(1.0, every_s), most_s=every_s, random=random.random)
         self._repeats = Repeats(every_s=60)
@@ -86,7 +90,11 @@ class Heartbeat:
 
     def _body(self, lease: Lease | None) -> dict[str, object]:
         now = micro_time(datetime.now(UTC))
-        metadata: dict[str, object] = {"name": self._node, "namespace": self._namespace}
+        metadata: dict[str, object] = {
+            "name": self._node,
+            "namespace": self._namespace,
+            "annotations": {KEYS: ",".join(sorted(self._keys()))},
+        }
         if lease is not None:
             metadata["resourceVersion"] = lease.metadata.resource_version
         if uid := self._node_uid():

@@ -123,6 +123,7 @@ class Advertiser:
                 server,
                 settings,
                 beats=self._is_true,
+                keys=inspector.readiness.keys,
                 on_labels=partial(_pause, PauseFile(root), woken.set),
                 patched=lambda outcome: metrics.patches.update([outcome]),
                 beaten=lambda outcome: metrics.heartbeats.update([outcome]),

@@ -62,6 +62,11 @@ class Readiness:
         """What is wrong with it, and whom it kept from cards; nothing where it says nothing."""
         return self._condition() or Condition()
 
+    def keys(self) -> tuple[str, ...]:
+        """By which crishim says that it believes allocations; none where it says nothing."""
+        condition = self._condition()
+        return condition.keys if condition is not None else ()
+
     def _honours(self) -> bool:
         condition = self._condition()
         return condition is not None and condition.honours

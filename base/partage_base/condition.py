@@ -1,4 +1,4 @@
-"""How crishim is, as a file that others read: what is wrong with it, and whether it honours allocations all the same.
+"""How crishim is, as a file that others read: what is wrong with it, whether it honours allocations, and by which keys.
 
 crishim has no credentials and serves whatever is wrong; the advertiser tells the cluster, and the doctor people. The
 file is written whole, at once when something changes and else every few seconds: so its time is a sign of life, and one
@@ -48,6 +48,8 @@ class Condition(Struct, frozen=True, kw_only=True):
     faults: Annotated[tuple[Fault, ...], Meta(max_length=MOST)] = ()
     guarded: Annotated[tuple[Guarded, ...], Meta(max_length=MOST_GUARDED)] = ()
     """Of late."""
+    keys: Annotated[tuple[Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")], ...], Meta(max_length=MOST)] = ()
+    """Ids of the public keys by which it believes allocations, sorted."""
 
     @property
     def honours(self) -> bool:

@@ -90,13 +90,14 @@ class ConditionFile:
         runtime: RuntimeProbe,
         looks: Callable[[], Iterable[Fault]],
         *,
+        keys: Callable[[], Iterable[str]] = tuple,
         guarded: Callable[[], tuple[Guarded, ...]] = tuple,
     ) -> None:
-        """`guarded` says which containers were kept from cards of late."""
+        """`keys` says by which it believes allocations, `guarded` which containers were kept from cards of late."""
         self._path = path
         self._health = health
         self._runtime = runtime
-        self._looks, self._guarded = looks, guarded
+        self._looks, self._keys, self._guarded = looks, keys, guarded
         self._told: tuple[Fault, ...] = ()
         self._written: Condition | None = None
         self._written_s = float("-inf")
@@ -104,7 +105,8 @@ class ConditionFile:
     async def look(self) -> None:
         """Looks once, and says what is new."""
         faults = (*self._looks(), *await self._runtime.faults())[:MOST]
-        condition = Condition(faults=faults, guarded=self._guarded())
+        keys = tuple(sorted(self._keys())[:MOST])
+        condition = Condition(faults=faults, guarded=self._guarded(), keys=keys)
         if condition != self._written or time.monotonic() - self._written_s >= _WRITE_EVERY_S:
             try:
                 self._write(condition)

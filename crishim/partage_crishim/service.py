@@ -86,6 +86,7 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
         daemon.health,
         RuntimeProbe(runtime_path, counters),
         partial(faults, mistakes, parts, host, daemon.health),
+        keys=lambda: parts.keyring.current().keys,
         guarded=reports.guarded,
     )
     await host.try_start()

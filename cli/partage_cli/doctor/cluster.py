@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import msgspec
 
+from partage_base.keyring import load_public_keys
 from partage_base.kube import (
     ApiServer,
     BadAccess,
@@ -25,9 +26,10 @@ from partage_base.kube import (
 from partage_cli.clusters import ask_cluster
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of
-from partage_cli.nodes.reports import Heartbeat, heartbeat
+from partage_cli.nodes.reports import Heartbeat, heartbeat, keys_told
 from partage_cli.tables import age
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.keys import KEYS
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 A = TypeVar("A")
@@ -85,10 +87,11 @@ def cluster(node: LocalNode) -> Iterator[Finding]:
     except BadAccess as error:
         yield about.unknown(str(error), do="say --kubeconfig, or ask inside the advertiser's pod")
         return
-    yield from judged(facts, node, text_of(node.path(INVENTORY_FILE)))
+    keys = load_public_keys(node.path(node.crishim.keys)).keys
+    yield from judged(facts, node, text_of(node.path(INVENTORY_FILE)), keys)
 
 
-def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen) -> Iterator[Finding]:
+def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen, keys: Iterable[str]) -> Iterator[Finding]:
     if isinstance(facts.review, KubeError) and isinstance(facts.node, KubeError):
         yield About("api").wrong(str(facts.review), do="is the API server up, and do the credentials hold?")
         return
@@ -98,6 +101,8 @@ def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen) -> Iterator
         yield annotation(facts.node.metadata.annotations.get(ANNOTATION), file, node)
     yield _heartbeat(facts, node)
     yield _renewal(facts.renewal, who, node)
+    if isinstance(facts.lease, Lease):
+        yield keys_known(facts.lease, sorted(keys), node)
     if isinstance(facts.review, Review):
         yield clock(facts.review.metadata.at, facts.now)
 
@@ -117,6 +122,22 @@ def annotation(written: str | None, file: str | Unseen, node: LocalNode) -> Find
             do=f"ask again in some seconds; if it stays, {_SEE_LOG}",
         )
     return about.ok("says what the file on this node says")
+
+
+def keys_known(lease: Lease, here: Sequence[str], node: LocalNode) -> Finding:
+    """The cluster must know which keys the node trusts: by that a key is given up, or is kept."""
+    about = About("keys-told", (f"lease {node.namespace}/{node.name}: {KEYS}",))
+    told = keys_told(lease)
+    if not told:
+        return about.warning(
+            "the heartbeat says of no key that the node trusts it", do="see crishim-condition and keys"
+        )
+    if here and told != tuple(here):
+        return about.warning(
+            f"the cluster was told that this node trusts {', '.join(told)}, and it has {', '.join(here)}",
+            do="ask again in some seconds; if it stays, see crishim, which reads them, and advertiser",
+        )
+    return about.ok(f"the cluster knows that this node trusts {', '.join(told)}")
 
 
 def clock(there: str, here: datetime) -> Finding:

@@ -13,7 +13,7 @@ from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Card
 from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.vocabulary.keys import INVENTORY, KEYS
 
 DEFAULT_LASTS_S: Final = 40
 
@@ -32,6 +32,8 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: Heartbeat | None = None
     """None where there is none."""
     ready: Ready = Ready()
+    keys: tuple[str, ...] = ()
+    """By which the node believes allocations, as its heartbeat says."""
     driver: str | None = None
     cuda: str | None = None
     cards: tuple[Card, ...] = ()
@@ -61,7 +63,8 @@ def of_cluster(
             without.append(name)
             continue
         try:
-            reports.append(of_node(name, text, heartbeat(beats.get(name), now)))
+            report = of_node(name, text, heartbeat(beats.get(name), now))
+            reports.append(msgspec.structs.replace(report, keys=keys_told(beats.get(name))))
         except DecodeError as error:
             faults[name] = str(error)
     return Report(nodes=tuple(reports), without_inventory=tuple(without), faults=faults)
@@ -90,6 +93,12 @@ def heartbeat(lease: Lease | None, now: datetime) -> Heartbeat | None:
         return None
     age_s = round((now - at).total_seconds(), 3)
     return Heartbeat(at=at, age_s=age_s, stale=age_s > (lease.spec.lease_duration_seconds or DEFAULT_LASTS_S))
+
+
+def keys_told(lease: Lease | None) -> tuple[str, ...]:
+    """By the Lease: the keys that the node trusts, if it says so."""
+    text = "" if lease is None else lease.metadata.annotations.get(KEYS, "")
+    return tuple(filter(None, text.split(",")))
 
 
 def _moment(text: str) -> datetime | None:

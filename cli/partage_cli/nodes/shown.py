@@ -13,7 +13,7 @@ from partage_cli.tables import age, printable, table
 from partage_plugins.vocabulary import Card, State
 
 _HEADER: Final = ("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "POOL", "READY", "DRIVER", "HEARTBEAT")
-_WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "WHY")
+_WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "KEYS", "WHY")
 _COLOURS: Final[dict[State, str]] = {"ok": "green", "degraded": "yellow", "lost": "red"}
 _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 _SHORT: Final = 12
@@ -69,6 +69,7 @@ def _more(node: NodeReport, card: Card) -> tuple[str, ...]:
         "-" if card.numa_node is None else str(card.numa_node),
         card.compute_capability,
         printable(node.cuda or "-"),
+        printable(",".join(node.keys) or "-"),
         printable(card.condition.why or "-"),
     )
 

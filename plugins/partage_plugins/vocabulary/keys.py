@@ -12,6 +12,8 @@ INVENTORY: Final = PREFIX + "inventory"
 ALLOCATION: Final = ALLOC_PREFIX + "allocation"
 SIGNATURE: Final = ALLOC_PREFIX + "signature"
 CONTAINER: Final = ALLOC_PREFIX + "container"
+KEYS: Final = PREFIX + "keys"
+"""On a node's Lease: the ids of the keys by which the node believes allocations, sorted, with commas between them."""
 
 GPU_MILLI: Final = PREFIX + "gpu-milli"
 GPU_MEMORY: Final = PREFIX + "gpu-memory"

@@ -57,6 +57,7 @@ class Member:
             every_s=BEAT_S,
             node_uid=lambda: self.publisher.node_uid,
             beats=lambda: self.publisher.is_true,
+            keys=lambda: (),
             beaten=self._beaten,
         )
 

@@ -25,6 +25,7 @@ async def beating(api: FakeApi, server: ApiServer, trouble: Callable[[], object]
         every_s=EVERY_S,
         node_uid=lambda: "",
         beats=lambda: True,
+        keys=lambda: (),
         beaten=outcomes.append,
     )
     async with beside(heartbeat.run()):

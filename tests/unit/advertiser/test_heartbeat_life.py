@@ -11,6 +11,7 @@ import pytest
 
 from partage_advertiser.heartbeat import Heartbeat
 from partage_base.kube import ApiServer, lease_path, leases_path
+from partage_plugins.vocabulary.keys import KEYS
 from support.fake_api import FakeApi
 from support.kube import beside, until
 
@@ -26,6 +27,7 @@ class Beating:
     api: FakeApi
     is_true: bool = True
     uid: str = "uid-of-n1"
+    keys: tuple[str, ...] = ()
     outcomes: list[str] = field(default_factory=list[str])
 
     def lease(self) -> dict[str, Any]:
@@ -50,6 +52,7 @@ async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
         every_s=EVERY_S,
         node_uid=lambda: beating.uid,
         beats=lambda: beating.is_true,
+        keys=lambda: beating.keys,
         beaten=beating.outcomes.append,
     )
     async with beside(heartbeat.run()):
@@ -65,6 +68,14 @@ async def test_it_beats_only_while_what_is_told_is_true(beating: Beating) -> Non
     assert beating.api.objects.version == before
     beating.is_true = True
     await beating.beats()
+
+
+async def test_each_beat_says_which_keys_the_node_trusts(beating: Beating) -> None:
+    await beating.beats()
+    assert beating.lease()["metadata"]["annotations"] == {KEYS: ""}
+    beating.keys = ("b" * 16, "a" * 16)
+    await beating.beats()
+    assert beating.lease()["metadata"]["annotations"] == {KEYS: f"{'a' * 16},{'b' * 16}"}
 
 
 async def test_a_beat_is_one_call(beating: Beating) -> None:

@@ -12,8 +12,9 @@ from partage_base.kube import KubeError, Lease, LeaseSpec, Meta, Node, NotAllowe
 from partage_cli.doctor.cluster import ClusterFacts, Review, annotation, clock, cluster, judged
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.vocabulary.keys import INVENTORY, KEYS
 
+TRUSTED = ("a" * 16, "b" * 16)
 HERE = LocalNode(Path("/nowhere"), "n1")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ADVERTISER = "system:serviceaccount:partage-system:partage-advertiser"
@@ -26,7 +27,8 @@ def no(error: type[Any], status: int) -> KubeError:
 
 
 def lease(age_s: float) -> Lease:
-    return Lease(spec=LeaseSpec(lease_duration_seconds=40, renew_time=micro_time(NOW - timedelta(seconds=age_s))))
+    spec = LeaseSpec(lease_duration_seconds=40, renew_time=micro_time(NOW - timedelta(seconds=age_s)))
+    return Lease(metadata=Meta(annotations={KEYS: ",".join(TRUSTED)}), spec=spec)
 
 
 def found(file: str | Unseen = "{}", who: str = ADVERTISER, **facts: Any) -> dict[str, Finding]:
@@ -37,13 +39,13 @@ def found(file: str | Unseen = "{}", who: str = ADVERTISER, **facts: Any) -> dic
         "renewal": None,
         "now": NOW,
     }
-    return {each.check: each for each in judged(ClusterFacts(**(all_well | facts)), HERE, file)}
+    return {each.check: each for each in judged(ClusterFacts(**(all_well | facts)), HERE, file, TRUSTED)}
 
 
 def test_a_node_whose_advertiser_may_do_its_work_is_well() -> None:
     findings = found()
     assert {each.status for each in findings.values()} == {Severity.OK}
-    assert set(findings) == {"api", "annotation", "heartbeat", "heartbeat-write", "clock"}
+    assert set(findings) == {"api", "annotation", "heartbeat", "heartbeat-write", "keys-told", "clock"}
 
 
 def test_an_api_server_that_is_away_is_one_finding() -> None:
@@ -64,6 +66,14 @@ def test_no_heartbeat_and_one_that_was_never_renewed_are_wrong() -> None:
     assert found(lease=no(NotFound, 404))["heartbeat"].status is Severity.WRONG
     assert found(lease=Lease())["heartbeat"].status is Severity.WRONG
     assert found(lease=no(NotAllowed, 403))["heartbeat"].status is Severity.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("told", "status"), [("b", Severity.WARNING), ("", Severity.WARNING), (None, Severity.WARNING)]
+)
+def test_keys_that_the_cluster_knows_otherwise_than_the_node_are_told(told: str | None, status: Severity) -> None:
+    annotations = {} if told is None else {KEYS: told * 16}
+    assert found(lease=Lease(metadata=Meta(annotations=annotations)))["keys-told"].status is status
 
 
 def test_only_the_advertiser_must_be_able_to_write_its_heartbeat() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from partage_crishim.splice import Counters
 KEYS = Fault("keys", "no key verifies")
 
 
-def upkeep(path: Path, health: Health, faults: list[Fault]) -> ConditionFile:
+def upkeep(path: Path, health: Health, faults: list[Fault], keys: Iterable[str] = ()) -> ConditionFile:
     sight = RuntimeProbe(path.parent / "runtime.sock", Counters())
-    return ConditionFile(path, health, sight, lambda: [*faults])
+    return ConditionFile(path, health, sight, lambda: [*faults], keys=lambda: keys)
 
 
 def causes(path: Path) -> list[str]:
@@ -48,6 +49,17 @@ def test_a_container_that_was_kept_from_cards_is_written_at_once(tmp_path: Path)
         assert condition is not None
         assert list(condition.guarded) == expected
         guarded.clear()
+
+
+def test_it_says_by_which_keys_it_believes_allocations(tmp_path: Path) -> None:
+    path, keys = tmp_path / "condition.json", ["b" * 16, "a" * 16]
+    looking = upkeep(path, Health(), [], keys)
+    for said in (("a" * 16, "b" * 16), ("b" * 16,)):
+        asyncio.run(looking.look())
+        condition = decode_condition(path.read_bytes())
+        assert condition is not None
+        assert condition.keys == said
+        keys.remove("a" * 16) if len(keys) > 1 else None
 
 
 def test_on_a_full_disk_what_was_said_before_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

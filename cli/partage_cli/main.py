@@ -77,7 +77,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "explain": Subcommand(
             "partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."
         ),
-        "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
+        "keys": Subcommand("partage_cli.keys.command", "Make, list and retire the keys that sign allocations."),
         "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
         "rollout": Subcommand("partage_cli.rollout.command", "Show how far the installation on the nodes is."),
         "translate": Subcommand(

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from partage_base.daemon.errors import BadConfiguration
@@ -178,6 +179,6 @@ def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> E
 def signer_of(settings: SchedulerSettings) -> Signer:
     """With the key that signs; `BadConfiguration` where there is none."""
     try:
-        return Signer(load_signing_key(settings.below_root(settings.signing_keys)))
+        return Signer(partial(load_signing_key, settings.below_root(settings.signing_keys)))
     except KeyringError as error:
         raise BadConfiguration(f"{error}; `partage keys new` makes a pair, see docs/keys.md") from None

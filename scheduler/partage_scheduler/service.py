@@ -39,6 +39,7 @@ async def start(settings: SchedulerSettings, daemon: Daemon) -> SchedulerService
         daemon.stack.push_async_callback(parts.extender.close)
     daemon.stack.push_async_callback(_hand_back, parts)
     _log.info("allocations are signed", key=signer.key.id)
+    daemon.tasks.start(signer.keep_fresh(), name="signing key")
     return SchedulerService(settings, daemon, server, parts)
 
 

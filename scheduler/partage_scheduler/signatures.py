@@ -6,13 +6,16 @@ one signed, and nothing that users wrote.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
+import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import Struct
 
-from partage_base.keyring import SigningKey
+from partage_base.daemon.logs import Repeats
+from partage_base.keyring import KeyringError, SigningKey
 from partage_plugins.codecs import decode_allocation, encode_allocation, sign, verify
 from partage_plugins.errors import PartageError, Refused
 from partage_plugins.vocabulary import Allocation
@@ -21,6 +24,8 @@ from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.objects import ApiPod
 
+LOOK_EVERY_S: Final = 10.0
+_log = structlog.get_logger()
 MOST_ANNOTATION_BYTES: Final = 256 << 10
 """Of all annotations of an object together; a binding may make it more, and then the pod can't be changed any more."""
 
@@ -36,10 +41,26 @@ class Signed(Struct, frozen=True):
 
 
 class Signer:
-    """Signs with one key, which may be replaced."""
+    """Signs with the key that is named, as of the last look."""
 
-    def __init__(self, key: SigningKey) -> None:
-        self.key = key
+    def __init__(self, load: Callable[[], SigningKey]) -> None:
+        """`load` reads it, or raises `KeyringError`; so does this."""
+        self._load = load
+        self.key = load()
+
+    async def keep_fresh(self, *, every_s: float = LOOK_EVERY_S) -> None:
+        """Follows a rotation, which removes the private half of the key that signed before."""
+        repeats = Repeats(every_s=600)
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                key = self._load()
+            except KeyringError as error:
+                repeats.failed("the signing key can't be read again; the last one signs", error)
+                continue
+            if key.id != self.key.id:
+                self.key = key
+                _log.info("allocations are signed", key=key.id)
 
     def sign(self, pod: ApiPod, allocation: Allocation, beside: Mapping[str, str] | None = None) -> Signed:
         """What is written on the pod; nothing where it was given nothing. Raises where it can't be written."""

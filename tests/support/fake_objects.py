@@ -108,6 +108,9 @@ class Objects:
         if path.endswith("/status"):
             path = path.removesuffix("/status")
             return self._store("MODIFIED", path, with_status(self.get(path), body, strategic=strategic))
+        version = body.get("metadata", {}).get("resourceVersion", "")
+        if version not in {"", self.get(path)["metadata"]["resourceVersion"]}:
+            raise No(409, "Conflict", f"{path}: the object has been modified; please apply your changes to the latest")
         return self._store("MODIFIED", path, merged(self.get(path), body))
 
     def delete(self, path: str, options: Object | None = None) -> Object:

@@ -38,6 +38,7 @@ from partage_base.kube.informer import Listed, Lost, Seen, follow
 from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, ObjectEvent, ObjectReference, micro_time
 from partage_base.kube.paths import (
     binding_path,
+    config_maps_path,
     endpoint_slice_path,
     events_path,
     eviction_path,
@@ -48,6 +49,8 @@ from partage_base.kube.paths import (
     pod_path,
     pod_status_path,
     pods_path,
+    secrets_path,
+    token_path,
 )
 from partage_base.kube.server import ApiServer, Listing, PatchKind
 from partage_base.kube.unread import Unread
@@ -88,6 +91,7 @@ __all__ = [
     "Unreachable",
     "Unread",
     "binding_path",
+    "config_maps_path",
     "endpoint_slice_path",
     "events_path",
     "eviction_path",
@@ -100,4 +104,6 @@ __all__ = [
     "pod_path",
     "pod_status_path",
     "pods_path",
+    "secrets_path",
+    "token_path",
 ]

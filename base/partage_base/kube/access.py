@@ -60,21 +60,27 @@ class Access:
         cls,
         kubeconfig: Path | None,
         *,
+        token: str = "",
         environ: Mapping[str, str] = os.environ,
         account: Path = ACCOUNT,
         clock: Callable[[], float] = time.monotonic,
     ) -> Access:
-        """Reads all of it once; blocks, for as long as an exec plugin takes. Raises `BadAccess`."""
+        """Reads all of it once; blocks, for as long as an exec plugin takes. Raises `BadAccess`.
+
+        With a `token`: the same API server, called with that one and nothing else.
+        """
         if paths := str(kubeconfig or "") or environ.get("KUBECONFIG", ""):
-            return cls(f"kubeconfig {paths}", lambda: read_kubeconfig(paths, environ), clock=clock)
+            return cls(f"kubeconfig {paths}", lambda: read_kubeconfig(paths, environ, token=token), clock=clock)
         if "KUBERNETES_SERVICE_HOST" in environ:
-            return cls(f"service account in {account}", lambda: read_account(account, environ), clock=clock)
+            return cls(
+                f"service account in {account}", lambda: read_account(account, environ, token=token), clock=clock
+            )
         usual = Path(environ.get("HOME", "/root"), ".kube/config")
         if not usual.exists():
             raise BadAccess(
                 f"nothing says where the API server is: no $KUBECONFIG, no pod, no {usual}; name a kubeconfig"
             )
-        return cls(f"kubeconfig {usual}", lambda: read_kubeconfig(str(usual), environ), clock=clock)
+        return cls(f"kubeconfig {usual}", lambda: read_kubeconfig(str(usual), environ, token=token), clock=clock)
 
     async def current(self) -> Credentials:
         """Those of now; raises `BadAccess` where the API server refused the last ones and there are no others."""

@@ -33,9 +33,9 @@ _PROXIES: Final = ("http://", "https://")
 _log = structlog.get_logger()
 
 
-def read_account(folder: Path, environ: Mapping[str, str]) -> Reading:
-    """The service account of the pod that this process is in; raises `BadAccess`."""
-    token, authority = folder / "token", folder / "ca.crt"
+def read_account(folder: Path, environ: Mapping[str, str], *, token: str = "") -> Reading:
+    """The service account of the pod that this process is in, or the one of `token`; raises `BadAccess`."""
+    token_file, authority = folder / "token", folder / "ca.crt"
     with _told("this pod's service account", f"look at {folder} and at automountServiceAccountToken"):
         host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
         if not host or not port:
@@ -45,13 +45,16 @@ def read_account(folder: Path, environ: Mapping[str, str]) -> Reading:
             url=url,
             tls=_tls(_certificates(_content(authority), str(authority)), url),
             proxy=_of_environment(url, environ),
-            authorization=_bearer(_token(token)),
+            authorization=_bearer(token or _token(token_file)),
         )
-    return Reading(credentials, (token, authority), lambda: credentials)
+    return Reading(credentials, (token_file, authority), lambda: credentials)
 
 
-def read_kubeconfig(paths: str, environ: Mapping[str, str]) -> Reading:
-    """One kubeconfig file, or several with colons between them; raises `BadAccess`."""
+def read_kubeconfig(paths: str, environ: Mapping[str, str], *, token: str = "") -> Reading:
+    """One kubeconfig file, or several with colons between them; as its user, or as that of `token`.
+
+    Raises `BadAccess`.
+    """
     what = f"kubeconfig {paths}"
     files = tuple(Path(each) for each in paths.split(":") if each)
     with _told(what):
@@ -59,6 +62,8 @@ def read_kubeconfig(paths: str, environ: Mapping[str, str]) -> Reading:
         if not texts:
             raise BadAccess("there is no such file; name one that exists")
         found = chosen(merged(decoded(file, text) for file, text in texts))
+        if token:
+            found = replace(found, user=User(token=token))
         caller = _Caller(found, environ)
         credentials = caller.credentials()
 

@@ -67,6 +67,21 @@ def events_path(namespace: str = "") -> str:
     return _in_namespace(namespace, "events")
 
 
+def secrets_path(namespace: str) -> str:
+    """All Secrets of a namespace."""
+    return _in_namespace(namespace, "secrets")
+
+
+def config_maps_path(namespace: str) -> str:
+    """All ConfigMaps of a namespace."""
+    return _in_namespace(namespace, "configmaps")
+
+
+def token_path(namespace: str, account: str) -> str:
+    """Where a service account is given a token."""
+    return f"{_in_namespace(namespace, 'serviceaccounts')}/{_checked('service account', account)}/token"
+
+
 def _in_namespace(namespace: str, what: str) -> str:
     return f"/api/v1/namespaces/{_checked('namespace', namespace)}/{what}" if namespace else f"/api/v1/{what}"
 

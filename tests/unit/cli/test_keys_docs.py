@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec.yaml
 
-from partage_cli.keys import command
+from partage_cli.keys.command import command
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "docs/keys.md").read_text()

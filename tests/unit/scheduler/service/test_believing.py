@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from partage_scheduler.assembly import signer_of
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import MOST_ANNOTATION_BYTES, Signer, Trust
+from support.kube import beside, until
 from support.scheduling import pod_body
 
 Notes = dict[str, str]
@@ -60,6 +62,22 @@ def test_what_was_signed_is_believed(signer: Signer, believes: Believer) -> None
     signed = signer.sign(a_pod(), half_a_card())
     assert believes(a_pod(dict(signed.annotations))) == half_a_card()
     assert not believes.refused
+
+
+async def test_a_key_that_was_put_in_the_place_of_another_signs_without_a_new_start(
+    signer: Signer, believes: Believer, tmp_path: Path
+) -> None:
+    folders, first = KeyFolders.at_root(tmp_path), signer.key.id
+    added = add_pair(folders, Ed25519PrivateKey.generate())
+    async with beside(signer.keep_fresh(every_s=0.005)):
+        (folders.private / "signing").write_text("no key")
+        await asyncio.sleep(0.02)
+        assert signer.key.id == first
+        (folders.private / "signing").write_text(added.id)
+        await until(lambda: signer.key.id != first)
+    signed = signer.sign(a_pod(), half_a_card())
+    assert signed.annotations[SIGNATURE].startswith(f"{added.id}:")
+    assert believes(a_pod(dict(signed.annotations))) == half_a_card()
 
 
 def test_a_pod_that_was_given_nothing_has_nothing_written_on_it(signer: Signer, believes: Believer) -> None:

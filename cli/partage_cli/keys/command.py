@@ -1,6 +1,7 @@
 """``partage keys``: make, show, list and retire the keys that sign allocations.
 
-Only words and options are decided here: what happens to files is `partage_base.keyring`'s business.
+Only words and options are decided here: what happens to files is `partage_base.keyring`'s business, and what happens
+in a cluster is said by `in_cluster`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from partage_base.keyring import (
     overview,
     retire,
 )
+from partage_cli.clusters import KUBECONFIG, NAMESPACE
+from partage_cli.keys.in_cluster import ensure, rotate
+from partage_cli.keys.in_cluster import retire as retire_in_cluster
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_cli.tables import age, table
 from partage_plugins.vocabulary.names import KeyId
@@ -139,17 +143,35 @@ Examples:
 """,
 )
 @click.argument("key", metavar="ID", callback=_key_id)
-@click.option("--force", is_flag=True, help="Even if no key can sign afterwards.")
+@click.option(
+    "--force", is_flag=True, help="Even if no key can sign afterwards, or nodes and pods still need this one."
+)
+@click.option("--in-cluster", is_flag=True, help="Take the public half of a key that signs no more from a cluster.")
+@KUBECONFIG
+@NAMESPACE
 @_DIR
-def retire_(folders: KeyFolders, key: KeyId, *, force: bool) -> None:
+def retire_(  # noqa: PLR0913 (one parameter for each word of the command line)
+    folders: KeyFolders, key: KeyId, *, force: bool, in_cluster: bool, kubeconfig: Path | None, namespace: str
+) -> None:
     """Remove the private half of a key, so that it never signs again.
 
     Its public half stays: what it signed verifies until that file is removed from every node. Where it was the key that
     signs, the waiting one takes over.
+
+    With --in-cluster the key is one that `partage keys rotate` has replaced, and its public half goes: nodes believe it
+    no more. That is refused while a node in force does not trust the key that signs now, and while a pod needs the old
+    one.
     """
+    if in_cluster:
+        retire_in_cluster(key, force=force, kubeconfig=kubeconfig, namespace=namespace)
+        return
     retired = retire(folders, key, force=force)
     click.echo(f"removed the private half of {key}; {retired.public} still verifies", err=True)
     _tell_who_signs(retired.signs)
+
+
+command.add_command(ensure)
+command.add_command(rotate)
 
 
 def _public_halves(folders: KeyFolders) -> dict[KeyId, Ed25519PublicKey]:

@@ -1,0 +1,70 @@
+"""Who has the next key, and who still needs the old one: by heartbeats of nodes, and by what stands on pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from partage_base.kube import Meta
+from partage_cli.nodes.reports import NodeReport, Report
+from partage_plugins.codecs import decode_signature
+from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary.keys import SIGNATURE
+from partage_plugins.vocabulary.names import KeyId
+
+FEW: Final = 5
+
+
+class SignedPod(msgspec.Struct, frozen=True):
+    """A pod, as far as it says who signed its allocation."""
+
+    metadata: Meta = Meta()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a key has come."""
+
+    have: tuple[str, ...]
+    """Nodes in force that say that they trust it."""
+    lack: tuple[str, ...]
+    """Nodes in force that do not say so, and those of which that can't be known."""
+    silent: tuple[str, ...]
+    """Nodes that were in force, and of which nothing was heard lately. They take no pods until they speak again."""
+
+
+def standing(report: Report, key: KeyId) -> Standing:
+    live = [node for node in report.nodes if _is_in_force(node)]
+    return Standing(
+        have=tuple(node.node for node in live if key in node.keys),
+        lack=(*(node.node for node in live if key not in node.keys), *report.faults),
+        silent=tuple(node.node for node in report.nodes if node.ready.crishim and not _is_in_force(node)),
+    )
+
+
+def needing(pods: Iterable[SignedPod], key: KeyId) -> list[str]:
+    """Pods whose allocation the key signed: their containers could not start again without it."""
+    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods if _signed_by(pod) == key]
+
+
+def listed(names: Sequence[str]) -> str:
+    """A few by their names, the others by their number."""
+    more = len(names) - FEW
+    return ", ".join(names[:FEW]) + (f" and {more} more" if more > 0 else "")
+
+
+def _is_in_force(node: NodeReport) -> bool:
+    return node.ready.crishim and node.heartbeat is not None and not node.heartbeat.stale
+
+
+def _signed_by(pod: SignedPod) -> KeyId | None:
+    text = pod.metadata.annotations.get(SIGNATURE)
+    if text is None:
+        return None
+    try:
+        return decode_signature(text)[0]
+    except PartageError:  # no key verifies it
+        return None

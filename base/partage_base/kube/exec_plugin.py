@@ -42,7 +42,7 @@ class Given:
     """Since the epoch."""
 
 
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
+class _CredentialStatus(msgspec.Struct, frozen=True, rename="camel"):
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
@@ -52,7 +52,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 class _Credential(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str
     kind: Literal["ExecCredential"]
-    status: _Status
+    status: _CredentialStatus
 
 
 class ExecPlugin:

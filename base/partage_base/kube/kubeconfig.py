@@ -121,7 +121,7 @@ class Chosen:
 
 
 def decoded(file: PurePath, text: bytes) -> Kubeconfig:
-    """Raises `BadAccess`."""
+    """What one file says; raises `BadAccess`."""
     try:
         document = msgspec.convert(_plain(file, text), _Document | None) or _Document()
     except msgspec.ValidationError as error:
@@ -147,7 +147,7 @@ def merged(files: Iterable[Kubeconfig]) -> Kubeconfig:
 
 
 def chosen(config: Kubeconfig) -> Chosen:
-    """Raises `BadAccess`."""
+    """What the current context names; raises `BadAccess`."""
     if not config.current:
         raise BadAccess("it has no current-context; set one with: kubectl config use-context NAME")
     context = config.contexts.get(config.current)

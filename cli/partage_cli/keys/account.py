@@ -23,12 +23,12 @@ _WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _LASTS_S: Final = 3600
 
 
-class _User(msgspec.Struct, frozen=True):
+class _Reviewed(msgspec.Struct, frozen=True):
     username: str = ""
 
 
 class _ReviewStatus(msgspec.Struct, frozen=True):
-    user: _User = msgspec.field(name="userInfo", default=_User())
+    user: _Reviewed = msgspec.field(name="userInfo", default=_Reviewed())
 
 
 class _Review(msgspec.Struct, frozen=True):

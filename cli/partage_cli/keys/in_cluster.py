@@ -16,7 +16,7 @@ from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.keys import provision, rotation
 from partage_cli.keys.account import keys_account
 from partage_cli.keys.objects import KEYS, SIGNING
-from partage_cli.keys.store import Store
+from partage_cli.keys.store import KeyStore
 from partage_cli.keys.trust import SignedPod, Standing, listed, needing, standing
 from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_plugins.errors import Refused
@@ -47,7 +47,7 @@ def ensure(*, extender: bool, kubeconfig: Path | None, namespace: str) -> None:
 
     async def made(server: ApiServer) -> tuple[KeyId, dict[str, str]]:
         async with keys_account(server, kubeconfig, namespace) as writer:
-            store = Store(writer, namespace)
+            store = KeyStore(writer, namespace)
             key = await provision.key_ensured(store)
             return key, await provision.certificates_ensured(store, datetime.now(UTC)) if extender else {}
 
@@ -85,7 +85,7 @@ def rotate(*, wait_s: float, kubeconfig: Path | None, namespace: str) -> None:
 
     async def made(server: ApiServer) -> tuple[rotation.Rotated, Standing]:
         async with keys_account(server, kubeconfig, namespace) as writer:
-            store = Store(writer, namespace)
+            store = KeyStore(writer, namespace)
             rotated = await rotation.next_key(store)
             cluster = _Cluster(server, namespace)
             known = await rotation.known_everywhere(cluster, rotated.new, wait=_patience(rotated.new, wait_s))
@@ -108,7 +108,7 @@ def retire(key: KeyId, *, force: bool, kubeconfig: Path | None, namespace: str) 
     async def done(server: ApiServer) -> KeyId:
         async with keys_account(server, kubeconfig, namespace) as writer:
             cluster = _Cluster(server, namespace)
-            return await rotation.retired(Store(writer, namespace), cluster, key, force=force, now_s=time.time())
+            return await rotation.retired(KeyStore(writer, namespace), cluster, key, force=force, now_s=time.time())
 
     signs = ask_cluster(kubeconfig, done, deadline_s=_DEADLINE_S)
     click.echo(f"took {key} out of ConfigMap {namespace}/{KEYS}; nodes forget it when they get that", err=True)

@@ -122,5 +122,4 @@ def _unfolded(secret: str, name: str, text: str) -> bytes:
 
 
 def _place(secret: str, name: str) -> Path:
-    """For messages."""
     return Path("Secret") / secret / name

@@ -45,7 +45,7 @@ from partage_cli.keys.objects import (
     private_file,
     signing_of,
 )
-from partage_cli.keys.store import TLS, Store
+from partage_cli.keys.store import TLS, KeyStore
 from partage_plugins.codecs.signature import key_id
 from partage_plugins.vocabulary.names import KeyId
 
@@ -64,12 +64,12 @@ async def settled(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-async def key_ensured(store: Store) -> KeyId:
+async def key_ensured(store: KeyStore) -> KeyId:
     """The key that signs; raises `KeyringError` and `KubeError`."""
     return await settled(lambda: _key_ensured(store))
 
 
-async def _key_ensured(store: Store) -> KeyId:
+async def _key_ensured(store: KeyStore) -> KeyId:
     secret = await store.secret(SIGNING)
     if secret is None:
         secret = await store.make_secret(SIGNING, new_half())
@@ -96,7 +96,7 @@ def new_half() -> dict[str, bytes]:
     return {private_file(key_id(private.public_key())): encode_private(private)}
 
 
-async def certificates_ensured(store: Store, now: datetime) -> dict[str, str]:
+async def certificates_ensured(store: KeyStore, now: datetime) -> dict[str, str]:
     """By Secret: why it was written, or is left alone; nothing where all is well."""
     return await settled(lambda: _certificates_ensured(store, now))
 
@@ -110,7 +110,7 @@ def subjects(namespace: str) -> dict[str, Subject]:
     }
 
 
-async def _certificates_ensured(store: Store, now: datetime) -> dict[str, str]:
+async def _certificates_ensured(store: KeyStore, now: datetime) -> dict[str, str]:
     authorities = await _authorities(store, now)
     trusted = bundle(authorities, now)
     await store.put_files(EXTENDER_CA, {CA: trusted.decode()})
@@ -126,7 +126,7 @@ async def _certificates_ensured(store: Store, now: datetime) -> dict[str, str]:
 
 
 async def _mended(  # noqa: PLR0913, PLR0917  (all that a certificate is judged by)
-    store: Store, secret: Secret, subject: Subject, authorities: tuple[Pair, ...], trusted: bytes, now: datetime
+    store: KeyStore, secret: Secret, subject: Subject, authorities: tuple[Pair, ...], trusted: bytes, now: datetime
 ) -> str:
     if not secret.is_ours:
         return "left as it is: it was not made here"
@@ -141,7 +141,7 @@ async def _mended(  # noqa: PLR0913, PLR0917  (all that a certificate is judged 
     return ""
 
 
-async def _authorities(store: Store, now: datetime) -> tuple[Pair, ...]:
+async def _authorities(store: KeyStore, now: datetime) -> tuple[Pair, ...]:
     """With one that outlives what it will sign. A new one is trusted for long before it signs anything."""
     secret = await store.secret(AUTHORITY)
     if secret is None:

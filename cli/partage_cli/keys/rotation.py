@@ -15,7 +15,7 @@ from partage_base.keyring import KeyKept, KeyUnknown
 from partage_base.keyring.layout import MARKER
 from partage_cli.keys.objects import KEYS, SIGNING, SINCE, Secret, Signing, private_file, public_file, signing_of
 from partage_cli.keys.provision import new_half, settled
-from partage_cli.keys.store import Store
+from partage_cli.keys.store import KeyStore
 from partage_cli.keys.trust import Standing, listed
 from partage_plugins.vocabulary.names import KeyId
 
@@ -37,12 +37,12 @@ class Rotated:
     new: KeyId
 
 
-async def next_key(store: Store) -> Rotated:
+async def next_key(store: KeyStore) -> Rotated:
     """The key that is to follow, made where none waits yet, with its public half where nodes get it."""
     return await settled(lambda: _next_key(store))
 
 
-async def _next_key(store: Store) -> Rotated:
+async def _next_key(store: KeyStore) -> Rotated:
     secret, signing, signs = await _signing(store)
     if not signing.waiting():
         secret = await store.change_secret(secret, {**new_half()})
@@ -64,12 +64,12 @@ async def known_everywhere(cluster: Cluster, key: KeyId, *, wait: Callable[[Stan
     return found
 
 
-async def switched(store: Store, rotated: Rotated, now_s: float) -> None:
+async def switched(store: KeyStore, rotated: Rotated, now_s: float) -> None:
     """The new key signs, and the old private half is gone."""
     await settled(lambda: _switched(store, rotated, now_s))
 
 
-async def _switched(store: Store, rotated: Rotated, now_s: float) -> None:
+async def _switched(store: KeyStore, rotated: Rotated, now_s: float) -> None:
     secret, signing, signs = await _signing(store)
     if signs == rotated.new:
         return
@@ -79,7 +79,7 @@ async def _switched(store: Store, rotated: Rotated, now_s: float) -> None:
     await store.change_secret(secret, files, annotations={SINCE: f"{now_s:.0f}"})
 
 
-async def retired(store: Store, cluster: Cluster, key: KeyId, *, force: bool, now_s: float) -> KeyId:
+async def retired(store: KeyStore, cluster: Cluster, key: KeyId, *, force: bool, now_s: float) -> KeyId:
     """Takes the public half away, so that nodes believe nothing that the key signed; says which key signs.
 
     Unless forced it refuses while that would keep a container from starting.
@@ -114,7 +114,7 @@ async def _require_unneeded(cluster: Cluster, key: KeyId, signs: KeyId, since_s:
         )
 
 
-async def _signing(store: Store) -> tuple[Secret, Signing, KeyId]:
+async def _signing(store: KeyStore) -> tuple[Secret, Signing, KeyId]:
     secret = await store.secret(SIGNING)
     signing = None if secret is None else signing_of(secret)
     if secret is None or signing is None or signing.signs is None:

@@ -12,8 +12,8 @@ TLS: Final = "kubernetes.io/tls"
 OPAQUE: Final = "Opaque"
 
 
-class Store:
-    """Of one namespace."""
+class KeyStore:
+    """Of one namespace, as whom the server is called."""
 
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self._server = server
@@ -56,7 +56,6 @@ class Store:
             await self._server.patch(f"{config_maps_path(self.namespace)}/{name}", {"data": files}, ConfigMap)
 
     async def take_file(self, config_map: str, name: str) -> None:
-        """Out of a ConfigMap."""
         await self._server.patch(f"{config_maps_path(self.namespace)}/{config_map}", {"data": {name: None}}, ConfigMap)
 
 

@@ -12,13 +12,14 @@ import pytest
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import a_lease, an_own_node
 from rig.client.cluster import Cluster
-from rig.client.resources import LEASES
+from rig.client.resources import CONFIG_MAPS, LEASES
 from rig.control.plane import control_plane
 from rig.control.settings import ControlSettings
-from rig.identity.people import OUR_NAMESPACE
+from rig.identity.people import OUR_NAMESPACE, ServiceAccount
 from rig.identity.permissions import ADVERTISER_FILES, FOLDER, PODS_FILE, SCHEDULER_FILES, Manifest, delivered
 
 ADVERTISER = str(FOLDER / "advertiser")
+KEYS = str(FOLDER / "keys")
 PART = "app.kubernetes.io/part-of=partage"
 KINDS = (
     "namespaces,daemonsets,pods,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,"
@@ -66,8 +67,14 @@ def test_one_command_installs_everything_and_what_was_installed_and_written_is_t
     bare.nodes.create(an_own_node("n1"))
     bare.nodes.annotate("n1", {INVENTORY: "{}"})
     bare.api.create(LEASES.at(OUR_NAMESPACE), a_lease("n1"))
+    bare.kubectl.run("apply", "-k", KEYS)
+    bare.as_account(ServiceAccount(OUR_NAMESPACE, "partage-keys")).api.create(
+        CONFIG_MAPS.at(OUR_NAMESPACE), {"metadata": {"name": "partage-keys"}}
+    )
     for command in commands("Uninstall"):
         bare.kubectl.run(*command)
+    assert {name for _, _, name in ours(bare)} == {"partage-keys", "partage-keys-account"}
+    bare.kubectl.run("delete", "-k", KEYS, "--ignore-not-found")
     assert ours(bare) == set()
     assert INVENTORY not in bare.nodes.annotations("n1")
     assert bare.api.list(LEASES.at(OUR_NAMESPACE)) == []

@@ -23,7 +23,7 @@ from partage_cli.keys.objects import (
     signing_of,
 )
 from partage_cli.keys.provision import certificates_ensured, key_ensured, new_half, settled
-from partage_cli.keys.store import Store
+from partage_cli.keys.store import KeyStore
 from support.fake_api import Drop, FakeApi
 
 SYSTEM = "partage-system"
@@ -32,8 +32,8 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(server: ApiServer) -> Store:
-    return Store(server, SYSTEM)
+def store(server: ApiServer) -> KeyStore:
+    return KeyStore(server, SYSTEM)
 
 
 def files(api: FakeApi, secret: str) -> dict[str, bytes]:
@@ -53,7 +53,7 @@ def signs(api: FakeApi) -> str | None:
     return named[0].decode().strip() if named and named[0] is not None else None
 
 
-async def test_the_first_key_is_made_once_and_stays(api: FakeApi, store: Store) -> None:
+async def test_the_first_key_is_made_once_and_stays(api: FakeApi, store: KeyStore) -> None:
     key = await key_ensured(store)
     assert set(files(api, SIGNING)) == {f"{key}.key", "signing"}
     assert set(public(api)) == {f"{key}.pub"}
@@ -66,7 +66,7 @@ async def test_the_first_key_is_made_once_and_stays(api: FakeApi, store: Store) 
 @pytest.mark.parametrize("after_success", [False, True])
 @pytest.mark.parametrize("write", range(3))
 async def test_a_run_that_ends_at_any_write_leaves_what_the_next_one_finishes(
-    api: FakeApi, store: Store, write: int, *, after_success: bool
+    api: FakeApi, store: KeyStore, write: int, *, after_success: bool
 ) -> None:
     kinds = [("POST", SECRETS), ("POST", CONFIG_MAPS), ("PATCH", SECRETS)]
     method, under = kinds[write]
@@ -82,14 +82,14 @@ async def test_a_run_that_ends_at_any_write_leaves_what_the_next_one_finishes(
     assert set(public(api)) == {f"{key}.pub"}
 
 
-async def test_many_runs_at_once_make_one_key(api: FakeApi, store: Store) -> None:
+async def test_many_runs_at_once_make_one_key(api: FakeApi, store: KeyStore) -> None:
     keys = await asyncio.gather(*(key_ensured(store) for _ in range(8)))
     assert len(set(keys)) == 1
     assert set(public(api)) == {f"{keys[0]}.pub"}
     assert set(files(api, SIGNING)) == {f"{keys[0]}.key", "signing"}
 
 
-async def test_nodes_get_the_public_half_of_a_key_that_people_made(api: FakeApi, store: Store) -> None:
+async def test_nodes_get_the_public_half_of_a_key_that_people_made(api: FakeApi, store: KeyStore) -> None:
     half = new_half()
     (name,) = half
     data = {file: base64.b64encode(content).decode() for file, content in half.items()}
@@ -100,7 +100,7 @@ async def test_nodes_get_the_public_half_of_a_key_that_people_made(api: FakeApi,
     assert set(public(api)) == {name.replace(".key", ".pub"), "another.pub"}
 
 
-async def test_of_several_halves_none_is_chosen_by_chance(api: FakeApi, store: Store) -> None:
+async def test_of_several_halves_none_is_chosen_by_chance(api: FakeApi, store: KeyStore) -> None:
     data = {name: base64.b64encode(text).decode() for half in (new_half(), new_half()) for name, text in half.items()}
     api.objects.create(SECRETS, {"metadata": {"name": SIGNING}, "data": data})
     with pytest.raises(KeyKept, match="names none that signs"):
@@ -123,7 +123,7 @@ def test_a_secret_that_is_wrong_is_left_and_told(data: dict[str, bytes], said: s
         signing_of(Secret(data=folded))
 
 
-async def test_certificates_are_made_once_and_of_one_authority(api: FakeApi, store: Store) -> None:
+async def test_certificates_are_made_once_and_of_one_authority(api: FakeApi, store: KeyStore) -> None:
     assert await certificates_ensured(store, NOW) == {EXTENDER_TLS: "made", CALLER_TLS: "made"}
     trusted = api.objects.get(f"{CONFIG_MAPS}/{EXTENDER_CA}")["data"][CA].encode()
     assert {files(api, name)[CA] for name in (EXTENDER_TLS, CALLER_TLS)} == {trusted}
@@ -132,7 +132,7 @@ async def test_certificates_are_made_once_and_of_one_authority(api: FakeApi, sto
     assert api.writes() == before
 
 
-async def test_certificates_are_renewed_in_time_by_the_same_authority(api: FakeApi, store: Store) -> None:
+async def test_certificates_are_renewed_in_time_by_the_same_authority(api: FakeApi, store: KeyStore) -> None:
     await certificates_ensured(store, NOW)
     authority, first = files(api, AUTHORITY), files(api, EXTENDER_TLS)
     later = NOW + LIFE * 0.7
@@ -145,7 +145,7 @@ async def test_certificates_are_renewed_in_time_by_the_same_authority(api: FakeA
     assert files(api, EXTENDER_TLS)[CA] == first[CA]
 
 
-async def test_the_next_authority_is_trusted_before_it_signs(api: FakeApi, store: Store) -> None:
+async def test_the_next_authority_is_trusted_before_it_signs(api: FakeApi, store: KeyStore) -> None:
     await certificates_ensured(store, NOW)
     late = NOW + AUTHORITY_LIFE - LIFE * 1.9
     await certificates_ensured(store, late)
@@ -154,7 +154,7 @@ async def test_the_next_authority_is_trusted_before_it_signs(api: FakeApi, store
     assert again == {}
 
 
-async def test_certificates_survive_an_end_at_every_write(api: FakeApi, store: Store) -> None:
+async def test_certificates_survive_an_end_at_every_write(api: FakeApi, store: KeyStore) -> None:
     for after_success in (False, True, True, True):
         api.expect(Drop(after_success=after_success), method="POST")
         with pytest.raises(KubeError):
@@ -165,7 +165,7 @@ async def test_certificates_survive_an_end_at_every_write(api: FakeApi, store: S
     assert await certificates_ensured(store, NOW) == {}
 
 
-async def test_a_certificate_of_another_maker_is_left_alone(api: FakeApi, store: Store) -> None:
+async def test_a_certificate_of_another_maker_is_left_alone(api: FakeApi, store: KeyStore) -> None:
     theirs = {"metadata": {"name": EXTENDER_TLS, "labels": {MANAGED_BY: "cert-manager"}}, "data": {}}
     api.objects.create(SECRETS, theirs)
     told = await certificates_ensured(store, NOW)
@@ -173,7 +173,7 @@ async def test_a_certificate_of_another_maker_is_left_alone(api: FakeApi, store:
     assert files(api, EXTENDER_TLS) == {}
 
 
-async def test_a_conflict_without_an_end_is_told(store: Store) -> None:
+async def test_a_conflict_without_an_end_is_told(store: KeyStore) -> None:
     async def never() -> None:
         raise Conflict("PATCH /x", status=409)
 

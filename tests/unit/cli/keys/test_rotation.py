@@ -13,7 +13,7 @@ from partage_base.kube import ApiServer, KubeError, Meta
 from partage_cli.keys.objects import KEYS, SIGNING
 from partage_cli.keys.provision import key_ensured
 from partage_cli.keys.rotation import SETTLES_S, Rotated, known_everywhere, next_key, retired, switched
-from partage_cli.keys.store import Store
+from partage_cli.keys.store import KeyStore
 from partage_cli.keys.trust import SignedPod, Standing, needing, standing
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
 from partage_plugins.vocabulary.inventory import Ready
@@ -43,8 +43,8 @@ class Cluster:
 
 
 @pytest.fixture
-def store(server: ApiServer) -> Store:
-    return Store(server, SYSTEM)
+def store(server: ApiServer) -> KeyStore:
+    return KeyStore(server, SYSTEM)
 
 
 def held(api: FakeApi) -> dict[str, str]:
@@ -56,14 +56,14 @@ def public(api: FakeApi) -> set[str]:
     return set(api.objects.get(f"/api/v1/namespaces/{SYSTEM}/configmaps/{KEYS}")["data"])
 
 
-async def rotated(store: Store) -> Rotated:
+async def rotated(store: KeyStore) -> Rotated:
     await key_ensured(store)
     found = await next_key(store)
     await switched(store, found, NOW_S)
     return found
 
 
-async def test_nodes_get_the_next_key_before_it_signs(api: FakeApi, store: Store) -> None:
+async def test_nodes_get_the_next_key_before_it_signs(api: FakeApi, store: KeyStore) -> None:
     old = await key_ensured(store)
     found = await next_key(store)
     assert found.old == old
@@ -71,7 +71,7 @@ async def test_nodes_get_the_next_key_before_it_signs(api: FakeApi, store: Store
     assert public(api) == {f"{found.old}.pub", f"{found.new}.pub"}
 
 
-async def test_a_rotation_that_was_stopped_goes_on_with_the_same_key(api: FakeApi, store: Store) -> None:
+async def test_a_rotation_that_was_stopped_goes_on_with_the_same_key(api: FakeApi, store: KeyStore) -> None:
     await key_ensured(store)
     api.expect(Drop(after_success=True), method="PATCH")
     with pytest.raises(KubeError):
@@ -99,13 +99,13 @@ async def test_a_node_that_lacks_the_key_is_waited_for_and_named() -> None:
     assert (await known_everywhere(cluster, KeyId("k"), wait=wait)).have == ("n9",)
 
 
-async def test_keys_that_changed_meanwhile_are_not_switched(api: FakeApi, store: Store) -> None:
+async def test_keys_that_changed_meanwhile_are_not_switched(api: FakeApi, store: KeyStore) -> None:
     await rotated(store)
     with pytest.raises(KeyKept, match="were changed meanwhile"):
         await switched(store, Rotated(KeyId("0" * 16), KeyId("1" * 16)), NOW_S)
 
 
-async def test_an_old_key_is_retired_once_nothing_needs_it(api: FakeApi, store: Store) -> None:
+async def test_an_old_key_is_retired_once_nothing_needs_it(api: FakeApi, store: KeyStore) -> None:
     keys, cluster = await rotated(store), Cluster()
     assert await retired(store, cluster, keys.old, force=False, now_s=LATER_S) == keys.new
     assert cluster.asked == [keys.new]
@@ -121,7 +121,7 @@ async def test_an_old_key_is_retired_once_nothing_needs_it(api: FakeApi, store: 
     ],
 )
 async def test_what_still_needs_the_old_key_keeps_it(
-    api: FakeApi, store: Store, cluster: Cluster, now_s: float, said: str
+    api: FakeApi, store: KeyStore, cluster: Cluster, now_s: float, said: str
 ) -> None:
     keys = await rotated(store)
     with pytest.raises(KeyKept, match=said):
@@ -132,7 +132,7 @@ async def test_what_still_needs_the_old_key_keeps_it(
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_the_key_that_signs_is_never_retired(store: Store, *, force: bool) -> None:
+async def test_the_key_that_signs_is_never_retired(store: KeyStore, *, force: bool) -> None:
     keys = await rotated(store)
     with pytest.raises(KeyKept, match="signs; `partage keys rotate`"):
         await retired(store, Cluster(), keys.new, force=force, now_s=LATER_S)
@@ -140,7 +140,7 @@ async def test_the_key_that_signs_is_never_retired(store: Store, *, force: bool)
         await retired(store, Cluster(), KeyId("0" * 16), force=force, now_s=LATER_S)
 
 
-async def test_without_a_key_there_is_nothing_to_rotate(store: Store) -> None:
+async def test_without_a_key_there_is_nothing_to_rotate(store: KeyStore) -> None:
     with pytest.raises(KeyUnknown, match="`partage keys ensure` makes one"):
         await next_key(store)
 

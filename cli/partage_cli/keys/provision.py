@@ -151,5 +151,5 @@ async def _authorities(store: KeyStore, now: datetime) -> tuple[Pair, ...]:
     return authorities_in(secret.files())
 
 
-def _files(pair: Pair, trusted: bytes) -> dict[str, bytes | None]:
+def _files(pair: Pair, trusted: bytes) -> dict[str, bytes]:
     return {CERTIFICATE: pair.certificate, KEY: pair.key, CA: trusted}

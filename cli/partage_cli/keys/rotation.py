@@ -45,7 +45,7 @@ async def next_key(store: KeyStore) -> Rotated:
 async def _next_key(store: KeyStore) -> Rotated:
     secret, signing, signs = await _signing(store)
     if not signing.waiting():
-        secret = await store.change_secret(secret, {**new_half()})
+        secret = await store.change_secret(secret, new_half())
         signing = signing_of(secret)
     if len(waiting := signing.waiting()) > 1:
         raise KeyKept(f"Secret {SIGNING} has {len(waiting)} keys that wait: {listed(waiting)}; take all but one out")

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from partage_cli.keys.certificates import (
     AUTHORITY_LIFE,
@@ -38,19 +40,20 @@ def loaded(folder: Path, pair: Pair, trusted: bytes, *, server: bool) -> ssl.SSL
     return context
 
 
-def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> str:
+def handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> str:
     """The name by which the server knows the client; raises `ssl.SSLError`."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [client.wrap_bio(down, up, server_hostname=name), server.wrap_bio(up, down, server_side=True)]
+    ends = [client.wrap_bio(down, up, server_hostname=host), server.wrap_bio(up, down, server_side=True)]
     for _ in range(4):
         for end in ends:
             try:
                 end.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    certificate = ends[1].getpeercert()
+    certificate = ends[1].getpeercert(binary_form=True)
     assert certificate is not None
-    return dict(field for part in certificate["subject"] for field in part)["commonName"]
+    (name,) = x509.load_der_x509_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(name.value)
 
 
 @pytest.mark.parametrize("name", SERVER.names)

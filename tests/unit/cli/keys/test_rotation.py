@@ -38,7 +38,7 @@ class Cluster:
         self.asked.append(key)
         return Standing(have=("n9",), lack=self.lacks, silent=())
 
-    async def needing(self, _key: KeyId) -> list[str]:
+    async def needing(self, key: KeyId) -> list[str]:
         return self.pods
 
 

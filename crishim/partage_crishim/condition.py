@@ -83,7 +83,7 @@ class RuntimeProbe:
 class ConditionFile:
     """One crishim's condition, and the file that says it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         path: Path,
         health: Health,

@@ -55,7 +55,7 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     ] = ()
     profile: Annotated[
         Literal["none", "gpu-operator"],
-        Setting("What else looks after cards here: gpu-operator trusts the namespaces that NVIDIA's operator uses."),
+        Setting("gpu-operator trusts the namespaces that NVIDIA's operator uses."),
     ] = "none"
     nvidia_handlers: Annotated[
         tuple[str, ...],

@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance format tables lock clean ready always
+.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance format tables bundle lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -55,7 +55,10 @@ format: ready ## write every file as the formatter has it
 tables: ready ## write the tables of settings and metrics in docs from the code
 	@.venv/bin/python tools/tables.py
 
-lock: ready ## choose the versions of the development environment anew
+bundle: ready ## build what is installed on nodes and in clusters: images, and one archive of all
+	@tools/bundle all
+
+lock: ready ## choose the versions of the development environment and of the bundle anew
 	@tools/lock $(LOCK_FLAGS)
 
 clean: ## remove .venv and every cache

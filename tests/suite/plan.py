@@ -16,7 +16,7 @@ from suite.pool import ROOT, Job
 BIN: Final = Path(sys.executable).parent
 FUZZ_SECONDS: Final = 2
 # These share the one rig with two nodes.
-_ON_ONE_RIG: Final = ("cli", "cluster", "permissions", "simgpu")
+_ON_ONE_RIG: Final = ("bundle", "cli", "cluster", "permissions", "simgpu")
 # Measured; what is not named here is quicker, and follows in the order of the alphabet.
 SLOW_FIRST: Final = (
     "real/machine",
@@ -74,6 +74,7 @@ def builds() -> list[Job]:
     return [
         Job("rig: its programs", ("tools/rig-build", "default", "nvidia"), waits=True),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
+        Job("bundle: its trees", ("tools/bundle",)),
     ]
 
 

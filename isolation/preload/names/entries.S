@@ -5,7 +5,7 @@
  * NAMES and HOOKS are their lists.
  */
 #include "entries.inc"
-#ifdef SHORT_LAUNCHES
+#if defined(SHORT_LAUNCHES) && defined(__x86_64__)
 #include "launches_x86_64.inc"
 #endif
 

@@ -1,0 +1,3 @@
+from partage_bundle.cli import main
+
+main()

@@ -1,0 +1,54 @@
+"""Whether a tree has all that its programs ask for, and asks for nothing of the node's system. Pure.
+
+The interpreter's DT_RPATH is looked through for itself and for all that it loads, as long as an object has no
+DT_RUNPATH of its own. A wheel that brings libraries has one; it is made a DT_RPATH, by which both are looked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import Final
+
+from partage_bundle.recipe import Machine
+
+MAGIC: Final = b"\x7fELF\x02\x01"
+_MACHINE_AT: Final = 18
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one object says, as patchelf prints it."""
+
+    machine: int
+    needed: tuple[str, ...]
+    searched: tuple[str, ...]
+    """DT_RUNPATH or DT_RPATH, with $ORIGIN as it stands."""
+    interpreter: str = ""
+
+
+def machine_of(head: bytes) -> int | None:
+    """The number in the header of a 64-bit object; None for what is no such object."""
+    if not head.startswith(MAGIC):
+        return None
+    return int.from_bytes(head[_MACHINE_AT : _MACHINE_AT + 2], "little")
+
+
+def complaints(objects: Mapping[str, Facts], machine: Machine, prefix: str) -> list[str]:
+    """One line for each thing that would not be found, by the path of the object below `prefix`."""
+    return [line for path, facts in sorted(objects.items()) for line in _of_one(path, facts, objects, machine, prefix)]
+
+
+def _of_one(path: str, facts: Facts, objects: Mapping[str, Facts], machine: Machine, prefix: str) -> Iterable[str]:
+    if facts.machine != machine.elf:
+        yield f"{path} is for another machine than {machine.name}"
+    if facts.interpreter and facts.interpreter != f"{prefix}/lib/{machine.loader}":
+        yield f"{path} is started by {facts.interpreter}, which is not of the tree"
+    origin = str(PurePosixPath(prefix, path).parent)
+    own = [normpath(each.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)) for each in facts.searched]
+    folders = [*own, f"{prefix}/lib"]
+    for name in facts.needed:
+        if not any(f"{folder.removeprefix(prefix + '/')}/{name}" in objects for folder in folders):
+            yield f"{path} needs {name}, which is not in the tree"

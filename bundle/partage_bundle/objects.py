@@ -1,0 +1,56 @@
+"""patchelf at work: what programs and libraries say, and where they look for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from partage_bundle import elf
+from partage_bundle.errors import TreeUnfit
+from partage_bundle.process import BIN, run
+from partage_bundle.recipe import Machine
+
+_PATCHELF: Final = BIN / "patchelf"
+_HEAD_BYTES: Final = 64
+_PROGRAM: Final = "bin/python3"
+
+
+def bind(tree: Path, machine: Machine, prefix: str) -> None:
+    """Has the interpreter start by the tree's own loader, and look for libraries in the tree first."""
+    words = ("--set-interpreter", f"{prefix}/lib/{machine.loader}", "--force-rpath", "--set-rpath", f"{prefix}/lib")
+    run((_PATCHELF, *words, tree / _PROGRAM))
+
+
+def open_to_the_interpreter(folder: Path) -> None:
+    """What has a DT_RUNPATH would look for its libraries past the interpreter's: in the node's system."""
+    for path in _paths(folder):
+        if searched := run((_PATCHELF, "--print-rpath", path)).strip():
+            run((_PATCHELF, "--force-rpath", "--set-rpath", searched, path))
+
+
+def need_fit(tree: Path, machine: Machine, prefix: str) -> None:
+    """Raises `TreeUnfit` where something is looked for that the tree does not have."""
+    found = {str(path.relative_to(tree)): _facts(path, is_program=path == tree / _PROGRAM) for path in _paths(tree)}
+    lines = elf.complaints(found, machine, prefix)
+    if lines:
+        raise TreeUnfit(f"{len(lines)} objects would not load: " + "; ".join(lines[:10]))
+
+
+def _paths(folder: Path) -> list[Path]:
+    """All objects but the preload library's: those are loaded into containers."""
+    every = [path for path in sorted(folder.rglob("*")) if path.is_file() and "library/objects" not in str(path)]
+    return [path for path in every if _machine(path) is not None]
+
+
+def _machine(path: Path) -> int | None:
+    with path.open("rb") as file:
+        return elf.machine_of(file.read(_HEAD_BYTES))
+
+
+def _facts(path: Path, *, is_program: bool) -> elf.Facts:
+    return elf.Facts(
+        _machine(path) or 0,
+        tuple(run((_PATCHELF, "--print-needed", path)).split()),
+        tuple(each for each in run((_PATCHELF, "--print-rpath", path)).strip().split(":") if each),
+        run((_PATCHELF, "--print-interpreter", path)).strip() if is_program else "",
+    )

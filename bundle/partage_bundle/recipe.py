@@ -1,0 +1,206 @@
+"""What a tree is made of: machines, Debian's packages, the files that are taken, and what is left out. Pure.
+
+The interpreter is Debian's, with the glibc that it was built for, so that a node's own system decides nothing. Every
+library lies in one folder under the name by which programs ask for it; a tree has no symbolic links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+PYTHON: Final = "3.11"
+SUITE: Final = "bookworm"
+PREFIX: Final = "/opt/partage"
+PACKAGES: Final = "lib/python3/dist-packages"
+"""Where Debian's interpreter looks, relative to its prefix."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    debian: str
+    """Debian's name for it, which is that of OCI too."""
+    loader: str
+    elf: int
+    """The number in the header of its programs."""
+
+    @property
+    def triplet(self) -> str:
+        return f"{self.name}-linux-gnu"
+
+    @property
+    def wheels(self) -> str:
+        """The platform as uv names it: the glibc is that of the suite."""
+        return f"{self.name}-manylinux_2_36"
+
+
+MACHINES: Final = {
+    machine.name: machine
+    for machine in (
+        Machine("x86_64", "amd64", "ld-linux-x86-64.so.2", 62),
+        Machine("aarch64", "arm64", "ld-linux-aarch64.so.1", 183),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Tree:
+    name: str
+    user: int
+    """Whom a container of its image runs as."""
+    extra: str
+    """Of pyproject.toml: what its lock is made from."""
+    has_library: bool
+    """Whether the preload library and the units of systemd are in it."""
+    leaves_out: frozenset[str]
+    """Of the programs that the project declares."""
+    libraries: frozenset[str]
+    """Packages beside those that every tree has."""
+
+
+_OF_NODES: Final = frozenset(
+    {"partage-advertiser", "partage-broker", "partage-crishim", "partage-installer", "partage-manager"}
+)
+_OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods"})
+TREES: Final = {
+    tree.name: tree
+    for tree in (
+        Tree("node", 0, "node", has_library=True, leaves_out=_OF_THE_SCHEDULER, libraries=frozenset()),
+        Tree(
+            "scheduler",
+            65532,
+            "scheduler",
+            has_library=False,
+            leaves_out=_OF_NODES,
+            libraries=frozenset({"libstdc++6"}),
+        ),
+    )
+}
+
+LOADER: Final = "LOADER"
+"""Stands for the machine's own, whose name differs."""
+_LIBRARIES: Final = {
+    # The stubs are here because a driver's library asks for them, and must not meet those of another glibc.
+    "libc6": (
+        LOADER,
+        "libc.so.6",
+        "libdl.so.2",
+        "libm.so.6",
+        "libnss_dns.so.2",
+        "libnss_files.so.2",
+        "libpthread.so.0",
+        "libresolv.so.2",
+        "librt.so.1",
+        "libutil.so.1",
+    ),
+    "libexpat1": ("libexpat.so.1",),
+    "libffi8": ("libffi.so.8",),
+    "libgcc-s1": ("libgcc_s.so.1",),
+    "libssl3": ("libcrypto.so.3", "libssl.so.3"),
+    "libstdc++6": ("libstdc++.so.6",),
+    "zlib1g": ("libz.so.1",),
+}
+_EVERYWHERE: Final = frozenset(_LIBRARIES) - {"libstdc++6"}
+INTERPRETER: Final = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal")
+LICENCES: Final = {"libgcc-s1": "gcc-12-base", "libstdc++6": "gcc-12-base"}
+"""Packages whose licence lies in another one."""
+
+
+def libraries(tree: Tree, machine: Machine) -> dict[str, tuple[str, ...]]:
+    """The file names that are taken, by package."""
+    chosen = sorted(_EVERYWHERE | tree.libraries)
+    return {
+        package: tuple(machine.loader if name == LOADER else name for name in _LIBRARIES[package]) for package in chosen
+    }
+
+
+def packages(tree: Tree) -> tuple[str, ...]:
+    """All that a tree takes anything from."""
+    chosen = {*INTERPRETER, *_EVERYWHERE, *tree.libraries}
+    return tuple(sorted(chosen | {LICENCES[name] for name in chosen if name in LICENCES}))
+
+
+def locked() -> tuple[str, ...]:
+    """What the lock of a machine names."""
+    return tuple(sorted({name for tree in TREES.values() for name in packages(tree)}))
+
+
+# No daemon asks for these, and some would need a library more each.
+_MODULES: Final = frozenset(
+    {
+        "curses",
+        "dbm",
+        "distutils",
+        "ensurepip",
+        "idlelib",
+        "lib2to3",
+        "pydoc_data",
+        "sqlite3",
+        "test",
+        "tkinter",
+        "turtledemo",
+        "venv",
+        "wsgiref",
+        "xmlrpc",
+        "crypt.py",
+        "nntplib.py",
+        "sitecustomize.py",
+        "turtle.py",
+    }
+)
+_EXTENSIONS: Final = frozenset(
+    {
+        "_bz2",
+        "_crypt",
+        "_ctypes_test",
+        "_curses",
+        "_curses_panel",
+        "_dbm",
+        "_lzma",
+        "_sqlite3",
+        "_testbuffer",
+        "_testcapi",
+        "_testclinic",
+        "_testimportmultiple",
+        "_testinternalcapi",
+        "_testmultiphase",
+        "_uuid",
+        "_xxtestfuzz",
+        "audioop",
+        "nis",
+        "ossaudiodev",
+        "readline",
+        "xxlimited",
+        "xxlimited_35",
+    }
+)
+_SUFFIXES: Final = (".a", ".c", ".cc", ".cpp", ".h", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx")
+_INSTALLER: Final = frozenset({"INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_build.json", "uv_cache.json"})
+"""What an installer notes for itself: of other files than a tree has, and with paths of the builder."""
+_OF_THE_SOURCES: Final = (
+    "partage_isolation/library/objects/",
+    "partage_isolation/library/page/",
+    "partage_isolation/library/preload/",
+)
+"""Ours: what the library is compiled from, and built objects that the checkout may have."""
+
+
+def is_kept_of_python(path: str) -> bool:
+    """Of Debian's lib/python3.11, by the path below it."""
+    first, *rest = path.split("/")
+    if first == "lib-dynload":
+        return rest[0].split(".")[0] not in _EXTENSIONS
+    return first not in _MODULES and not first.startswith("config-") and not path.endswith(_SUFFIXES)
+
+
+def is_kept_of_wheels(path: str) -> bool:
+    """Of an installed wheel, by the path below dist-packages."""
+    folders = path.split("/")[:-1]
+    name = path.rpartition("/")[2]
+    if path.startswith(("bin/", *_OF_THE_SOURCES)) or {"tests", "__pycache__"} & set(folders):
+        return False
+    if folders and folders[-1].endswith(".dist-info"):
+        return name not in _INSTALLER
+    # Ours in C are what simulated cards are built from, on the machine that wants some.
+    return path.startswith("partage_") or not (path.endswith(_SUFFIXES) or name in {".lock", "py.typed"})

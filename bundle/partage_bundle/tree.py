@@ -1,0 +1,152 @@
+"""A tree: all that one kind of machine needs, to lie at /opt/partage/<version> and nowhere else.
+
+It is put together from parts that the cache keeps, so a new commit costs seconds. It is for reading: on a node nothing
+is written below it, every module is compiled already, and MANIFEST tells whether a copy is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import tomllib
+from configparser import ConfigParser
+from hashlib import sha256
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Final
+
+from partage_bundle import cache, debian, interpreter, locks, objects, papers, preload, recipe, wheels
+from partage_bundle.debian import copy
+from partage_bundle.errors import BundleError
+from partage_bundle.process import ROOT, run, say
+from partage_bundle.recipe import Machine, Tree
+
+_HEX: Final = 12
+_VERSION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+"""It is a folder's name and the tag of an image."""
+_SCRIPT: Final = """\
+#!{prefix}/bin/python3 -P
+import sys
+from {module} import {function}
+sys.exit({function}())
+"""
+# As in a virtual environment that is its own base: packages in a user's home, root's too, are not looked at.
+_SETTINGS: Final = "home = {prefix}/bin\ninclude-system-site-packages = false\n"
+
+
+def version_here() -> str:
+    """Of this checkout: what the project says and the commit; `-dirty` with changes that no commit has."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    commit = run(("git", "rev-parse", "HEAD"))[:_HEX]
+    is_dirty = bool(run(("git", "status", "--porcelain")))
+    return f"{project}-g{commit}" + ("-dirty" if is_dirty else "")
+
+
+def built(tree: str, machine: str | None = None, *, version: str | None = None) -> Path:
+    """The folder of the tree of this checkout, for this machine unless another is named. To copy, never to write to.
+
+    Another version than the checkout's is for tests of what happens from one version to the next.
+    """
+    return _built(recipe.TREES[tree], recipe.MACHINES[machine or os.uname().machine], version or version_here())
+
+
+def _built(tree: Tree, machine: Machine, named: str) -> Path:
+    if not _VERSION.fullmatch(named):
+        raise BundleError(f"{named!r} is no version: it must be a folder's name and an image's tag")
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = wheels.own(Path(folder))
+        ground = _ground(tree, machine)
+        library = preload.objects() if tree.has_library else None
+        key = cache.digest(
+            wheel.read_bytes(),
+            *(str(part) for part in (ground, library)),
+            cache.digest_of_files([ROOT / "manifests/systemd"]),
+            _recipe(),
+        )
+
+        def fill(place: Path) -> None:
+            say(f"putting {tree.name} {named} for {machine.name} together")
+            shutil.copytree(ground, place, dirs_exist_ok=True)
+            wheels.install_own(wheel, place / recipe.PACKAGES)
+            if library is not None:
+                _add_library(place, library / machine.name, machine)
+            _finish(place, tree, machine, named)
+
+        entry = cache.made("trees", f"{tree.name}-{machine.name}-{named}-{key}", fill)
+    cache.forget_old("trees")
+    return entry
+
+
+def _ground(tree: Tree, machine: Machine) -> Path:
+    """All that is not ours, compiled: what the locks decide."""
+    runtime = debian.runtime(tree, machine)
+
+    def fill(place: Path) -> None:
+        shutil.copytree(runtime, place, dirs_exist_ok=True)
+        into = place / recipe.PACKAGES
+        into.mkdir(parents=True)
+        wheels.install_others(tree, machine, into)
+        interpreter.here().compile(place / "lib")
+
+    key = cache.digest(str(runtime), locks.wheels(tree.name).read_bytes(), _recipe())
+    return cache.made("grounds", f"{tree.name}-{machine.name}-{key}", fill)
+
+
+def _recipe() -> str:
+    return cache.digest(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+
+
+def _add_library(place: Path, library: Path, machine: Machine) -> None:
+    into = place / recipe.PACKAGES / "partage_isolation/library/objects" / machine.name
+    for path in sorted(library.iterdir()):
+        copy(path, into / path.name)
+    for path in sorted((ROOT / "manifests/systemd").iterdir()):
+        copy(path, place / "systemd" / path.name)
+
+
+def _finish(place: Path, tree: Tree, machine: Machine, named: str) -> None:
+    prefix = f"{recipe.PREFIX}/{named}"
+    _add_programs(place, tree, prefix)
+    _write(place / "pyvenv.cfg", _SETTINGS.format(prefix=prefix))
+    _write(place / papers.VERSION, f"{named}\n")
+    objects.bind(place, machine, prefix)
+    objects.need_fit(place, machine, prefix)
+    _write(place / papers.PARTS, _parts(place, tree, machine, named))
+    for path in (place, *place.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o755)
+    entries = [
+        papers.Entry(str(path.relative_to(place)), path.stat().st_mode & 0o777, sha256(path.read_bytes()).hexdigest())
+        for path in place.rglob("*")
+        if path.is_file()
+    ]
+    _write(place / papers.MANIFEST, papers.manifest(entries))
+
+
+def _add_programs(place: Path, tree: Tree, prefix: str) -> None:
+    """Each by the interpreter's whole path, so that no PATH decides what runs."""
+    (declared,) = (place / recipe.PACKAGES).glob("partage-*.dist-info/entry_points.txt")
+    table = ConfigParser(delimiters=("=",))
+    table.read_string(declared.read_text(encoding="utf-8"))
+    for name, target in table["console_scripts"].items():
+        if name not in tree.leaves_out:
+            module, _, function = target.partition(":")
+            _write(place / "bin" / name, _SCRIPT.format(prefix=prefix, module=module, function=function), mode=0o755)
+
+
+def _parts(place: Path, tree: Tree, machine: Machine, named: str) -> str:
+    lock = locks.debian(machine.name)
+    packages = locks.chosen(locks.read(lock.read_text(encoding="utf-8"), str(lock)), recipe.packages(tree), str(lock))
+    found = [
+        papers.Wheel(each.metadata["Name"], each.version, str(each.metadata.json.get("license_expression", "")))
+        for each in distributions(path=[str(place / recipe.PACKAGES)])
+        if each.metadata["Name"] != "partage"
+    ]
+    return papers.parts(f"partage-{tree.name}", named, machine.debian, packages, found)
+
+
+def _write(path: Path, text: str, *, mode: int = 0o644) -> None:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)

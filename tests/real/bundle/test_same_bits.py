@@ -1,0 +1,51 @@
+"""The same commit gives the same bits, and the other machine's tree is whole without being run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partage_bundle import built, cache, elf, layer, recipe
+from real.bundle.conftest import HERE
+
+OTHER = next(name for name in recipe.MACHINES if name != HERE)
+
+
+@pytest.fixture
+def second_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With what was fetched and what the compiler built, and nothing of what was put together."""
+    first, second = cache.root(), tmp_path / "cache"
+    second.mkdir()
+    for name in ("debs", "uv", "zig", "objects"):
+        (second / name).symlink_to(first / name)
+    monkeypatch.setenv("PARTAGE_BUNDLE_CACHE", str(second))
+    return second
+
+
+def test_a_second_build_is_the_first_one_to_the_bit(
+    node_tree: Path, second_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = (node_tree / "VERSION").read_text().strip()
+    again = built("node")
+    assert second_cache in again.parents
+    assert (again / "MANIFEST").read_text() == (node_tree / "MANIFEST").read_text()
+    packed = layer.of_tree(again, version)
+    assert second_cache in packed.file.parents
+    monkeypatch.delenv("PARTAGE_BUNDLE_CACHE")
+    assert packed.file.read_bytes() == layer.of_tree(node_tree, version).file.read_bytes()
+
+
+def test_the_other_machine_has_the_same_files_of_its_own_kind(node_tree: Path) -> None:
+    other = built("node", OTHER)
+    mine, theirs = recipe.MACHINES[HERE], recipe.MACHINES[OTHER]
+    kinds = {path: elf.machine_of(path.read_bytes()) for path in other.rglob("*") if path.is_file()}
+    assert {kind for kind in kinds.values() if kind is not None} == {theirs.elf}
+    assert kinds[other / "bin/python3"] == kinds[other / "lib/libc.so.6"] == theirs.elf
+    there = {str(path.relative_to(other)) for path in kinds}
+    here = {str(path.relative_to(node_tree)) for path in node_tree.rglob("*") if path.is_file()}
+    assert {_of(name, theirs) for name in there} == {_of(name, mine) for name in here}
+
+
+def _of(name: str, machine: recipe.Machine) -> str:
+    return name.replace(machine.loader, "LOADER").replace(machine.name, "MACHINE")

@@ -89,9 +89,9 @@ def one_round(stage: SwitchStage, choice: random.Random) -> str:
     return f"{befalls}{killed}: {what}"
 
 
-def _ended(stage: SwitchStage, switching: subprocess.Popen[str], kill_after_s: float | None) -> None:
+def _ended(stage: SwitchStage, switching: subprocess.Popen[bytes], kill_after_s: float | None) -> None:
     try:
-        switching.communicate(timeout=kill_after_s or 120)
+        switching.wait(timeout=kill_after_s or 120)
     except subprocess.TimeoutExpired:
         stage.kill(switching)
 

@@ -34,6 +34,7 @@ def _on_a_small_disk(folder: str) -> str:
     )
 
 
+HANGS: Final = "a crishim that hangs"
 FAULTS: Final[Mapping[str, Fault]] = {
     "a crishim that cannot start again": Fault(
         "mv /opt/partage/current/bin/partage-crishim /opt/partage/crishim.gone; "
@@ -41,9 +42,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
         "mv /opt/partage/crishim.gone /opt/partage/current/bin/partage-crishim",
     ),
     "no key that allocations are believed by": Fault("rm -r /etc/partage/keys.d"),
-    "a crishim that hangs": Fault(
-        "systemctl kill -s STOP partage-crishim.service", "systemctl kill -s CONT partage-crishim.service"
-    ),
+    HANGS: Fault("systemctl kill -s STOP partage-crishim.service", "systemctl kill -s CONT partage-crishim.service"),
     "a kubelet that refuses its configuration": Fault("exit 1"),
     "a full disk": Fault(
         "; ".join(f"cat /dev/zero >{folder}/.full 2>/dev/null" for folder in _SMALL_DISKS) + "; true",

@@ -95,12 +95,12 @@ class SwitchStage:
             env=_environment(),
         )
 
-    def started(self, *words: str) -> subprocess.Popen[str]:
-        """`partage node …` there, to be killed."""
-        pipe = subprocess.PIPE
-        return subprocess.Popen(self.argv(*words), stdout=pipe, stderr=pipe, text=True, cwd="/", env=_environment())
+    def started(self, *words: str) -> subprocess.Popen[bytes]:
+        """`partage node …` there, to be killed; what it says is in a log of its own."""
+        with (self.rig.logs / "started.log").open("ab") as log:
+            return subprocess.Popen(self.argv(*words), stdout=log, stderr=log, cwd="/", env=_environment())
 
-    def kill(self, command: subprocess.Popen[str]) -> None:
+    def kill(self, command: subprocess.Popen[bytes]) -> None:
         """As the kernel would: the one in the node, not only the way in."""
         for child in Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split():
             os.kill(int(child), signal.SIGKILL)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from partage_base.cri import CriError, RuntimeClient, UnaryClient
+from partage_base.cri import RuntimeClient, UnaryClient
 from partage_base.files import write_whole
 from partage_base.kube import ApiServer
 from partage_base.kube.errors import NotFound
@@ -40,7 +40,7 @@ class Canary:
         self._made = False
 
     async def start(self, client: UnaryClient) -> None:
-        """Raises `StepFailed` where there is no way to make it."""
+        """Raises `StepFailed` where there is no way to make it, and `CriError`."""
         if self._made:
             return
         pod = self._pod(await _pause_image(client))
@@ -56,10 +56,7 @@ class Canary:
         self._made = True
 
     async def runs(self, client: UnaryClient) -> bool:
-        try:
-            containers = await RuntimeClient(client).containers()
-        except CriError:
-            return False
+        containers = await RuntimeClient(client).containers()
         return any(each.name == self._container and each.running for each in containers)
 
     async def remove(self) -> None:

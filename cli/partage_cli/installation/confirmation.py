@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from partage_base.cri import UnaryClient
+from partage_base.cri import CriError, UnaryClient
 from partage_base.kube import ApiServer
 from partage_cli.installation import turn
 from partage_cli.installation.canary import Canary
@@ -40,24 +40,28 @@ class Confirm:
     facts_type = NoFacts
 
     def __init__(self, site: Site, files: Sequence[SavedFile], kubeconfig: Path | None, *, after_s: float) -> None:
-        """`kubeconfig` names one that may make pods, for a kubelet that takes no static ones."""
+        """Made before kubelet is restarted: what that one said does not count.
+
+        `kubeconfig` names one that may make pods, for a kubelet that takes no static ones.
+        """
         self._site, self._files, self._kubeconfig, self._after_s = site, files, kubeconfig, after_s
+        self._since = datetime.now(UTC).replace(microsecond=0)
 
     def plan(self, host: Host) -> Plan[NoFacts]:
         said = f"the way back, once {self._site.kubelet} spoke through crishim, the node is ready and a pod has started"
         return Plan((Change("end", said),), NoFacts())
 
     def do(self, host: Host, facts: NoFacts) -> None:
-        asyncio.run(self._confirmed(host, datetime.now(UTC).replace(microsecond=0)))
+        asyncio.run(self._confirmed(host))
         disarm(host, self._files)
 
-    async def _confirmed(self, host: Host, since: datetime) -> None:
+    async def _confirmed(self, host: Host) -> None:
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(api_of(host, self._site.kubeconfig))
             maker = await stack.enter_async_context(api_of(host, str(self._kubeconfig))) if self._kubeconfig else None
-            await self._watch(host, server, Canary(host, self._site, maker), since)
+            await self._watch(host, server, Canary(host, self._site, maker))
 
-    async def _watch(self, host: Host, server: ApiServer, canary: Canary, since: datetime) -> None:
+    async def _watch(self, host: Host, server: ApiServer, canary: Canary) -> None:
         """Until all is well, or the way back has begun."""
         loop = asyncio.get_running_loop()
         client = UnaryClient(host.path(crishim_of(host.root).listen))
@@ -65,7 +69,7 @@ class Confirm:
         why = ""
         try:
             while turn.state(host.root) == "armed" and loop.time() < latest_s:
-                found = await self._why_not(host, server, canary, client, since)
+                found = await self._why_not(host, server, canary, client)
                 if found is None and turn.confirm(host.root):
                     return
                 if found is not None and found != why:
@@ -77,16 +81,17 @@ class Confirm:
             await canary.remove()
         raise TurnedBack(f"within {self._after_s:g} s {why or 'nothing was seen of kubelet'}")
 
-    async def _why_not(
-        self, host: Host, server: ApiServer, canary: Canary, client: UnaryClient, since: datetime
-    ) -> str | None:
+    async def _why_not(self, host: Host, server: ApiServer, canary: Canary, client: UnaryClient) -> str | None:
         if not host.path(KUBELET_SPOKE).exists():
             return f"{self._site.kubelet} has not spoken through crishim"
-        if why := await why_not_ready(server, self._site.node, since):
+        if why := await why_not_ready(server, self._site.node, self._since):
             return why
         if why := why_not_honoured(host.root):
             return why
-        await canary.start(client)
-        return None if await canary.runs(client) else "the pod that tries the node has not started"
+        try:
+            await canary.start(client)
+            return None if await canary.runs(client) else "the pod that tries the node has not started"
+        except CriError as error:
+            return str(error)
 
     def undo(self, host: Host, facts: NoFacts) -> None: ...

@@ -27,7 +27,7 @@ from partage_cli.installation.conversion import (
     disarm,
     saved_files,
 )
-from partage_cli.installation.errors import InstallationError, StepFailed, TurnedBack, UnfitNode
+from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.look import Look, Site, look
@@ -37,6 +37,7 @@ from partage_cli.installation.preparation import Speak, Units, Unpack
 from partage_cli.installation.status import status
 from partage_cli.installation.steps import Change, Step, carry_out, foreseen, take_back
 from partage_cli.installation.tree import version_of
+from partage_plugins.errors import PartageError
 
 AFTER_S: Final = 120.0
 """So long a switch may take before it goes back by itself."""
@@ -76,14 +77,16 @@ def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s:
     site = _site(journal)
     asyncio.run(require_room(host, site))
     carry_out([Save()], host, journal)
+    steps = _conversion(site, _files(journal), kubeconfig=kubeconfig, after_s=after_s)
     try:
-        carry_out(_conversion(site, _files(journal), kubeconfig=kubeconfig, after_s=after_s), host, journal)
-    except (InstallationError, KubeError, OSError) as error:
+        carry_out(steps, host, journal)
+    except (PartageError, OSError) as error:
+        since = datetime.now(UTC)
         try:
             go_back(host, journal)
         except OSError as second:  # such as a full disk: the journal is put right by the next run
             host.say(f"{second}; the journal does not tell that the switch went back")
-        _wait_back(host, site)
+        _wait_back(host, site, since)
         raise TurnedBack(f"{error}; kubelet has its container runtime back, as before") from error
 
 
@@ -99,10 +102,10 @@ def switch_off(host: Host, journal: Journal) -> None:
     if "save" not in journal.states and turn.state(host.root) is None:
         host.say("this node is not switched on")
         return
-    site = _site(journal)
+    site, since = _site(journal), datetime.now(UTC)
     go_back(host, journal)
     turn.clear(host.root)
-    _wait_back(host, site)
+    _wait_back(host, site, since)
 
 
 def take_everything_back(host: Host, journal: Journal) -> None:
@@ -196,11 +199,10 @@ def _run_way_back(host: Host) -> None:
         raise StepFailed(f"{path} failed, and its timer tries again: {done.stderr.strip()[-_SHOWN:]}")
 
 
-def _wait_back(host: Host, site: Site) -> None:
-    """Until the node is ready again; one that takes longer is said, since more cannot be done here."""
-    since = datetime.now(UTC).replace(microsecond=0)
+def _wait_back(host: Host, site: Site, since: datetime) -> None:
+    """Until kubelet has said since then that the node is ready; where it takes longer, that is said."""
     until = time.monotonic() + _BACK_WITHIN_S
-    while (why := asyncio.run(_why_not_back(host, site, since))) is not None:
+    while (why := asyncio.run(_why_not_back(host, site, since.replace(microsecond=0)))) is not None:
         if time.monotonic() >= until:
             host.say(f"after {_BACK_WITHIN_S:g} s: {why}; see `journalctl -u {site.kubelet}`")
             return

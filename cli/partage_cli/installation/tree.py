@@ -61,24 +61,38 @@ def check(tree: Path) -> str:
 
 
 def place(host: Host, tree: Path) -> Path:
-    """The tree in its place, copied there where it is not; raises `BadTree`, and `OSError` as on a full disk."""
+    """The tree in its place, copied there where it is not, or not whole; raises `BadTree`, and `OSError`.
+
+    On a full disk, and until the copy is whole, what is there stays.
+    """
     version = check(tree)
     home = host.path(TREES) / version
-    if home.exists() and home.samefile(tree):
+    if home.is_dir() and (home.samefile(tree) or _is_whole(home)):
         return home
-    beside = home.with_name(f".unpacked-{version}")
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.rmtree(home, ignore_errors=True)
+    beside, former = (home.with_name(f".{what}-{version}") for what in ("unpacked", "former"))
+    for left in (beside, former):
+        shutil.rmtree(left, ignore_errors=True)
     home.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     try:
         shutil.copytree(tree, beside, symlinks=True)
         check(beside)
         os.sync()
-        beside.rename(home)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+    if home.exists():
+        home.rename(former)
+    beside.rename(home)
+    shutil.rmtree(former, ignore_errors=True)
     return home
+
+
+def _is_whole(tree: Path) -> bool:
+    try:
+        check(tree)
+    except BadTree:
+        return False
+    return True
 
 
 def point(host: Host, version: str) -> None:

@@ -1,8 +1,9 @@
 """How the container runtime is set up, as it says itself: CDI, and which program runs what containers. Pure.
 
-containerd puts its whole configuration, as JSON, into the verbose answer to `Status`. 1.6 has no `enableCDI` there, and
-no CDI; 1.7 has it as a boolean; from 2.0 on it may also be null, which means on. CRI-O answers something else. What
-does not stand there stays unknown: nothing is concluded from a version.
+containerd puts its whole configuration, as JSON, into the verbose answer to `Status`. 1.6 has no CDI and no word of it
+there. 1.7 says `enableCDI`; from 2.0 on that may also be null, which means on. 2.4 has folders of specs and no such
+switch any more: CDI is always on. CRI-O answers something else. What does not stand there stays unknown: nothing is
+concluded from a version.
 """
 
 from __future__ import annotations
@@ -61,7 +62,13 @@ class _Containerd(Struct, frozen=True, rename="camel"):
 class _Config(Struct, frozen=True):
     containerd: _Containerd = _Containerd()
     enable_cdi: bool | UnsetType | None = msgspec.field(name="enableCDI", default=UNSET)
-    cdi_spec_dirs: tuple[str, ...] | None = msgspec.field(name="cdiSpecDirs", default=None)
+    cdi_spec_dirs: tuple[str, ...] | UnsetType | None = msgspec.field(name="cdiSpecDirs", default=UNSET)
+
+    @property
+    def cdi(self) -> bool | None:
+        if self.enable_cdi is UNSET:
+            return None if self.cdi_spec_dirs is UNSET else True
+        return self.enable_cdi is not False
 
 
 _CONFIG: Final = msgspec.json.Decoder(_Config)
@@ -73,9 +80,8 @@ def read_config(text: bytes) -> RuntimeConfig:
         said = _CONFIG.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return RuntimeConfig()
-    cdi = True if said.enable_cdi is None else said.enable_cdi
     return RuntimeConfig(
-        cdi=None if cdi is UNSET else cdi,
+        cdi=said.cdi,
         spec_folders=said.cdi_spec_dirs or (),
         default_handler=said.containerd.default_runtime_name or None,
         programs={name: each.program for name, each in (said.containerd.runtimes or {}).items()},

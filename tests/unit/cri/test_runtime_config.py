@@ -36,7 +36,9 @@ def containerd(default: str = "runc", **settings: Any) -> bytes:
         (containerd(), None),  # 1.6, which has no CDI
         (containerd(enableCDI=False, cdiSpecDirs=FOLDERS), False),  # 1.7 by default
         (containerd(enableCDI=True, cdiSpecDirs=FOLDERS), True),
-        (containerd(enableCDI=None, cdiSpecDirs=FOLDERS), True),  # 2.x, where nothing said means on
+        (containerd(enableCDI=None, cdiSpecDirs=FOLDERS), True),  # from 2.0 on nothing said means on
+        (containerd(cdiSpecDirs=FOLDERS), True),  # from 2.4 on it is always on
+        (containerd(cdiSpecDirs=["/etc/cdi"]), False),
         (containerd(enableCDI=True, cdiSpecDirs=["/var/run/cdi/"]), True),
         (containerd(enableCDI=True, cdiSpecDirs=["/run/cdi"]), True),
         (containerd(enableCDI=True, cdiSpecDirs=["/etc/cdi"]), False),

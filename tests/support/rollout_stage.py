@@ -19,8 +19,9 @@ from msgspec.structs import replace
 
 from partage_base.keyring import encode_public
 from partage_base.kube import ApiServer
+from partage_cli.installation.places import JOURNAL
 from partage_cli.rollout.fleet import Fleet
-from partage_cli.rollout.installer.host import JOURNAL, HostProgram, Ran
+from partage_cli.rollout.installer.host import HostProgram, Ran
 from partage_cli.rollout.installer.installer import Installer
 from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings

@@ -6,6 +6,7 @@ PartageError
     ├── JournalWrong    the journal cannot be read
     ├── AnotherWorks    another command changes this node now
     ├── BadTree         the tree of programs is not whole
+    ├── DiskFull        there is no room for a tree
     ├── StepFailed      a step could not be done; the node works as it did before
     └── TurnedBack      the switch went back: kubelet speaks to the container runtime again
 """
@@ -33,6 +34,10 @@ class AnotherWorks(InstallationError):
 
 class BadTree(InstallationError):
     """Files are missing, or are not what the manifest says."""
+
+
+class DiskFull(InstallationError):
+    """There is no room, and nothing was written."""
 
 
 class StepFailed(InstallationError):

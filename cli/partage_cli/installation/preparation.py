@@ -60,7 +60,7 @@ class Unpack:
         return Plan(tuple(changes), Unpacked(version, str(self._tree)))
 
     def do(self, host: Host, facts: Unpacked) -> None:
-        home = place(host, Path(facts.tree))
+        home = place(host.root, Path(facts.tree))
         _label(home, host)
         crishim, broker = home / "bin/partage-crishim", home / "bin/partage-broker"
         _require(crishim, "--root", str(host.root), "--check")

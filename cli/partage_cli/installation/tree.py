@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Final
 
 from partage_cli.doctor.local_node import Unseen, text_of
-from partage_cli.installation.errors import BadTree
+from partage_cli.installation.errors import BadTree, DiskFull
 from partage_cli.installation.host import Host
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 
 OUR_UNITS: Final = ("partage-broker.service", "partage-crishim.socket", "partage-crishim.service")
 """In the order of their start. The advertiser is a pod."""
+SPARE_BYTES: Final = 256 << 20
+"""So much stays free beside a copy: a node whose disk is full loses its pods."""
 _LINE: Final = re.compile(r"(?P<mode>[0-7]{4}) (?P<sha256>[0-9a-f]{64}) (?P<path>[^/].*)")
 _VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,127}")
 _PIECE: Final = 1 << 20
@@ -60,19 +62,20 @@ def check(tree: Path) -> str:
     return version
 
 
-def place(host: Host, tree: Path) -> Path:
-    """The tree in its place, copied there where it is not, or not whole; raises `BadTree`, and `OSError`.
+def place(root: Path, tree: Path) -> Path:
+    """The tree in its place, copied there where it is not, or not whole; raises `BadTree`, `DiskFull` and `OSError`.
 
     On a full disk, and until the copy is whole, what is there stays.
     """
     version = check(tree)
-    home = host.path(TREES) / version
+    home = root / TREES / version
     if home.is_dir() and (home.samefile(tree) or _is_whole(home)):
         return home
     beside, former = (home.with_name(f".{what}-{version}") for what in ("unpacked", "former"))
     for left in (beside, former):
         shutil.rmtree(left, ignore_errors=True)
     home.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    _require_room(tree, home.parent)
     try:
         shutil.copytree(tree, beside, symlinks=True)
         check(beside)
@@ -85,6 +88,17 @@ def place(host: Host, tree: Path) -> Path:
     beside.rename(home)
     shutil.rmtree(former, ignore_errors=True)
     return home
+
+
+def _require_room(tree: Path, folder: Path) -> None:
+    needed = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file()) + SPARE_BYTES
+    room = os.statvfs(folder)
+    free = room.f_bavail * room.f_frsize
+    if free < needed:
+        raise DiskFull(
+            f"no room for {tree}: {needed >> 20} MiB must be free at {folder}, and {free >> 20} MiB are; nothing was "
+            "changed; make room"
+        )
 
 
 def _is_whole(tree: Path) -> bool:

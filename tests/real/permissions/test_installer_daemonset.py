@@ -37,7 +37,7 @@ status) test -e $state/on && on=true || on=false
     printf '{{"version":"{VERSION}","in_force":%s,"why":"it is off"}}' $on ;;
 install) mkdir -p $state && echo '{{}}' > $state/journal.json ;;
 switch-on) : > $state/on ;;
-uninstall) rm -r /var/lib/partage ;;
+uninstall) rm -r $state ;;
 esac
 test "$2" = status || echo "$2 on $PARTAGE_NODE_NAME, beside $(cat /proc/1/comm)" >> {NOTES}
 """
@@ -82,7 +82,7 @@ def machine(lasting_rig: Rig) -> Iterator[Machine]:
         cluster.kubectl.run("delete", "-f", str(FOLDER / "installer" / file))
     cluster.api.delete(CONFIG_MAPS.at(OUR_NAMESPACE, "partage-keys"))
     cluster.nodes.annotate("n1", {INSTALLED: None})
-    machine.run("rm", "-rf", TREE, NOTES, "/opt/partage")
+    machine.run("rm", "-rf", TREE, NOTES, "/opt/partage", "/var/lib/partage")
 
 
 def label(rig: Rig, value: str | None) -> None:
@@ -130,4 +130,4 @@ def test_a_label_installs_taking_it_away_undoes_nothing_and_off_takes_all_out(ri
     wait_told(rig, "off")
     assert notes(machine)[2:] == [f"uninstall on n1, beside {first}"]
     assert keys_of(machine) == 0
-    assert not machine.path("/var/lib/partage").exists()
+    assert not machine.path("/var/lib/partage/node").exists()

@@ -5,7 +5,7 @@ Each installer speaks with a token that says which node it is for, as its pod wo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,10 +71,11 @@ async def stage(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Asyn
 def _why_not_in_force(cluster: Cluster) -> str | None:
     """The API server takes a moment to notice a policy. Without a node in its token, no write may pass."""
     no_node = cluster.as_account(INSTALLER)
-    for write in (
+    writes: tuple[Callable[[], object], ...] = (
         lambda: no_node.nodes.annotate("n00", {INSTALLED: "premature"}),
         lambda: no_node.api.create(LEASES.at(OUR_NAMESPACE), a_lease("partage-rollout-0"), {"dryRun": "All"}),
-    ):
+    )
+    for write in writes:
         try:
             write()
         except Refused as refused:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_cli.installation.errors import BadTree
+from partage_cli.installation.errors import BadTree, DiskFull
 from partage_cli.installation.tree import check, place, point, pointed
 from unit.installation.made import a_host, put
 
@@ -27,11 +27,11 @@ def tree(tmp_path: Path) -> Path:
 
 def test_a_tree_is_copied_to_its_place_and_pointed_to(tree: Path, tmp_path: Path) -> None:
     host, _ = a_host(tmp_path / "root")
-    home = place(host, tree)
+    home = place(host.root, tree)
     point(host, "1.0")
     assert (home, pointed(host)) == (tmp_path / "root/opt/partage/1.0", "1.0")
     assert (tmp_path / "root/opt/partage/current/bin/partage").read_text() == FILES["bin/partage"]
-    assert place(host, tree) == place(host, home) == home
+    assert place(host.root, tree) == place(host.root, home) == home
     assert sorted(path.name for path in home.parent.iterdir()) == ["1.0", "current"]
 
 
@@ -58,9 +58,9 @@ def test_a_tree_that_is_not_whole_is_refused_with_the_file(tree: Path, breaks: o
 
 def test_a_tree_in_its_place_that_was_damaged_is_made_whole_again(tree: Path, tmp_path: Path) -> None:
     host, _ = a_host(tmp_path / "root")
-    home = place(host, tree)
+    home = place(host.root, tree)
     (home / "bin/partage").write_text("damaged")
-    place(host, tree)
+    place(host.root, tree)
     assert check(home) == "1.0"
 
 
@@ -68,12 +68,21 @@ def test_what_is_in_place_stays_where_the_next_cannot_be_copied(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host, _ = a_host(tmp_path / "root")
-    home = place(host, tree)
+    home = place(host.root, tree)
     (home / "bin/partage").write_text("damaged, and yet in force")
     monkeypatch.setattr("shutil.copytree", full_disk)
     with pytest.raises(OSError, match="No space"):
-        place(host, tree)
+        place(host.root, tree)
     assert (home / "bin/partage").read_text() == "damaged, and yet in force"
+
+
+def test_without_room_nothing_is_written_and_it_says_how_much_there_must_be(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("partage_cli.installation.tree.SPARE_BYTES", 1 << 60)
+    with pytest.raises(DiskFull, match=r"MiB must be free at .*/opt/partage, and \d+ MiB are; nothing was changed"):
+        place(tmp_path / "root", tree)
+    assert list((tmp_path / "root/opt/partage").iterdir()) == []
 
 
 def full_disk(*_: object, **__: object) -> None:

@@ -18,13 +18,10 @@ from typing import Final
 
 import msgspec
 
+from partage_cli.installation.places import CURRENT, JOURNAL, TREES
 from partage_cli.rollout.errand import Command, HostState
-from partage_cli.rollout.installer.trees import TREES
 
-JOURNAL: Final = "var/lib/partage/node/journal.json"
-"""While it is there something is installed."""
 PROGRAM: Final = "bin/partage"
-CURRENT: Final = "current"
 STATUS_WITHIN_S: Final = 60.0
 _MOST_BYTES: Final = 64 << 10
 _PIPES_END_WITHIN_S: Final = 5.0
@@ -71,11 +68,11 @@ class HostProgram:
 
     async def state(self) -> HostState:
         """By the host's own word; raises `OSError`."""
-        if not (self.root / JOURNAL).exists():
+        if not (self.root / JOURNAL).exists():  # while it is there something is installed
             return HostState(why="nothing is installed")
         program = self._program()
         if program is None:
-            return HostState(version="", why=f"/{TREES}/{CURRENT} is gone, and the journal says that it was installed")
+            return HostState(version="", why=f"/{CURRENT} is gone, and the journal says that it was installed")
         ran = await self._run([program, "node", "status", "-o", "json"], STATUS_WITHIN_S)
         try:
             status = msgspec.json.decode(ran.out, type=_HostStatus)
@@ -93,9 +90,9 @@ class HostProgram:
 
     def _program(self) -> str | None:
         """Of this version if it is there: a newer one knows how an older one installed."""
-        for tree in (self._version, CURRENT):
-            if (self.root / TREES / tree / PROGRAM).exists():
-                return f"/{TREES}/{tree}/{PROGRAM}"
+        for tree in (f"{TREES}/{self._version}", CURRENT):
+            if (self.root / tree / PROGRAM).exists():
+                return f"/{tree}/{PROGRAM}"
         return None
 
 

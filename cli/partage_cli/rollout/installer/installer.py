@@ -22,9 +22,10 @@ import structlog
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import Backoff, KubeError
+from partage_cli.installation.tree import place
 from partage_cli.rollout.errand import Errand, HostState, is_as_asked, wanted
 from partage_cli.rollout.fleet import Fleet
-from partage_cli.rollout.installer import deliveries, trees
+from partage_cli.rollout.installer import deliveries
 from partage_cli.rollout.installer.deliveries import NoKeys
 from partage_cli.rollout.installer.host import HostProgram
 from partage_cli.rollout.installer.reported_node import ReportedNode
@@ -137,7 +138,7 @@ class Installer:
         if self._has_tree or (wish is Wish.OFF and self._host.has_program):
             return supply
         try:
-            trees.delivered(self._tree, self._host.root)
+            place(self._host.root, self._tree)
         except (PartageError, OSError) as error:
             return Supply("failed", str(error))
         self._has_tree = True

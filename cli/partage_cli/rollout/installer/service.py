@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +20,13 @@ from partage_base.daemon.errors import AnotherRuns, BadConfiguration
 from partage_base.daemon.life import Daemon
 from partage_base.kube import Access, ApiServer, BadAccess
 from partage_base.version import VERSION
+from partage_cli.installation.errors import BadTree
+from partage_cli.installation.tree import own_tree, version_of
 from partage_cli.rollout.fleet import Fleet
 from partage_cli.rollout.installer.host import HostProgram, inside
 from partage_cli.rollout.installer.installer import Installer
 from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
-from partage_cli.rollout.installer.trees import TreeRefused, manifest_of, version_of
 from partage_cli.rollout.slots import Slots
 
 _KEPT_FOR_THE_END_S: Final = 3.0
@@ -34,11 +34,12 @@ _log = structlog.get_logger()
 
 
 async def start(settings: InstallerSettings, daemon: Daemon) -> InstallerLife:
-    tree = settings.tree or Path(sys.executable).parent.parent
+    tree = settings.tree or own_tree()
+    if tree is None:
+        raise BadConfiguration("this program is in no tree of a version: name one by the setting tree")
     try:
         version = version_of(tree)
-        manifest_of(tree)
-    except TreeRefused as error:
+    except BadTree as error:
         raise BadConfiguration(str(error)) from None
     daemon.stack.enter_context(_alone(settings.host))
     try:

@@ -183,10 +183,10 @@ async def test_without_a_key_a_node_waits_and_says_so(api: FakeApi, stage: Rollo
 async def test_a_host_without_room_fails_before_its_turn_and_is_not_touched(
     api: FakeApi, stage: RolloutStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partage_cli.rollout.installer.trees.SPARE_BYTES", 1 << 60)
+    monkeypatch.setattr("partage_cli.installation.tree.SPARE_BYTES", 1 << 60)
     stage.start("n00")
     await until(lambda: states(api)[0] == "failed")
-    assert "no room for this version" in told(api, "n00")[2]
+    assert "MiB must be free at" in told(api, "n00")[2]
     assert stage.touched == []
 
 

@@ -274,7 +274,8 @@ def roam(world: World, random: Random, kills: float) -> None:
     for _ in range(15 * len(world.nodes)):
         node = random.choice(world.nodes)
         if random.random() < kills:
-            world.kill(node)
+            at_work = [each for each in world.nodes if each.step in ("work", "say")]
+            world.kill(random.choice(at_work or world.nodes))
         elif random.random() < kills:
             world.live(node)
         if random.random() < kills:

@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance format tables bundle lock clean ready always
+.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance format tables bundle manifests lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -57,6 +57,9 @@ tables: ready ## write the tables of settings and metrics in docs from the code
 
 bundle: ready ## build what is installed on nodes and in clusters: images, and one archive of all
 	@tools/bundle all
+
+manifests: ready ## write the YAML of manifests/ from the chart, and the chart's own tables
+	@.venv/bin/python tools/chart_values.py && .venv/bin/python tools/manifests.py
 
 lock: ready ## choose the versions of the development environment and of the bundle anew
 	@tools/lock $(LOCK_FLAGS)

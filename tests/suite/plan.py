@@ -72,7 +72,7 @@ def builds() -> list[Job]:
     """What the rest uses: made here once, not by each of them."""
     libraries = "from partage_simgpu.build import built; built()"
     return [
-        Job("rig: its programs", ("tools/rig-build", "default", "nvidia"), waits=True),
+        Job("rig: its programs", ("tools/rig-build", "default", "nvidia", "helm"), waits=True),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
         Job("bundle: its trees", ("tools/bundle",)),
     ]

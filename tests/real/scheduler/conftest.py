@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,14 +79,15 @@ def of(cluster: Cluster, control: ControlPlane, root: Path) -> Generator[Schedul
 @pytest.fixture
 def node(bare: Cluster) -> Callable[[str], None]:
     """Makes one with two cards."""
+    return partial(with_cards, bare)
 
-    def make(name: str) -> None:
-        part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(CARDS)))
-        inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
-        bare.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
-        beats(bare, name)
 
-    return make
+def with_cards(cluster: Cluster, name: str) -> None:
+    """A node that is made up, with two cards, whose advertiser beats once."""
+    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(CARDS)))
+    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+    cluster.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
+    beats(cluster, name)
 
 
 def beats(cluster: Cluster, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,14 @@ class Certificates:
 class Behind:
     """A kube-scheduler, and our daemon behind it."""
 
-    def __init__(self, control: ControlPlane, scheduler: Scheduler, folder: Path) -> None:
-        (extender,) = CONFIGURATION["extenders"]
+    def __init__(
+        self,
+        control: ControlPlane,
+        scheduler: Scheduler,
+        folder: Path,
+        configuration: Mapping[str, Any] = CONFIGURATION,
+    ) -> None:
+        (extender,) = configuration["extenders"]
         name, self.port = extender["tlsConfig"]["serverName"], free_port()
         papers = Certificates(folder, name)
         tls = dict(zip(("certFile", "keyFile"), map(str, papers.caller), strict=True))
@@ -58,7 +64,7 @@ class Behind:
             "urlPrefix": f"https://127.0.0.1:{self.port}",
             "tlsConfig": {"serverName": name, "caFile": str(papers.authority), **tls},
         }
-        configured = {**_without_kinds(CONFIGURATION), **SOON, "extenders": [here]}
+        configured = {**_without_kinds(configuration), **SOON, "extenders": [here]}
         self.kube: Component = control.another_scheduler(configured)
         self.scheduler = scheduler
         certificate, key = papers.server
@@ -93,7 +99,7 @@ def running(kube: Component) -> Generator[None]:
         kube.kill()
 
 
-def _without_kinds(configuration: dict[str, Any]) -> dict[str, Any]:
+def _without_kinds(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in configuration.items() if key not in {"apiVersion", "kind"}}
 
 

@@ -164,4 +164,4 @@ def test_a_stop_has_more_time_than_it_takes() -> None:
 
 
 def test_the_image_is_ours_of_this_version_from_wherever_the_operator_says() -> None:
-    assert container()["image"] == f"partage:{VERSION}"
+    assert container()["image"] == f"partage-node:{VERSION}"

@@ -11,15 +11,15 @@ import pytest
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
 from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES
+from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX
 from partage_scheduler.api.streams import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
 from partage_scheduler.extender import verbs
 from partage_scheduler.reservation.pods import PRIORITY
 from partage_scheduler.settings import SchedulerSettings
-from rig.identity.people import OUR_NAMESPACE, SCHEDULER
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE, SCHEDULER
 from rig.identity.permissions import FOLDER, Manifest, delivered
 
-FILES = ("admission", "rbac", "priorityclass", "networkpolicy", "poddisruptionbudget", "deployment")
+FILES = ("admission", "rbac", "priorityclass", "flowcontrol", "networkpolicy", "poddisruptionbudget", "deployment")
 OBJECTS = [manifest for file in FILES for manifest in delivered(f"scheduler/{file}.yaml")]
 EXTENDER_FILES = ("rbac", "service", "endpointslice", "networkpolicy")
 (KUSTOMIZATION,) = delivered("extender/kustomization.yaml")
@@ -30,6 +30,8 @@ ROLE, ROLE_BINDING = delivered("extender/rbac.yaml")
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
 (EXTENDER,) = CONFIGURATION["extenders"]
 LEASES_POLICY = ("ValidatingAdmissionPolicy", "partage-advertiser-leases")
+OF_ALL_ACCOUNTS = 9000
+"""The precedence of Kubernetes' own FlowSchema for service accounts."""
 COMMON = ("PARTAGE_NODE_NAME", "PARTAGE_ROOT", "PARTAGE_LOG_LEVEL", "PARTAGE_LOG_FORMAT")
 
 
@@ -134,6 +136,28 @@ def test_policies_know_the_account_and_protect_what_is_ours_alone() -> None:
     assert {policy["failurePolicy"] for policy in policies.values()} == {"Fail"}
 
 
+def test_the_api_server_serves_placing_and_heartbeats_before_other_workloads() -> None:
+    schemas = {each["metadata"]["name"]: each["spec"] for each in OBJECTS if each["kind"] == "FlowSchema"}
+    level = of_kind("PriorityLevelConfiguration")["metadata"]["name"]
+    assert {spec["priorityLevelConfiguration"]["name"] for spec in schemas.values()} == {level}
+    assert all(spec["matchingPrecedence"] < OF_ALL_ACCOUNTS for spec in schemas.values())
+    whose = {name: spec["rules"][0]["subjects"][0]["serviceAccount"]["name"] for name, spec in schemas.items()}
+    assert whose == {"partage-scheduler": SCHEDULER.name, "partage-heartbeats": ADVERTISER.name}
+
+
+def test_names_of_schedulers_are_written_for_the_words_of_the_native_dialect() -> None:
+    (kustomization,) = delivered("mutation/kustomization.yaml")
+    assert kustomization["resources"] == ["admission.yaml"]
+    policy, binding = delivered("mutation/admission.yaml")
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    (asks,) = [each for each in policy["spec"]["matchConditions"] if each["name"] == "asks-for-shares"]
+    assert set(re.findall(r"startsWith\('([^']+)'\)", asks["expression"])) == {PREFIX}
+    (mutation,) = policy["spec"]["mutations"]
+    assert f"schedulerName: '{SchedulerSettings().scheduler_name}'" in mutation["applyConfiguration"]["expression"]
+    (left_alone,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert {"kube-system", OUR_NAMESPACE, RESERVATIONS} <= set(left_alone["values"])
+
+
 def test_a_node_named_like_the_lead_has_no_heartbeat() -> None:
     policies = delivered("advertiser/admission.yaml")
     (leases,) = [each for each in policies if (each["kind"], each["metadata"]["name"]) == LEASES_POLICY]
@@ -207,7 +231,7 @@ def test_a_stop_has_more_time_than_it_takes() -> None:
 
 
 def test_the_image_is_ours_of_this_version_from_wherever_the_operator_says() -> None:
-    assert container()["image"] == f"partage:{VERSION}"
+    assert container()["image"] == f"partage-scheduler:{VERSION}"
 
 
 def test_its_ports_are_those_where_it_listens() -> None:

@@ -1,0 +1,61 @@
+{{/*
+Names, labels and the namespace are literal in all templates: policies name accounts, and the daemons' defaults name the
+namespace. So what is rendered reads as plain YAML, and two releases can't be in one cluster.
+*/}}
+
+{{/* One of our images: the root, and its name as image.node says it. */}}
+{{- define "partage.image" -}}
+{{- $root := index . 0 }}
+{{- with $root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}
+{{- include "partage.tagged" (dict "name" (index . 1) "tag" $root.Chart.AppVersion) }}
+{{- end }}
+
+{{/* A name with a tag, unless it has a tag or a digest. A port of a registry is before the last slash. */}}
+{{- define "partage.tagged" -}}
+{{- .name }}
+{{- if not (or (contains "@" .name) (contains ":" (base .name))) }}:{{ .tag }}{{ end }}
+{{- end }}
+
+{{/* Settings of a daemon as variables, lists with commas; then the variables of its plugins. */}}
+{{- define "partage.variables" -}}
+{{- range $name, $value := .settings }}
+- name: {{ $.prefix }}_{{ upper $name }}
+  value: {{ include "partage.value" $value | quote }}
+{{- end }}
+{{- range $name, $value := .environment }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Variables of all that reads requests: by which dialects, and which words are whose. */}}
+{{- define "partage.ofScheduler" -}}
+{{- if ne .Values.nvidiaGpu "kubelet" }}
+- name: PARTAGE_NVIDIA_GPU
+  value: {{ .Values.nvidiaGpu }}
+{{- end }}
+{{- with .Values.scheduler.blockedPlugins }}
+- name: PARTAGE_PLUGINS_BLOCK
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "partage.value" -}}
+{{- if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
+{{- end }}
+
+{{- define "partage.driverRoot" -}}
+{{- .Values.driverRoot | default "/" }}
+{{- end }}
+
+{{/* All namespaces whose pods may name devices, as JSON: also those in which the operator's documents put it. */}}
+{{- define "partage.trusted" -}}
+{{- $operators := list }}
+{{- if eq .Values.profile "gpu-operator" }}{{ $operators = list "gpu-operator" "nvidia-gpu-operator" }}{{ end }}
+{{- concat .Values.trustedNamespaces $operators | uniq | toJson }}
+{{- end }}
+
+{{/* A list of namespaces in CEL. */}}
+{{- define "partage.namespaces" -}}
+[{{ range $place, $name := . }}{{ if $place }}, {{ end }}'{{ $name }}'{{ end }}]
+{{- end }}

@@ -1,0 +1,41 @@
+"""A control plane whose nodes are made up, and in which the chart finds nothing of partage."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rig.client.cluster import Cluster
+from rig.control.plane import ControlPlane, control_plane
+from rig.control.settings import ControlSettings
+from support.chart import Helm, helm_in, remove_delivered
+
+SETTINGS = ControlSettings(
+    kube_scheduler=False,
+    apiserver_flags={"disable-admission-plugins": "TaintNodesByCondition"},
+    controller_manager_flags={"controllers": "*,-node-lifecycle-controller"},
+)
+"""Nobody looks for kubelets, so that nodes stay as they are made; all else works as in a cluster."""
+
+
+@pytest.fixture(scope="package")
+def control() -> Generator[ControlPlane]:
+    with control_plane(SETTINGS) as control, closing(Cluster(control)) as cluster:
+        remove_delivered(cluster.kubectl)
+        yield control
+
+
+@pytest.fixture
+def cluster(control: ControlPlane) -> Iterator[Cluster]:
+    made = Cluster(control)
+    yield made
+    made.delete_made(grace_s=0)
+    made.close()
+
+
+@pytest.fixture
+def helm(cluster: Cluster, tmp_path: Path) -> Helm:
+    return helm_in(tmp_path, cluster.kubectl.kubeconfig)

@@ -1,0 +1,208 @@
+"""What helm makes of the chart: the static YAML beside it, and refusals that say what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from partage_base.daemon.resolution import TomlFile, resolve
+from partage_base.daemon.settings import CommonSettings
+from partage_crishim.settings import OF_GPU_OPERATOR, CrishimSettings
+from partage_dialects.settings import settings_from
+from partage_isolation.settings import BrokerSettings
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.sharepods.settings import SharePodSettings
+from rig.identity.permissions import FOLDER, Manifest
+from rig.programs import ensure
+from support.chart import CHART, EVERYTHING, Helm, by_name, helm_in
+
+ROOT = FOLDER.parent
+S = TypeVar("S", bound=CommonSettings)
+
+
+@pytest.fixture
+def helm(tmp_path: Path) -> Helm:
+    return helm_in(tmp_path)
+
+
+def deployment(helm: Helm, name: str, *values: str) -> Any:
+    """The only container of it, and the pod's other fields."""
+    found = by_name(helm.rendered(*values))
+    return found["Deployment", "partage-system", name]["spec"]["template"]["spec"]
+
+
+def read(daemon: str, kind: type[S], said: Mapping[str, str], tables: Mapping[str, Any] | None = None) -> S:
+    """What that daemon takes from these variables, and from a file with these tables."""
+    return resolve(kind, daemon, toml=TomlFile("", tables or {}), environment=said, flags={}).settings
+
+
+def environment(helm: Helm, name: str, *values: str) -> Mapping[str, str]:
+    (container,) = deployment(helm, name, *values)["containers"]
+    return {each["name"]: each["value"] for each in container["env"] if "value" in each}
+
+
+def test_the_yaml_beside_the_chart_is_what_it_renders() -> None:
+    command = [sys.executable, str(ROOT / "tools/manifests.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_the_extenders_kustomization_makes_what_the_chart_makes(helm: Helm) -> None:
+    made = subprocess.run(
+        [ensure("kubernetes")["kubectl"], "kustomize", FOLDER / "extender"], capture_output=True, text=True, check=True
+    )
+    kustomized = by_name([msgspec.yaml.decode(each, type=Manifest) for each in made.stdout.split("\n---\n")])
+    values = ("extender.enabled=true", "extender.callers={any}")
+    rendered = by_name(helm.rendered(*values, folders=("scheduler", "extender")))
+    assert kustomized.keys() == rendered.keys()
+    # kustomize folds long expressions in its own way; nothing of those files depends on a value.
+    others = [key for key in rendered if key[0] != "ValidatingAdmissionPolicy"]
+    assert {key: kustomized[key] for key in others} == {key: rendered[key] for key in others}
+
+
+def test_helm_finds_nothing_to_complain_of(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm.run("lint", "--strict", CHART, values=EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (("extender.enabled=true",), "for example --set extender.callers={192.0.2.0/28}"),
+        (("kubeScheduler.enabled=true",), "add --set extender.enabled=true"),
+        (
+            ("extender.enabled=true", "kubeScheduler.enabled=true", "kubeScheduler.schedulerName=partage-scheduler"),
+            "choose another name",
+        ),
+        (("reservations.enabled=true",), "for example --set reservations.image=registry.k8s.io/pause:3.10"),
+        (("reservations.enabled=true", "reservations.image=p", "nvidiaGpu=hami"), "set nvidiaGpu=kubelet"),
+        (("reservations.enabled=true", "reservations.image=p", "nvidiaGpu=whole"), "set nvidiaGpu=kubelet"),
+        (
+            ("scheduler.settings.mirror=true", "scheduler.blockedPlugins={volcano-dialect,kubeshare-v2-dialect}"),
+            "unblock volcano-dialect or kubeshare-v2-dialect",
+        ),
+        (("monitoring.podMonitor=true",), "install the Prometheus operator first"),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused_with_what_to_do(
+    helm: Helm, values: tuple[str, ...], words: str
+) -> None:
+    assert words in helm.refusal(*values)
+
+
+def test_a_policy_that_the_cluster_does_not_know_is_refused(helm: Helm) -> None:
+    assert "this cluster is Kubernetes v1.35.4" in helm.refusal("mutation.enabled=true", version="1.35.4")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("sheduler.replicas=3", "additional properties 'sheduler' not allowed"),
+        ("scheduler.settings.in_flght=3", "additional properties 'in_flght' not allowed"),
+        ("scheduler.settings.in_flight=0", "minimum: got 0, want 1"),
+        ("scheduler.settings.mirror=yes", "got string, want boolean"),
+        ("scheduler.settings.reserve_image=pause", "additional properties 'reserve_image' not allowed"),
+        ("scheduler.environment.PARTAGE_SCHEDULER_ELECT=x", "PARTAGE_SCHEDULER_ELECT"),
+        ("trustedNamespaces={it's}", "does not match pattern"),
+        ("nvidiaGpu=volcano", "must be one of 'kubelet', 'whole', 'hami'"),
+    ],
+)
+def test_values_that_do_not_exist_or_would_not_be_taken_are_refused(helm: Helm, value: str, words: str) -> None:
+    assert words in helm.refusal(value)
+
+
+def test_a_setting_is_what_the_daemon_runs_with(helm: Helm) -> None:
+    values = (
+        *(
+            "scheduler.settings.in_flight=64",
+            "scheduler.settings.evict_after_s=86400",
+            "scheduler.settings.mirror=true",
+        ),
+        *("scheduler.settings.score_weights={gpu=2,board=0.5}", "scheduler.environment.PARTAGE_GPU_POLICY=spread"),
+        *("scheduler.blockedPlugins={a,b}", "nvidiaGpu=hami"),
+    )
+    said = environment(helm, "partage-scheduler", *values)
+    settings = read("scheduler", SchedulerSettings, said)
+    assert (settings.in_flight, settings.evict_after_s, settings.mirror) == (64, 86400.0, True)
+    assert settings.weights == {"gpu": 2.0, "board": 0.5}
+    assert (said["PARTAGE_GPU_POLICY"], said["PARTAGE_PLUGINS_BLOCK"]) == ("spread", "a,b")
+    assert settings_from(said).nvidia_gpu == "hami"
+
+
+def test_the_controller_of_sharepods_reads_requests_as_the_scheduler_does(helm: Helm) -> None:
+    values = ("sharepods.enabled=true", "sharepods.settings.lease_s=30", "nvidiaGpu=whole")
+    said = environment(helm, "partage-sharepods", *values)
+    assert read("sharepods", SharePodSettings, said).lease_s == 30.0
+    assert settings_from(said) == settings_from(environment(helm, "partage-scheduler", *values))
+
+
+def test_with_reservations_the_scheduler_has_their_image(helm: Helm) -> None:
+    said = environment(helm, "partage-scheduler", "reservations.enabled=true", "reservations.image=pause:3")
+    assert read("scheduler", SchedulerSettings, said).reserve_image == "pause:3"
+
+
+@pytest.mark.parametrize(
+    ("values", "image"),
+    [
+        ((), "partage-scheduler:0.1.0"),
+        (("image.registry=registry.example:5000/partage",), "registry.example:5000/partage/partage-scheduler:0.1.0"),
+        (("image.scheduler=mine:7",), "mine:7"),
+        (
+            ("image.registry=registry.example/", f"image.scheduler=mine@sha256:{'a' * 64}"),
+            f"registry.example/mine@sha256:{'a' * 64}",
+        ),
+    ],
+)
+def test_images_come_from_where_they_are_said_to_be(helm: Helm, values: tuple[str, ...], image: str) -> None:
+    (container,) = deployment(helm, "partage-scheduler", *values)["containers"]
+    assert container["image"] == image
+
+
+def test_what_is_said_of_nodes_is_what_their_daemons_run_with(helm: Helm) -> None:
+    values = (
+        *("profile=gpu-operator", "trustedNamespaces={monitoring}", "driverRoot=/opt/driver"),
+        *(
+            "nodes.crishim.enforce=advisory",
+            "nodes.crishim.plugin_memory_bytes=1073741824",
+            "nodes.broker.quantum_ms=5",
+        ),
+    )
+    found = by_name(helm.rendered(*values))
+    tables = tomllib.loads(found["ConfigMap", "partage-system", "partage-node"]["data"]["partage.toml"])
+    crishim = read("crishim", CrishimSettings, {}, tables)
+    assert crishim.trusted == {"monitoring", *OF_GPU_OPERATOR}
+    assert (crishim.enforce, crishim.plugin_memory_bytes) == ("advisory", 1 << 30)
+    broker = read("broker", BrokerSettings, {}, tables)
+    assert (broker.quantum_ms, str(broker.driver_root)) == (5.0, "/opt/driver")
+    daemonset = found["DaemonSet", "partage-system", "partage-advertiser"]
+    (container,) = daemonset["spec"]["template"]["spec"]["containers"]
+    assert {"name": "PARTAGE_DRIVER_ROOT", "value": "/host/opt/driver"} in container["env"]
+
+
+def test_the_job_of_keys_has_another_name_where_it_is_another(helm: Helm) -> None:
+    def name(*values: str) -> str:
+        (job,) = (each for each in helm.rendered(*values, folders=("keys",)) if each["kind"] == "Job")
+        return str(job["metadata"]["name"])
+
+    extender = ("extender.enabled=true", "extender.callers={any}")
+    assert len({name(), name(*extender), name("image.scheduler=mine:2")}) == 3
+    assert name() == name("scheduler.replicas=3"), "or it would run for nothing"
+
+
+def test_trusted_namespaces_are_those_of_all_policies(helm: Helm) -> None:
+    found = by_name(helm.rendered("trustedNamespaces={monitoring}", "profile=gpu-operator", "mutation.enabled=true"))
+    for name in ("partage-cdi", "partage-visible-devices"):
+        variables = found["ValidatingAdmissionPolicy", "", name]["spec"]["variables"]
+        assert variables[0] == {
+            "name": "trusted",
+            "expression": "['monitoring', 'gpu-operator', 'nvidia-gpu-operator']",
+        }
+    binding = found["MutatingAdmissionPolicyBinding", "", "partage-scheduler-name"]["spec"]
+    (left_alone,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert {"kube-system", "partage-system", "monitoring", *OF_GPU_OPERATOR} <= set(left_alone["values"])

@@ -1,0 +1,102 @@
+"""The real helm with our chart: rendered here, or installed as one identity."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rig.client.kubectl import Kubectl, Ran
+from rig.errors import NeverHappened, RigError
+from rig.identity.people import OUR_NAMESPACE
+from rig.identity.permissions import FOLDER, Manifest, manifests
+from rig.programs import ensure
+
+CHART: Final = FOLDER / "chart"
+RELEASE: Final = "partage"
+INTO: Final = ("--namespace", OUR_NAMESPACE)
+PART: Final = ("app.kubernetes.io/part-of", "partage")
+KUBERNETES: Final = "1.36.0"
+"""For which it is rendered where no cluster is asked."""
+EVERYTHING: Final = (
+    *("extender.enabled=true", "kubeScheduler.enabled=true", "sharepods.enabled=true", "quotas.enabled=true"),
+    *("reservations.enabled=true", "reservations.image=pause", "mutation.enabled=true"),
+)
+"""All that can be switched on in a cluster without the Prometheus operator."""
+_WITHIN_S: Final = 60.0
+_SOURCE: Final = "# Source: partage/templates/"
+
+
+def helm_in(home: Path, kubeconfig: Path | None = None) -> Helm:
+    return Helm(ensure("helm")["helm"], home, kubeconfig)
+
+
+@dataclass(frozen=True)
+class Helm:
+    """A program, a home for its caches and perhaps a kubeconfig. No setting of the machine has a say."""
+
+    program: Path
+    home: Path
+    kubeconfig: Path | None = None
+
+    def run(self, *words: str | Path, values: Sequence[str] = ()) -> str:
+        """What it prints; `RigError` with what it complains of."""
+        ran = self.tried(*words, values=values)
+        if ran.status != 0:
+            raise RigError(f"helm {words[0]}: status {ran.status}: {ran.err.strip()}")
+        return ran.out
+
+    def tried(self, *words: str | Path, values: Sequence[str] = ()) -> Ran:
+        """`values` are as after --set."""
+        given = [word for value in values for word in ("--set", value)]
+        where = [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
+        try:
+            done = subprocess.run(
+                [self.program, *where, *words, *given],
+                capture_output=True,
+                text=True,
+                timeout=_WITHIN_S,
+                check=False,
+                cwd=self.home,
+                env={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
+            )
+        except subprocess.TimeoutExpired as late:
+            raise NeverHappened(f"helm {words[0]}: did not end within {_WITHIN_S:.0f} s") from late
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def template(self, *values: str, version: str = KUBERNETES) -> str:
+        return self.run("template", RELEASE, CHART, "--kube-version", version, values=values)
+
+    def rendered(self, *values: str, folders: Sequence[str] = ()) -> list[Manifest]:
+        """The objects, those of these folders of the templates or all."""
+        documents = self.template(*values).split("\n---\n")
+        chosen = [f"{_SOURCE}{folder}/" for folder in folders] or [_SOURCE]
+        return [
+            msgspec.yaml.decode(document, type=Manifest)
+            for document in documents
+            if any(source in document for source in chosen)
+        ]
+
+    def refusal(self, *values: str, version: str = KUBERNETES) -> str:
+        """What it says instead of rendering."""
+        ran = self.tried("template", RELEASE, CHART, "--kube-version", version, values=values)
+        if ran.status == 0:
+            raise AssertionError(f"helm renders {values}")
+        return ran.err
+
+
+def remove_delivered(kubectl: Kubectl) -> None:
+    """What every rig is furnished with of partage; here helm is to bring it."""
+    ours = [each for each in manifests() if PART in each["metadata"].get("labels", {}).items()]
+    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": ours})
+    kubectl.run("delete", "-f", "-", "--ignore-not-found", stdin=items)
+
+
+def by_name(manifests: Sequence[Manifest]) -> dict[tuple[str, ...], Any]:
+    """By what the API server knows each by."""
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in manifests}

@@ -80,9 +80,11 @@ def push(registry: str, trees: tuple[str, ...], out: Path, plain_http: bool) -> 
 
 
 @cli.command()
-def objects() -> None:
-    """Build the preload library for every machine, and print its folder."""
-    click.echo(preload.objects())
+@_MACHINE
+def objects(machines: tuple[str, ...]) -> None:
+    """Build the preload library, and print its folder."""
+    for name in machines or (os.uname().machine,):
+        click.echo(preload.objects(recipe.MACHINES[name]))
 
 
 @cli.command()

@@ -17,7 +17,7 @@ from typing import Final
 from partage_bundle import cache, locks, recipe
 from partage_bundle.errors import BundleError, NotFetched, StepFailed
 from partage_bundle.process import run, say
-from partage_bundle.recipe import Machine, Tree
+from partage_bundle.recipe import Machine
 
 _HELPER: Final = "/usr/lib/apt/apt-helper"
 _KEYRING: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -26,15 +26,12 @@ _SECURITY: Final = "pool/updates/"
 """Where the packages of the security archive lie, which is a mirror of its own."""
 
 
-def runtime(tree: Tree, machine: Machine) -> Path:
-    """A folder with `bin/python3`, `lib` and `share/licenses`: what every program of the tree runs on."""
+def runtime(machine: Machine) -> Path:
+    """A folder with `bin/python3`, `lib` and `share/licenses`: what every program of a tree runs on."""
     lock = locks.debian(machine.name)
-    names = recipe.packages(tree)
-    packages = locks.chosen(_read(lock), names, str(lock))
+    packages = locks.chosen(_read(lock), recipe.PACKAGES_OF_DEBIAN, str(lock))
     key = cache.digest(*(each.digest for each in packages), Path(recipe.__file__).read_bytes(), _own_text())
-    return cache.made(
-        "runtimes", f"{tree.name}-{machine.name}-{key}", lambda place: _fill(place, packages, tree, machine)
-    )
+    return cache.made("runtimes", f"{machine.name}-{key}", lambda place: _fill(place, packages, machine))
 
 
 def write_lock(machine: Machine) -> Path:
@@ -42,7 +39,7 @@ def write_lock(machine: Machine) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         apt = _apt_of_its_own(Path(folder), machine)
         run(("apt-get", *apt, "update", "-q"))
-        shown = (run(("apt-cache", *apt, "show", "--no-all-versions", name)) for name in recipe.locked())
+        shown = (run(("apt-cache", *apt, "show", "--no-all-versions", name)) for name in recipe.PACKAGES_OF_DEBIAN)
         lock = locks.debian(machine.name)
         lock.write_text(locks.written([locks.package_of(stanza) for stanza in shown]), encoding="utf-8")
     return lock
@@ -59,17 +56,17 @@ def _read(lock: Path) -> dict[str, locks.Package]:
         raise BundleError(f"{lock} is not there; tools/lock writes it") from error
 
 
-def _fill(place: Path, packages: Iterable[locks.Package], tree: Tree, machine: Machine) -> None:
-    say(f"unpacking the runtime of {tree.name} for {machine.name}")
+def _fill(place: Path, packages: Iterable[locks.Package], machine: Machine) -> None:
+    say(f"unpacking the runtime for {machine.name}")
     fetched = {package.name: _fetched(package) for package in packages}
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         for name, archive in fetched.items():
             run(("dpkg-deb", "-x", archive, Path(folder) / name))
         for name in recipe.INTERPRETER:
             _take_python(Path(folder) / name / "usr", place)
-        for name, files in recipe.libraries(tree, machine).items():
+        for name, files in recipe.libraries(machine).items():
             _take_libraries(Path(folder) / name, files, machine, place / "lib")
-        for name in recipe.packages(tree):
+        for name in recipe.PACKAGES_OF_DEBIAN:
             _take_licence(Path(folder), name, place / "share/licenses")
 
 

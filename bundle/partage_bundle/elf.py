@@ -6,6 +6,7 @@ DT_RUNPATH of its own. A wheel that brings libraries has one; it is made a DT_RP
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -16,6 +17,13 @@ from partage_bundle.recipe import Machine
 
 MAGIC: Final = b"\x7fELF\x02\x01"
 _MACHINE_AT: Final = 18
+_TABLE: Final = struct.Struct("<Q")  # e_phoff
+_TABLE_AT: Final = 32
+_SECTIONS_AT: Final = 40  # e_shoff
+_ROWS: Final = struct.Struct("<HH")  # e_phentsize, e_phnum
+_ROWS_AT: Final = 54
+_SECTIONS_COUNTED_AT: Final = 60  # e_shnum, e_shstrndx
+_ROW: Final = struct.Struct("<8xQ16xQ")  # p_offset, p_filesz
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,21 @@ def machine_of(head: bytes) -> int | None:
     if not head.startswith(MAGIC):
         return None
     return int.from_bytes(head[_MACHINE_AT : _MACHINE_AT + 2], "little")
+
+
+def loaded(content: bytes) -> bytes:
+    """The object without what debuggers read: symbols, lines, the table of sections. Loaders read segments alone.
+
+    No program that strips objects of every machine is to be had locked; all that goes lies behind the last segment.
+    """
+    (table,) = _TABLE.unpack_from(content, _TABLE_AT)
+    size, count = _ROWS.unpack_from(content, _ROWS_AT)
+    rows = [_ROW.unpack_from(content, table + size * number) for number in range(count)]
+    end = max(table + size * count, *(offset + length for offset, length in rows))
+    head = bytearray(content[:end])
+    head[_SECTIONS_AT : _SECTIONS_AT + 8] = bytes(8)
+    head[_SECTIONS_COUNTED_AT : _SECTIONS_COUNTED_AT + 4] = bytes(4)
+    return bytes(head)
 
 
 def complaints(objects: Mapping[str, Facts], machine: Machine, prefix: str) -> list[str]:

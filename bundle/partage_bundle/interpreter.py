@@ -59,6 +59,6 @@ def here() -> Interpreter:
     machine = recipe.MACHINES.get(os.uname().machine)
     if machine is None:
         raise BundleError(f"bundles are built on {' or '.join(recipe.MACHINES)}; this machine is {os.uname().machine}")
-    runtime = debian.runtime(recipe.TREES["node"], machine)
+    runtime = debian.runtime(machine)
     loader = runtime / "lib" / machine.loader
     return Interpreter((str(loader), "--library-path", str(runtime / "lib"), str(runtime / "bin/python3"), "-s", "-P"))

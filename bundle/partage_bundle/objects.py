@@ -28,6 +28,12 @@ def open_to_the_interpreter(folder: Path) -> None:
             run((_PATCHELF, "--force-rpath", "--set-rpath", searched, path))
 
 
+def shed(folder: Path) -> None:
+    """Leaves only what is loaded: a fifth of a tree would be for debuggers."""
+    for path in _paths(folder):
+        path.write_bytes(elf.loaded(path.read_bytes()))
+
+
 def need_fit(tree: Path, machine: Machine, prefix: str) -> None:
     """Raises `TreeUnfit` where something is looked for that the tree does not have."""
     found = {str(path.relative_to(tree)): _facts(path, is_program=path == tree / _PROGRAM) for path in _paths(tree)}

@@ -1,6 +1,6 @@
-"""The preload library and the writer of pages, built for every machine at once by a locked compiler.
+"""The preload library and the writer of pages, built for any machine by a locked compiler.
 
-zig's has the symbols of old glibc and builds for another machine as for its own. It fills 0.5 GiB, and is kept in the
+zig's has the symbols of old glibc and builds for every machine alike. It fills 0.5 GiB, and is kept in the
 cache alone.
 """
 
@@ -12,32 +12,31 @@ from typing import Final
 from partage_bundle import cache, wheels
 from partage_bundle.debian import copy
 from partage_bundle.process import ROOT, run, say
-from partage_bundle.recipe import MACHINES
+from partage_bundle.recipe import Machine
 
 _LOCK: Final = ROOT / "requirements/release/zig.txt"
 _FOLDERS: Final = ("preload", "page")
 _SOURCES: Final = (*(ROOT / "isolation" / name for name in _FOLDERS), ROOT / "isolation/driver")
 
 
-def objects() -> Path:
-    """A folder with one for each machine, of files to install."""
+def objects(machine: Machine) -> Path:
+    """A folder of files to install."""
     key = cache.digest(cache.digest_of_files(list(_SOURCES), _is_source), _LOCK.read_bytes())
-    return cache.made("objects", key, _build)
+    return cache.made("objects", f"{machine.name}-{key}", lambda place: _build(place, machine))
 
 
 def _is_source(path: Path) -> bool:
     return "tests" not in path.parts and "__pycache__" not in path.parts and path.suffix != ".md"
 
 
-def _build(place: Path) -> None:
+def _build(place: Path, machine: Machine) -> None:
     zig = cache.made("zig", cache.digest(_LOCK.read_bytes()), lambda folder: wheels.install_locked(_LOCK, folder))
-    say("building the preload library for " + " and ".join(MACHINES))
+    say(f"building the preload library for {machine.name}")
     out = place.with_name("out")
     env = {name: str(place.with_name("zig")) for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
     for name in _FOLDERS:
-        words = ("make", "--quiet", "-C", ROOT / "isolation" / name, "release")
+        words = ("make", "--quiet", "-C", ROOT / "isolation" / name, f"release-{machine.name}")
         run((*words, f"OUT={out}", f"ZIG={zig}/ziglang/zig", "CFLAGS=-O2"), env=env)
-    for machine in MACHINES:
-        for path in sorted((out / machine).glob("lib*")):
-            if path.is_file():
-                copy(path, place / machine / path.name)
+    for path in sorted((out / machine.name).glob("lib*")):
+        if path.is_file():
+            copy(path, place / path.name)

@@ -55,25 +55,22 @@ class Tree:
     """Whether the preload library and the units of systemd are in it."""
     leaves_out: frozenset[str]
     """Of the programs that the project declares."""
-    libraries: frozenset[str]
-    """Packages beside those that every tree has."""
 
 
-_OF_NODES: Final = frozenset(
-    {"partage-advertiser", "partage-broker", "partage-crishim", "partage-installer", "partage-manager"}
-)
+_OF_NODES: Final = frozenset({"partage-advertiser", "partage-broker", "partage-crishim", "partage-installer"})
+_ALONE: Final = frozenset({"partage-manager"})
+"""For a machine without a cluster, where it places, too: it is node and scheduler in one, and in no tree."""
 _OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods"})
 TREES: Final = {
     tree.name: tree
     for tree in (
-        Tree("node", 0, "node", has_library=True, leaves_out=_OF_THE_SCHEDULER, libraries=frozenset()),
+        Tree("node", 0, "node", has_library=True, leaves_out=_OF_THE_SCHEDULER | _ALONE),
         Tree(
             "scheduler",
             65532,
             "scheduler",
             has_library=False,
-            leaves_out=_OF_NODES,
-            libraries=frozenset({"libstdc++6"}),
+            leaves_out=_OF_NODES | _ALONE,
         ),
     )
 }
@@ -101,29 +98,21 @@ _LIBRARIES: Final = {
     "libstdc++6": ("libstdc++.so.6",),
     "zlib1g": ("libz.so.1",),
 }
-_EVERYWHERE: Final = frozenset(_LIBRARIES) - {"libstdc++6"}
 INTERPRETER: Final = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal")
 LICENCES: Final = {"libgcc-s1": "gcc-12-base", "libstdc++6": "gcc-12-base"}
 """Packages whose licence lies in another one."""
 
 
-def libraries(tree: Tree, machine: Machine) -> dict[str, tuple[str, ...]]:
+def libraries(machine: Machine) -> dict[str, tuple[str, ...]]:
     """The file names that are taken, by package."""
-    chosen = sorted(_EVERYWHERE | tree.libraries)
     return {
-        package: tuple(machine.loader if name == LOADER else name for name in _LIBRARIES[package]) for package in chosen
+        package: tuple(machine.loader if name == LOADER else name for name in names)
+        for package, names in _LIBRARIES.items()
     }
 
 
-def packages(tree: Tree) -> tuple[str, ...]:
-    """All that a tree takes anything from."""
-    chosen = {*INTERPRETER, *_EVERYWHERE, *tree.libraries}
-    return tuple(sorted(chosen | {LICENCES[name] for name in chosen if name in LICENCES}))
-
-
-def locked() -> tuple[str, ...]:
-    """What the lock of a machine names."""
-    return tuple(sorted({name for tree in TREES.values() for name in packages(tree)}))
+PACKAGES_OF_DEBIAN: Final = tuple(sorted({*INTERPRETER, *_LIBRARIES, *LICENCES.values()}))
+"""All that a tree takes anything from."""
 
 
 # No daemon asks for these, and some would need a library more each.

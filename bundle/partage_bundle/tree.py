@@ -58,7 +58,7 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         wheel = wheels.own(Path(folder))
         ground = _ground(tree, machine)
-        library = preload.objects() if tree.has_library else None
+        library = preload.objects(machine) if tree.has_library else None
         key = cache.digest(
             wheel.read_bytes(),
             *(str(part) for part in (ground, library)),
@@ -71,7 +71,7 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
             shutil.copytree(ground, place, dirs_exist_ok=True)
             wheels.install_own(wheel, place / recipe.PACKAGES)
             if library is not None:
-                _add_library(place, library / machine.name, machine)
+                _add_library(place, library, machine)
             _finish(place, tree, machine, named)
 
         entry = cache.made("trees", f"{tree.name}-{machine.name}-{named}-{key}", fill)
@@ -81,7 +81,7 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
 
 def _ground(tree: Tree, machine: Machine) -> Path:
     """All that is not ours, compiled: what the locks decide."""
-    runtime = debian.runtime(tree, machine)
+    runtime = debian.runtime(machine)
 
     def fill(place: Path) -> None:
         shutil.copytree(runtime, place, dirs_exist_ok=True)
@@ -113,6 +113,7 @@ def _finish(place: Path, tree: Tree, machine: Machine, named: str) -> None:
     _write(place / papers.VERSION, f"{named}\n")
     objects.bind(place, machine, prefix)
     objects.need_fit(place, machine, prefix)
+    objects.shed(place / recipe.PACKAGES)
     _write(place / papers.PARTS, _parts(place, tree, machine, named))
     for path in (place, *place.rglob("*")):
         if path.is_dir():
@@ -138,7 +139,9 @@ def _add_programs(place: Path, tree: Tree, prefix: str) -> None:
 
 def _parts(place: Path, tree: Tree, machine: Machine, named: str) -> str:
     lock = locks.debian(machine.name)
-    packages = locks.chosen(locks.read(lock.read_text(encoding="utf-8"), str(lock)), recipe.packages(tree), str(lock))
+    packages = locks.chosen(
+        locks.read(lock.read_text(encoding="utf-8"), str(lock)), recipe.PACKAGES_OF_DEBIAN, str(lock)
+    )
     found = [
         papers.Wheel(each.metadata["Name"], each.version, str(each.metadata.json.get("license_expression", "")))
         for each in distributions(path=[str(place / recipe.PACKAGES)])

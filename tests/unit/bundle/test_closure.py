@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_bundle.elf import MAGIC, Facts, complaints, machine_of
+from partage_bundle.elf import MAGIC, Facts, complaints, loaded, machine_of
 from partage_bundle.recipe import MACHINES, Machine
 
 HERE = MACHINES["x86_64"]
@@ -63,3 +63,18 @@ def test_what_is_no_object_of_64_bits_is_none(head: bytes) -> None:
 
 def test_the_machine_is_read_from_the_header() -> None:
     assert machine_of(MAGIC + bytes(12) + (183).to_bytes(2, "little")) == MACHINES["aarch64"].elf
+
+
+def test_an_object_keeps_what_is_loaded_and_loses_what_lies_behind() -> None:
+    header = bytearray(MAGIC + bytes(58))
+    header[32:40] = (64).to_bytes(8, "little")
+    header[40:48] = (300).to_bytes(8, "little")
+    header[54:58] = (56).to_bytes(2, "little") + (1).to_bytes(2, "little")
+    header[60:64] = b"\x09\x00\x08\x00"
+    row = bytearray(56)
+    row[8:16], row[32:40] = (0).to_bytes(8, "little"), (200).to_bytes(8, "little")
+    content = bytes(header) + bytes(row) + b"c" * 80 + b"symbols and lines" * 10
+    kept = loaded(content)
+    assert len(kept) == 200
+    assert kept[64:] == content[64:200]
+    assert (kept[40:48], kept[60:64]) == (bytes(8), bytes(4))

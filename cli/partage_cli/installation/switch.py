@@ -75,6 +75,11 @@ def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s:
     go_back(host, journal)
     carry_out([Look(), Speak()], host, journal, again=True)
     site = _site(journal)
+    if not site.static_pods and kubeconfig is None:
+        raise UnfitNode(
+            "kubelet takes no static pods, so a pod that tries the node must be made by the API server: "
+            "name a kubeconfig that may make pods in kube-system by --kubeconfig"
+        )
     asyncio.run(require_room(host, site))
     carry_out([Save()], host, journal)
     steps = _conversion(site, _files(journal), kubeconfig=kubeconfig, after_s=after_s)

@@ -76,7 +76,7 @@ Examples:
 )
 @click.option(
     "--kubeconfig",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, resolve_path=True),
     help="May make pods in kube-system; needed where kubelet takes no static pods.",
 )
 @_NODE_NAME

@@ -16,7 +16,7 @@ from partage_base.files import write_whole
 from partage_base.kube import ApiServer
 from partage_base.kube.errors import NotFound
 from partage_base.kube.paths import pod_path, pods_path
-from partage_cli.installation.errors import StepFailed
+from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
 from partage_cli.machine.runtime.client import MachineRuntime
@@ -40,10 +40,10 @@ class Canary:
         self._made = False
 
     async def start(self, client: UnaryClient) -> None:
-        """Once, however often it is called; raises `StepFailed`, `CriError` and `KubeError`."""
+        """Once, however often it is called; raises `UnfitNode`, `CriError` and `KubeError`."""
         if self._made:
             return
-        pod = self._pod(await _pause_image(client))
+        pod = self._pod(await pause_image(client))
         if path := static_file(self._host, self._site):
             write_whole(path, msgspec.json.encode(pod), mode=0o600)
         elif self._server is not None:
@@ -87,12 +87,17 @@ class Canary:
         }
 
 
-async def _pause_image(client: UnaryClient) -> str:
-    """By what the runtime pins for sandboxes; older ones pin nothing, and are known by the image's usual name."""
+async def pause_image(client: UnaryClient) -> str:
+    """By what the runtime pins for sandboxes; older ones pin nothing, and are known by the image's usual name.
+
+    Raises `UnfitNode` and `CriError`.
+    """
     images = await MachineRuntime(client).images()
     pinned = [each for each in images if each.pinned]
     usual = [each for each in images if any("/pause:" in name for name in each.names)]
     names = [name for each in (*pinned, *usual) for name in (*each.names, *each.digests)]
     if not names:
-        raise StepFailed("the runtime has no image of a sandbox, which no node with pods is without")
+        raise UnfitNode(
+            "no pod has run on this node yet, so its runtime has no image of a sandbox to try it with: run one"
+        )
     return names[0]

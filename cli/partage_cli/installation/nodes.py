@@ -9,11 +9,12 @@ from typing import Final
 
 import msgspec
 
-from partage_base.cri import UnaryClient
+from partage_base.cri import CriError, UnaryClient
 from partage_base.kube import Access, ApiServer
 from partage_base.kube.errors import KubeError
 from partage_base.kube.paths import node_path
 from partage_base.version import VERSION
+from partage_cli.installation.canary import pause_image
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
@@ -70,7 +71,7 @@ async def why_not_ready(server: ApiServer, node: str, since: datetime) -> str | 
 
 
 async def require_room(host: Host, site: Site) -> None:
-    """The node must be ready, and take one more pod: kubelet would end another for one of ours.
+    """The node must be ready, have an image to try it with, and take one more pod: kubelet would end another for ours.
 
     Raises `UnfitNode`.
     """
@@ -83,7 +84,10 @@ async def require_room(host: Host, site: Site) -> None:
         raise UnfitNode(f"{why}; mend that first")
     client = UnaryClient(host.path(site.runtime))
     try:
+        await pause_image(client)
         sandboxes = await MachineRuntime(client).sandboxes()
+    except CriError as error:
+        raise UnfitNode(f"the container runtime does not answer: {error}") from None
     finally:
         client.close()
     pods = sum(each.ready for each in sandboxes)

@@ -85,12 +85,12 @@ def rotate(*, wait_s: float, kubeconfig: Path | None, namespace: str) -> None:
 
     async def made(server: ApiServer) -> tuple[rotation.Rotated, Standing]:
         async with keys_account(server, kubeconfig, namespace) as writer:
-            store = KeyStore(writer, namespace)
-            rotated = await rotation.next_key(store)
-            cluster = _Cluster(server, namespace)
-            known = await rotation.known_everywhere(cluster, rotated.new, wait=_patience(rotated.new, wait_s))
-            await rotation.switched(store, rotated, time.time())
-            return rotated, known
+            rotated = await rotation.next_key(KeyStore(writer, namespace))
+        cluster = _Cluster(server, namespace)
+        known = await rotation.known_everywhere(cluster, rotated.new, wait=_patience(rotated.new, wait_s))
+        async with keys_account(server, kubeconfig, namespace) as writer:  # a token may have ended meanwhile
+            await rotation.switched(KeyStore(writer, namespace), rotated, time.time())
+        return rotated, known
 
     rotated, known = ask_cluster(kubeconfig, made, deadline_s=_DEADLINE_S)
     click.echo(rotated.new)

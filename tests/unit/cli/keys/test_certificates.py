@@ -23,6 +23,8 @@ from partage_cli.keys.certificates import (
     new_authority,
     why_renew,
 )
+from partage_scheduler.extender.callers import CallerTrust
+from partage_scheduler.settings import CertificateFiles
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 SERVER = Subject("extender.example", names=("extender.example", "extender.example.cluster.local"))
@@ -63,6 +65,19 @@ def test_both_sides_believe_each_other(tmp_path: Path, name: str) -> None:
     server = loaded(tmp_path, issued(authorities, SERVER, NOW), trusted, server=True)
     client = loaded(tmp_path, issued(authorities, CLIENT, NOW), trusted, server=False)
     assert handshake(server, client, name) == "system:kube-scheduler"
+
+
+def test_the_extender_answers_the_kube_scheduler_by_the_files_of_its_secret(tmp_path: Path) -> None:
+    authorities = (new_authority(NOW),)
+    trusted, served = bundle(authorities, NOW), issued(authorities, SERVER, NOW)
+    files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
+    for file, content in ((files.certificate, served.certificate), (files.key, served.key), (files.callers, trusted)):
+        file.write_bytes(content)
+    trust = CallerTrust(files, ["system:kube-scheduler"])
+    for caller, is_answered in ((CLIENT, True), (Subject("system:node:n1"), False)):
+        client = loaded(tmp_path, issued(authorities, caller, NOW), trusted, server=False)
+        name = handshake(trust.context, client, "extender.example")
+        assert (trust.against({"subject": ((("commonName", name),),)}) is None) == is_answered
 
 
 def test_nobody_else_is_believed(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ class SwitchStage:
     log: Path
     """Of all services of the node."""
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
+    untouched: list[str] = field(default_factory=list[str])
+    """Its files before anything of ours was installed."""
 
     def node(self, *words: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
         """`partage node …` there, however it ends."""
@@ -143,6 +145,7 @@ class SwitchStage:
         self.machine.start()
         network.connect(self.rig.addresses, self.machine, [], str(self.rig.folder))
         until("systemd has booted", self._why_not_booted, 30)
+        self.machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
 
     def on_start_of_kubelet(self, script: str) -> None:
         """What befalls the node when a kubelet starts that is told to speak to crishim; its status is that script's."""
@@ -187,6 +190,13 @@ class SwitchStage:
         argv = (*self.machine.way_in, "systemctl", "is-active", "multi-user.target")
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         return None if done.stdout.strip() == "active" else f"{done.stdout} {done.stderr}"
+
+
+def files_of(machine: Machine) -> list[str]:
+    """All that an installation may touch: kinds, modes, links and contents."""
+    places = f"/etc /opt /usr/local/lib /var/lib/partage /run/partage {CONFIG}"
+    look = f"find {places} -printf '%y %m %p %l\\n'; find {places} -type f -exec sha256sum {{}} +"
+    return sorted(machine.run("sh", "-c", f"({look}) 2>/dev/null; true").splitlines())
 
 
 @contextmanager

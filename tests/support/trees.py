@@ -1,12 +1,18 @@
-"""Made-up trees of a version, with a MANIFEST as the bundle writes it."""
+"""Trees of a version, with a MANIFEST as the bundle writes it: made up, or with the programs of this checkout."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from rig.rig import CHECKOUT
+
+MARK: Final = "PARTAGE_TEST_TREE"
+"""The variable by which a process says of which tree it is."""
+_PROGRAMS: Final = ("partage", "partage-crishim", "partage-broker", "partage-advertiser")
 PROGRAM: Final = b"#!/bin/sh\necho made up\n"
 
 
@@ -22,3 +28,13 @@ def a_tree(folder: Path, version: str, files: Mapping[str, bytes] | None = None)
         lines.append(f"{mode:04o} {hashlib.sha256(content).hexdigest()} {name}\n")
     (folder / "MANIFEST").write_text("".join(lines))
     return folder
+
+
+def make_tree(folder: Path, version: str, *, instead: Mapping[str, str] | None = None, library: Path) -> Path:
+    """`folder`/<version>, which works; `instead` are lines of a shell before a program is executed, by its name."""
+    files = {f"systemd/{unit.name}": unit.read_bytes() for unit in (CHECKOUT / "manifests/systemd").iterdir()}
+    for program in _PROGRAMS:
+        before, real = (instead or {}).get(program, ""), Path(sys.executable).parent / program
+        text = f'#!/bin/sh\nexport {MARK}={version} PARTAGE_PRELOAD={library}\n{before}\nexec {real} "$@"\n'
+        files[f"bin/{program}"] = text.encode()
+    return a_tree(folder / version, version, files)

@@ -8,6 +8,9 @@ PartageError
     ├── BadTree         the tree of programs is not whole
     ├── DiskFull        there is no room for a tree
     ├── StepFailed      a step could not be done; the node works as it did before
+    ├── UnfitVersion    another version cannot follow the one in force; nothing was changed
+    ├── NotProved       another version did not prove itself; the one before is in force again
+    ├── PodsStay        pods that have cards here do not leave
     └── TurnedBack      the switch went back: kubelet speaks to the container runtime again
 """
 
@@ -42,6 +45,18 @@ class DiskFull(InstallationError):
 
 class StepFailed(InstallationError):
     """A step could not be done; what the node does is as it was."""
+
+
+class UnfitVersion(InstallationError):
+    """Another version cannot follow the one in force."""
+
+
+class NotProved(InstallationError):
+    """The version before is in force again."""
+
+
+class PodsStay(InstallationError):
+    """Pods that have cards here do not leave."""
 
 
 class TurnedBack(InstallationError):

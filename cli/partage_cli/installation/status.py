@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -16,15 +16,10 @@ from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
 from partage_cli.installation.look import Site, crishim_of
-from partage_cli.installation.places import STATE
 from partage_cli.installation.preparation import why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES
+from partage_cli.installation.versions.places import VERSION_BACK, WENT_BACK
 from partage_plugins.vocabulary.places import KUBELET_SPOKE
-
-VERSION_BACK: Final = f"{STATE}/version-back"
-"""There while a new version is on trial."""
-WENT_BACK: Final = f"{STATE}/went-back"
-"""Why the version before is in force again."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,9 @@ from partage_cli.installation.status import status as status_of
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.node.holders import Holder
 from partage_cli.node.installation import install, installation_line, switch_off, switch_on
+from partage_cli.node.removal import uninstall
 from partage_cli.node.rest import RestState, look, wait_until
+from partage_cli.node.versions import contracts, upgrade
 from partage_cli.pauses import pause as ask_for_pause
 from partage_cli.pauses import resume as take_back
 from partage_cli.pauses import said_pauses
@@ -46,7 +48,7 @@ def command() -> None:
     """Put partage on this node, switch it on and off, let its cards rest. To be run on the node, as root."""
 
 
-for _each in (install, switch_on, switch_off):
+for _each in (install, switch_on, switch_off, upgrade, uninstall, contracts):
     command.add_command(_each)
 
 

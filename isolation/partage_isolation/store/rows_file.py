@@ -35,7 +35,7 @@ from partage_plugins.vocabulary.names import ContainerKey
 
 HEADER_BYTES: Final = 4096
 _MAGIC: Final = b"partage rows\0\0\0\0"
-_LAYOUT: Final = 1
+LAYOUT: Final = 1
 _HEADER: Final = struct.Struct("<16sIIII32s")
 """Magic, layout, bytes of a place, rows, unused, boot."""
 _LARGEST_PLACE: Final = 4096
@@ -54,7 +54,7 @@ class Shape(NamedTuple):
 
 
 def pack_header(shape: Shape, boot: str) -> bytes:
-    return _HEADER.pack(_MAGIC, _LAYOUT, shape.place_bytes, shape.rows, 0, _boot(boot))
+    return _HEADER.pack(_MAGIC, LAYOUT, shape.place_bytes, shape.rows, 0, _boot(boot))
 
 
 def read_header(header: bytes, boot: str, length: int) -> Shape | str:
@@ -66,8 +66,8 @@ def read_header(header: bytes, boot: str, length: int) -> Shape | str:
         return "it is no file of rows"
     if its_boot != _boot(boot):
         return ""  # no process of that boot lives
-    if layout != _LAYOUT or not PLACE_BYTES <= place_bytes <= _LARGEST_PLACE:
-        return f"its layout is {layout} with places of {place_bytes} bytes; this broker reads layout {_LAYOUT}"
+    if layout != LAYOUT or not PLACE_BYTES <= place_bytes <= _LARGEST_PLACE:
+        return f"its layout is {layout} with places of {place_bytes} bytes; this broker reads layout {LAYOUT}"
     shape = Shape(place_bytes, rows)
     return shape if rows and length >= shape.length else "it is cut off"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rig.rig import CHECKOUT, Rig
-from support.switch_stage import SwitchStage, switch_stage
+from support.switch_stage import SwitchStage, files_of, switch_stage
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-switch"
 
@@ -15,6 +15,7 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-switch"
 @pytest.fixture(scope="package")
 def lasting_stage() -> Iterator[SwitchStage]:
     with switch_stage(say=print, keep_logs=LOGS) as stage:
+        stage.untouched = files_of(stage.machine)
         stage.install()
         yield stage
 

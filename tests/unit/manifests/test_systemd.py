@@ -11,6 +11,8 @@ import pytest
 
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.settings import CommonSettings
+from partage_cli.installation.places import CURRENT
+from partage_cli.installation.versions.places import VERSION_BACK
 from partage_crishim.settings import CrishimSettings
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.urgency import ENDS_AFTER_US, PRIORITY
@@ -27,10 +29,35 @@ def unit(name: str) -> configparser.ConfigParser:
     return parser
 
 
+DAEMONS = ("advertiser", "broker", "crishim")
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd to ask")
-def test_systemd_finds_nothing_wrong() -> None:
-    done = subprocess.run(["systemd-analyze", "verify", *UNITS.iterdir()], capture_output=True, text=True, check=False)
+def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
+    """It wants the programs to be there, so they are, in another place."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in DAEMONS:
+        (programs / f"partage-{name}").symlink_to("/bin/true")
+    for unit_file in UNITS.iterdir():
+        text = unit_file.read_text().replace("/opt/partage/current/bin", str(programs))
+        (tmp_path / unit_file.name).write_text(text)
+    units = [str(tmp_path / each.name) for each in UNITS.iterdir()]
+    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", DAEMONS)
+def test_it_runs_what_the_link_to_the_version_in_force_names(name: str) -> None:
+    service = unit(f"partage-{name}.service")["Service"]
+    assert service["ExecStart"] == f"/{CURRENT}/bin/partage-{name}"
+
+
+@pytest.mark.parametrize("name", DAEMONS)
+def test_its_end_is_told_to_the_way_back_and_no_sandbox_holds_that(name: str) -> None:
+    """A failure of it changes nothing, nor does its absence."""
+    told = unit(f"partage-{name}.service")["Service"]["ExecStopPost"]
+    assert told == f"-+/bin/sh -c 'test ! -e /{VERSION_BACK} || exec /bin/sh /{VERSION_BACK} %N'"
 
 
 def test_the_socket_is_where_crishim_would_listen_itself_and_its_owners_alone() -> None:

@@ -1,0 +1,123 @@
+"""Has the pods with allocations leave a node through the Eviction API, which their budgets govern.
+
+The node's own identity may do that: NodeRestriction lets kubelet evict the pods that are bound to it, and no others.
+Whether new ones come is not decided here: the node's cards are paused before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from partage_base.kube import ApiServer, Conflict, KubeError, Meta, NotFound, Throttled, eviction_path, pods_path
+from partage_cli.installation.errors import PodsStay
+from partage_plugins.vocabulary.keys import ALLOCATION
+
+EVERY_S: Final = 1.0
+_AGAIN_S: Final = 5.0
+"""After the API server said no."""
+_QUIET_ROUNDS: Final = 3
+"""A pod that was bound before the scheduler heard of the pause shows in one of them."""
+_OVER: Final = frozenset(("Succeeded", "Failed"))
+_FEW: Final = 5
+Say = Callable[[str], None]
+
+
+class _PodStatus(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class BoundPod(msgspec.Struct, frozen=True):
+    """A pod, as far as it matters here."""
+
+    metadata: Meta
+    status: _PodStatus = _PodStatus()
+
+    @property
+    def name(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def holds_cards(self) -> bool:
+        return ALLOCATION in self.metadata.annotations and self.status.phase not in _OVER
+
+
+class Drain:
+    def __init__(
+        self,
+        server: ApiServer,
+        node: str,
+        *,
+        say: Say,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._server, self._node, self._say = server, node, say
+        self._clock, self._sleep = clock, sleep
+        self._not_before: dict[str, float] = {}
+        self._refusals: dict[str, str] = {}
+
+    async def holders(self) -> tuple[BoundPod, ...]:
+        """Pods on the node that hold cards; raises `KubeError`."""
+        listing = await self._server.list(pods_path(), BoundPod, fields=f"spec.nodeName={self._node}", limit=500)
+        if listing.unread:
+            raise PodsStay(f"{len(listing.unread)} pods on {self._node} cannot be read, so it is not known who leaves")
+        return tuple(pod for pod in listing.items if pod.holds_cards)
+
+    async def run(self, within_s: float) -> None:
+        """Returns when none is left; raises `PodsStay` with those that are, and why."""
+        until, quiet = self._clock() + within_s, 0
+        while quiet < _QUIET_ROUNDS:
+            try:
+                holders = await self.holders()
+            except KubeError as error:
+                if self._clock() >= until:
+                    raise
+                self._say(str(error))
+                holders, quiet = (), -1
+            quiet = 0 if holders else quiet + 1
+            if holders and self._clock() >= until:
+                raise PodsStay(_stay(holders, self._refusals, within_s))
+            for pod in holders:
+                if not pod.metadata.deletion_timestamp:
+                    await self._evict(pod)
+            await self._sleep(EVERY_S)
+
+    async def _evict(self, pod: BoundPod) -> None:
+        meta = pod.metadata
+        if self._clock() < self._not_before.get(meta.uid, float("-inf")):
+            return
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": meta.name, "namespace": meta.namespace},
+            "deleteOptions": {"preconditions": {"uid": meta.uid}},
+        }
+        try:
+            await self._server.create(eviction_path(meta.namespace, meta.name), body, msgspec.Raw)
+        except (NotFound, Conflict):  # gone, or another of that name: the next round sees
+            return
+        except KubeError as error:
+            self._refused(pod, error)
+        else:
+            self._say(f"{pod.name} is asked to leave")
+
+    def _refused(self, pod: BoundPod, error: KubeError) -> None:
+        self._not_before[pod.metadata.uid] = self._clock() + _AGAIN_S
+        why = error.message if isinstance(error, Throttled) and error.message else str(error)
+        if self._refusals.get(pod.name) != why:
+            self._say(f"{pod.name} stays for now: {why}")
+        self._refusals[pod.name] = why
+
+
+def _stay(pods: Sequence[BoundPod], refusals: Mapping[str, str], within_s: float) -> str:
+    shown = [f"{pod.name} ({refusals[pod.name]})" if pod.name in refusals else pod.name for pod in pods[:_FEW]]
+    more = f" and {len(pods) - _FEW} more" if len(pods) > _FEW else ""
+    return (
+        f"after {within_s:g} s there are still pods with cards here: {', '.join(shown)}{more}; end them or make room "
+        "for their budgets, and say it again. The cards stay paused until `partage node resume`"
+    )

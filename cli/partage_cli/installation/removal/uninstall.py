@@ -1,0 +1,81 @@
+"""Takes partage off a node; what is left of it there is what running containers have, where an operator wanted that.
+
+The node's cards are paused first, so that no pod comes, and pods that hold cards leave. Then kubelet is given its
+runtime back, the daemons end, and files go. Killed anywhere, the next run goes on: each part finds done what is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from partage_cli.installation import traces
+from partage_cli.installation.host import Host
+from partage_cli.installation.journal import Journal
+from partage_cli.installation.places import TREES, UNITS
+from partage_cli.installation.steps import Change
+from partage_cli.installation.versions.daemons import DAEMONS
+from partage_cli.installation.versions.trial import Trial
+from partage_cli.installation.versions.upgrade import Course
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """What the journal knows of a removal that is under way."""
+
+    kept: frozenset[str] = frozenset()
+    """Versions of the library that stay, since containers have them."""
+
+
+@dataclass(frozen=True)
+class Uninstall:
+    host: Host
+    journal: Journal
+    leave: Callable[[], None]
+    """Returns when no pod with cards is left; raises `PodsStay`, or what keeps it from knowing."""
+    switch_off: Callable[[], None]
+    """Takes back every step of the installation; raises `InstallationError`."""
+
+    def foreseen(self) -> list[Change]:
+        """What would go; changes nothing."""
+        folders = (self.host.path(TREES), self.host.path(traces.RUN), traces.library_folder(self.host))
+        return [
+            Change("evict", "the pods that hold cards on this node"),
+            *(Change("take back", name) for name in reversed(list(self.journal.states)) if name != "uninstall"),
+            *(Change("remove", str(each)) for each in folders if each.exists()),
+        ]
+
+    def carry_out(self, *, forced: bool) -> Path:
+        """Returns the script that is to be executed in place of this program, as the last act."""
+        removal = self.journal.facts("uninstall", Removal)
+        if removal is None:
+            if not forced:
+                self.leave()
+            removal = Removal(traces.used_libraries(self.host) if forced else frozenset())
+            self.journal.begin("uninstall", removal)
+        self._end_trial()
+        self.switch_off()
+        self._end_daemons()
+        traces.remove_libraries_but(self.host, removal.kept)
+        for left in traces.libraries(self.host):
+            self.host.say(f"{left} stays: running containers have that library; remove it when they have ended")
+        traces.remove([self.host.path(traces.RUN)])
+        return traces.write_last_act(self.host)
+
+    def _end_trial(self) -> None:
+        course = self.journal.facts("upgrade", Course)
+        if course is not None:
+            Trial(self.host, course.before, course.target, course.daemons).disarm()
+            self.journal.forget("upgrade")
+
+    def _end_daemons(self) -> None:
+        """Those that are not the installation's and have units of ours, such as the advertiser."""
+        for daemon in DAEMONS:
+            unit = self.host.path(UNITS) / daemon.unit
+            if unit.exists():
+                self.host.services.stop(daemon.unit)
+                self.host.services.disable(daemon.unit)
+                unit.unlink()
+        self.host.services.daemon_reload()

@@ -1,0 +1,83 @@
+"""What one version leaves on a node and what another can read, so that neither loses what the other did. Pure.
+
+Versions that follow one another read what both leave, since the node must be able to go back: containers of the first
+run on under the second, and those of the second under the first again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from partage_base.condition import Condition
+from partage_cli.installation.errors import UnfitVersion
+from partage_isolation.store.rows_file import LAYOUT
+from partage_isolation.store.specs import Spec
+from partage_isolation.wire.packets import VERSION as PACKETS
+from partage_plugins.codecs.allocation import CRIT, VERSIONS
+from partage_plugins.vocabulary import Inventory
+from partage_plugins.vocabulary.allocation import ContainerAllocation
+
+
+class Contract(Struct, frozen=True):
+    reads: frozenset[str]
+    leaves: frozenset[str] = frozenset()
+    """Forms that it writes itself; none: others write what it says it reads."""
+
+
+Contracts = Mapping[str, Contract]
+"""By what they are about, for people."""
+
+
+def _both_ways(form: object) -> Contract:
+    forms = frozenset((str(form),))
+    return Contract(forms, forms)
+
+
+def _form(struct: type[Struct]) -> object:
+    return next(field.default for field in msgspec.structs.fields(struct) if field.name == "v")
+
+
+OURS: Final[Contracts] = {
+    "allocations on pods": Contract(frozenset((*map(str, VERSIONS), *CRIT))),
+    "grants on containers": _both_ways(_form(ContainerAllocation)),
+    "packets of the library": _both_ways(PACKETS),
+    "the broker's rows": _both_ways(LAYOUT),
+    "limits of containers": _both_ways(_form(Spec)),
+    "the inventory": _both_ways(_form(Inventory)),
+    "the condition of crishim": _both_ways(_form(Condition)),
+}
+"""Of this version."""
+
+
+def encode(contracts: Contracts) -> bytes:
+    return msgspec.json.encode(contracts, order="sorted")
+
+
+def decode(raw: bytes) -> Contracts:
+    return msgspec.json.decode(raw, type=dict[str, Contract])
+
+
+def require_neighbours(before: Contracts, after: Contracts) -> None:
+    """Raises `UnfitVersion` where one of them could not go on with what the other leaves on the node."""
+    if unread := [*_unread(before, after, announced=True)]:
+        raise UnfitVersion(
+            f"the new version cannot read what this node has: {'; '.join(unread)}. Go there by a version between, or "
+            "`partage node uninstall`, which drains the pods with shares, and install it then"
+        )
+    if unread := [*_unread(after, before, announced=False)]:
+        raise UnfitVersion(
+            f"there would be no way back, since the version in force cannot read what the new one leaves: "
+            f"{'; '.join(unread)}. Go there by a version between, or `partage node uninstall` and install it then"
+        )
+
+
+def _unread(writer: Contracts, reader: Contracts, *, announced: bool) -> Iterator[str]:
+    for name, contract in sorted(writer.items()):
+        left = contract.leaves or (contract.reads if announced else frozenset())
+        missing = left - (reader[name].reads if name in reader else left)
+        if missing:
+            yield f"{name} ({', '.join(sorted(missing))})"

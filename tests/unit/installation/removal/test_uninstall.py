@@ -1,0 +1,163 @@
+"""Partage is taken off a node: nothing of it is left, whenever the command dies on the way."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from partage_cli.installation import journal
+from partage_cli.installation.errors import PodsStay
+from partage_cli.installation.host import Host
+from partage_cli.installation.removal.uninstall import Uninstall
+
+UNITS = "etc/systemd/system"
+LIMITS = "run/partage/state/containers/0123.json"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Services:
+    told: list[str] = field(default_factory=list[str])
+    command: tuple[str, ...] = ("true",)
+
+    def start(self, *units: str) -> None: ...
+
+    def stop(self, *units: str) -> None:
+        self.told += [f"stop {unit}" for unit in units]
+
+    def restart(self, unit: str) -> None: ...
+
+    def enable(self, *units: str) -> None: ...
+
+    def disable(self, *units: str) -> None: ...
+
+    def is_active(self, unit: str) -> bool:
+        return False
+
+    def daemon_reload(self) -> None: ...
+
+
+@dataclass
+class Node:
+    root: Path
+    services: Services = field(default_factory=Services)
+    said: list[str] = field(default_factory=list[str])
+    order: list[str] = field(default_factory=list[str])
+
+    def uninstall(self, *, forced: bool = False, leave: Callable[[], None] = lambda: None) -> None:
+        """As the command does, which becomes the script at its end."""
+
+        def left() -> None:
+            self.order.append("pods leave")
+            leave()
+
+        host = Host(self.root, self.services, self.said.append)
+        with journal.kept(self.root) as kept:
+            work = Uninstall(host, kept, leave=left, switch_off=lambda: self.order.append("switch off"))
+            script = work.carry_out(forced=forced)
+        subprocess.run(["/bin/sh", str(script)], check=True)
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*"))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    for folder in ("usr/local/lib", UNITS, "var/lib", "run", "opt", "etc/partage/keys.d"):
+        (tmp_path / folder).mkdir(parents=True)
+    return Node(tmp_path)
+
+
+def install(node: Node) -> None:
+    for path, text in {
+        "opt/partage/1.0-g1/VERSION": "1.0-g1",
+        "opt/partage/1.0-g1/bin/partage": "a program",
+        f"{UNITS}/partage-advertiser.service": "[Service]",
+        "usr/local/lib/partage/1-aa/libcuda.so.1": "old",
+        "usr/local/lib/partage/1-bb/libcuda.so.1": "new",
+        "usr/local/lib/partage/libpartage-page.so": "the broker's",
+        "run/partage/inventory.json": "{}",
+        LIMITS: '{"library":"/usr/local/lib/partage/1-aa"}',
+        "var/lib/partage/node/saved/config.yaml": "",
+    }.items():
+        (node.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (node.root / path).write_text(text)
+    (node.root / "opt/partage/current").symlink_to("1.0-g1")
+    (node.root / "usr/local/lib/partage/current").symlink_to("1-bb")
+
+
+def test_nothing_is_left_and_what_an_operator_wrote_stays(node: Node) -> None:
+    before = node.files
+    install(node)
+    node.uninstall()
+    assert node.files == before
+    assert node.order == ["pods leave", "switch off"]
+    assert "stop partage-advertiser.service" in node.services.told
+
+
+def test_libraries_go_from_where_the_node_has_them(node: Node) -> None:
+    (node.root / "etc/partage/partage.toml").write_text('[broker]\nlibrary_folder = "/opt/libraries"\n')
+    before = node.files
+    install(node)
+    (node.root / "usr/local/lib/partage").rename(node.root / "opt/libraries")
+    node.uninstall()
+    assert node.files == before
+
+
+def test_nothing_is_touched_while_pods_stay(node: Node) -> None:
+    install(node)
+    before = node.files
+
+    def stay() -> None:
+        raise PodsStay("team/train-0 stays")
+
+    with pytest.raises(PodsStay):
+        node.uninstall(leave=stay)
+    assert [each for each in node.files if not each.endswith("/lock")] == before
+    assert "switch off" not in node.order
+
+
+def test_forced_it_asks_no_pod_and_leaves_the_library_that_a_container_has(node: Node) -> None:
+    before = node.files
+    install(node)
+    node.uninstall(forced=True)
+    kept = ["usr/local/lib/partage", "usr/local/lib/partage/1-aa", "usr/local/lib/partage/1-aa/libcuda.so.1"]
+    assert sorted(set(node.files) - set(before)) == kept
+    assert node.order == ["switch off"]
+    assert "1-aa stays" in node.said[-1]
+
+
+def test_the_library_of_a_container_stays_where_the_first_run_died(node: Node) -> None:
+    """What says who has it is gone by then."""
+    install(node)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr("partage_cli.installation.traces.write_last_act", _killed)
+        with pytest.raises(Killed):
+            node.uninstall(forced=True)
+    assert not (node.root / LIMITS).exists()
+    node.uninstall()
+    assert (node.root / "usr/local/lib/partage/1-aa").is_dir()
+    assert node.order == ["switch off", "switch off"]
+
+
+def _killed(_host: Host) -> Path:
+    raise Killed
+
+
+def test_the_last_act_can_be_said_again(node: Node) -> None:
+    before = node.files
+    install(node)
+    with journal.kept(node.root) as kept:
+        work = Uninstall(Host(node.root, node.services, node.said.append), kept, lambda: None, lambda: None)
+        script = work.carry_out(forced=False)
+    (node.root / "opt/partage/1.0-g1/bin/partage").unlink()  # as far as the first one came
+    subprocess.run(["/bin/sh", str(script)], check=True)
+    assert node.files == before

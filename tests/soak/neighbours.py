@@ -1,0 +1,154 @@
+"""Two commits on one node, each way: daemons, library and broker of both work together while containers run.
+
+    make soak-neighbours                             # with the first commit whose records have today's forms
+    tools/named soak neighbours --before COMMIT
+
+`make test` compares every form that outlives a process with what is recorded. This one runs the programs: containers
+of the commit before under the broker and crishim of now, and containers of now under those of before.
+
+Exit status: 0 done, 1 the commit cannot be had, 3 something is not as it must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from rig.client.pods import Pod
+from rig.errors import RigError
+from rig.rig import CHECKOUT, RigSettings, running
+from support.crishim_stage import NODE, PLUGINS_FOLDER
+from support.isolation_stage import (
+    ADVISORY,
+    IsolationStage,
+    ask,
+    broker,
+    furnish,
+    install_library,
+    memory,
+    node_settings,
+)
+
+LOGS: Final = CHECKOUT / ".cache/test/rig-logs-soak-neighbours"
+WHERE: Final = CHECKOUT / ".cache/neighbours"
+FLOORS: Final = ("plugins", "base", "plugins/gpu", "plugins/dialects", "isolation", "crishim")
+_RECORDED: Final = "tests/unit/installation/forms/recorded.json"
+_NO_MEMORY: Final = "cuMemAlloc_v2 2"
+_FAILED, _FOUND_WRONG = 1, 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="soak neighbours", description="runs two commits on one node")
+    parser.add_argument("--before", metavar="COMMIT", help="default: the one that recorded today's forms")
+    given = parser.parse_args()
+    try:
+        before = unpacked(given.before or _first_with_these_forms())
+        objects = Path(_printed(before, "from partage_isolation.library.objects import built; print(built())"))
+    except subprocess.CalledProcessError as error:
+        _say(f"`{' '.join(error.cmd)}` failed; is the commit in this clone?")
+        return _FAILED
+    key = Ed25519PrivateKey.generate()
+    with running(RigSettings(nodes={NODE: node_settings(key)}), say=_say, keep_logs=LOGS) as rig:
+        stage = IsolationStage(rig, key, rig.nodes[NODE].daemons["crishim"])
+        furnish(stage)
+        try:
+            both_ways(stage, before, objects)
+        except (AssertionError, RigError) as error:
+            _say(f"WRONG: {error}")
+            return _FOUND_WRONG
+    _say(f"{before.name} and what is here work together")
+    return 0
+
+
+def both_ways(stage: IsolationStage, before: Path, objects: Path) -> None:
+    """Each pod is asked for memory within its limit and beyond, by a program that began under the other version."""
+    run_daemons(stage, before)
+    install_library(stage.machine, objects)
+    old = limited(stage, "the library of before, under the broker of before")
+    run_daemons(stage, CHECKOUT)
+    require_limited(old, "the library of before, under the broker of now", taken_mib=1000)
+    install_library(stage.machine)
+    new = limited(stage, "the library of now, under the broker of now")
+    run_daemons(stage, before)
+    require_limited(new, "the library of now, under the broker of before", taken_mib=1000)
+    require_limited(old, "the library of before, back under its broker", taken_mib=2000)
+    latest = limited(stage, "the library of now, started by crishim and broker of before")
+    for pod in (old, new, latest):
+        assert pod.refresh()["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def run_daemons(stage: IsolationStage, tree: Path) -> None:
+    """The broker and crishim of a tree take over, as after a change of versions."""
+    paths = ":".join(str(tree / floor) for floor in FLOORS)
+    stage.brokers[-1].stop()
+    daemon = broker()
+    component = stage.node.daemon(replace(daemon, env={**daemon.env, "PYTHONPATH": paths}))
+    component.start()
+    component.wait_ready()
+    stage.brokers.append(component)
+    stage.start_another(*ADVISORY, env={"PYTHONPATH": f"{paths}:{PLUGINS_FOLDER}"}).stop()
+
+
+def limited(stage: IsolationStage, what: str) -> Pod:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    assert ask(pod, "take 1000") == "took 1000", what
+    _say(f"{what}: it has its memory")
+    return pod
+
+
+def require_limited(pod: Pod, what: str, *, taken_mib: int) -> None:
+    assert ask(pod, "take 1000") == "took 1000", what
+    assert ask(pod, f"take {4096 - taken_mib}") == _NO_MEMORY, what
+    _say(f"{what}: it gets more, and its limit holds")
+
+
+def unpacked(commit: str) -> Path:
+    """The tree of a commit, once."""
+    name = _git("rev-parse", "--short=12", f"{commit}^{{commit}}")
+    tree = WHERE / name
+    if not tree.exists():
+        fresh = tree.with_name(f".{name}.{os.getpid()}")
+        fresh.mkdir(parents=True)
+        with subprocess.Popen(["git", "archive", name], stdout=subprocess.PIPE, cwd=CHECKOUT) as archive:
+            assert archive.stdout is not None
+            with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
+                files.extractall(fresh, filter="data")
+        fresh.rename(tree)
+    return tree
+
+
+def _first_with_these_forms() -> str:
+    return _git("log", "-1", "--format=%H", "--diff-filter=AM", "--", _RECORDED) or "HEAD"
+
+
+def _printed(tree: Path, program: str) -> str:
+    environment: Mapping[str, str] = {**os.environ, "PYTHONPATH": ":".join(str(tree / each) for each in FLOORS)}
+    return _output([sys.executable, "-P", "-c", program], environment, tree)
+
+
+def _git(*words: str) -> str:
+    return _output(["git", *words], os.environ, CHECKOUT)
+
+
+def _output(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, env=environment, cwd=folder)
+    return done.stdout.strip()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from partage_advertiser.signs import LABEL, MIG_LABEL
+from partage_gpu.driver_root import OPERATORS
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
 from support.audit import Audit
@@ -15,6 +16,7 @@ from support.audit import Audit
 pytestmark = pytest.mark.timeout(300)
 
 BY_HAND = f"/{PAUSE_FOLDER}/by-hand"
+DEVICE_PLUGIN = "nvidia.com/gpu.deploy.device-plugin"
 UPGRADE = "the GPU operator upgrades the driver"
 
 
@@ -54,12 +56,16 @@ def test_while_the_operator_upgrades_the_driver_nothing_of_ours_holds_it(stage: 
     assert audit.writes()["patch", "nodes"] == 1 + 3  # paused, watched after the kill, and as before
 
 
-def test_while_mig_instances_are_made_nothing_of_ours_holds_the_driver(stage: AdvertiserStage) -> None:
-    stage.start()
+def test_the_operators_own_driver_is_found_and_let_go_for_all_that_its_labels_announce(stage: AdvertiserStage) -> None:
+    stage.start(env={"PARTAGE_DRIVER_ROOT": "/"})
     stage.wait_healths("ok", "ok")
+    assert any(OPERATORS in line for line in held(stage))
     label(stage, "pending", MIG_LABEL)
     wait_let_go(stage, "the MIG manager makes other instances")
+    label(stage, "paused-for-driver-upgrade", DEVICE_PLUGIN)
     label(stage, "success", MIG_LABEL)
+    wait_let_go(stage, "the GPU operator keeps its clients stopped: paused-for-driver-upgrade")
+    label(stage, "true", DEVICE_PLUGIN)
     stage.wait_healths("ok", "ok")
     assert held(stage)
 

@@ -47,6 +47,8 @@ class MadeUpHost:
     """Why switching on and upgrading fail, if they do."""
     version: str = ""
     in_force: bool = False
+    late_looks: int = 0
+    """So many looks after it came into force it does not say so yet."""
     touched: list[str] = field(default_factory=list[str])
     """Commands that changed something, or tried to."""
     at_work: Callable[[], Awaitable[None]] | None = None
@@ -55,8 +57,10 @@ class MadeUpHost:
     async def __call__(self, argv: Sequence[str], within_s: float) -> Ran:
         command, version = argv[2], Path(argv[0]).parts[3]
         if command == "status":
-            why = "" if self.in_force else "kubelet speaks to containerd"
-            said = {"version": self.version or None, "in_force": self.in_force, "why": why, "endpoint": "crishim"}
+            is_late, self.late_looks = self.in_force and self.late_looks > 0, self.late_looks - self.in_force
+            in_force = self.in_force and not is_late
+            why = "" if in_force else "kubelet speaks to containerd"
+            said = {"version": self.version or None, "in_force": in_force, "why": why, "endpoint": "crishim"}
             return Ran(0, json.dumps(said).encode())
         self.touched.append(command)
         if self.at_work is not None:

@@ -82,7 +82,7 @@ def machine(lasting_rig: Rig) -> Iterator[Machine]:
         cluster.kubectl.run("delete", "-f", str(FOLDER / "installer" / file))
     cluster.api.delete(CONFIG_MAPS.at(OUR_NAMESPACE, "partage-keys"))
     cluster.nodes.annotate("n1", {INSTALLED: None})
-    machine.run("rm", "-rf", TREE, NOTES, "/opt/partage", "/var/lib/partage")
+    machine.run("rm", "-rf", TREE, NOTES, "/opt/partage")
 
 
 def label(rig: Rig, value: str | None) -> None:

@@ -38,6 +38,8 @@ _FIRST_S: Final = 1.0
 _MOST_S: Final = 30.0
 _ASK_PER_NODE_S: Final = 0.05
 """So that all nodes together ask no more than so often, however many they are."""
+_SETTLES_WITHIN_S: Final = 60.0
+_SETTLE_LOOKS_S: Final = 1.0
 _RENEWALS: Final = 4
 """So many may fail before others take the node for silent."""
 _log = structlog.get_logger()
@@ -181,6 +183,8 @@ class Installer:
                 if is_as_asked(wish, self._version, state):
                     break
             else:
+                state = await self._settled(wish, state)
+            if not is_as_asked(wish, self._version, state):
                 return f"every command was done, and the host is not as it should be: {state.why}"
             if wish is Wish.OFF:
                 await asyncio.to_thread(deliveries.take_back, self._host.root)
@@ -188,6 +192,14 @@ class Installer:
         except OSError as error:
             return f"the host can't be worked on: {error}"
         return None
+
+    async def _settled(self, wish: Wish, state: HostState) -> HostState:
+        """Kubelet's word to crishim may be some seconds off, and it is no failure that it is not there at once."""
+        until = asyncio.get_running_loop().time() + min(self._settings.lapse_s, _SETTLES_WITHIN_S)
+        while not is_as_asked(wish, self._version, state) and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(_SETTLE_LOOKS_S)
+            state = await self._host.state()
+        return state
 
     @asynccontextmanager
     async def _renewed(self, slot: int) -> AsyncGenerator[None]:

@@ -200,6 +200,24 @@ async def test_a_host_that_falls_out_of_force_stops_the_others(api: FakeApi, sta
     assert stage.host("n00").touched == ["install", "switch-on"]
 
 
+async def test_a_host_that_says_so_a_little_later_has_not_failed(
+    api: FakeApi, stage: RolloutStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("partage_cli.rollout.installer.installer._SETTLE_LOOKS_S", 0.01)
+    stage.set(lapse_s=60)
+    stage.host("n00").late_looks = 5
+    stage.start("n00")
+    await until(lambda: states(api)[0] in ("in-force", "failed"))
+    assert states(api)[0] == "in-force"
+
+
+async def test_a_host_that_never_says_so_has_failed(api: FakeApi, stage: RolloutStage) -> None:
+    stage.host("n00").late_looks = 1 << 30
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "failed")
+    assert told(api, "n00")[2].startswith("every command was done, and the host is not as it should be: kubelet speaks")
+
+
 async def test_an_api_server_that_refuses_for_a_while_stops_nothing_for_good(api: FakeApi, stage: RolloutStage) -> None:
     for method in ("PATCH", "PUT", "POST", "GET"):
         api.expect(Refuse(503), method=method)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from partage_base.keyring import encode_public
-from partage_base.kube import ApiServer
+from partage_base.kube import Access, ApiServer, Listing, PatchKind
 from partage_cli.installation.places import JOURNAL
 from partage_cli.rollout.fleet import Fleet
 from partage_cli.rollout.installer.host import HostProgram, Ran
@@ -29,6 +29,7 @@ from partage_cli.rollout.slots import Slots
 from partage_plugins.codecs.signature import key_id
 from support.trees import a_tree
 
+T = TypeVar("T")
 QUICK: Final = InstallerSettings(ask_every_s=0.02, look_every_s=5.0, lease_s=2.0, lapse_s=0.0)
 V1: Final = "0.1.0-g000000000001"
 V2: Final = "0.1.0-g000000000002"
@@ -82,6 +83,57 @@ class MadeUpHost:
         self.in_force = self.in_force or command == "switch-on"
 
 
+class Mortal(ApiServer):
+    """A client whose process may die: from then on none of its calls comes to an end.
+
+    A task that is cancelled while it connects can leave its socket with the loop, which a process that is killed can't.
+    So the dead of a test hang, and are cancelled at its end.
+    """
+
+    def __init__(self, access: Access, *, dies: Callable[[], bool] = lambda: False) -> None:
+        super().__init__(access, user_agent="partage-installer", connections=1)
+        self._dies = dies
+        self.is_dead = False
+
+    async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
+        return await self._written(super().create(path, body, type_, within_s=within_s))
+
+    async def replace(self, path: str, body: object, type_: type[T]) -> T:
+        return await self._written(super().replace(path, body, type_))
+
+    async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
+        return await self._written(super().patch(path, body, type_, how=how))
+
+    async def get(self, path: str, type_: type[T]) -> T:
+        return await self._outlived(super().get(path, type_))
+
+    async def list(
+        self, path: str, item_type: type[T], *, labels: str = "", fields: str = "", limit: int = 0
+    ) -> Listing[T]:
+        return await self._outlived(super().list(path, item_type, labels=labels, fields=fields, limit=limit))
+
+    async def _written(self, call: Coroutine[Any, Any, T]) -> T:
+        """It may die before a call that changes something, and after it."""
+        with contextlib.closing(call):
+            self.is_dead = self.is_dead or self._dies()
+            done = await self._outlived(call)
+            self.is_dead = self.is_dead or self._dies()
+            await self.live()
+            return done
+
+    async def _outlived(self, call: Coroutine[Any, Any, T]) -> T:
+        with contextlib.closing(call):
+            await self.live()
+            done = await call
+            await self.live()
+            return done
+
+    async def live(self) -> None:
+        """Returns, if it is not dead."""
+        if self.is_dead:
+            await asyncio.Event().wait()
+
+
 class RolloutStage:
     """The fleet of a test. Its Nodes are the test's to make and to label."""
 
@@ -91,7 +143,8 @@ class RolloutStage:
         self._folder, self.server_of = folder, server_of
         self.settings = replace(settings, keys=folder / "keys", node_settings=folder / "node-settings")
         self.hosts: dict[str, MadeUpHost] = {}
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, Mortal] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self.settings.keys.mkdir(mode=0o755)
         public = Ed25519PrivateKey.generate().public_key()
         key = self.settings.keys / f"{key_id(public)}.pub"
@@ -113,31 +166,34 @@ class RolloutStage:
     def start(self, *names: str, version: str = V1) -> None:
         """An installer on each, as a pod of the DaemonSet would start it."""
         for name in names:
-            self._running[name] = asyncio.create_task(self._live(name, version), name=f"installer of {name}")
+            server = self._running[name] = self.server_of(name)
+            self._tasks.add(asyncio.create_task(self._live(name, version, server), name=f"installer of {name}"))
 
-    async def kill(self, *names: str) -> None:
-        """Nothing that an installer does when it is cancelled reaches the API server or the host."""
-        tasks = [self._running.pop(name) for name in names if name in self._running]
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+    def kill(self, *names: str) -> None:
+        """From now on nothing that they do reaches the API server or the host."""
+        for name in names:
+            self._running.pop(name).is_dead = True
 
     async def close(self) -> None:
-        await self.kill(*self._running)
-
-    def is_alive(self, name: str) -> bool:
-        return name in self._running and not self._running[name].done()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
     @property
     def touched(self) -> list[str]:
         """Nodes that a command was run on that changes something."""
         return sorted(name for name, host in self.hosts.items() if host.touched)
 
-    async def _live(self, name: str, version: str) -> None:
+    async def _live(self, name: str, version: str, server: Mortal) -> None:
         woken = asyncio.Event()
-        async with self.server_of(name) as server:
+
+        async def run(argv: Sequence[str], within_s: float) -> Ran:
+            await server.live()
+            return await self.host(name)(argv, within_s)
+
+        async with server:
             node = ReportedNode(server, name, changed=woken.set)
             host = self.host(name)
             slots = Slots(server, namespace=self.settings.namespace, lease_s=self.settings.lease_s)
@@ -147,7 +203,7 @@ class RolloutStage:
                 tree=self.trees[version],
                 node=node,
                 fleet=Fleet(server, slots, percent=self.settings.percent),
-                host=HostProgram(host.root, version, within_s=60, run=host),
+                host=HostProgram(host.root, version, within_s=60, run=run),
                 woken=woken,
             )
             async with asyncio.TaskGroup() as group:

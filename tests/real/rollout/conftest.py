@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_base.kube import Access, ApiServer
+from partage_base.kube import Access
 from partage_cli.rollout.told import INSTALLED
 from real.permissions.objects import a_lease
 from rig.client.cluster import Cluster
@@ -21,7 +21,7 @@ from rig.control.settings import ControlSettings
 from rig.errors import Refused
 from rig.identity.people import INSTALLER, OUR_NAMESPACE, Bearer, Identity
 from rig.identity.permissions import FOLDER
-from support.rollout_stage import QUICK, RolloutStage, a_made_up_node, name_of
+from support.rollout_stage import QUICK, Mortal, RolloutStage, a_made_up_node, name_of
 
 NODES_OF_THE_FLEET = 20
 NAMES = tuple(name_of(number) for number in range(NODES_OF_THE_FLEET))
@@ -58,10 +58,10 @@ def cluster(admin: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture
 async def stage(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> AsyncIterator[RolloutStage]:
-    def server_of(name: str) -> ApiServer:
+    def server_of(name: str) -> Mortal:
         token = cluster.token(INSTALLER, cluster.nodes.get(name))
         access = control.identities.kubeconfig(Identity(INSTALLER.user, Bearer(token)), control.server)
-        return ApiServer(Access.find(access), user_agent="partage-installer", connections=1)
+        return Mortal(Access.find(access))
 
     stage = RolloutStage(tmp_path, server_of, QUICK)
     yield stage

@@ -59,7 +59,7 @@ async def test_installers_that_are_killed_again_and_again_bring_twenty_nodes_int
         at_work = sum(state == "working" for state in told(cluster).values())
         busiest = max(busiest, at_work)
         victims = random.sample(NAMES, 3)
-        await stage.kill(*victims)
+        stage.kill(*victims)
         stage.start(*victims)
     await until_all_are_in_force(cluster)
     assert busiest <= 1

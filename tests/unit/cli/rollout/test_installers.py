@@ -4,55 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
-from partage_base.kube import ApiServer, PatchKind, leases_path, node_path, nodes_path
+from partage_base.kube import leases_path, node_path, nodes_path
 from partage_cli.rollout.told import INSTALL, INSTALLED
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to, until
-from support.rollout_stage import V1, V2, RolloutStage, a_made_up_node
+from support.rollout_stage import V1, V2, Mortal, RolloutStage, a_made_up_node
 
-T = TypeVar("T")
 NAMES = ("n00", "n01", "n02")
-
-
-class Mortal(ApiServer):
-    """Whose process dies before one of its calls that change something, or right after it."""
-
-    def __init__(self, *given: Any, dies: Callable[[], bool], **more: Any) -> None:
-        super().__init__(*given, **more)
-        self._dies = dies
-
-    async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
-        await self._maybe_die()
-        made = await super().create(path, body, type_, within_s=within_s)
-        await self._maybe_die()
-        return made
-
-    async def replace(self, path: str, body: object, type_: type[T]) -> T:
-        await self._maybe_die()
-        made = await super().replace(path, body, type_)
-        await self._maybe_die()
-        return made
-
-    async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
-        await self._maybe_die()
-        made = await super().patch(path, body, type_, how=how)
-        await self._maybe_die()
-        return made
-
-    async def _maybe_die(self) -> None:
-        if self._dies():
-            await asyncio.Event().wait()
 
 
 @pytest.fixture
 async def stage(api: FakeApi, tmp_path: Path) -> AsyncIterator[RolloutStage]:
-    stage = RolloutStage(tmp_path, lambda _name: ApiServer(access_to(api.url), user_agent="installer"))
+    stage = RolloutStage(tmp_path, lambda _name: Mortal(access_to(api.url)))
     for name in NAMES:
         api.objects.create(nodes_path(), a_made_up_node(name))
     yield stage
@@ -123,7 +91,7 @@ async def test_another_version_begins_again_and_upgrades(api: FakeApi, stage: Ro
     stage.start(*NAMES)
     await until_states(api, "in-force", "in-force", "in-force")
     stage.host("n01").trouble = "the new broker does not start"
-    await stage.kill(*NAMES)
+    stage.kill(*NAMES)
     stage.start("n00", version=V2)
     await until(lambda: states(api, V2)[0] == "in-force")
     stage.start("n01", version=V2)
@@ -137,7 +105,7 @@ async def test_a_version_that_is_replaced_in_the_middle_is_left_and_the_newer_on
 ) -> None:
     stage.start(*NAMES)
     await until(lambda: "in-force" in states(api))
-    await stage.kill(*NAMES)
+    stage.kill(*NAMES)
     stage.start(*NAMES, version=V2)
     await until_states(api, "in-force", "in-force", "in-force", version=V2)
     assert {host.version for host in stage.hosts.values()} == {V2}
@@ -240,7 +208,7 @@ async def test_a_node_that_died_at_work_stops_the_others_until_it_lives_again(
     await at_work.wait()
     stage.start("n01", "n02")
     await until(lambda: states(api)[1:] == ["waiting", "waiting"])
-    await stage.kill("n00")
+    stage.kill("n00")
     await until(lambda: "went silent while it worked" in told(api, "n01")[2])
     assert stage.touched == ["n00"]
     stage.host("n00").at_work = None
@@ -261,7 +229,7 @@ async def test_a_node_that_is_gone_with_its_slot_keeps_nobody(api: FakeApi, stag
     await at_work.wait()
     stage.start("n01", "n02")
     await until(lambda: states(api)[1:] == ["waiting", "waiting"])
-    await stage.kill("n00")
+    stage.kill("n00")
     api.objects.delete(node_path("n00"), {})
     await until(lambda: [told(api, name)[1] for name in NAMES[1:]] == ["in-force", "in-force"])
 
@@ -280,12 +248,11 @@ async def test_an_installer_that_dies_before_or_after_any_write_is_followed_by_o
             died.set()
         return died.is_set()
 
-    mortal = Mortal(access_to(api.url), user_agent="installer", dies=dies)
-    stage.server_of = lambda name: mortal if name == "n00" else ApiServer(access_to(api.url), user_agent="installer")
+    stage.server_of = lambda _name: Mortal(access_to(api.url), dies=dies)
     stage.start("n00")
     await until(lambda: died.is_set() or (states(api)[0] == "in-force" and holders(api) == []))
-    await stage.kill("n00")
-    stage.server_of = lambda _name: ApiServer(access_to(api.url), user_agent="installer")
+    stage.kill("n00")
+    stage.server_of = lambda _name: Mortal(access_to(api.url))
     stage.start(*NAMES)
     await until_states(api, "in-force", "in-force", "in-force")
     await until(lambda: holders(api) == [])

@@ -137,9 +137,7 @@ class Mortal(ApiServer):
 class RolloutStage:
     """The fleet of a test. Its Nodes are the test's to make and to label."""
 
-    def __init__(
-        self, folder: Path, server_of: Callable[[str], ApiServer], settings: InstallerSettings = QUICK
-    ) -> None:
+    def __init__(self, folder: Path, server_of: Callable[[str], Mortal], settings: InstallerSettings = QUICK) -> None:
         self._folder, self.server_of = folder, server_of
         self.settings = replace(settings, keys=folder / "keys", node_settings=folder / "node-settings")
         self.hosts: dict[str, MadeUpHost] = {}

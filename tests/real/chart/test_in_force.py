@@ -1,0 +1,169 @@
+"""All of the chart, installed: the API server takes every field of it, and what only the chart brings does its work."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from partage_plugins.vocabulary.keys import GANG, GPU_MEMORY, GPU_MILLI
+from real.scheduler.conftest import of, with_cards
+from real.scheduler.test_extender import Behind, running
+from real.scheduler.test_placing import require_good, wait_bound
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_container, a_pod
+from rig.client.resources import ADMISSION_POLICIES, CONFIG_MAPS, NAMESPACES, PODS, Json, Resource
+from rig.client.wait import until
+from rig.control.plane import ControlPlane
+from rig.errors import Refused
+from rig.identity.people import OUR_NAMESPACE, TEAM, ServiceAccount
+from support.chart import CHART, EVERYTHING, INTO, RELEASE, Helm, helm_in
+
+KUBE_SCHEDULER = ServiceAccount(OUR_NAMESPACE, "partage-kube-scheduler")
+TRUSTED = "trusted-by-name"
+OURS = "partage-scheduler"
+DEFAULT = "default-scheduler"
+SHARE = {GPU_MILLI: "500"}
+DRY = {"dryRun": "All"}
+VOLUMES = Resource("v1", "persistentvolumes", namespaced=False)
+CLAIMS = Resource("v1", "persistentvolumeclaims")
+CLASSES = Resource("storage.k8s.io/v1", "storageclasses", namespaced=False)
+PLACED: Mapping[str, tuple[Json, str]] = {
+    "share": (a_pod("p", limits=SHARE), OURS),
+    "memory": (a_pod("p", limits={GPU_MEMORY: "1Gi"}), OURS),
+    "in an init container": (a_pod("p", init_containers=[a_container("i", limits=SHARE)]), OURS),
+    "gang": (a_pod("p", annotations={GANG: "g"}), OURS),
+    "nothing": (a_pod("p", limits={"cpu": "1"}), DEFAULT),
+    "a card of kubelet's": (a_pod("p", limits={"nvidia.com/gpu": "1"}), DEFAULT),
+    "another scheduler": (a_pod("p", limits=SHARE, scheduler="another"), "another"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(control: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Generator[Helm]:
+    with closing(Cluster(control)) as cluster:
+        helm = helm_in(tmp_path_factory.mktemp("helm"), cluster.kubectl.kubeconfig)
+        cluster.api.create(NAMESPACES.at(), {"metadata": {"name": TRUSTED}})
+        values = (*EVERYTHING, f"trustedNamespaces={{{TRUSTED}}}")
+        helm.run("install", RELEASE, CHART, *INTO, "--create-namespace", values=values)
+        yield helm
+        helm.run("uninstall", RELEASE, *INTO, "--wait")
+        cluster.kubectl.run("delete", "crd/sharepods.kubeshare.nthu", f"namespace/{TRUSTED}")
+        cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)
+
+
+def scheduler_of(cluster: Cluster, namespace: str, pod: Json) -> str:
+    """What stands in a pod as it would be made."""
+    return str(cluster.api.create(PODS.at(namespace), pod, DRY)["spec"]["schedulerName"])
+
+
+@pytest.fixture
+def team(cluster: Cluster) -> Cluster:
+    """Once the policy that writes names is in force, which takes the API server a moment."""
+    share, _ = PLACED["share"]
+    until("it is in force", lambda: None if scheduler_of(cluster, TEAM, share) == OURS else "not yet")
+    return cluster.as_user("alice")
+
+
+def test_the_api_server_knows_every_field(cluster: Cluster, installed: Helm) -> None:
+    how = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
+    ran = cluster.kubectl.tried("apply", *how, "-f", "-", stdin=installed.run("get", "manifest", RELEASE, *INTO))
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_no_expression_of_a_policy_mistakes_a_type(cluster: Cluster) -> None:
+    """The API server checks each against the kinds that it is about, and says so in the policy's status."""
+
+    def why_not() -> str | None:
+        found = cluster.api.list(ADMISSION_POLICIES.at())
+        return None if all("typeChecking" in each.get("status", {}) for each in found) else "not all are checked"
+
+    until("all policies are checked", why_not)
+    warnings = [each["status"]["typeChecking"].get("expressionWarnings") for each in policies(cluster)]
+    assert [each for each in warnings if each] == []
+
+
+def policies(cluster: Cluster) -> list[Json]:
+    return [
+        each for each in cluster.api.list(ADMISSION_POLICIES.at()) if each["metadata"]["name"].startswith("partage")
+    ]
+
+
+@pytest.mark.parametrize("what", PLACED)
+def test_who_asks_for_shares_and_names_no_scheduler_gets_ours(team: Cluster, what: str) -> None:
+    pod, scheduler = PLACED[what]
+    assert scheduler_of(team, TEAM, pod) == scheduler
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", TRUSTED])
+def test_pods_of_the_system_and_of_trusted_namespaces_are_left_alone(
+    cluster: Cluster, team: Cluster, namespace: str
+) -> None:
+    pod, _ = PLACED["share"]
+    assert team is not cluster
+    assert scheduler_of(cluster, namespace, pod) == DEFAULT
+
+
+def test_a_pod_that_names_its_node_is_told_to_leave_it_out(team: Cluster) -> None:
+    with pytest.raises(Refused, match="cannot name its node itself"):
+        scheduler_of(team, TEAM, a_pod("p", limits=SHARE, node="n1"))
+
+
+@pytest.fixture
+def asked(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[Behind]:
+    """The kube-scheduler of the chart, by its configuration and its account, and our scheduler behind it.
+
+    Here no Service has an address and no pod runs; so both are processes, and the extender is on loopback.
+    """
+    data = cluster.api.get(CONFIG_MAPS.at(OUR_NAMESPACE, KUBE_SCHEDULER.name))["data"]
+    configuration: Any = msgspec.yaml.decode(data["configuration.yaml"])
+    own = control.identities.kubeconfig(cluster.as_account(KUBE_SCHEDULER).identity, control.server)
+    configured = {**configuration, "clientConnection": {"kubeconfig": str(own)}}
+    with of(cluster, control, tmp_path) as scheduler:
+        made = Behind(control, scheduler, tmp_path, configured)
+        made.start()
+        with running(made.kube):
+            yield made
+
+
+def test_a_pod_with_a_share_and_a_claim_that_waits_for_it_is_placed_where_both_are(
+    cluster: Cluster, asked: Behind, tmp_path: Path
+) -> None:
+    for name in ("n1", "n2", "n3"):
+        with_cards(cluster, name)
+    create_waiting_claim(cluster, volume_on="n2")
+    pod = cluster.pods.create(
+        TEAM,
+        a_pod(
+            "trains",
+            scheduler="partage-kube-scheduler",
+            limits=SHARE,
+            spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+        ),
+    )
+    wait_bound([pod])
+    require_good([pod], tmp_path)
+    assert pod.node == "n2"
+    assert cluster.api.get(CLAIMS.at(TEAM, "data"))["status"]["phase"] == "Bound"
+    assert asked.scheduler.stop() == 0
+
+
+def create_waiting_claim(cluster: Cluster, *, volume_on: str) -> None:
+    waits = "WaitForFirstConsumer"
+    kind = {"metadata": {"name": "waits"}, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": waits}
+    cluster.api.create(CLASSES.at(), kind)
+    said = {"storageClassName": "waits", "accessModes": ["ReadWriteOnce"]}
+    there = {"key": "kubernetes.io/hostname", "operator": "In", "values": [volume_on]}
+    volume = {
+        **said,
+        "capacity": {"storage": "1Gi"},
+        "local": {"path": "/data"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}},
+    }
+    cluster.api.create(VOLUMES.at(), {"metadata": {"name": "data"}, "spec": volume})
+    claim = {**said, "resources": {"requests": {"storage": "1Gi"}}}
+    cluster.api.create(CLAIMS.at(TEAM), {"metadata": {"name": "data"}, "spec": claim})

@@ -1,0 +1,54 @@
+"""Installed, changed and taken away by helm, as the chart's page says: the cluster is as it was."""
+
+from __future__ import annotations
+
+from rig.client.cluster import Cluster
+from rig.client.wait import until
+from rig.identity.people import OUR_NAMESPACE
+from support.chart import CHART, EVERYTHING, INTO, RELEASE, Helm
+
+COMES_AND_GOES = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
+"""What the control plane writes by itself."""
+OF_SHAREPODS = {"CustomResourceDefinition sharepods.kubeshare.nthu", "APIService v1.kubeshare.nthu"}
+
+
+def objects(cluster: Cluster) -> set[str]:
+    """Everything that the API server can list, with its namespace."""
+    listed = cluster.kubectl.run("api-resources", "--verbs=list", "-o", "name").split()
+    kinds = ",".join(kind for kind in listed if kind not in COMES_AND_GOES)
+    columns = "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name"
+    found = cluster.kubectl.run("get", kinds, "--all-namespaces", "--no-headers", "-o", columns)
+    return {" ".join(line.replace("<none>", "").split()) for line in found.splitlines()}
+
+
+def test_what_is_installed_and_changed_is_taken_away_without_a_trace(cluster: Cluster, helm: Helm) -> None:
+    before = objects(cluster)
+    helm.run("install", RELEASE, CHART, *INTO, "--create-namespace", values=EVERYTHING)
+    everything = objects(cluster)
+    helm.run("upgrade", RELEASE, CHART, *INTO, "--reset-values")
+    fewer = objects(cluster)
+    assert {"PriorityClass partage-card", f"Service {OUR_NAMESPACE} partage-extender"} <= everything - fewer
+    assert f"Deployment {OUR_NAMESPACE} partage-scheduler" in fewer
+    assert fewer >= OF_SHAREPODS, "users' pods would have gone with it"
+    helm.run("uninstall", RELEASE, *INTO, "--wait")
+    cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)
+    assert objects(cluster) ^ before == OF_SHAREPODS
+    cluster.kubectl.run("delete", "crd", "sharepods.kubeshare.nthu")
+    until("it is as it was", lambda: ", ".join(objects(cluster) ^ before) or None)
+
+
+def test_released_elsewhere_it_brings_its_namespace_and_takes_it_away(cluster: Cluster, helm: Helm) -> None:
+    before = objects(cluster)
+    helm.run("install", RELEASE, CHART)
+    assert f"Namespace {OUR_NAMESPACE}" in objects(cluster) - before
+    helm.run("uninstall", RELEASE, "--wait")
+    until("it is as it was", lambda: ", ".join(objects(cluster) ^ before) or None)
+
+
+def test_a_namespace_in_which_the_advertiser_could_not_run_is_refused(cluster: Cluster, helm: Helm) -> None:
+    cluster.kubectl.run("create", "namespace", OUR_NAMESPACE)
+    label = "pod-security.kubernetes.io/enforce"
+    cluster.kubectl.run("label", "namespace", OUR_NAMESPACE, f"{label}=baseline")
+    refused = helm.tried("install", RELEASE, CHART, *INTO)
+    assert (refused.status, f"{label}=privileged" in refused.err) == (1, True), refused.err
+    cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)

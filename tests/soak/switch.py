@@ -1,6 +1,6 @@
 """A node is switched many times while things break at random: it is always ready with its runtime in the end.
 
-    make soak-switch                     # 50 rounds from seed 1, about half an hour
+    make soak-switch                     # 50 rounds from seed 1, about half an hour on a free machine
     tools/named soak switch --rounds 5 --seed 7
 
 A round has at most one fault of those that `make test` has once each, or a reboot; and the command may be killed, at
@@ -62,7 +62,7 @@ def _say(line: str) -> None:
 def one_round(stage: SwitchStage, choice: random.Random) -> str:
     """What befell it; raises where the node is not as it must be."""
     befalls = choice.choice([*FAULTS, _REBOOT, _NOTHING])
-    kill_after_s = choice.uniform(0, _LATEST_KILL_S) if choice.random() < 0.5 else None
+    is_killed, kill_after_s = choice.random() < 0.5 and befalls != _REBOOT, choice.uniform(0, _LATEST_KILL_S)
     pod, command = a_running_pod(stage)
     processes = stage.processes(command)
     assert len(processes) == 1
@@ -75,7 +75,7 @@ def one_round(stage: SwitchStage, choice: random.Random) -> str:
             stage.reboot()
             switching.wait(60)
         else:
-            _ended(stage, switching, kill_after_s)
+            _ended(stage, switching, kill_after_s if is_killed else None)
             assert stage.processes(command) == processes, "a container is not the one that it was"
         what = _outcome(stage, befalls)
     if stage.status().switch == "confirmed":
@@ -85,7 +85,7 @@ def one_round(stage: SwitchStage, choice: random.Random) -> str:
     if befalls != _REBOOT:
         assert stage.processes(command) == processes, "a container is not the one that it was"
     pod.delete()
-    killed = "" if kill_after_s is None else f", killed after {kill_after_s:.1f} s"
+    killed = "" if not is_killed else f", killed after {kill_after_s:.1f} s"
     return f"{befalls}{killed}: {what}"
 
 

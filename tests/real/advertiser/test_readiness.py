@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from partage_plugins.vocabulary.keys import KEYS as TOLD
 from partage_plugins.vocabulary.places import BROKER_ALIVE
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import KEYS
@@ -54,14 +55,29 @@ def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, 
     assert stage.told_text() == stage.written_text()
 
 
-def test_a_crishim_that_honours_no_allocation_is_told_with_the_cause(stage: AdvertiserStage) -> None:
-    stage.start(*SOON)
+def wait_trusted(stage: AdvertiserStage, keys: str) -> None:
+    """Until the heartbeat says so, which it does without a hole."""
+
+    def why_not() -> str | None:
+        told = stage.lease()["metadata"]["annotations"][TOLD]
+        return None if told == keys else f"the heartbeat says {told!r}"
+
+    stage.wait(f"the heartbeat says {keys!r}", why_not)
+
+
+def test_a_crishim_that_honours_no_allocation_is_told_with_the_cause_and_trusts_no_key(stage: AdvertiserStage) -> None:
+    stage.start(*SOON, "--heartbeat-s", "1")
     wait_ready(stage, crishim=True)
     keys = stage.machine.path(KEYS)
+    (key,) = (file.stem for file in keys.iterdir())
+    stage.wait_figure('partage_advertiser_heartbeats_total{outcome="done"}', 1)
+    wait_trusted(stage, key)
     away = keys.rename(keys.with_name("keys.away"))
     try:
         wait_ready(stage, crishim=False)
         stage.wait_event("CrishimKeys", "no key verifies allocations")
+        wait_trusted(stage, "")
     finally:
         away.rename(keys)
     wait_ready(stage, crishim=True)
+    wait_trusted(stage, key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from partage_bundle import built
 
 HERE = os.uname().machine
 ANSWERS_WITHIN_S = 60
+CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin") or "chroot"
 
 
 @dataclass(frozen=True)
 class Root:
-    """A root folder with the tree, and not a file more: no libc, no shell, no Python of a system."""
+    """A root folder with the tree and /dev/null, and not a file more: no libc, no shell, no Python of a system."""
 
     folder: Path
     version: str
@@ -42,7 +44,7 @@ class Root:
         return done.stdout
 
     def _run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        words = ("chroot", str(self.folder), *argv)
+        words = (CHROOT, str(self.folder), *argv)
         return subprocess.run(
             words, capture_output=True, text=True, env={}, cwd="/", timeout=ANSWERS_WITHIN_S, check=False
         )
@@ -51,6 +53,8 @@ class Root:
 def unpacked(tree: Path, into: Path) -> Root:
     version = (tree / "VERSION").read_text().strip()
     shutil.copytree(tree, into / "opt/partage" / version)
+    (into / "dev").mkdir()
+    os.mknod(into / "dev/null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     return Root(into, version)
 
 

@@ -30,5 +30,6 @@ def test_a_pod_runs_the_pushed_image_by_its_digest(rig: Rig, layout: Path, node_
     name = f"registry.example/partage-node:{version}@{digest}"
     command = ["/opt/partage/current/bin/partage", "--version"]
     pod = rig.cluster.pods.create(TEAM, a_pod("bundle", image=name, command=command, node="n1"))
+    pod.wait_succeeded()
     pod.wait_written("partage 0.1.0\n")
     pod.delete_and_wait()

@@ -16,10 +16,17 @@ from msgspec.structs import replace
 
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from support.chain_stage import BOARDS, Chain, chained
+from rig.client.resources import PODS
+from rig.client.wait import until
+from rig.identity.people import TEAM
+from support.chain_stage import BOARDS, OURS, Chain, chained
+from support.chart import CHART, INTO, RELEASE, helm_in
 from support.isolation_stage import ask
 
+NONE_NAMED: Final = "default-scheduler"
+"""What stands in a pod that names no scheduler."""
 WORDS: Final = {"cuMemAlloc_v2 2": "✗ CUDA_ERROR_OUT_OF_MEMORY"}
 
 
@@ -31,13 +38,30 @@ def say(text: str) -> None:
 def created(chain: Chain, name: str, milli: int, gib: int, **more: str) -> Pod:
     limits = {GPU_MILLI: str(milli), GPU_MEMORY: f"{gib}Gi", **more}
     say(f"   $ kubectl apply -f {name}.yaml   # {', '.join(f'{key}: {value}' for key, value in limits.items())}")
-    return chain.pod(name, limits=limits)
+    return chain.pod(name, limits=limits, scheduler=NONE_NAMED)
 
 
 def tell(pod: Pod, words: str) -> None:
     """What a program in the container does, and how that ends."""
     answer = ask(pod, words)
     say(f"   {pod.name}$ memory {words:<10}  {WORDS.get(answer, answer)}")
+
+
+def install(chain: Chain, home: Path) -> None:
+    """What the chart has, but for the pods: here the daemons are processes, with the accounts that it brings."""
+    pods = ("keys.enabled=false", "installer.enabled=false", "advertiser.enabled=false", "scheduler.replicas=0")
+    values = ("mutation.enabled=true", *pods)
+    say(f"   $ helm install {RELEASE} manifests/chart {' '.join(INTO)} --set {','.join(values)}")
+    kubectl = chain.rig.cluster.kubectl
+    helm_in(home, kubectl.kubeconfig).run("install", RELEASE, CHART, *INTO, "--take-ownership", values=values)
+    until("pods get the scheduler's name", lambda: _why_no_name(chain))
+    say("   From now on pods that ask for shares need not name their scheduler")
+
+
+def _why_no_name(chain: Chain) -> str | None:
+    pod = a_pod("asked", limits={GPU_MILLI: "1"})
+    made = chain.rig.cluster.api.create(PODS.at(TEAM), pod, {"dryRun": "All"})
+    return None if made["spec"]["schedulerName"] == OURS else "the policy is not in force"
 
 
 def show_placed(chain: Chain, pod: Pod) -> None:
@@ -102,6 +126,7 @@ def main() -> int:
         say(
             f"1. A cluster is ready after {time.monotonic() - started:.1f} s: two nodes with two cards and a board each"
         )
+        install(chain, Path(root))
         share(chain)
         bring_a_board(chain)
         wait_for_room(chain)

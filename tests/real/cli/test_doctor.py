@@ -9,6 +9,7 @@ from real.cli.asking import config_of, findings, partage, statuses, stopped
 from rig.client.wait import until
 from rig.identity.people import ADVERTISER
 from rig.nodes.kubelet import CONFIG
+from rig.programs.catalogue import CONTAINERD
 from rig.rig import Rig
 from support.crishim_stage import NODE, inventory
 
@@ -34,7 +35,7 @@ def test_a_node_that_speaks_through_crishim_is_found_to(rig: Rig) -> None:
         "device-plugin",
     )
     assert statuses(found, *checks) == dict.fromkeys(checks, "ok")
-    assert found["crishim"]["found"] == "answers, for containerd v2.3.4"
+    assert found["crishim"]["found"] == f"answers, for containerd v{CONTAINERD.version}"
     assert found["kubelet-endpoint"]["found"] == f"kubelet speaks to crishim, as {CONFIG} says"
     assert found["inventory"]["found"].startswith("1 of 4 cards take no new pods")
     assert found["advertiser"]["status"] == "wrong"  # none was started

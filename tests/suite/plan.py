@@ -73,6 +73,7 @@ def builds() -> list[Job]:
     libraries = "from partage_simgpu.build import built; built()"
     return [
         Job("rig: its programs", ("tools/rig-build", "default", "nvidia", "helm"), waits=True),
+        Job("rig: a newer runc", ("tools/rig-build", "runc@newer"), waits=True),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
         Job("bundle: its trees", ("tools/bundle",)),
     ]

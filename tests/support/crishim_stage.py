@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -130,8 +131,23 @@ def plugin_files() -> dict[str, str]:
 
 def install_board(machine: Machine) -> None:
     """A /dev of the node's own with an FPGA board in it."""
-    machine.run("sh", "-e", "-c", _OWN_DEV)
+    give_own_dev(machine)
     machine.run("mknod", "/dev/fpga0", "c", "1", "5")
+
+
+def give_own_dev(machine: Machine) -> None:
+    """What is made in its /dev from now on is not on the host."""
+    machine.run("sh", "-e", "-c", _OWN_DEV)
+
+
+@contextmanager
+def devices_in_dev(machine: Machine) -> Generator[None]:
+    """The driver's in the node's own /dev, too: runc binds them from there where a container may make none."""
+    machine.run("sh", "-c", f"cp -a {DRIVER}/dev/nvidia* /dev/")
+    try:
+        yield
+    finally:
+        machine.run("sh", "-c", "rm /dev/nvidia*")
 
 
 def install_devices(machine: Machine) -> None:

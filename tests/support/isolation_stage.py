@@ -26,7 +26,15 @@ from rig.images.bases import compiled
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, NodeSettings
-from support.crishim_stage import INVENTORY, NODE, SOCKET, Stage, crishim, public_file
+from support.crishim_stage import (
+    INVENTORY,
+    NODE,
+    SOCKET,
+    Stage,
+    crishim,
+    give_own_dev,
+    public_file,
+)
 from support.simgpu_stage import DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 
 IMAGE: Final = "memory"
@@ -93,6 +101,7 @@ def furnish(stage: IsolationStage) -> None:
     """The image, the driver with NVIDIA's description of it, the library, and a broker."""
     stage.rig.registry.push(image(), IMAGE)
     install_driver(stage.machine)
+    give_own_dev(stage.machine)
     driver = stage.node.daemon(simgpud())
     driver.start()
     driver.wait_ready()

@@ -7,6 +7,7 @@ kernel driver knows all of them.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ from support.simgpu import built, card
 
 DRIVER: Final = "/run/nvidia/driver"
 CDI: Final = "/var/run/cdi"
+CDI_HOOK: Final = "/opt/nvidia/nvidia-cdi-hook"
+"""Where everybody may run it, as it must be: root of a pod with users of its own is nobody on the node."""
 RESOURCE: Final = "nvidia.com/gpu"
 CARDS: Final = ("h100", "l4")
 UUIDS: Final = tuple(card_uuid("rig", ordinal) for ordinal in range(len(CARDS)))
@@ -61,7 +64,10 @@ def tell(machine: Machine, command: str) -> str:
 def generate_cdi(machine: Machine, driver_root: str = DRIVER) -> dict[str, Any]:
     """What NVIDIA's tool writes of the cards of a driver in the machine, which is then in force."""
     programs = ensure("nvidia", say=print)
-    flags = (f"--driver-root={driver_root}", f"--nvidia-cdi-hook-path={programs['nvidia-cdi-hook']}", "--format=json")
+    hook = machine.path(CDI_HOOK)
+    hook.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(programs["nvidia-cdi-hook"], hook)
+    flags = (f"--driver-root={driver_root}", f"--nvidia-cdi-hook-path={CDI_HOOK}", "--format=json")
     machine.run(str(programs["nvidia-ctk"]), "cdi", "generate", *flags, f"--output={CDI}/nvidia.json")
     document: dict[str, Any] = json.loads(machine.path(f"{CDI}/nvidia.json").read_text())
     return document

@@ -18,7 +18,7 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-crishim"
 def lasting_stage() -> Iterator[Stage]:
     key = Ed25519PrivateKey.generate()
     open_to_all = ControlSettings(apiserver_flags={"allow-privileged": "true"}, pod_admission=False)
-    settings = RigSettings(nodes={NODE: node_settings(key)}, control=open_to_all)
+    settings = RigSettings(nodes={NODE: node_settings(key)}, control=open_to_all, releases=("runc@newer",))
     with running(settings, say=print, keep_logs=LOGS) as rig:
         install_devices(rig.nodes[NODE].machine)
         yield Stage(rig, key, rig.nodes[NODE].daemons["crishim"])

@@ -17,7 +17,8 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-isolation"
 @pytest.fixture(scope="package")
 def lasting_stage() -> Iterator[IsolationStage]:
     key = Ed25519PrivateKey.generate()
-    with running(RigSettings(nodes={NODE: node_settings(key)}), say=print, keep_logs=LOGS) as rig:
+    settings = RigSettings(nodes={NODE: node_settings(key)}, releases=("runc@newer",))
+    with running(settings, say=print, keep_logs=LOGS) as rig:
         stage = IsolationStage(rig, key, rig.nodes[NODE].daemons["crishim"])
         furnish(stage)
         yield stage

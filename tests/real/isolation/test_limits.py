@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rig.client.pods import Pod
+from support.crishim_stage import devices_in_dev
 from support.isolation_stage import CARD_MIB, IMAGE, SERVING, IsolationStage, ask, memory, seen
 
 pytestmark = pytest.mark.timeout(300)
@@ -38,6 +39,17 @@ def test_neither_the_user_nor_a_read_only_root_matters(stage: IsolationStage) ->
     pod.wait_running()
     assert seen(pod)["total"] == 1024
     assert ask(pod, "take 2000") == NO_MEMORY
+
+
+def test_users_of_its_own_do_not_matter_either(stage: IsolationStage) -> None:
+    """What we put in belongs to root of the node, who is nobody in there."""
+    with devices_in_dev(stage.machine):
+        pod = stage.limited_pod(memory(1024), spec={"hostUsers": False})
+        pod.wait_running()
+    assert pod.exec("cat", "/proc/self/uid_map").split()[1] != "0"
+    assert seen(pod)["total"] == 1024
+    assert ask(pod, "take 2000") == NO_MEMORY
+    assert ask(pod, "take 500") == "took 500"
 
 
 @pytest.mark.parametrize("base", ["busybox", "musl"])

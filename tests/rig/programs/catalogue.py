@@ -75,9 +75,10 @@ NEWER_RUNC: Final = GoRecipe(
     name="runc",
     version="1.4.3",
     programs=(GoProgram("runc", "github.com/opencontainers/runc"),),
+    tags=("seccomp",),
     cgo=True,
 )
-"""For user namespaces: Debian 12's cannot map the owners of mounts. It is built without seccomp."""
+"""For user namespaces: Debian 12's cannot map the owners of mounts."""
 CRI_TOOLS: Final = GoRecipe(
     name="cri-tools",
     version="1.36.0",
@@ -135,6 +136,11 @@ GCC: Final = Installed(
     ("gcc", "libc6-dev"),
     (Find("gcc", ("gcc",)), Find("stdio.h", ("/usr/include/stdio.h",))),
 )
+SECCOMP: Final = Installed(
+    "seccomp",
+    ("libseccomp-dev", "pkg-config"),
+    (Find("seccomp.h", ("/usr/include/seccomp.h",)), Find("pkg-config", ("pkg-config",))),
+)
 MUSL: Final = Installed(
     "musl",
     ("musl-tools",),
@@ -177,7 +183,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
     ETCD,
     KUBERNETES,
 )
-ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD)
+ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD, SECCOMP)
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),
@@ -198,7 +204,7 @@ RELEASES: Final[Mapping[str, Recipe]] = {
         )
     },
     "containerd@debian": DEBIANS_CONTAINERD,
-    f"runc@{NEWER_RUNC.version}": NEWER_RUNC,
+    "runc@newer": NEWER_RUNC,
 }
 """Of Kubernetes and containerd what partage must work with: `make rig-matrix` tries it. One that is asked for takes the
 place of the usual one."""
@@ -213,6 +219,8 @@ def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
         raise RigError(f"two releases of {others[0]} cannot be asked for at once: their programs have the same names")
     if any(isinstance(recipe, GoRecipe) and recipe.cgo for recipe in wanted):
         wanted.add(GCC)
+    if any(isinstance(recipe, GoRecipe) and "seccomp" in recipe.tags for recipe in wanted):
+        wanted.add(SECCOMP)
     return tuple(recipe for recipe in every_recipe() if recipe in wanted)
 
 

@@ -16,6 +16,7 @@ from partage_plugins.vocabulary import Card
 ROOT: Final = Path(__file__).parents[3]
 TROUBLE: Final = (ROOT / "docs/troubleshooting.md").read_text()
 CONFIGURATION: Final = (ROOT / "docs/configuration.md").read_text()
+INSTALL: Final = (ROOT / "docs/install.md").read_text()
 
 
 def names(kind: type[msgspec.Struct]) -> set[str]:
@@ -30,8 +31,9 @@ def test_every_check_is_on_the_page_and_the_page_names_no_other() -> None:
     assert set(CHECKS) - made == {"runtime"}
 
 
-def test_every_command_about_the_node_is_on_the_page() -> None:
-    assert set(re.findall(r"`partage node (\w+)", CONFIGURATION)) == set(node_command.commands)
+def test_every_command_about_the_node_is_on_a_page() -> None:
+    named = re.findall(r"\bpartage node ([a-z-]+)", CONFIGURATION + INSTALL)
+    assert set(named) == set(node_command.commands)
 
 
 def test_the_page_has_the_shape_of_the_report() -> None:

@@ -81,7 +81,7 @@ class Upgrade:
         """Returns when the tree is in force and has proved itself; raises `NotProved` where the one before is back."""
         self._finish_former()
         before = self._before()
-        home = place(self.host, tree)
+        home = place(self.host.root, tree)
         if home.name == before:
             self.host.say(f"{before} is in force")
             return

@@ -1,0 +1,109 @@
+"""A cluster as operators have it before partage is installed: nodes with cards, partage's images in a registry, helm.
+
+What is installed runs as it does anywhere, in pods of its own images. Of Services only the API server's has an address
+here, by a rule on each node.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_bundle import built, image
+from partage_bundle.recipe import MACHINES, TREES
+from partage_bundle.registry import Repository, push
+from partage_bundle.tree import version_here
+from partage_plugins.vocabulary.keys import INVENTORY
+from rig.client.pods import Pod
+from rig.client.resources import Json, Resource
+from rig.control.settings import APISERVER_PORT
+from rig.identity.people import OUR_NAMESPACE
+from rig.nodes.machine import Machine
+from rig.rig import Rig, RigSettings, running
+from support.chart import CHART, INTO, RELEASE, Helm, helm_in, remove_delivered
+from support.simgpu_stage import install_driver, simgpud
+
+REGISTRY: Final = "registry.example/partage"
+"""The rig's registry stands for every one."""
+SERVICES: Final = Resource("v1", "services")
+DRIVER_ROOT: Final = "/run/nvidia/driver"
+
+
+@dataclass(frozen=True)
+class InstallStage:
+    rig: Rig
+    helm: Helm
+    version: str
+
+    @property
+    def values(self) -> list[str]:
+        """What this cluster's operator says of it."""
+        names = {name: f"partage-{name}:{self.version}" for name in TREES}
+        return [
+            f"image.registry={REGISTRY}",
+            *(f"image.{name}={tagged}" for name, tagged in names.items()),
+            f"driverRoot={DRIVER_ROOT}",
+        ]
+
+    def install(self, *values: str) -> None:
+        self.helm.run("install", RELEASE, CHART, *INTO, "--create-namespace", values=[*self.values, *values])
+
+    def upgrade(self, *values: str) -> None:
+        self.helm.run("upgrade", RELEASE, CHART, *INTO, values=[*self.values, *values])
+
+    def uninstall(self) -> None:
+        """As the chart's page says."""
+        self.helm.run("uninstall", RELEASE, *INTO, "--wait")
+        self.rig.cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)
+
+    def pods(self, name: str) -> list[Pod]:
+        """Of one of our workloads."""
+        return [each for each in self.rig.cluster.pods.list(OUR_NAMESPACE) if each.name.startswith(f"{name}-")]
+
+    def why_no_cards(self, node: str) -> str | None:
+        """What keeps the cluster from knowing that this node has two."""
+        told = self.rig.cluster.nodes.annotations(node).get(INVENTORY)
+        cards = json.loads(told)["kinds"].get("gpu", {}).get("cards", []) if told else []
+        return None if len(cards) == 2 else f"{node} tells {told}"
+
+    def wait_rolled_out(self, *workloads: str) -> None:
+        for workload in workloads:
+            self.rig.cluster.kubectl.run("-n", OUR_NAMESPACE, "rollout", "status", workload, "--timeout=90s")
+
+
+@contextmanager
+def installable(home: Path, *, say: Callable[[str], None]) -> Generator[InstallStage]:
+    """Two nodes with two cards each, and nothing of partage."""
+    with running(RigSettings(), say=say) as rig:
+        remove_delivered(rig.cluster.kubectl)
+        service: Json = rig.cluster.api.get(SERVICES.at("default", "kubernetes"))
+        for name, node in rig.nodes.items():
+            give_address(node.machine, service["spec"]["clusterIP"], f"{rig.addresses.host}:{APISERVER_PORT}")
+            install_driver(node.machine, ("h100", "h100"), name=name)
+            driver = node.daemon(simgpud())
+            driver.start()
+            driver.wait_ready()
+        version = version_here()
+        push_images(rig, version, home)
+        yield InstallStage(rig, helm_in(home, rig.cluster.kubectl.kubeconfig), version)
+
+
+def give_address(machine: Machine, service: str, server: str) -> None:
+    """What kube-proxy would do for the one Service that pods of ours ask."""
+    for chain in ("OUTPUT", "PREROUTING"):
+        to = ("-d", service, "-p", "tcp", "--dport", "443", "-j", "DNAT", "--to-destination", server)
+        machine.run("iptables", "-t", "nat", "-A", chain, *to)
+
+
+def push_images(rig: Rig, version: str, home: Path) -> None:
+    machine = MACHINES[os.uname().machine]
+    for name, tree in TREES.items():
+        layout = home / name
+        image.write(layout, tree, version, [(machine, built(name, machine.name, version=version))])
+        repository = f"{rig.registry.address}/partage/{image.name(tree)}"
+        push(layout, Repository.of(repository, is_plain=True))

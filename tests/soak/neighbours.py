@@ -15,7 +15,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -119,10 +118,7 @@ def unpacked(commit: str) -> Path:
     if not tree.exists():
         fresh = tree.with_name(f".{name}.{os.getpid()}")
         fresh.mkdir(parents=True)
-        with subprocess.Popen(["git", "archive", name], stdout=subprocess.PIPE, cwd=CHECKOUT) as archive:
-            assert archive.stdout is not None
-            with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
-                files.extractall(fresh, filter="data")
+        _output(["sh", "-c", f"git archive {name} | tar -x -C {fresh}"], os.environ, CHECKOUT)
         fresh.rename(tree)
     return tree
 

@@ -35,6 +35,7 @@ _DEADLINE_S: Final = 5.0
 _SHOWN: Final = 300
 _SELINUX: Final = "sys/fs/selinux/enforce"
 _RUNTIME_DROPIN: Final = "10-runtime.conf"
+_NODE_DROPIN: Final = "10-node.conf"
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 
 
@@ -124,14 +125,14 @@ class Units:
         self._tree, self._site = tree, site
 
     def plan(self, host: Host) -> Plan[Installed]:
-        texts = self._texts()
+        texts = self._texts(host)
         changed = tuple(other_units(host, texts))
         changes = [Change("write", str(host.path(UNITS) / name)) for name in changed]
         changes += [Change("start", name) for name in OUR_UNITS if not host.services.is_active(name)]
         return Plan(tuple(changes), Installed(tuple(texts), changed))
 
     def do(self, host: Host, facts: Installed) -> None:
-        put_units(host, self._texts())
+        put_units(host, self._texts(host))
         host.services.enable(*OUR_UNITS)
         for name in OUR_UNITS:
             if host.services.is_active(name) and any(each.startswith(name) for each in facts.changed):
@@ -149,14 +150,22 @@ class Units:
                 path.parent.rmdir()
         host.services.daemon_reload()
 
-    def _texts(self) -> dict[str, str]:
-        """With a drop-in for each daemon where the runtime's socket is not the usual one."""
+    def _texts(self, host: Host) -> dict[str, str]:
+        """With drop-ins for each daemon where the runtime's socket, or the node's name, is not what it would take."""
         texts = units_of(self._tree)
-        if self._site.runtime != str(CrishimSettings().runtime):
-            for daemon in ("broker", "crishim"):
-                variable = f"PARTAGE_{daemon.upper()}_RUNTIME={self._site.runtime}"
-                texts[f"partage-{daemon}.service.d/{_RUNTIME_DROPIN}"] = f"[Service]\nEnvironment={variable}\n"
+        for daemon in ("broker", "crishim"):
+            folder = f"partage-{daemon}.service.d"
+            if self._site.runtime != str(CrishimSettings().runtime):
+                texts[f"{folder}/{_RUNTIME_DROPIN}"] = _variable(
+                    f"PARTAGE_{daemon.upper()}_RUNTIME", self._site.runtime
+                )
+            if self._site.node != crishim_of(host.root).node_name:
+                texts[f"{folder}/{_NODE_DROPIN}"] = _variable("PARTAGE_NODE_NAME", self._site.node)
         return texts
+
+
+def _variable(name: str, value: str) -> str:
+    return f"[Service]\nEnvironment={name}={value}\n"
 
 
 def put_units(host: Host, texts: dict[str, str]) -> None:

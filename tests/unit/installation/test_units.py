@@ -1,0 +1,46 @@
+"""What is written of units, beside what the tree has: only what the daemons would not find out by themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from partage_base.daemon.settings import host_name
+from partage_cli.installation.look import Site
+from partage_cli.installation.preparation import Units
+from partage_cli.installation.tree import OUR_UNITS
+from unit.installation.made import a_host, put
+
+
+def written(tmp_path: Path, *, node: str, runtime: str = "/run/containerd/containerd.sock") -> dict[str, str]:
+    """Drop-ins, by their names below the folder of units."""
+    tree, root = tmp_path / "tree", tmp_path / "root"
+    for name in OUR_UNITS:
+        put(tree, f"systemd/{name}", "[Unit]\n")
+    host, _ = a_host(root)
+    site = Site(node=node, kubelet="kubelet.service", runtime=runtime, kubeconfig="", static_pods="")
+    units = Units(tree, site)
+    units.do(host, units.plan(host).facts)
+    folder = root / "etc/systemd/system"
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*.conf"))}
+
+
+def test_a_host_that_is_named_as_its_node_needs_no_drop_in(tmp_path: Path) -> None:
+    assert written(tmp_path, node=host_name()) == {}
+
+
+def test_daemons_of_a_host_with_another_name_than_its_node_are_told_the_nodes(tmp_path: Path) -> None:
+    said = "[Service]\nEnvironment=PARTAGE_NODE_NAME=gpu-7\n"
+    found = written(tmp_path, node="gpu-7")
+    assert found == {f"partage-{each}.service.d/10-node.conf": said for each in ("broker", "crishim")}
+
+
+def test_the_nodes_file_has_the_first_word_about_its_name(tmp_path: Path) -> None:
+    put(tmp_path / "root", "etc/partage/partage.toml", '[common]\nnode_name = "gpu-7"\n')
+    assert written(tmp_path, node="gpu-7") == {}
+
+
+def test_another_socket_of_the_runtime_is_told(tmp_path: Path) -> None:
+    found = written(tmp_path, node=host_name(), runtime="/run/k3s/containerd/containerd.sock")
+    assert found["partage-broker.service.d/10-runtime.conf"] == (
+        "[Service]\nEnvironment=PARTAGE_BROKER_RUNTIME=/run/k3s/containerd/containerd.sock\n"
+    )

@@ -21,12 +21,15 @@ from partage_cli.doctor.local_node import Unseen, names_in, text_of
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.places import STATE, TREES
+from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE
 from partage_isolation.library.current import CURRENT as LINK
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.specs import FOLDER as LIMITS
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 RUN: Final = str(Path(INVENTORY_FILE).parent)
+CARDS: Final = f"{FOLDERS[0]}/{OUR_FILE}"
+"""By which the runtime puts cards into a container when it makes one, and never after."""
 LAST_ACT: Final = f"{STATE}/last-act"
 """The script that takes away the rest, and itself."""
 

@@ -40,11 +40,11 @@ class Uninstall:
 
     def foreseen(self) -> list[Change]:
         """What would go; changes nothing."""
-        folders = (self.host.path(TREES), self.host.path(traces.RUN), traces.library_folder(self.host))
+        found = (*map(self.host.path, (TREES, traces.RUN, traces.CARDS)), traces.library_folder(self.host))
         return [
             Change("evict", "the pods that hold cards on this node"),
             *(Change("take back", name) for name in reversed(list(self.journal.states)) if name != "uninstall"),
-            *(Change("remove", str(each)) for each in folders if each.exists()),
+            *(Change("remove", str(each)) for each in found if each.exists()),
         ]
 
     def carry_out(self, *, forced: bool) -> Path:
@@ -62,6 +62,7 @@ class Uninstall:
         for left in traces.libraries(self.host):
             self.host.say(f"{left} stays: running containers have that library; remove it when they have ended")
         traces.remove([self.host.path(traces.RUN)])
+        self.host.path(traces.CARDS).unlink(missing_ok=True)
         return traces.write_last_act(self.host)
 
     def _end_trial(self) -> None:

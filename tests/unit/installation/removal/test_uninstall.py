@@ -71,7 +71,7 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    for folder in ("usr/local/lib", UNITS, "var/lib", "run", "opt", "etc/partage/keys.d"):
+    for folder in ("usr/local/lib", UNITS, "var/lib", "var/run/cdi", "run", "opt", "etc/partage/keys.d"):
         (tmp_path / folder).mkdir(parents=True)
     return Node(tmp_path)
 
@@ -85,6 +85,7 @@ def install(node: Node) -> None:
         "usr/local/lib/partage/1-bb/libcuda.so.1": "new",
         "usr/local/lib/partage/libpartage-page.so": "the broker's",
         "run/partage/inventory.json": "{}",
+        "var/run/cdi/partage.dev-gpu.json": "{}",
         LIMITS: '{"library":"/usr/local/lib/partage/1-aa"}',
         "var/lib/partage/node/saved/config.yaml": "",
     }.items():

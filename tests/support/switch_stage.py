@@ -1,7 +1,6 @@
-"""A node of a real cluster whose process 1 is a real systemd, which keeps containerd and kubelet as on any host.
+"""One node of a real cluster that systemd keeps, to be switched; a bundle stands ready below /opt/bundle.
 
-Kubelet is set up as by kubeadm: a configuration file, and a service that reads kubeadm's flags and people's. A bundle
-stands ready below /bundle: the checkout's programs in the shape of an unpacked tree.
+It has the checkout's programs in the shape of an unpacked tree.
 """
 
 from __future__ import annotations
@@ -24,55 +23,24 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_cli.installation.status import Status
 from rig.client.wait import until
 from rig.control.settings import ControlSettings
-from rig.machine import cgroups, network
-from rig.nodes import kubelet
-from rig.nodes.machine import Init, Machine, Place
-from rig.nodes.node import NodeSettings, runtime
-from rig.programs import Programs, ensure
+from rig.machine import network
+from rig.nodes.machine import Machine
+from rig.programs import ensure
 from rig.rig import CHECKOUT, Rig, RigSettings, running
+from support import systemd_node
 from support.crishim_stage import public_file
-from support.systemd_stage import HIDDEN, base_units
+from support.systemd_node import CONFIG, UNITS
 
 NODE: Final = "n1"
-CONFIG: Final = "/var/lib/kubelet/config.yaml"
 _PARTAGE_TOML: Final = (
     '[broker]\nlibrary_folder = "/opt/partage-library"\n[crishim]\nmount_roots = ["/opt/partage-library"]\n'
 )
 """Below /usr a node of the rig has what the machine has."""
-UNITS: Final = "/etc/systemd/system"
 VERSION: Final = "0.1.0-g000000000001"
 BUNDLE: Final = "/opt/bundle"
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli", "node")
 _SETTINGS: Final = "PYTHONDONTWRITEBYTECODE=1"
 _DAEMONS: Final = {"partage-crishim": "partage_crishim", "partage-broker": "partage_isolation"}
-_CONTAINERD_UNIT: Final = """\
-[Service]
-Environment=PATH={path}
-ExecStart={argv}
-KillMode=process
-Delegate=yes
-Restart=always
-RestartSec=1s
-
-[Install]
-WantedBy=multi-user.target
-"""
-_KUBELET_UNIT: Final = """\
-[Unit]
-After=containerd.service
-StartLimitIntervalSec=0
-
-[Service]
-Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-EnvironmentFile=-/etc/default/kubelet
-ExecStart={argv} $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
-Restart=always
-RestartSec=1s
-
-[Install]
-WantedBy=multi-user.target
-"""
 
 
 @dataclass
@@ -142,10 +110,7 @@ class SwitchStage:
         self.start()
 
     def start(self) -> None:
-        self.machine.start()
-        network.connect(self.rig.addresses, self.machine, [], str(self.rig.folder))
-        until("systemd has booted", self._why_not_booted, 30)
-        self.machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
+        systemd_node.boot(self.rig, self.machine)
 
     def on_start_of_kubelet(self, script: str) -> None:
         """What befalls the node when a kubelet starts that is told to speak to crishim; its status is that script's."""
@@ -164,11 +129,7 @@ class SwitchStage:
 
     def processes(self, name: str) -> list[tuple[int, int]]:
         """Of containers that run a command of this name: process ids, each with the time of its start."""
-        found: list[tuple[int, int]] = []
-        for pid in self.machine.run("sh", "-c", f"pgrep -x -f '{name}' || true").split():
-            fields = self.machine.path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            found.append((int(pid), int(fields[19])))
-        return found
+        return systemd_node.processes(self.machine, name)
 
     def put_bundle(self) -> None:
         """The checkout's programs in the shape of an unpacked tree, at a place that is none of a tree's."""
@@ -185,12 +146,6 @@ class SwitchStage:
             lines.append(f"{mode:04o} {hashlib.sha256(text.encode()).hexdigest()} {path}\n")
         self.machine.write(f"{BUNDLE}/MANIFEST", "".join(lines))
 
-    def _why_not_booted(self) -> str | None:
-        self.machine.component.require_running()
-        argv = (*self.machine.way_in, "systemctl", "is-active", "multi-user.target")
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        return None if done.stdout.strip() == "active" else f"{done.stdout} {done.stderr}"
-
 
 def files_of(machine: Machine) -> list[str]:
     """All that an installation may touch: kinds, modes, links and contents."""
@@ -205,14 +160,13 @@ def switch_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[Sw
     ensure("systemd", say=say)
     with running(RigSettings(nodes={}, control=ControlSettings()), say=say, keep_logs=keep_logs) as rig:
         log = rig.logs / "services.log"
-        machine = _machine(rig, ensure(say=say), log)
+        machine = systemd_node.made(rig, NODE, 1, log)
         stage = SwitchStage(rig, machine, log)
         try:
             stage.start()
-            _furnish(stage)
-            stage.systemctl("daemon-reload")
-            stage.systemctl("enable", "--now", "containerd", "kubelet")
-            stage.wait_ready()
+            systemd_node.furnish(rig, machine)
+            machine.write("/etc/partage/partage.toml", _PARTAGE_TOML)
+            systemd_node.serve(rig, machine)
             stage.put_bundle()
             stage.put_keys()
             yield stage
@@ -221,37 +175,6 @@ def switch_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[Sw
             raise
         finally:
             machine.stop()
-
-
-def _machine(rig: Rig, programs: Programs, log: Path) -> Machine:
-    addresses = rig.addresses.node(1)
-    cgroups.make(rig.addresses.slot, NODE)
-    units = base_units(rig.folder / "units", log)
-    systemd = ensure("systemd", say=print)
-    init = Init(
-        argv=(str(systemd["systemd"]), "--unit=multi-user.target"),
-        cgroup=cgroups.parent(rig.addresses.slot, NODE),
-        env={"SYSTEMD_UNIT_PATH": f"/etc/systemd/system:{units}"},
-        hidden=HIDDEN,
-    )
-    visible = (CHECKOUT, Path(sys.prefix), *programs.folders)
-    return Machine(Place(NODE, rig.folder / "nodes" / NODE, rig.logs, rig.folder, visible, init), addresses)
-
-
-def _furnish(stage: SwitchStage) -> None:
-    machine, rig = stage.machine, stage.rig
-    machine.path(UNITS).mkdir(parents=True, exist_ok=True)
-    made = rig.kubelet(machine, NodeSettings())
-    machine.write(CONFIG, kubelet.config(made))
-    machine.path(kubelet.STATIC_PODS).mkdir(parents=True, exist_ok=True)
-    machine.write("/etc/partage/partage.toml", _PARTAGE_TOML)
-    for folder in ("/etc/cdi", "/var/run/cdi"):
-        machine.path(folder).mkdir(parents=True, exist_ok=True)
-    argv = " ".join(kubelet.argv(rig.programs["kubelet"], made)).replace(kubelet.CONFIG, CONFIG)
-    machine.write(f"{UNITS}/kubelet.service", _KUBELET_UNIT.format(argv=argv))
-    containerd = runtime(machine, rig.programs, rig.registry).program
-    text = _CONTAINERD_UNIT.format(argv=" ".join(containerd.argv), path=containerd.env["PATH"])
-    machine.write(f"{UNITS}/containerd.service", text)
 
 
 def _environment() -> dict[str, str]:

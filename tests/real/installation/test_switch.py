@@ -10,7 +10,8 @@ import pytest
 from partage_cli.installation.places import TURN
 from rig.client.wait import until
 from support.switch_faults import FAULTS, HANGS, a_running_pod, befallen, require_containerd
-from support.switch_stage import CONFIG, SwitchStage
+from support.switch_stage import SwitchStage
+from support.systemd_node import CONFIG
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -1,0 +1,115 @@
+"""A node of a rig whose process 1 is a real systemd, which keeps containerd and kubelet as on any host.
+
+Kubelet is set up as by kubeadm: a configuration file, and a service that reads kubeadm's flags and people's.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rig.client.wait import until
+from rig.machine import cgroups, network
+from rig.nodes import kubelet
+from rig.nodes.machine import Init, Machine, Place
+from rig.nodes.node import NodeSettings, runtime
+from rig.programs import ensure
+from rig.rig import CHECKOUT, Rig
+from support.systemd_stage import HIDDEN, base_units
+
+CONFIG: Final = "/var/lib/kubelet/config.yaml"
+UNITS: Final = "/etc/systemd/system"
+_CONTAINERD_UNIT: Final = """\
+[Service]
+Environment=PATH={path}
+ExecStart={argv}
+KillMode=process
+Delegate=yes
+Restart=always
+RestartSec=1s
+
+[Install]
+WantedBy=multi-user.target
+"""
+_KUBELET_UNIT: Final = """\
+[Unit]
+After=containerd.service
+StartLimitIntervalSec=0
+
+[Service]
+Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart={argv} $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+Restart=always
+RestartSec=1s
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def made(rig: Rig, name: str, number: int, log: Path) -> Machine:
+    """Not yet started; all that its services say goes to that log."""
+    systemd = ensure("systemd", say=print)
+    cgroups.make(rig.addresses.slot, name)
+    units = base_units(rig.folder / "units" / name, log)
+    init = Init(
+        argv=(str(systemd["systemd"]), "--unit=multi-user.target"),
+        cgroup=cgroups.parent(rig.addresses.slot, name),
+        env={"SYSTEMD_UNIT_PATH": f"{UNITS}:{units}"},
+        hidden=HIDDEN,
+    )
+    visible = (CHECKOUT, Path(sys.prefix), *rig.programs.folders)
+    place = Place(name, rig.folder / "nodes" / name, rig.logs, rig.folder, visible, init)
+    return Machine(place, rig.addresses.node(number))
+
+
+def boot(rig: Rig, machine: Machine, others: Sequence[Machine] = ()) -> None:
+    """Again with the same disks, too."""
+    machine.start()
+    network.connect(rig.addresses, machine, others, str(rig.folder))
+    until("systemd has booted", lambda: _why_not_booted(machine), 30)
+    machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
+
+
+def furnish(rig: Rig, machine: Machine) -> None:
+    """With the units of containerd and kubelet, which do not run yet."""
+    machine.path(UNITS).mkdir(parents=True, exist_ok=True)
+    settings = rig.kubelet(machine, NodeSettings())
+    machine.write(CONFIG, kubelet.config(settings))
+    machine.path(kubelet.STATIC_PODS).mkdir(parents=True, exist_ok=True)
+    for folder in ("/etc/cdi", "/var/run/cdi"):
+        machine.path(folder).mkdir(parents=True, exist_ok=True)
+    argv = " ".join(kubelet.argv(rig.programs["kubelet"], settings)).replace(kubelet.CONFIG, CONFIG)
+    machine.write(f"{UNITS}/kubelet.service", _KUBELET_UNIT.format(argv=argv))
+    containerd = runtime(machine, rig.programs, rig.registry).program
+    text = _CONTAINERD_UNIT.format(argv=" ".join(containerd.argv), path=containerd.env["PATH"])
+    machine.write(f"{UNITS}/containerd.service", text)
+
+
+def serve(rig: Rig, machine: Machine) -> None:
+    """Starts both, and returns when the node is ready."""
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "enable", "--now", "containerd", "kubelet")
+    name = machine.place.name
+    until(f"{name} is ready", lambda: rig.cluster.nodes.why_not_ready(name), 60)
+
+
+def processes(machine: Machine, command: str) -> list[tuple[int, int]]:
+    """Of containers that run this command: process ids, each with the time of its start."""
+    found: list[tuple[int, int]] = []
+    for pid in machine.run("sh", "-c", f"pgrep -x -f '{command}' || true").split():
+        fields = machine.path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        found.append((int(pid), int(fields[19])))
+    return found
+
+
+def _why_not_booted(machine: Machine) -> str | None:
+    machine.component.require_running()
+    argv = (*machine.way_in, "systemctl", "is-active", "multi-user.target")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return None if done.stdout.strip() == "active" else f"{done.stdout} {done.stderr}"

@@ -88,11 +88,13 @@ class InstallerLife:
 
 @contextmanager
 def _alone(host: Path) -> Generator[None]:
-    """Keeps a second installer off this host, by a lock on its root folder: it leaves no file."""
+    """Keeps a second installer off this host, by a lock on a folder that is the host's own: it leaves no file."""
     try:
-        descriptor = os.open(host, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(host / "etc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise BadConfiguration(f"host is {host}, which is no folder: {error.strerror}; mount the host's root") from None
+        raise BadConfiguration(
+            f"{host / 'etc'} is no folder: {error.strerror}; mount the host's root at host"
+        ) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

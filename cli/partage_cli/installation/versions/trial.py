@@ -5,7 +5,6 @@ The link to the tree and the units are the only things on a host that say which 
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.places import CURRENT, UNITS
 from partage_cli.installation.preparation import put_units
-from partage_cli.installation.tree import other_units, point
+from partage_cli.installation.tree import other_units, point, put_on_disk
 from partage_cli.installation.versions.places import FAILURES, LINK_BACK, VERSION_BACK, WENT_BACK, kept_unit
 from partage_cli.installation.versions.version_back import NOW, WayBack, script
 
@@ -71,7 +70,7 @@ class Trial:
             root=str(self.host.root).rstrip("/"),
         )
         write_whole(self._path(VERSION_BACK), script(way).encode(), mode=0o700, synced=True)
-        os.sync()
+        put_on_disk(self._path(VERSION_BACK).parent)
 
     def put_in_force(self, units: Mapping[str, str]) -> None:
         """The link and the units; running daemons are as they were."""

@@ -30,6 +30,7 @@ from rig.rig import CHECKOUT, Rig, RigSettings, running
 from support import systemd_node
 from support.crishim_stage import public_file
 from support.systemd_node import CONFIG, UNITS
+from support.trees import SEES_CHECKOUT
 
 NODE: Final = "n1"
 _PARTAGE_TOML: Final = (
@@ -145,6 +146,7 @@ class SwitchStage:
             self.machine.path(f"{BUNDLE}/{path}").chmod(mode)
             lines.append(f"{mode:04o} {hashlib.sha256(text.encode()).hexdigest()} {path}\n")
         self.machine.write(f"{BUNDLE}/MANIFEST", "".join(lines))
+        self.machine.write(*SEES_CHECKOUT)
 
 
 def files_of(machine: Machine) -> list[str]:

@@ -12,6 +12,8 @@ from rig.rig import CHECKOUT
 
 MARK: Final = "PARTAGE_TEST_TREE"
 """The variable by which a process says of which tree it is."""
+SEES_CHECKOUT: Final = ("/etc/systemd/system/service.d/checkout.conf", "[Service]\nPrivateTmp=no\nProtectHome=no\n")
+"""For nodes with trees of a checkout's programs: it may lie where units see nothing of the machine's."""
 _PROGRAMS: Final = ("partage", "partage-crishim", "partage-broker", "partage-advertiser")
 PROGRAM: Final = b"#!/bin/sh\necho made up\n"
 

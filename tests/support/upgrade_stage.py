@@ -29,7 +29,7 @@ from rig.nodes.node import runtime
 from rig.programs import Programs, ensure
 from support.crishim_stage import SOCKET, public_file
 from support.systemd_stage import SystemdStage, systemd_machine
-from support.trees import MARK, make_tree
+from support.trees import MARK, SEES_CHECKOUT, make_tree
 
 UNITS: Final = "/etc/systemd/system"
 UPGRADE_PID: Final = "/run/upgrade.pid"
@@ -58,6 +58,7 @@ class UpgradeStage:
         self.machine.path(f"/{CURRENT}").symlink_to(version)
         for unit in OUR_UNITS:
             self.machine.write(f"{UNITS}/{unit}", self.machine.path(f"/{TREES}/{version}/systemd/{unit}").read_text())
+        self.machine.write(*SEES_CHECKOUT)
         self.systemd.systemctl("daemon-reload")
         self.systemd.systemctl("enable", "--quiet", *OUR_UNITS)
         self.systemd.systemctl("start", *OUR_UNITS)

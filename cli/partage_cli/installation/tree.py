@@ -6,13 +6,15 @@ A tree runs at one path alone, `/opt/partage/<version>`. Its MANIFEST has a line
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -71,12 +73,17 @@ def place(root: Path, tree: Path) -> Path:
     """
     version = check(tree)
     home = root / TREES / version
-    if home.is_dir() and (home.samefile(tree) or _is_whole(home)):
-        return home
-    beside, former = (home.with_name(f".{what}-{version}") for what in ("unpacked", "former"))
+    home.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with _alone(home.parent):
+        if not (home.is_dir() and (home.samefile(tree) or _is_whole(home))):
+            _copy(tree, home)
+    return home
+
+
+def _copy(tree: Path, home: Path) -> None:
+    beside, former = (home.with_name(f".{what}-{home.name}") for what in ("unpacked", "former"))
     for left in (beside, former):
         shutil.rmtree(left, ignore_errors=True)
-    home.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     _require_room(tree, home.parent)
     try:
         shutil.copytree(tree, beside, symlinks=True)
@@ -89,7 +96,17 @@ def place(root: Path, tree: Path) -> Path:
         home.rename(former)
     beside.rename(home)
     shutil.rmtree(former, ignore_errors=True)
-    return home
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Waits while another one copies: the installer of the fleet and a person may want the same tree at once."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def put_on_disk(folder: Path) -> None:

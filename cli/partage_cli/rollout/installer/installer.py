@@ -73,6 +73,7 @@ class Installer:
         self._backoff = Backoff(first_s=_FIRST_S, most_s=_MOST_S, random=random.random)
         self._repeats = Repeats(every_s=60)
         self._has_tree = False
+        self._has_supply = True
         self._is_fresh = True
         self._lapsed_at: float | None = None
         self.at_rest = asyncio.Event()
@@ -108,6 +109,7 @@ class Installer:
             return None
         if supply.hinders is None:
             supply = await asyncio.to_thread(self._with_tree, node.wish, supply)
+        self._has_supply = supply.hinders != "waiting"
         if supply.hinders is not None:
             await self._node.tell(self._said(node.wish, supply.hinders, supply.why))
             return None
@@ -247,7 +249,8 @@ class Installer:
 
     async def _until_due(self, hold: Hold | None) -> None:
         """Until the Node says something else, what it waits for changed, or it is time for another look."""
-        until = asyncio.get_running_loop().time() + self._settings.look_every_s
+        within_s = self._settings.look_every_s if self._has_supply else self._settings.ask_every_s
+        until = asyncio.get_running_loop().time() + within_s
         while (left_s := until - asyncio.get_running_loop().time()) > 0:
             pause_s = left_s if hold is None else min(left_s, self._ask_every_s())
             with contextlib.suppress(TimeoutError):

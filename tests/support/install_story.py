@@ -1,0 +1,97 @@
+"""The page "Install" as a new user follows it: from nothing to shared cards, to the next version, and out again."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from rig.client.pods import Pod
+from rig.client.wait import until
+from support.story_stage import StoryStage
+
+Say = Callable[[str], None]
+_GIB: Final = 1 << 30
+_numbers: Final = itertools.count()
+
+
+def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
+    """Seconds of each leg. Raises where a container of a user was touched, or anything is left in the end."""
+    number = next(_numbers)
+    bystanders = [stage.bystander(node, f"by-{number}-{node}") for node in stage.machines]
+    for pod in bystanders:
+        pod.wait_running()
+    files, objects, unconcerned = stage.files(), stage.objects(), stage.processes()
+    legs = _Legs(say)
+
+    began_s = time.time()
+    stage.install()
+    legs.ended("helm install")
+    stage.label("yes")
+    stage.rollout()
+    legs.ended("roll-out")
+    pods = [stage.shared_pod(f"first-{number}-{node}", node) for node in stage.machines]
+    kernels_s = [stage.kernel_at_s(pod) for pod in pods]
+    legs.ended("first pods")
+    legs.note("from helm install to the first kernel", min(kernels_s) - began_s)
+    legs.note("from helm install to a kernel on every node", max(kernels_s) - began_s)
+    for pod in pods:
+        _require_limits(stage, pod)
+
+    if len(stage.releases) > 1:
+        before = stage.processes()
+        stage.upgrade()
+        stage.rollout()
+        legs.ended("upgrade")
+        assert stage.processes() == before, "a container is not the one that it was"
+        for pod in pods:
+            _require_limits(stage, pod)
+        later = stage.shared_pod(f"second-{number}")
+        stage.kernel_at_s(later)
+        legs.ended("second pod")
+        pods.append(later)
+
+    stage.label("off")
+    stage.rollout()
+    legs.ended("off")
+    for pod in pods:
+        pod.wait_gone()
+    stage.uninstall()
+    legs.ended("helm uninstall")
+    assert stage.processes() == unconcerned, "a container is not the one that it was"
+    assert not any(stage.restarts().values()), stage.restarts()
+    until("the cluster is as it was", lambda: _told(objects, stage.objects()))
+    left = {node: found for node, now in stage.files().items() if (found := _told(files[node], now))}
+    assert not left, left
+    for pod in bystanders:
+        pod.delete_and_wait()
+    return legs.seconds
+
+
+class _Legs:
+    def __init__(self, say: Say) -> None:
+        self.seconds: dict[str, float] = {}
+        self._say, self._began_s = say, time.monotonic()
+
+    def ended(self, name: str) -> None:
+        now_s = time.monotonic()
+        self.note(name, now_s - self._began_s)
+        self._began_s = now_s
+
+    def note(self, name: str, seconds: float) -> None:
+        self.seconds[name] = round(seconds, 1)
+        self._say(f"{name}: {seconds:.1f} s")
+
+
+def _require_limits(stage: StoryStage, pod: Pod) -> None:
+    """Its program asked the broker for time by way of the library, and is held to what the pod asked for."""
+    told = stage.limits_of(pod)
+    (card,) = told.cards
+    assert (card.share_milli, card.granted_bytes) == (500, 4 * _GIB), card
+
+
+def _told(before: Sequence[str], after: Sequence[str]) -> str | None:
+    """What came and what went; None where nothing did."""
+    came, went = set(after) - set(before), set(before) - set(after)
+    return "\n".join([*(f"+ {line}" for line in sorted(came)), *(f"- {line}" for line in sorted(went))]) or None

@@ -1,0 +1,244 @@
+"""A cluster of real nodes with simulated cards and nothing of partage, and releases of partage to install in it.
+
+Nodes have systemd, containerd and kubelet as any host has, and no Python. A release is what `make bundle` makes of this
+checkout: its images are in the rig's registry, its chart lies in a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from partage_bundle import archive, built, image, recipe
+from partage_bundle.registry import Repository, push
+from partage_bundle.tree import version_here
+from partage_isolation.wire.messages import ContainerTold
+from partage_simgpu.driver_root import SIMGPUD
+from rig import images
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.control.settings import APISERVER_PORT, ControlSettings
+from rig.identity.people import OUR_NAMESPACE, TEAM
+from rig.images.bases import compiled
+from rig.machine.addresses import SERVICES
+from rig.nodes.machine import Machine
+from rig.rig import Rig, RigSettings, running
+from support import systemd_node
+from support.chart import RELEASE, Helm, helm_in, remove_delivered
+from support.install_stage import give_address
+from support.isolation_stage import told_by
+from support.simgpu_stage import DRIVER, generate_cdi, install_driver
+
+REGISTRY: Final = "registry.example/partage"
+IMAGE: Final = "first"
+INSTALL: Final = "partage.dev/install"
+WITHIN_S: Final = 240.0
+_PROGRAM: Final = Path(__file__).parents[1] / "real/chain/c/first.c"
+_FIRST: Final = "/usr/bin/first"
+_WAITS: Final = ("sleep", "987654")
+_DRIVER_UNIT: Final = f"""\
+[Service]
+ExecStart={DRIVER}/{SIMGPUD} {DRIVER}
+Restart=always
+"""
+_LOOKED_AT: Final = "/etc /opt /usr/local/lib /var/lib /run/partage /run/cdi /run/systemd/system /run/systemd/transient"
+_OTHERS: Final = "/var/lib/containerd /var/lib/kubelet /var/lib/cni /var/lib/partage-rig"
+"""The runtime's own, and the rig's, of which all nodes see everything."""
+_HASHED: Final = f"/etc /opt /usr/local/lib /var/lib/partage /run/partage /run/cdi {systemd_node.CONFIG}"
+_COMES_AND_GOES: Final = ("events", "events.events.k8s.io")
+
+
+@dataclass(frozen=True)
+class Release:
+    version: str
+    chart: Path
+
+
+def release(rig: Rig, folder: Path, version: str) -> Release:
+    """Built, pushed and unpacked as the page says."""
+    layouts: dict[str, Path] = {}
+    here = recipe.MACHINES[os.uname().machine]
+    for tree in recipe.TREES.values():
+        name = image.name(tree)
+        layouts[name] = folder / "images" / name
+        image.write(layouts[name], tree, version, [(here, built(tree.name, here.name, version=version))])
+        push(layouts[name], Repository.of(f"{rig.registry.address}/partage/{name}", is_plain=True))
+    whole = folder / "whole.tar"
+    archive.write(whole, version, layouts, {})
+    subprocess.run(("tar", "-xf", whole, "-C", folder), check=True)
+    whole.unlink()
+    return Release(version, folder / f"partage-{version}" / "chart")
+
+
+@dataclass
+class StoryStage:
+    rig: Rig
+    machines: dict[str, Machine]
+    helm: Helm
+    releases: Sequence[Release]
+    """One, and perhaps the next."""
+    logs: list[Path] = field(default_factory=list[Path])
+
+    def install(self, *values: str) -> None:
+        where = ("--namespace", OUR_NAMESPACE, "--create-namespace", "--wait", "--wait-for-jobs")
+        chart = self.releases[0].chart
+        self.helm.run("install", RELEASE, chart, *where, values=(f"image.registry={REGISTRY}", *values))
+
+    def upgrade(self) -> None:
+        where = ("--namespace", OUR_NAMESPACE, "--reset-then-reuse-values")
+        self.helm.run("upgrade", RELEASE, self.releases[1].chart, *where)
+
+    def uninstall(self) -> None:
+        kubectl = self.rig.cluster.kubectl
+        self.helm.run("uninstall", RELEASE, "--namespace", OUR_NAMESPACE, "--wait")
+        kubectl.run("delete", "namespace", OUR_NAMESPACE)
+        kubectl.run("annotate", "nodes", "--all", "partage.dev/inventory-", "partage.dev/installed-")
+        kubectl.run("label", "nodes", "--all", f"{INSTALL}-")
+
+    def label(self, value: str) -> None:
+        self.rig.cluster.kubectl.run("label", "nodes", "--all", "--overwrite", f"{INSTALL}={value}")
+
+    def rollout(self) -> None:
+        """As an administrator waits for it."""
+        kubeconfig = str(self.rig.cluster.kubectl.kubeconfig)
+        words = ("rollout", "--wait", "--within", str(int(WITHIN_S)), "--kubeconfig", kubeconfig)
+        argv = (sys.executable, "-P", "-m", "partage_cli", *words)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=WITHIN_S + 30)
+        assert done.returncode == 0, done.stderr + done.stdout
+
+    def bystander(self, node: str, name: str) -> Pod:
+        """A pod that has nothing to do with cards."""
+        return self.rig.cluster.pods.create(TEAM, a_pod(name, image="busybox", command=_WAITS, node=node))
+
+    def shared_pod(self, name: str, node: str | None = None) -> Pod:
+        """One that runs a kernel on half a card, says when that was, and stays."""
+        command = ["/bin/sh", "-c", f"{_FIRST} kernel && exec {' '.join(_WAITS)}"]
+        selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+        limits = {"partage.dev/gpu-milli": "500", "partage.dev/gpu-memory": "4Gi"}
+        wished = a_pod(name, image=IMAGE, command=command, scheduler="partage-scheduler", limits=limits, spec=selector)
+        return self.rig.cluster.pods.create(TEAM, wished)
+
+    def kernel_at_s(self, pod: Pod) -> float:
+        """When its first kernel had ended, in seconds since 1970."""
+        pod.wait_running(within_s=WITHIN_S)
+        pod.wait("has run a kernel", lambda _: None if pod.logs().strip() else "it has written nothing")
+        said = pod.logs().strip()
+        assert said.isdecimal(), said
+        return int(said) / 1e9
+
+    def limits_of(self, pod: Pod) -> ContainerTold:
+        """What the node's broker keeps the pod's container within."""
+        assert pod.node is not None
+        (found,) = (each for each in told_by(self.machines[pod.node]).containers if each.pod.uid == pod.uid)
+        return found
+
+    def processes(self) -> dict[str, list[tuple[int, int]]]:
+        """Of all containers of users, by node: each with the time of its start."""
+        return {name: systemd_node.processes(each, " ".join(_WAITS)) for name, each in self.machines.items()}
+
+    def restarts(self) -> dict[str, int]:
+        """Of users' pods."""
+        return {
+            pod.name: sum(each["restartCount"] for each in pod.object["status"].get("containerStatuses", ()))
+            for pod in self.rig.cluster.pods.list(TEAM)
+        }
+
+    def files(self) -> dict[str, list[str]]:
+        """All that an installation may touch on each node: kinds, modes, owners, links and contents; and its units."""
+        skipped = " ".join(f"-path {each} -prune -o" for each in _OTHERS.split())
+        script = f"""
+            find {_LOOKED_AT} {skipped} -printf '%y %m %U:%G %p %l\\n'
+            find {_HASHED} -type f -exec sha256sum {{}} +
+            systemctl list-unit-files --no-legend
+            systemctl list-units --all --plain --no-legend --type=service,socket,timer | cut -d ' ' -f 1
+        """
+        return {
+            name: sorted(machine.run("sh", "-c", f"({script}) 2>/dev/null; true").splitlines())
+            for name, machine in self.machines.items()
+        }
+
+    def objects(self) -> list[str]:
+        """All that the API server can list, but for the team's own; of nodes their labels and annotations, too."""
+        kubectl = self.rig.cluster.kubectl
+        listed = kubectl.run("api-resources", "--verbs=list", "-o", "name").split()
+        kinds = ",".join(kind for kind in listed if kind not in _COMES_AND_GOES)
+        columns = "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name"
+        found = kubectl.run("get", kinds, "--all-namespaces", "--no-headers", "-o", columns).splitlines()
+        return sorted({*(" ".join(line.split()) for line in found), *(s for n in self.machines for s in self._node(n))})
+
+    def told(self) -> str:
+        """What the cluster and the nodes' services say, for who must find out why something failed."""
+        kubectl = self.rig.cluster.kubectl
+        pods = kubectl.tried("get", "pods", "-A", "-o", "wide").out
+        events = kubectl.tried("get", "events", "-A", "--sort-by=.lastTimestamp").out[-8000:]
+        logs = [
+            f"--- {name}\n{kubectl.tried('logs', '-n', OUR_NAMESPACE, name, '--tail=40').out}"
+            for name in kubectl.tried("get", "pods", "-n", OUR_NAMESPACE, "-o", "name").out.split()
+        ]
+        services = [f"--- {log}\n{log.read_text(errors='replace')[-6000:]}" for log in self.logs]
+        return "\n".join((pods, events, *logs, *services))
+
+    def _node(self, name: str) -> list[str]:
+        node: Any = self.rig.cluster.nodes.get(name)
+        metadata, status = node["metadata"], node["status"]
+        return [
+            *(f"node {name} label {k}={v}" for k, v in metadata["labels"].items()),
+            *(f"node {name} annotation {k}={v}" for k, v in metadata.get("annotations", {}).items()),
+            *(f"node {name} taint {each['key']}" for each in node["spec"].get("taints", ())),
+            *(f"node {name} capacity {key}" for key in status["capacity"]),
+            *(f"node {name} condition {each['type']}" for each in status["conditions"]),
+        ]
+
+
+@contextmanager
+def story_stage(
+    folder: Path, *, nodes: Sequence[str], releases: int, say: Callable[[str], None], keep_logs: Path
+) -> Generator[StoryStage]:
+    """Nodes that are ready, and so many releases at hand."""
+    with running(RigSettings(nodes={}, control=ControlSettings()), say=say, keep_logs=keep_logs) as rig:
+        versions = [f"{version_here()}{'-next' * number}" for number in range(releases)]
+        made = [release(rig, folder / each, each) for each in versions]
+        rig.registry.push(_image(), IMAGE)
+        remove_delivered(rig.cluster.kubectl)
+        logs = [rig.logs / f"{name}-services.log" for name in nodes]
+        machines = {name: systemd_node.made(rig, name, at, logs[at - 1]) for at, name in enumerate(nodes, 1)}
+        (folder / "helm").mkdir(parents=True)
+        helm = helm_in(folder / "helm", rig.cluster.kubectl.kubeconfig)
+        stage = StoryStage(rig, machines, helm, made, logs)
+        try:
+            there: list[Machine] = []
+            for name, machine in machines.items():
+                systemd_node.boot(rig, machine, there)
+                there.append(machine)
+                _furnish(rig, name, machine)
+            yield stage
+        except BaseException as error:
+            error.add_note(stage.told())
+            raise
+        finally:
+            for machine in machines.values():
+                machine.stop()
+
+
+def _image() -> images.Image:
+    program = compiled(_PROGRAM, flags=("-std=gnu11", "-ldl"))
+    return images.preloadable().with_files({_FIRST: program})
+
+
+def _furnish(rig: Rig, name: str, machine: Machine) -> None:
+    """Cards with their driver, a way to the API server's service, no Python; then kubelet."""
+    systemd_node.furnish(rig, machine)
+    install_driver(machine, ("h100", "h100"), name=name)
+    machine.write(f"{systemd_node.UNITS}/simgpud.service", _DRIVER_UNIT)
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "simgpud")
+    generate_cdi(machine)
+    give_address(machine, str(SERVICES[1]), f"{rig.addresses.host}:{APISERVER_PORT}")
+    machine.run("sh", "-c", "for each in /usr/bin/python3*; do mount --bind /dev/null $each; done")
+    systemd_node.serve(rig, machine)

@@ -122,6 +122,7 @@ class SwitchStage:
 
     def without_fault(self) -> None:
         shutil.rmtree(self.machine.path(f"{UNITS}/kubelet.service.d"), ignore_errors=True)
+        self.machine.path("/etc/fault.sh").unlink(missing_ok=True)
         self.systemctl("daemon-reload")
 
     def put_keys(self) -> None:

@@ -81,8 +81,10 @@ class UpgradeStage:
         return str(self.machine.path(f"/{TREES}").joinpath("current").readlink())
 
     def running_version(self, unit: str) -> str:
-        """Of the process that systemd keeps now."""
+        """Of the process that systemd keeps now; empty where it starts one."""
         pid = self.systemd.systemctl("show", "--property", "MainPID", "--value", unit)
+        if pid == "0":
+            return ""
         environment = self.machine.run("cat", f"/proc/{pid}/environ").split("\0")
         return next(each.removeprefix(f"{MARK}=") for each in environment if each.startswith(f"{MARK}="))
 

@@ -86,7 +86,7 @@ class UpgradeStage:
         if pid == "0":
             return ""
         environment = self.machine.run("cat", f"/proc/{pid}/environ").split("\0")
-        return next(each.removeprefix(f"{MARK}=") for each in environment if each.startswith(f"{MARK}="))
+        return next((each.removeprefix(f"{MARK}=") for each in environment if each.startswith(f"{MARK}=")), "")
 
     def crictl(self, *words: str) -> str:
         """Through crishim."""

@@ -51,6 +51,8 @@ _LOOKED_AT: Final = "/etc /opt /usr/local/lib /var/lib /run/partage /run/cdi /ru
 _OTHERS: Final = "/var/lib/containerd /var/lib/kubelet /var/lib/cni /var/lib/partage-rig"
 """The runtime's own, and the rig's, of which all nodes see everything."""
 _HASHED: Final = f"/etc /opt /usr/local/lib /var/lib/partage /run/partage /run/cdi {systemd_node.CONFIG}"
+_KUBELETS_OWN: Final = "kube-node-lease"
+"""The namespace of heartbeats; the first comes some time after the node is ready."""
 _COMES_AND_GOES: Final = ("events", "events.events.k8s.io")
 
 
@@ -170,7 +172,8 @@ class StoryStage:
         kinds = ",".join(kind for kind in listed if kind not in _COMES_AND_GOES)
         columns = "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name"
         found = kubectl.run("get", kinds, "--all-namespaces", "--no-headers", "-o", columns).splitlines()
-        return sorted({*(" ".join(line.split()) for line in found), *(s for n in self.machines for s in self._node(n))})
+        lines = {" ".join(line.split()) for line in found if _KUBELETS_OWN not in line.split()}
+        return sorted({*lines, *(s for n in self.machines for s in self._node(n))})
 
     def told(self) -> str:
         """What the cluster and the nodes' services say, for who must find out why something failed."""

@@ -112,8 +112,7 @@ class _Talk:
             await _flushed(self._writer)
         finally:
             coming.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ValueError, OSError):
-                await coming
+            await asyncio.gather(coming, return_exceptions=True)
 
     async def _line(self) -> bytes:
         """Empty at the end; what has no end of line is no question."""
@@ -130,8 +129,7 @@ class _Talk:
             await answering
         finally:
             answering.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError):
-                await answering
+            await asyncio.gather(answering, return_exceptions=True)
         return True
 
     async def _answer(self, line: bytes) -> None:

@@ -123,8 +123,6 @@ async def _ran(argv: Sequence[str], environment: dict[str, str], within_s: float
         return Ran(None, bytes(out), bytes(err))
     finally:
         readers.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await readers
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()

@@ -210,8 +210,7 @@ class Installer:
             yield
         finally:
             renewing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewing
+            await asyncio.wait((renewing,))  # to await the task itself would take our own cancellation for its end
 
     async def _keep_renewing(self, slot: int) -> None:
         """What has begun goes on without the slot too: others stop at a node that is at work and has none."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from partage_base.kube import leases_path, node_path, nodes_path
-from partage_cli.rollout.told import INSTALL, INSTALLED
+from partage_cli.rollout.installer.reported_node import ReportedNode
+from partage_cli.rollout.told import INSTALL, INSTALLED, Told
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to, until
 from support.rollout_stage import V1, V2, Mortal, RolloutStage, a_made_up_node
@@ -134,6 +135,25 @@ async def test_a_label_that_is_taken_away_undoes_nothing(api: FakeApi, stage: Ro
     await until(lambda: states(api)[1] == "in-force")
     assert stage.host("n00").in_force
     assert stage.host("n00").touched == ["install", "switch-on"]
+
+
+async def test_one_that_is_told_to_end_just_as_its_work_is_told_does_end(
+    api: FakeApi, stage: RolloutStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[asyncio.Task[None]] = []
+
+    async def told_to_end_then(node: ReportedNode, told: Told) -> None:
+        await tell(node, told)
+        if told.state == "in-force" and (task := asyncio.current_task()) is not None:
+            ended.append(task)
+            asyncio.get_running_loop().call_soon(task.cancel)
+
+    tell = ReportedNode.tell
+    monkeypatch.setattr(ReportedNode, "tell", told_to_end_then)
+    stage.set(look_every_s=600.0)
+    stage.start("n00")
+    await until(lambda: bool(ended) and ended[0].done())
+    assert len(ended) == 1
 
 
 async def test_without_a_key_a_node_waits_and_says_so(api: FakeApi, stage: RolloutStage) -> None:

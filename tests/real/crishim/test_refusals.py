@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ REFUSALS: Mapping[str, tuple[Makes, str]] = {
 def test_kubelet_shows_each_class_of_refusal_and_nothing_stays_reserved(stage: Stage) -> None:
     pods = {name: make(stage) for name, (make, _) in REFUSALS.items()}
     for name, pod in pods.items():
-        until(f"{name}: {REFUSALS[name][1]}", lambda name=name, pod=pod: another_word(stage, pod, REFUSALS[name][1]))
+        wanted = REFUSALS[name][1]
+        until(f"{name}: {wanted}", partial(another_word, stage, pod, wanted))
     stage.granted_pod(whole(FIRST)).wait_running()
     for pod in pods.values():
         pod.refresh()

@@ -29,6 +29,7 @@ class Answering:
         self.path = path
         self.connections: list[tuple[Runtime, asyncio.StreamWriter]] = []
         self.answers = True
+        """On connections from now on."""
         self._server: asyncio.AbstractServer | None = None
 
     async def start(self) -> None:
@@ -61,11 +62,12 @@ class Answering:
                 self.connections.remove((runtime, writer))
 
     async def _talk(self, runtime: Runtime, reader: asyncio.StreamReader) -> None:
+        answers = self.answers
         while data := await reader.read(1 << 16):
             runtime.receive(data)
             for stream, call in runtime.calls.items():
                 runtime.credit_call(stream, 1 << 30)
-                if call.is_sent and self.answers:
+                if call.is_sent and answers:
                     runtime.answer(stream, b"answer %d" % stream)
             runtime.credit(1 << 30)
             self.flush()

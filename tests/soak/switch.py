@@ -1,11 +1,15 @@
 """A node is switched many times while things break at random: it is always ready with its runtime in the end.
 
-    make soak-switch                     # 50 rounds from seed 1, about half an hour on a free machine
+    make soak-switch                     # 50 rounds from seed 1, about an hour on two cores
     tools/named soak switch --rounds 5 --seed 7
 
 A round has at most one fault of those that `make test` has once each, or a reboot; and the command may be killed, at
 a moment that the seed chooses. The way back starts after 10 s. Then the node must be ready with containerd, start a
-pod, and have the containers that it had. A round in which nothing befalls the node must end with crishim in force.
+pod, and have the containers that it had. Where a fault has befallen it, the switch must not be confirmed; where nothing
+has, it is, if the machine is quick enough for 10 s.
+
+The last line has the figures as JSON: rounds by what befell them, how many ended in force, those that were wrong, and
+the longest time from the command to a node that was ready with containerd again and had started a pod.
 
 Exit status: 0 done, 3 a round was not as it must be.
 """
@@ -14,10 +18,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import random
 import subprocess
 import sys
 import time
+from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
 from rig.client.wait import until
@@ -39,19 +46,46 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1, help="of the first round; the next one has the next")
     given = parser.parse_args()
-    wrong = 0
+    ended, wrong = list[Round](), list[int]()
     with switch_stage(say=print, keep_logs=LOGS) as stage:
         stage.install()
         for seed in range(given.seed, given.seed + given.rounds):
             began_s = time.monotonic()
             try:
-                what = one_round(stage, random.Random(seed))  # noqa: S311  a seeded choice
+                ended.append(one_round(stage, random.Random(seed)))  # noqa: S311  a seeded choice
+                what = str(ended[-1])
             except (AssertionError, RigError) as error:
-                wrong += 1
+                wrong.append(seed)
                 what = f"WRONG: {error}"
             _say(f"seed {seed}: {what} ({time.monotonic() - began_s:.1f} s)")
-    _say(f"{given.rounds - wrong} of {given.rounds} rounds were as they must be")
+    _say(f"{len(ended)} of {given.rounds} rounds were as they must be")
+    _say(json.dumps(_figures(ended, wrong)))
     return _FAILED if wrong else 0
+
+
+@dataclass(frozen=True)
+class Round:
+    befell: str
+    killed_after_s: float | None
+    """The command; None: it was not."""
+    back_after_s: float | None
+    """Ready with containerd, and a pod started; None: crishim was in force."""
+
+    def __str__(self) -> str:
+        killed = "" if self.killed_after_s is None else f", killed after {self.killed_after_s:.1f} s"
+        back = "in force" if self.back_after_s is None else f"as before after {self.back_after_s:.1f} s"
+        return f"{self.befell}{killed}: {back}"
+
+
+def _figures(rounds: list[Round], wrong: list[int]) -> dict[str, object]:
+    return {
+        "soak": "switch",
+        "rounds": dict(sorted(Counter(each.befell for each in rounds).items())),
+        "killed": sum(each.killed_after_s is not None for each in rounds),
+        "in_force": sum(each.back_after_s is None for each in rounds),
+        "wrong_seeds": wrong,
+        "slowest_back_s": round(max((each.back_after_s or 0.0 for each in rounds), default=0.0), 1),
+    }
 
 
 def _say(line: str) -> None:
@@ -59,8 +93,8 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def one_round(stage: SwitchStage, choice: random.Random) -> str:
-    """What befell it; raises where the node is not as it must be."""
+def one_round(stage: SwitchStage, choice: random.Random) -> Round:
+    """Raises where the node is not as it must be."""
     befalls = choice.choice([*FAULTS, _REBOOT, _NOTHING])
     is_killed, kill_after_s = choice.random() < 0.5 and befalls != _REBOOT, choice.uniform(0, _LATEST_KILL_S)
     pod, command = a_running_pod(stage)
@@ -69,6 +103,7 @@ def one_round(stage: SwitchStage, choice: random.Random) -> str:
     with contextlib.ExitStack() as stack:
         if befalls in FAULTS:
             stack.enter_context(befallen(stage, FAULTS[befalls]))
+        began_s = time.monotonic()
         switching = stage.started("switch-on", "--within", str(WITHIN_S))
         if befalls == _REBOOT:
             time.sleep(choice.uniform(0, _LATEST_KILL_S))
@@ -77,7 +112,7 @@ def one_round(stage: SwitchStage, choice: random.Random) -> str:
         else:
             _ended(stage, switching, kill_after_s if is_killed else None)
             assert stage.processes(command) == processes, "a container is not the one that it was"
-        what = _outcome(stage, befalls)
+        back_after_s = time.monotonic() - began_s if _is_back(stage, befalls) else None
     if stage.status().switch == "confirmed":
         done = stage.node("switch-off")
         assert done.returncode == 0, done.stderr
@@ -85,8 +120,7 @@ def one_round(stage: SwitchStage, choice: random.Random) -> str:
     if befalls != _REBOOT:
         assert stage.processes(command) == processes, "a container is not the one that it was"
     pod.delete()
-    killed = "" if not is_killed else f", killed after {kill_after_s:.1f} s"
-    return f"{befalls}{killed}: {what}"
+    return Round(befalls, kill_after_s if is_killed else None, back_after_s)
 
 
 def _ended(stage: SwitchStage, switching: subprocess.Popen[bytes], kill_after_s: float | None) -> None:
@@ -96,16 +130,16 @@ def _ended(stage: SwitchStage, switching: subprocess.Popen[bytes], kill_after_s:
         stage.kill(switching)
 
 
-def _outcome(stage: SwitchStage, befalls: str) -> str:
-    """Once the time has run out: in force where nothing befell the node, or as it was before."""
+def _is_back(stage: SwitchStage, befalls: str) -> bool:
+    """Whether the node is as it was before, once the time has run out."""
     until("the switch stands", lambda: "armed" if stage.status().switch in {"armed", "turning-back"} else None, 60)
     state = stage.status().switch
     if befalls in FAULTS:
         assert state != "confirmed", f"{befalls}, and the switch was confirmed"
-    if state != "confirmed":
-        require_containerd(stage)
-        return "as before"
-    return "in force"
+    if state == "confirmed":
+        return False
+    require_containerd(stage)
+    return True
 
 
 if __name__ == "__main__":

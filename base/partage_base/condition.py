@@ -22,7 +22,7 @@ class Fault(Struct, frozen=True):
     """One thing that is wrong, for as long as it is."""
 
     cause: Annotated[str, Meta(pattern=r"\A[a-z]{1,32}\Z")]
-    """`settings`, `keys`, `plugins`, `state`, `runtime` or `metrics`; a newer crishim may know more."""
+    """`settings`, `keys`, `plugins`, `state`, `runtime`, `restore` or `metrics`; a newer crishim may know more."""
     sentence: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
     """What is wrong, on what, and what to do; the same as long as the cause is."""
     refuses: bool = True

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from partage_base.condition import MOST, Condition, Fault, Guarded, encode_condition, fault
+from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
 from partage_base.daemon.web import METRICS
 from partage_base.files import write_whole
@@ -28,6 +29,10 @@ _WRITE_EVERY_S: Final = 5.0
 _KNOCK_WITHIN_S: Final = 1.0
 _HEALTH: Final = "allocations"
 _NO_RUNTIME: Final = "the container runtime does not answer on {}; is it running, and is that its socket?"
+RESTORES: Final = (
+    "containerd restores checkpoints when it creates containers, whose cards can't be counted then; set "
+    "enable_experimental_restore_via_create = false in its configuration and restart it"
+)
 CLOSED: Final = (
     "partage: crishim on this node cannot read its settings, so it starts no container with an allocation; "
     "`partage doctor` on the node shows the mistake to its administrator, and kubelet tries again"
@@ -64,20 +69,29 @@ def _of_state(error: Exception) -> Fault:
 
 
 class RuntimeProbe:
-    """Whether the container runtime can be reached. Asked by knocking, only since a client was turned away."""
+    """Whether the container runtime can be reached, and makes no containers past us.
 
-    def __init__(self, path: Path, counters: Counters) -> None:
+    The first is asked by knocking, only since a client was turned away; the second once for each start of the runtime.
+    """
+
+    def __init__(self, path: Path, counters: Counters, config: Callable[[], Awaitable[RuntimeConfig]]) -> None:
         self._path = str(path)
         self._counters = counters
+        self._config = config
         self._turned_away = -1
         self._is_away = False
 
     async def faults(self) -> Sequence[Fault]:
-        """One fault while the runtime does not answer, else none."""
+        """One fault while the runtime does not answer, or does what it must not, else none."""
         if self._is_away or self._counters.turned_away != self._turned_away:
             self._turned_away = self._counters.turned_away
             self._is_away = not await answers(self._path, _KNOCK_WITHIN_S)
-        return (fault("runtime", _NO_RUNTIME.format(self._path)),) if self._is_away else ()
+        if self._is_away:
+            return (fault("runtime", _NO_RUNTIME.format(self._path)),)
+        try:
+            return (fault("restore", RESTORES),) if (await self._config()).restores else ()
+        except NodeNotReady:  # the next client that is turned away tells
+            return ()
 
 
 class ConditionFile:

@@ -22,7 +22,7 @@ from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.ledger import CardLedger
 from partage_crishim.natives import Natives
 from partage_crishim.rules.allocation import Claim, claim_of
-from partage_crishim.rules.capacity import Holding, require_cards
+from partage_crishim.rules.capacity import Holding, require_cards, require_counted
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
 from partage_crishim.rules.conversion import changes_of, key_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
@@ -119,6 +119,7 @@ class GrantRewriter:
             )
         require_cards(claim.cards, known.gpu)
         handler, config = await self.containerd.handler(request.sandbox_id), await self.containerd.config()
+        require_counted(config)
         security = security_of(request, handler)
         default = config.default_handler
         require_confinable(security, claim, known.gpu, self.policy.confinement, default_handler=default)

@@ -84,7 +84,7 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
     condition = ConditionFile(
         settings.root / CRISHIM_CONDITION,
         daemon.health,
-        RuntimeProbe(runtime_path, counters),
+        RuntimeProbe(runtime_path, counters, parts.containerd.config),
         partial(faults, mistakes, parts, host, daemon.health),
         keys=lambda: parts.keyring.current().keys,
         guarded=reports.guarded,

@@ -4,6 +4,9 @@ containerd puts its whole configuration, as JSON, into the verbose answer to `St
 there. 1.7 says `enableCDI`; from 2.0 on that may also be null, which means on. 2.4 has folders of specs and no such
 switch any more: CDI is always on. CRI-O answers something else. What does not stand there stays unknown: nothing is
 concluded from a version.
+
+containerd 2.1 to 2.3 can make a container from a checkpoint when it is asked to create one, where the image is such;
+from 2.2.7 and 2.3.4 on it says whether it does, and 2.4 never does.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ class RuntimeConfig(Struct, frozen=True, kw_only=True):
     """Runs the pods that name none."""
     programs: Mapping[str, str] = {}
     """What runs a container, by handler."""
+    restores: bool | None = None
+    """Whether CreateContainer may restore a checkpoint. Such a container has the checkpoint's annotations, not ours."""
 
     @property
     def takes_our_specs(self) -> bool | None:
@@ -63,6 +68,7 @@ class _Config(Struct, frozen=True):
     containerd: _Containerd = _Containerd()
     enable_cdi: bool | UnsetType | None = msgspec.field(name="enableCDI", default=UNSET)
     cdi_spec_dirs: tuple[str, ...] | UnsetType | None = msgspec.field(name="cdiSpecDirs", default=UNSET)
+    restores: bool | None = msgspec.field(name="enableExperimentalRestoreViaCreate", default=None)
 
     @property
     def cdi(self) -> bool | None:
@@ -85,4 +91,5 @@ def read_config(text: bytes) -> RuntimeConfig:
         spec_folders=said.cdi_spec_dirs or (),
         default_handler=said.containerd.default_runtime_name or None,
         programs={name: each.program for name, each in (said.containerd.runtimes or {}).items()},
+        restores=said.restores,
     )

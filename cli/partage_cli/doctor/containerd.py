@@ -1,10 +1,11 @@
-"""How the container runtime is set up: who runs containers by default, CDI, and NVIDIA's own runtime.
+"""How the container runtime is set up: who runs containers by default, CDI, checkpoints, and NVIDIA's own runtime.
 
 The runtime itself is asked, as crishim does: what its files say is not always what it runs with.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,11 +14,16 @@ import msgspec
 from partage_base.cri import RuntimeConfig
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
-from partage_cli.doctor.runtimes import config_at
+from partage_cli.doctor.runtimes import Runtime, config_at, runtime_at
 from partage_plugins.vocabulary.nvidia import is_nvidias
 
 NVIDIA_CONFIG: Final = "/etc/nvidia-container-runtime/config.toml"
 _ENVVAR: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+
+
+_VERSION: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
+_RESTORED_FROM, _RESTORED_BEFORE = (2, 1), (2, 4)
+"""Versions of containerd that make containers from checkpoints, and of which the older ones do not say so."""
 
 
 class _NvidiaConfig(msgspec.Struct, frozen=True):
@@ -25,9 +31,9 @@ class _NvidiaConfig(msgspec.Struct, frozen=True):
 
 
 def container_runtime(node: LocalNode) -> Iterator[Finding]:
-    """Two findings, or one where the runtime gives no answer."""
+    """One finding where the runtime gives no answer."""
     socket = node.path(node.crishim.runtime)
-    config = config_at(socket)
+    config, runtime = config_at(socket), runtime_at(socket)
     if isinstance(config, Unseen):
         yield About("runtime-default", (str(socket),)).unknown(
             str(config), do="ask again as root; if the runtime runs, `runtime` under [crishim] names another socket"
@@ -35,6 +41,7 @@ def container_runtime(node: LocalNode) -> Iterator[Finding]:
         return
     yield default_runtime(About("runtime-default", (str(socket),)), config, guarded=node.crishim.guard != "off")
     yield cdi(About("runtime-cdi", (str(socket),)), config)
+    yield restore(About("runtime-restore", (str(socket),)), config, runtime)
 
 
 def default_runtime(about: About, config: RuntimeConfig, *, guarded: bool) -> Finding:
@@ -69,6 +76,28 @@ def cdi(about: About, config: RuntimeConfig) -> Finding:
             do="add /var/run/cdi to cdi_spec_dirs in containerd's configuration and restart it",
         )
     return about.ok("CDI is on, and the runtime looks in /var/run/cdi")
+
+
+def restore(about: About, config: RuntimeConfig, runtime: Runtime | Unseen) -> Finding:
+    """Whether it makes containers from checkpoints when it is asked to create one: their cards can't be counted."""
+    if config.restores:
+        return about.wrong(
+            "containerd restores checkpoints when it creates containers, whose cards can't be counted then, so crishim "
+            "honours no allocation",
+            do="set enable_experimental_restore_via_create = false in containerd's configuration and restart it",
+        )
+    if config.restores is False:
+        return about.ok("containerd restores no checkpoint when it creates a container")
+    version = None if isinstance(runtime, Unseen) else _VERSION.match(runtime.version)
+    if isinstance(runtime, Unseen) or runtime.name != "containerd" or version is None:
+        return about.unknown("the runtime does not say whether it restores checkpoints when it creates containers")
+    if _RESTORED_FROM <= (int(version[1]), int(version[2])) < _RESTORED_BEFORE:
+        return about.warning(
+            f"{runtime} restores checkpoints when it creates containers, where CRIU is installed; the cards of such a "
+            "container are not counted",
+            do="update containerd to 2.2.7, 2.3.4 or later, which do not, or take CRIU off this node",
+        )
+    return about.ok(f"{runtime} restores no checkpoint when it creates a container")
 
 
 def nvidia_runtime(node: LocalNode) -> Iterator[Finding]:

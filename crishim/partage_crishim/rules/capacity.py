@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
 from partage_plugins.vocabulary import Card, ContainerKey, GpuGrant, GpuPart
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
@@ -47,6 +48,15 @@ def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
                 f"partage: card {grant.card} belongs to kubelet's device manager on this node; delete the pod to move "
                 "it, or reserve the card for partage"
             )
+
+
+def require_counted(config: RuntimeConfig) -> None:
+    """Refuses where what runs cannot be counted: a restored container is listed with annotations that others wrote."""
+    if config.restores:
+        raise NodeNotReady(
+            "partage: containerd on this node restores checkpoints when it creates containers, whose cards can't be "
+            "counted then; its administrator turns enable_experimental_restore_via_create off"
+        )
 
 
 def require_room(mine: Holding, others: Iterable[Holding], part: GpuPart | None) -> None:

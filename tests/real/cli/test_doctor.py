@@ -32,6 +32,7 @@ def test_a_node_that_speaks_through_crishim_is_found_to(rig: Rig) -> None:
         "keys",
         "runtime-default",
         "runtime-cdi",
+        "runtime-restore",
         "device-plugin",
     )
     assert statuses(found, *checks) == dict.fromkeys(checks, "ok")

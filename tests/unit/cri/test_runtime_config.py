@@ -49,6 +49,18 @@ def test_our_devices_are_taken_only_where_the_runtime_says_so(text: bytes, cdi: 
     assert read_config(text).takes_our_specs is cdi
 
 
+@pytest.mark.parametrize(
+    ("text", "restores"),
+    [
+        (containerd(), None),  # before 2.2.7 and 2.3.4, and from 2.4 on
+        (containerd(enableCRIU=None, enableExperimentalRestoreViaCreate=False), False),
+        (containerd(enableCRIU=None, enableExperimentalRestoreViaCreate=True), True),
+    ],
+)
+def test_a_runtime_restores_by_its_own_word_alone(text: bytes, restores: bool | None) -> None:  # noqa: FBT001
+    assert read_config(text).restores is restores
+
+
 def test_the_program_of_a_handler_is_the_one_that_runs_the_container() -> None:
     config = read_config(containerd(default="nvidia"))
     assert config.default_handler == "nvidia"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from partage_base.cri import RuntimeConfig
-from partage_cli.doctor.containerd import cdi, container_runtime, default_runtime, nvidia_runtime
+from partage_cli.doctor.containerd import cdi, container_runtime, default_runtime, nvidia_runtime, restore
 from partage_cli.doctor.findings import About, Severity
+from partage_cli.doctor.runtimes import Runtime
 from unit.cli.doctor.made import Made, only
 
 NVIDIA = "etc/nvidia-container-runtime/config.toml"
@@ -54,6 +55,31 @@ def test_a_runtime_that_gives_no_answer_is_told_with_its_socket(made: Made) -> N
 )
 def test_cdi_is_well_where_the_runtime_looks_into_our_folder(config: RuntimeConfig, status: Severity) -> None:
     assert cdi(ABOUT, config).status is status
+
+
+@pytest.mark.parametrize(
+    ("restores", "version", "status"),
+    [
+        (True, "v2.3.4", Severity.WRONG),
+        (False, "v2.3.4", Severity.OK),
+        (None, "v2.2.6", Severity.WARNING),
+        (None, "v2.1.0", Severity.WARNING),
+        (None, "2.0.5", Severity.OK),
+        (None, "1.6.20~ds1", Severity.OK),
+        (None, "v2.4.0", Severity.OK),
+        (None, "", Severity.UNKNOWN),
+    ],
+)
+def test_a_runtime_that_may_make_containers_from_checkpoints_is_told(
+    restores: bool | None,  # noqa: FBT001
+    version: str,
+    status: Severity,
+) -> None:
+    assert restore(ABOUT, RuntimeConfig(restores=restores), Runtime("containerd", version)).status is status
+
+
+def test_a_runtime_that_is_not_containerd_is_not_judged_by_its_version() -> None:
+    assert restore(ABOUT, RuntimeConfig(), Runtime("cri-o", "2.2.0")).status is Severity.UNKNOWN
 
 
 def test_unprivileged_containers_may_ask_by_variable_only_where_the_guard_blanks_it(made: Made) -> None:

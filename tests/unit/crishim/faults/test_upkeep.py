@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from partage_base.condition import Condition, Fault, Guarded, decode_condition, fault
+from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
 from partage_crishim.condition import ConditionFile, RuntimeProbe
 from partage_crishim.splice import Counters
@@ -17,8 +19,12 @@ from partage_crishim.splice import Counters
 KEYS = Fault("keys", "no key verifies")
 
 
+async def says_nothing() -> RuntimeConfig:
+    return RuntimeConfig()
+
+
 def upkeep(path: Path, health: Health, faults: list[Fault], keys: Iterable[str] = ()) -> ConditionFile:
-    sight = RuntimeProbe(path.parent / "runtime.sock", Counters())
+    sight = RuntimeProbe(path.parent / "runtime.sock", Counters(), says_nothing)
     return ConditionFile(path, health, sight, lambda: [*faults], keys=lambda: keys)
 
 
@@ -41,7 +47,7 @@ def test_what_is_wrong_is_written_and_keeps_it_from_being_ready(tmp_path: Path) 
 
 def test_a_container_that_was_kept_from_cards_is_written_at_once(tmp_path: Path) -> None:
     path, guarded = tmp_path / "condition.json", [Guarded("team", "greedy", "main")]
-    sight = RuntimeProbe(tmp_path / "runtime.sock", Counters())
+    sight = RuntimeProbe(tmp_path / "runtime.sock", Counters(), says_nothing)
     looking = ConditionFile(path, Health(), sight, list, guarded=lambda: (*guarded,))
     for expected in ([*guarded], []):
         asyncio.run(looking.look())
@@ -49,6 +55,28 @@ def test_a_container_that_was_kept_from_cards_is_written_at_once(tmp_path: Path)
         assert condition is not None
         assert list(condition.guarded) == expected
         guarded.clear()
+
+
+async def _restores_until_mended(path: Path) -> list[list[str]]:
+    """What is wrong before and after a runtime that answers is told to restore nothing."""
+    setup, told = [RuntimeConfig(restores=True), RuntimeConfig(restores=False)], list[list[str]]()
+
+    async def config() -> RuntimeConfig:
+        return setup.pop(0)
+
+    runtime = path.parent / "runtime.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(runtime))
+        listening.listen()
+        looking = ConditionFile(path, Health(), RuntimeProbe(runtime, Counters(), config), list)
+        for _ in range(2):
+            await looking.look()
+            told.append(causes(path))
+    return told
+
+
+def test_a_runtime_that_makes_containers_from_checkpoints_keeps_it_from_honouring_allocations(tmp_path: Path) -> None:
+    assert asyncio.run(_restores_until_mended(tmp_path / "condition.json")) == [["restore"], []]
 
 
 def test_it_says_by_which_keys_it_believes_allocations(tmp_path: Path) -> None:

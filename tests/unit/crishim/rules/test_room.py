@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from partage_base.cri import RuntimeConfig
 from partage_crishim import reservations
 from partage_crishim.verdicts import Ending, Refuse, Rewrite
 from partage_plugins.vocabulary.keys import CONTAINER
@@ -35,6 +36,11 @@ def test_cards_are_full_at_the_brim_and_not_before(crishim: Crishim) -> None:
     crishim.rewrite(pod("b", grant(share=600, memory=40 * GIB)))
     assert crishim.refusal(pod("c", grant(share=1, memory=0))) == COMPUTE
     crishim.rewrite(pod("c", grant(share=0, memory=0)))
+
+
+def test_nothing_is_given_where_the_runtime_makes_containers_that_cannot_be_counted(stage: Stage) -> None:
+    stage.runtime.setup = RuntimeConfig(default_handler="runc", programs={"runc": "runc"}, restores=True)
+    assert "enable_experimental_restore_via_create" in stage.crishim().refusal(pod("a", grant(share=1, memory=0)))
 
 
 def test_another_attempt_at_the_same_container_is_not_another(crishim: Crishim) -> None:

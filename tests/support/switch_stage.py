@@ -40,6 +40,9 @@ _PARTAGE_TOML: Final = (
 VERSION: Final = "0.1.0-g000000000001"
 BUNDLE: Final = "/opt/bundle"
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli", "node")
+_MORTAL: Final = (sys.executable, "-P", str(Path(__file__).with_name("node_programs") / "mortal.py"))
+_KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""As the way into the node tells it."""
 _SETTINGS: Final = "PYTHONDONTWRITEBYTECODE=1"
 _DAEMONS: Final = {"partage-crishim": "partage_crishim", "partage-broker": "partage_isolation"}
 
@@ -56,15 +59,12 @@ class SwitchStage:
 
     def node(self, *words: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
         """`partage node …` there, however it ends."""
-        return subprocess.run(
-            self.argv(*words),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout_s,
-            cwd="/",
-            env=_environment(),
-        )
+        return _run(self.argv(*words), timeout_s)
+
+    def killed_after(self, point: str, *words: str) -> None:
+        """`partage node …` there, which is killed at that point of its own (`node_programs/mortal.py`)."""
+        ended = _run((*self.machine.way_in, *_MORTAL, point, *words), 120)
+        assert ended.returncode in _KILLED, f"{point}: {ended.returncode}: {ended.stderr}"
 
     def started(self, *words: str) -> subprocess.Popen[bytes]:
         """`partage node …` there, to be killed; what it says is in a log of its own."""
@@ -178,6 +178,12 @@ def switch_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[Sw
             raise
         finally:
             machine.stop()
+
+
+def _run(argv: tuple[str, ...], timeout_s: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=timeout_s, cwd="/", env=_environment()
+    )
 
 
 def _environment() -> dict[str, str]:

@@ -11,6 +11,7 @@ PartageError
     ├── UnfitVersion    another version cannot follow the one in force; nothing was changed
     ├── NotProved       another version did not prove itself; the one before is in force again
     ├── PodsStay        pods that have cards here do not leave
+    ├── AdvertiserStays the node's advertiser goes on telling the cluster of its cards
     └── TurnedBack      the switch went back: kubelet speaks to the container runtime again
 """
 
@@ -57,6 +58,10 @@ class NotProved(InstallationError):
 
 class PodsStay(InstallationError):
     """Pods that have cards here do not leave."""
+
+
+class AdvertiserStays(InstallationError):
+    """It goes on telling the cluster of cards that are shared no more."""
 
 
 class TurnedBack(InstallationError):

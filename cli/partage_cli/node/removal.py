@@ -1,9 +1,10 @@
-"""The words and options of ``partage node uninstall``, and how it has the node's pods leave."""
+"""The words and options of ``partage node uninstall``, and how it has the node's pods and advertiser leave."""
 
 from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,18 +13,20 @@ import click
 from partage_base.kube import ApiServer, KubeError
 from partage_cli.clusters import ask_cluster
 from partage_cli.installation import journal
-from partage_cli.installation.errors import PodsStay
+from partage_cli.installation.errors import AdvertiserStays, PodsStay
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
-from partage_cli.installation.removal.drain import Drain
+from partage_cli.installation.removal.drain import Drain, withdraw
 from partage_cli.installation.removal.uninstall import Uninstall
 from partage_cli.installation.services import services_of
 from partage_cli.installation.switch import take_everything_back
-from partage_cli.installation.versions.daemons import kubelet_speaks
-from partage_cli.node.rest import look, wait_until
+from partage_cli.installation.versions.daemons import ADVERTISER, kubelet_speaks
+from partage_cli.node.rest import RestState, look, wait_until
 from partage_cli.pauses import pause
 
 _PAUSED_WITHIN_S: Final = 30.0
+_ADVERTISER_ENDS_WITHIN_S: Final = 45.0
+"""A pod that is deleted has half a minute for its end."""
 
 
 @click.command(
@@ -81,15 +84,31 @@ def _leave(host: Host, kept: journal.Journal, kubeconfig: Path | None, within_s:
         )
     if site is None or ("save" not in kept.states and not kubelet_speaks(host)):
         return  # no pod here holds a card by us
-    pause(host.root, "partage is being uninstalled")
-    wait_until(lambda seen: seen.rests, functools.partial(look, host.root), _PAUSED_WITHIN_S)
-
-    async def drained(server: ApiServer) -> None:
-        await Drain(server, site.node, say=host.say).run(within_s)
-
     access = kubeconfig or (host.path(site.kubeconfig) if site.kubeconfig else None)
+    look_now = functools.partial(look, host.root)
+    pause(host.root, "partage is being uninstalled")
+    if not wait_until(lambda seen: seen.rests, look_now, _PAUSED_WITHIN_S).advertiser_runs:
+        _ask(access, lambda server: withdraw(server, site.node))  # nothing else tells that no pod is to come
+    _ask(access, lambda server: Drain(server, site.node, say=host.say).run(within_s))
+    end_advertiser(host, look_now)
+    _ask(access, lambda server: withdraw(server, site.node))
+
+
+def end_advertiser(host: Host, look_now: Callable[[], RestState], within_s: float = _ADVERTISER_ENDS_WITHIN_S) -> None:
+    """One that went on would write all of it again; raises `AdvertiserStays`."""
+    if host.services.is_active(ADVERTISER.unit):
+        host.services.stop(ADVERTISER.unit)
+    if wait_until(lambda seen: not seen.advertiser_runs, look_now, within_s).advertiser_runs:
+        raise AdvertiserStays(
+            "the advertiser of this node runs in a pod, and would tell of its cards again: label the node "
+            "partage.dev/install=off, or keep the DaemonSet partage-advertiser off it, and say it again. The cards "
+            "stay paused until `partage node resume`"
+        )
+
+
+def _ask(access: Path | None, question: Callable[[ApiServer], Awaitable[None]]) -> None:
     try:
-        ask_cluster(access, drained)
+        ask_cluster(access, question)
     except KubeError as error:
         raise PodsStay(
             f"{error}; without the API server no pod can be asked to leave. Say --kubeconfig, or --force, which "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from partage_plugins.vocabulary import Allocation, ContainerName, NodeName, PodUid
+from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import Resource
@@ -15,6 +16,25 @@ from support.switch_stage import NODE, SwitchStage, files_of
 
 pytestmark = pytest.mark.timeout(180)
 
+DIES_AFTER = (
+    "journal.begin uninstall",
+    "journal.forget confirm",
+    "journal.forget endpoint",
+    "journal.forget arm",
+    "journal.forget save",
+    "journal.forget speak",
+    "journal.forget units",
+    "journal.forget unpack",
+    "journal.forget look",
+    "turn.remove",
+    "journal.take_version",
+    "traces.remove_libraries_but",
+    "traces.remove",
+    "traces.write_last_act",
+)
+"""Each run gets as far as that, the next one further."""
+STARTS_PODS_AFTER = {"journal.begin uninstall", "journal.forget endpoint", "journal.forget units"}
+"""Where what kubelet needs has changed since the one before."""
 BUDGETS = Resource("policy/v1", "poddisruptionbudgets")
 
 
@@ -34,7 +54,9 @@ def a_pod_with_cards(stage: SwitchStage) -> Pod:
     return pod
 
 
-def test_nothing_is_left_of_it_once_the_pods_with_cards_have_left(stage: SwitchStage) -> None:
+def test_nothing_is_left_of_it_once_the_pods_with_cards_have_left_though_it_is_killed_after_each_step(
+    stage: SwitchStage,
+) -> None:
     holder = a_pod_with_cards(stage)
     _, command = a_running_pod(stage)
     processes = stage.processes(command)
@@ -51,9 +73,17 @@ def test_nothing_is_left_of_it_once_the_pods_with_cards_have_left(stage: SwitchS
     assert stage.status().in_force
 
     stage.rig.cluster.api.delete(BUDGETS.at("team-a", "keep"))
+    stage.rig.cluster.nodes.annotate(NODE, {INVENTORY: "{}"})
+    for point in DIES_AFTER:
+        stage.killed_after(point, "uninstall")
+        stage.wait_ready(f"the node is ready after {point}")
+        assert stage.processes(command) == processes, point
+        if point in STARTS_PODS_AFTER:
+            a_running_pod(stage)[0].delete()
     done = stage.node("uninstall")
     assert done.returncode == 0, done.stderr + stage.told()
     holder.wait_gone()
+    assert INVENTORY not in stage.rig.cluster.nodes.annotations(NODE)
     require_containerd(stage)
     assert stage.processes(command) == processes
     assert len(processes) == 1

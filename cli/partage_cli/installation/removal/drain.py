@@ -1,21 +1,33 @@
 """Has the pods with allocations leave a node through the Eviction API, which their budgets govern.
 
 The node's own identity may do that: NodeRestriction lets kubelet evict the pods that are bound to it, and no others.
-Whether new ones come is not decided here: the node's cards are paused before.
+It also lets it write annotations of its own Node, so that the cluster forgets the cards where no advertiser tells that
+they rest: without that pods would come for as long as the last heartbeat counts.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from partage_base.kube import ApiServer, Conflict, KubeError, Meta, NotFound, Throttled, eviction_path, pods_path
+from partage_base.kube import (
+    ApiServer,
+    Conflict,
+    KubeError,
+    Meta,
+    NotFound,
+    Throttled,
+    eviction_path,
+    node_path,
+    pods_path,
+)
 from partage_cli.installation.errors import PodsStay
-from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 
 EVERY_S: Final = 1.0
 _AGAIN_S: Final = 5.0
@@ -44,6 +56,13 @@ class BoundPod(msgspec.Struct, frozen=True):
     @property
     def holds_cards(self) -> bool:
         return ALLOCATION in self.metadata.annotations and self.status.phase not in _OVER
+
+
+async def withdraw(server: ApiServer, node: str) -> None:
+    """The cluster knows of no cards on the node, until an advertiser tells of them again; raises `KubeError`."""
+    nothing = {"metadata": {"annotations": {INVENTORY: None}}}
+    with contextlib.suppress(NotFound):  # the Node has left the cluster
+        await server.patch(node_path(node), nothing, msgspec.Raw)
 
 
 class Drain:

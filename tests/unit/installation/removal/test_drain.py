@@ -10,8 +10,8 @@ import pytest
 
 from partage_base.kube import ApiServer
 from partage_cli.installation.errors import PodsStay
-from partage_cli.installation.removal.drain import Drain
-from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_cli.installation.removal.drain import Drain, withdraw
+from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to
 
@@ -104,3 +104,13 @@ async def test_an_api_server_that_is_away_for_a_while_is_waited_for(api: FakeApi
     add(api, "here")
     api.expect(Refuse(503, "ServiceUnavailable"), method="GET", times=3)
     assert (await drained(api))[-1] == "team/here is asked to leave"
+
+
+async def test_the_cluster_forgets_the_cards_and_what_else_the_node_says_stays(api: FakeApi) -> None:
+    annotations = {INVENTORY: "{}", "team": "a"}
+    api.objects.create("/api/v1/nodes", {"metadata": {"name": "n1", "annotations": annotations}})
+    async with ApiServer(access_to(api.url), user_agent="test") as server:
+        for _ in range(2):
+            await withdraw(server, "n1")
+        await withdraw(server, "n2")  # which has left the cluster
+    assert api.objects.select("/api/v1/nodes", {})[0]["metadata"]["annotations"] == {"team": "a"}

@@ -1,7 +1,10 @@
 """What was fetched and built, in ~/.cache/partage/bundle, for all checkouts of this user.
 
 An entry is named by all that decides its content. It is there or it is not: it is made in a folder apart and appears by
-one rename, on disk. Of two builders the second waits. Entries are read and copied, never written to.
+one rename, on disk. Of two builders the second waits. Entries are read, copied and linked, never written to.
+
+Entries are bounded by their bytes: when one is made, those that were asked for longest ago go. What was fetched, the
+folders `debs` and `uv`, is not counted: it is what the locks name, once.
 """
 
 from __future__ import annotations
@@ -11,16 +14,29 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Literal, get_args
 
 from partage_bundle.process import run
 
-_OLD_S: Final = 24 * 3600
+Kind = Literal["grounds", "layers", "objects", "runtimes", "trees", "zig"]
+MOST_BYTES: Final = 2 << 30
+_DEAD_S: Final = 24 * 3600
+"""No builder works so long."""
+_IN_USE_S: Final = 2 * 3600
+"""An entry may be read for so long after it was asked for."""
 _SHORT: Final = 16
+
+
+@dataclass(frozen=True)
+class Entry:
+    path: Path
+    size: int
+    used_at: float
 
 
 def root() -> Path:
@@ -49,33 +65,40 @@ def digest_of_files(folders: list[Path], is_part: Callable[[Path], bool] = lambd
     return whole.hexdigest()[:_SHORT]
 
 
-def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
+def digest_of_builder() -> str:
+    """Of this program: how things are made decides what they are."""
+    return digest(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+
+
+def made(kind: Kind, key: str, make: Callable[[Path], None]) -> Path:
     """The entry's folder; `make` fills an empty one when it is not there."""
     entry = root() / kind / key
     if not _touched(entry):
         with lock(f"{kind}-{key}"):
             if not _touched(entry):
                 _make(entry, make)
+        _trim()
     return entry
-
-
-def forget_old(kind: str) -> None:
-    """Removes entries that were not asked for since yesterday."""
-    before = time.time() - _OLD_S
-    for entry in (root() / kind).glob("*"):
-        if entry.stat().st_mtime < before:
-            with _workplace() as place, lock(f"{kind}-{entry.name}"):
-                if entry.is_dir() and entry.stat().st_mtime < before:
-                    entry.rename(place / entry.name)
 
 
 @contextmanager
 def lock(name: str) -> Generator[None]:
-    path = root() / "locks" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
+    with _lock_file(name) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def surplus(entries: Iterable[Entry], most: int, now: float) -> list[Path]:
+    """What goes, so that the rest fills no more than that: the least recently used, and none that may be in use."""
+    entries = sorted(entries, key=lambda each: each.used_at)
+    over = sum(each.size for each in entries) - most
+    gone: list[Path] = []
+    for entry in entries:
+        if over <= 0 or now - entry.used_at < _IN_USE_S:
+            break
+        gone.append(entry.path)
+        over -= entry.size
+    return gone
 
 
 def _touched(entry: Path) -> bool:
@@ -97,6 +120,33 @@ def _make(entry: Path, make: Callable[[Path], None]) -> None:
         filled.rename(entry)
 
 
+def _trim() -> None:
+    with lock("trim"):
+        folders = [folder for kind in get_args(Kind) for folder in (root() / kind).glob("*")]
+        found = [Entry(folder, _size(folder), folder.stat().st_mtime) for folder in folders]
+        for path in surplus(found, MOST_BYTES, time.time()):
+            _remove(path)
+
+
+def _remove(entry: Path) -> None:
+    """Unless a builder looks at it now: that one waits for nothing."""
+    with _workplace() as place, _lock_file(f"{entry.parent.name}-{entry.name}") as file, suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        entry.rename(place / entry.name)
+
+
+def _size(entry: Path) -> int:
+    """A file with several names counts in parts, so that the sum over all entries is what they fill."""
+    found = [each.lstat() for each in entry.rglob("*") if not each.is_dir()]
+    return sum(each.st_size // each.st_nlink for each in found)
+
+
+def _lock_file(name: str) -> IO[bytes]:
+    path = root() / "locks" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("a+b")
+
+
 @contextmanager
 def _workplace() -> Generator[Path]:
     work = root() / "work"
@@ -109,5 +159,5 @@ def _workplace() -> Generator[Path]:
 def _clear_remains(work: Path) -> None:
     """Of builders that were killed; none works for a day."""
     for remains in work.iterdir():
-        if remains.stat().st_mtime < time.time() - _OLD_S:
+        if remains.stat().st_mtime < time.time() - _DEAD_S:
             shutil.rmtree(remains, ignore_errors=True)

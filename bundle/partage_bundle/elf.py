@@ -34,7 +34,6 @@ class Facts:
     needed: tuple[str, ...]
     searched: tuple[str, ...]
     """DT_RUNPATH or DT_RPATH, with $ORIGIN as it stands."""
-    interpreter: str = ""
 
 
 def machine_of(head: bytes) -> int | None:
@@ -59,19 +58,16 @@ def loaded(content: bytes) -> bytes:
     return bytes(head)
 
 
-def complaints(objects: Mapping[str, Facts], machine: Machine, prefix: str) -> list[str]:
-    """One line for each thing that would not be found, by the path of the object below `prefix`."""
-    return [line for path, facts in sorted(objects.items()) for line in _of_one(path, facts, objects, machine, prefix)]
+def complaints(objects: Mapping[str, Facts], machine: Machine) -> list[str]:
+    """One line for each thing that would not be found, by the path of the object in the tree."""
+    return [line for path, facts in sorted(objects.items()) for line in _of_one(path, facts, objects, machine)]
 
 
-def _of_one(path: str, facts: Facts, objects: Mapping[str, Facts], machine: Machine, prefix: str) -> Iterable[str]:
+def _of_one(path: str, facts: Facts, objects: Mapping[str, Facts], machine: Machine) -> Iterable[str]:
     if facts.machine != machine.elf:
         yield f"{path} is for another machine than {machine.name}"
-    if facts.interpreter and facts.interpreter != f"{prefix}/lib/{machine.loader}":
-        yield f"{path} is started by {facts.interpreter}, which is not of the tree"
-    origin = str(PurePosixPath(prefix, path).parent)
+    origin = f"/{PurePosixPath(path).parent}"
     own = [normpath(each.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)) for each in facts.searched]
-    folders = [*own, f"{prefix}/lib"]
     for name in facts.needed:
-        if not any(f"{folder.removeprefix(prefix + '/')}/{name}" in objects for folder in folders):
+        if not any(f"{folder}/{name}".removeprefix("/") in objects for folder in (*own, "/lib")):
             yield f"{path} needs {name}, which is not in the tree"

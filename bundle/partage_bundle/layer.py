@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from partage_bundle import cache, interpreter
+from partage_bundle.interpreter import Interpreter
 from partage_bundle.recipe import PREFIX
 
 if TYPE_CHECKING:
@@ -45,13 +46,14 @@ def header(path: str, mode: int, kind: bytes = tarfile.REGTYPE, size: int = 0) -
 
 
 def _made(key: str, fill: Callable[[tarfile.TarFile], None]) -> Layer:
-    folder = cache.made("layers", cache.digest(key, Path(__file__).read_bytes()), lambda place: _pack(place, fill))
-    cache.forget_old("layers")
+    packs = interpreter.here()
+    of = cache.digest(key, *packs.words, cache.digest_of_builder())
+    folder = cache.made("layers", of, lambda place: _pack(place, fill, packs))
     return Layer(folder / "layer.tar.gz", (folder / "digest").read_text(encoding="ascii"))
 
 
-def _pack(place: Path, fill: Callable[[tarfile.TarFile], None]) -> None:
-    with interpreter.here().packed(place / "layer.tar.gz") as pipe:
+def _pack(place: Path, fill: Callable[[tarfile.TarFile], None], packs: Interpreter) -> None:
+    with packs.packed(place / "layer.tar.gz") as pipe:
         counted = _Counted(pipe)
         with tarfile.open(fileobj=counted, mode="w|", format=tarfile.GNU_FORMAT, bufsize=_BLOCK) as tar:
             fill(tar)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_bundle import elf
+from partage_bundle.debian import copy
 from partage_bundle.errors import TreeUnfit
 from partage_bundle.process import BIN, run
 from partage_bundle.recipe import Machine
@@ -18,7 +19,11 @@ _PROGRAM: Final = "bin/python3"
 def bind(tree: Path, machine: Machine, prefix: str) -> None:
     """Has the interpreter start by the tree's own loader, and look for libraries in the tree first."""
     words = ("--set-interpreter", f"{prefix}/lib/{machine.loader}", "--force-rpath", "--set-rpath", f"{prefix}/lib")
-    run((_PATCHELF, *words, tree / _PROGRAM))
+    unbound = tree / _PROGRAM
+    bound = unbound.with_suffix(".bound")
+    copy(unbound, bound)
+    run((_PATCHELF, *words, bound))
+    bound.rename(unbound)
 
 
 def open_to_the_interpreter(folder: Path) -> None:
@@ -34,10 +39,9 @@ def shed(folder: Path) -> None:
         path.write_bytes(elf.loaded(path.read_bytes()))
 
 
-def need_fit(tree: Path, machine: Machine, prefix: str) -> None:
+def need_fit(tree: Path, machine: Machine) -> None:
     """Raises `TreeUnfit` where something is looked for that the tree does not have."""
-    found = {str(path.relative_to(tree)): _facts(path, is_program=path == tree / _PROGRAM) for path in _paths(tree)}
-    lines = elf.complaints(found, machine, prefix)
+    lines = elf.complaints({str(path.relative_to(tree)): _facts(path) for path in _paths(tree)}, machine)
     if lines:
         raise TreeUnfit(f"{len(lines)} objects would not load: " + "; ".join(lines[:10]))
 
@@ -53,10 +57,9 @@ def _machine(path: Path) -> int | None:
         return elf.machine_of(file.read(_HEAD_BYTES))
 
 
-def _facts(path: Path, *, is_program: bool) -> elf.Facts:
+def _facts(path: Path) -> elf.Facts:
     return elf.Facts(
         _machine(path) or 0,
         tuple(run((_PATCHELF, "--print-needed", path)).split()),
         tuple(each for each in run((_PATCHELF, "--print-rpath", path)).strip().split(":") if each),
-        run((_PATCHELF, "--print-interpreter", path)).strip() if is_program else "",
     )

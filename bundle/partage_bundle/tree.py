@@ -1,7 +1,8 @@
 """A tree: all that one kind of machine needs, to lie at /opt/partage/<version> and nowhere else.
 
-It is put together from parts that the cache keeps, so a new commit costs seconds. It is for reading: on a node nothing
-is written below it, every module is compiled already, and MANIFEST tells whether a copy is whole.
+It is put together from parts that the cache keeps, so a new commit costs seconds and little of the disk. It is for
+reading: on a node nothing is written below it, every module is compiled already, and MANIFEST tells whether a copy is
+whole.
 """
 
 from __future__ import annotations
@@ -63,20 +64,19 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
             wheel.read_bytes(),
             *(str(part) for part in (ground, library)),
             cache.digest_of_files([ROOT / "manifests/systemd"]),
-            _recipe(),
+            cache.digest_of_builder(),
         )
 
         def fill(place: Path) -> None:
             say(f"putting {tree.name} {named} for {machine.name} together")
-            shutil.copytree(ground, place, dirs_exist_ok=True)
+            # Files of the ground are linked: nothing writes to them, and a tree costs what is its own.
+            shutil.copytree(ground, place, copy_function=os.link, dirs_exist_ok=True)
             wheels.install_own(wheel, place / recipe.PACKAGES)
             if library is not None:
                 _add_library(place, library, machine)
             _finish(place, tree, machine, named)
 
-        entry = cache.made("trees", f"{tree.name}-{machine.name}-{named}-{key}", fill)
-    cache.forget_old("trees")
-    return entry
+        return cache.made("trees", f"{tree.name}-{machine.name}-{named}-{key}", fill)
 
 
 def _ground(tree: Tree, machine: Machine) -> Path:
@@ -89,13 +89,11 @@ def _ground(tree: Tree, machine: Machine) -> Path:
         into.mkdir(parents=True)
         wheels.install_others(tree, machine, into)
         interpreter.here().compile(place / "lib")
+        objects.need_fit(place, machine)
+        objects.shed(place / recipe.PACKAGES)
 
-    key = cache.digest(str(runtime), locks.wheels(tree.name).read_bytes(), _recipe())
+    key = cache.digest(str(runtime), locks.wheels(tree.name).read_bytes(), cache.digest_of_builder())
     return cache.made("grounds", f"{tree.name}-{machine.name}-{key}", fill)
-
-
-def _recipe() -> str:
-    return cache.digest(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 
 
 def _add_library(place: Path, library: Path, machine: Machine) -> None:
@@ -112,8 +110,6 @@ def _finish(place: Path, tree: Tree, machine: Machine, named: str) -> None:
     _write(place / "pyvenv.cfg", _SETTINGS.format(prefix=prefix))
     _write(place / papers.VERSION, f"{named}\n")
     objects.bind(place, machine, prefix)
-    objects.need_fit(place, machine, prefix)
-    objects.shed(place / recipe.PACKAGES)
     _write(place / papers.PARTS, _parts(place, tree, machine, named))
     for path in (place, *place.rglob("*")):
         if path.is_dir():

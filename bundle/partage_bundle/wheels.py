@@ -56,7 +56,7 @@ def install_own(wheel: Path, into: Path) -> None:
     """Beside those of others."""
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
         place, kept = Path(folder) / "place", Path(folder) / "kept"
-        run((_UV, *_INSTALL, "--target", place, "--offline", wheel), env=environment())
+        run((_UV, *_INSTALL, "--no-cache", "--target", place, "--offline", wheel), env=environment())
         _keep(place, kept)
         interpreter.here().compile(kept)
         shutil.copytree(kept, into, dirs_exist_ok=True)
@@ -100,7 +100,7 @@ _INSTALL: Final[tuple[str, ...]] = (
     "--only-binary",
     ":all:",
     "--link-mode",
-    "copy",
+    "hardlink",
 )
 
 

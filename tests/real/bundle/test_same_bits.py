@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,17 @@ OTHER = next(name for name in recipe.MACHINES if name != HERE)
 
 
 @pytest.fixture
-def second_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With what was fetched and what the compiler built, and nothing of what was put together."""
+def second_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """With what was fetched and what the compiler built, and nothing of what was put together; for another user."""
     first, second = cache.root(), tmp_path / "cache"
     second.mkdir()
     for name in ("debs", "uv", "zig", "objects"):
         (second / name).symlink_to(first / name)
     monkeypatch.setenv("PARTAGE_BUNDLE_CACHE", str(second))
-    return second
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    before = os.umask(0o077)
+    yield second
+    os.umask(before)
 
 
 def test_a_second_build_is_the_first_one_to_the_bit(
@@ -42,6 +47,9 @@ def test_the_other_machine_has_the_same_files_of_its_own_kind(node_tree: Path) -
     kinds = {path: elf.machine_of(path.read_bytes()) for path in other.rglob("*") if path.is_file()}
     assert {kind for kind in kinds.values() if kind is not None} == {theirs.elf}
     assert kinds[other / "bin/python3"] == kinds[other / "lib/libc.so.6"] == theirs.elf
+    version = (other / "VERSION").read_text().strip()
+    starts_by = f"{recipe.PREFIX}/{version}/lib/{theirs.loader}\0"
+    assert starts_by.encode() in (other / "bin/python3").read_bytes()
     there = {str(path.relative_to(other)) for path in kinds}
     here = {str(path.relative_to(node_tree)) for path in node_tree.rglob("*") if path.is_file()}
     assert {_of(name, theirs) for name in there} == {_of(name, mine) for name in here}

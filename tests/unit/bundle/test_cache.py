@@ -10,6 +10,8 @@ import pytest
 
 from partage_bundle import cache
 
+NOW = 1_000_000_000.0
+
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -40,15 +42,49 @@ def test_an_entry_is_made_once() -> None:
     assert cache.made("trees", "one", fill) == cache.made("trees", "one", never)
 
 
-def test_what_was_used_since_yesterday_is_kept() -> None:
+def an_entry(name: str, *, hours: float, size: int = 10) -> cache.Entry:
+    """Asked for so many hours ago."""
+    return cache.Entry(Path(name), size, NOW - hours * 3600)
+
+
+@pytest.mark.parametrize(
+    ("most", "gone"),
+    [
+        (50, []),
+        (49, ["oldest"]),
+        (31, ["oldest", "old", "large"]),
+        (0, ["oldest", "old", "large"]),
+    ],
+)
+def test_entries_go_from_the_oldest_on_until_the_rest_fits_and_none_in_use(most: int, gone: list[str]) -> None:
+    entries = [
+        an_entry("just now", hours=0),
+        an_entry("oldest", hours=30),
+        an_entry("large", hours=3, size=20),
+        an_entry("old", hours=29, size=5),
+        an_entry("in use", hours=1.9, size=5),
+    ]
+    assert [str(path) for path in cache.surplus(entries, most, NOW)] == gone
+
+
+def test_a_full_cache_makes_room_when_an_entry_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     old, used = (cache.made("trees", name, fill) for name in ("old", "used"))
     before = time.time() - 2 * 24 * 3600
     for entry in (old, used):
         os.utime(entry, (before, before))
     cache.made("trees", "used", fill)
-    cache.forget_old("trees")
-    assert used.is_dir()
-    assert not old.exists()
+    monkeypatch.setattr(cache, "MOST_BYTES", 2 * len("whole"))
+    new = cache.made("layers", "new", fill)
+    assert (old.exists(), used.is_dir(), new.is_dir()) == (False, True, True)
+
+
+def test_what_is_linked_is_counted_once(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    ground = cache.made("grounds", "one", fill)
+    before = time.time() - 2 * 24 * 3600
+    os.utime(ground, (before, before))
+    monkeypatch.setattr(cache, "MOST_BYTES", len("whole"))
+    cache.made("trees", "one", lambda place: os.link(ground / "file", place / "file"))
+    assert ground.is_dir()
 
 
 def test_parts_that_are_divided_in_another_way_have_another_name() -> None:

@@ -17,10 +17,11 @@ from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import PauseFile
 from partage_base.daemon import logs
 from partage_base.daemon.cli import Instead, daemon_command
-from partage_base.daemon.errors import AnotherRuns
+from partage_base.daemon.errors import AnotherRuns, BadConfiguration
 from partage_base.daemon.lock import alone
 from partage_base.kube import ApiServer, KubeError, Lease, Node, NotFound, lease_path, node_path
 from partage_plugins.codecs import encode_inventory
+from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
@@ -31,6 +32,24 @@ PRUNE: Final = "prune"
 _FAILED: Final = 1
 _PATIENCE_S: Final = 30.0
 _AGAIN_S: Final = 0.5
+
+
+def mistakes(settings: AdvertiserSettings) -> list[str]:
+    """What is wrong, a line each. That the driver or the API server is away is no mistake: they may come later."""
+    logs.configure("advertiser", level="warning", log_format="text")
+    try:
+        asyncio.run(_begun(settings))
+    except BadConfiguration as error:
+        return list(error.mistakes)
+    except PartageError as error:
+        return [str(error)]
+    return []
+
+
+async def _begun(settings: AdvertiserSettings) -> None:
+    """All that a look needs, without one; beside an advertiser that runs."""
+    async with api_server(settings) as server, inspecting(settings, server, wake=lambda: None):
+        pass
 
 
 def _do(settings: AdvertiserSettings, modes: frozenset[str]) -> int:
@@ -178,6 +197,7 @@ main = daemon_command(
     AdvertiserSettings,
     start=start,
     about="Tells the cluster which devices this node has and how they are; prune takes back all that it wrote.",
+    check=mistakes,
     instead=Instead[AdvertiserSettings](
         flags={
             ONCE: "Look once, write the file and the annotation, and exit: 0 or 1. No Lease, no Events.",

@@ -1,4 +1,4 @@
-"""A machine whose process 1 is a real systemd, with containerd, and crishim and the broker as units of a tree.
+"""A machine whose process 1 is a real systemd, with containerd, and all daemons of a node as units of a tree.
 
 No kubelet: `crictl` asks crishim as kubelet does, so every call that would be lost is seen.
 """
@@ -33,7 +33,8 @@ from support.trees import MARK, SEES_CHECKOUT, make_tree
 
 UNITS: Final = "/etc/systemd/system"
 UPGRADE_PID: Final = "/run/upgrade.pid"
-BROKER, CRISHIM = "partage-broker.service", "partage-crishim.service"
+BROKER, CRISHIM, ADVERTISER = (f"partage-{name}.service" for name in ("broker", "crishim", "advertiser"))
+_WITHOUT_CLUSTER: Final = "[Service]\nEnvironment=PARTAGE_ADVERTISER_CLUSTER=false\n"
 _SLEEPS: Final = ("sh", "-c", "trap exit TERM; sleep 3600 & wait")
 
 
@@ -53,15 +54,16 @@ class UpgradeStage:
         make_tree(self.machine.path(f"/{TREES}"), version, instead=lines, library=self.library)
 
     def install(self, version: str) -> None:
-        """As `partage node install` leaves it."""
+        """As `partage node install` leaves it, with the unit of an advertiser beside."""
         self.tree(version)
         self.machine.path(f"/{CURRENT}").symlink_to(version)
-        for unit in OUR_UNITS:
+        for unit in (*OUR_UNITS, ADVERTISER):
             self.machine.write(f"{UNITS}/{unit}", self.machine.path(f"/{TREES}/{version}/systemd/{unit}").read_text())
         self.machine.write(*SEES_CHECKOUT)
+        self.machine.write(f"{UNITS}/{ADVERTISER}.d/cluster.conf", _WITHOUT_CLUSTER)
         self.systemd.systemctl("daemon-reload")
-        self.systemd.systemctl("enable", "--quiet", *OUR_UNITS)
-        self.systemd.systemctl("start", *OUR_UNITS)
+        self.systemd.systemctl("enable", "--quiet", *OUR_UNITS, ADVERTISER)
+        self.systemd.systemctl("start", *OUR_UNITS, ADVERTISER)
 
     def upgrading(self, version: str) -> subprocess.Popen[str]:
         """By that version's own program."""

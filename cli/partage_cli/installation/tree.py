@@ -24,7 +24,8 @@ from partage_cli.installation.host import Host
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 
 OUR_UNITS: Final = ("partage-broker.service", "partage-crishim.socket", "partage-crishim.service")
-"""In the order of their start. The advertiser is a pod."""
+"""In the order of their start. The advertiser is a pod, or people's unit."""
+ADVERTISER_UNIT: Final = "partage-advertiser.service"
 SPARE_BYTES: Final = 256 << 20
 """So much stays free beside a copy: a node whose disk is full loses its pods."""
 _LINE: Final = re.compile(r"(?P<mode>[0-7]{4}) (?P<sha256>[0-9a-f]{64}) (?P<path>[^/].*)")
@@ -160,6 +161,14 @@ def units_of(tree: Path) -> dict[str, str]:
     if wrong := [text for text in texts.values() if isinstance(text, Unseen)]:
         raise BadTree(str(wrong[0]))
     return {name: str(text) for name, text in texts.items()}
+
+
+def kept_units(host: Host, tree: Path) -> dict[str, str]:
+    """Those that the host has of a tree, as this one brings them: the advertiser's too, where it runs of a tree."""
+    there, brought = text_of(host.path(UNITS) / ADVERTISER_UNIT), text_of(tree / "systemd" / ADVERTISER_UNIT)
+    if isinstance(there, Unseen) or isinstance(brought, Unseen) or f"/{CURRENT}/" not in there:
+        return units_of(tree)
+    return {**units_of(tree), ADVERTISER_UNIT: brought}
 
 
 def other_units(host: Host, texts: dict[str, str]) -> list[str]:

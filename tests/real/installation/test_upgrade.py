@@ -15,7 +15,7 @@ from partage_cli.installation.versions.places import VERSION_BACK, WENT_BACK
 from rig.client.wait import until
 from rig.rig import CHECKOUT
 from support.crishim_stage import SOCKET
-from support.upgrade_stage import BROKER, CRISHIM, UPGRADE_PID, UpgradeStage, upgrade_stage
+from support.upgrade_stage import ADVERTISER, BROKER, CRISHIM, UPGRADE_PID, UpgradeStage, upgrade_stage
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -67,14 +67,15 @@ async def _answered(stage: UpgradeStage) -> None:
 
 
 def versions(stage: UpgradeStage) -> set[str]:
-    return {stage.in_force, stage.running_version(BROKER), stage.running_version(CRISHIM)}
+    return {stage.in_force, *map(stage.running_version, (BROKER, CRISHIM, ADVERTISER))}
 
 
 def test_a_new_version_takes_over_behind_the_socket(stage: UpgradeStage, container: str) -> None:
     before = stage.process_of(container)
     stage.tree(NEW)
     with asking(stage):
-        assert stage.upgrade(NEW)[0] == 0, stage.systemd.told()
+        code, said = stage.upgrade(NEW)
+    assert code == 0, said
     assert versions(stage) == {NEW}
     assert stage.process_of(container) == before
 

@@ -23,7 +23,7 @@ from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.places import CURRENT, TREES
 from partage_cli.installation.steps import Change
-from partage_cli.installation.tree import check, other_units, place, pointed, units_of
+from partage_cli.installation.tree import check, kept_units, other_units, place, pointed
 from partage_cli.installation.versions import contracts
 from partage_cli.installation.versions.daemons import (
     BROKER,
@@ -73,7 +73,7 @@ class Upgrade:
         if home.exists():
             self._require_fit(before, home)
             changes = []
-        changes += [Change("write", each) for each in other_units(self.host, units_of(tree))]
+        changes += [Change("write", each) for each in other_units(self.host, kept_units(self.host, tree))]
         changes.append(Change("point", f"{self.host.path(CURRENT)} to {target}; it points to {before}"))
         return [*changes, *(Change("restart", f"{each.unit}; no container is") for each in running(self.host))]
 
@@ -97,7 +97,7 @@ class Upgrade:
         if BROKER in daemons:
             self._install_library(home)
         self.journal.begin("upgrade", course)
-        trial, units = self._trial(course), units_of(home)
+        trial, units = self._trial(course), kept_units(self.host, home)
         trial.arm(units)
         try:
             self._try(course, trial, units)

@@ -16,10 +16,10 @@ from partage_cli.doctor.runtimes import Runtime
 from partage_cli.installation import journal
 from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitVersion
 from partage_cli.installation.host import Host
-from partage_cli.installation.tree import OUR_UNITS, pointed
+from partage_cli.installation.tree import ADVERTISER_UNIT, OUR_UNITS, pointed
 from partage_cli.installation.versions import daemons
 from partage_cli.installation.versions.contracts import OURS, encode
-from partage_cli.installation.versions.daemons import BROKER, CRISHIM
+from partage_cli.installation.versions.daemons import ADVERTISER, BROKER, CRISHIM
 from partage_cli.installation.versions.upgrade import Upgrade
 
 OLD, NEW = "1.0-g1", "1.1-g2"
@@ -91,11 +91,11 @@ class Node:
         (tree / "systemd").mkdir()
         (tree / "VERSION").write_text(f"{version}\n")
         (tree / "contracts").write_bytes(encode(OURS))
-        for program in ("partage", BROKER.program, CRISHIM.program):
+        for program in ("partage", BROKER.program, CRISHIM.program, ADVERTISER.program):
             text = _PROGRAM.format(calls=self.root / "calls", contracts=tree / "contracts", fails=fails)
             (tree / "bin" / program).write_text(text)
             (tree / "bin" / program).chmod(0o755)
-        for unit in OUR_UNITS:
+        for unit in (*OUR_UNITS, ADVERTISER_UNIT):
             (tree / "systemd" / unit).write_text(units or version)
         for unit in broken:
             (tree / f"broken-{unit}").touch()
@@ -172,6 +172,31 @@ def test_the_new_version_is_in_force_with_its_units_and_the_broker_starts_first(
     assert (node.in_force, node.unit, node.traces) == (NEW, NEW, [])
     assert node.services.restarted == [f"{NEW} {BROKER.unit}", f"{NEW} {CRISHIM.unit}"]
     assert journal.read(node.root).version == NEW
+
+
+@pytest.mark.parametrize("program", ["/opt/partage/current/bin/partage-advertiser", "/usr/bin/partage-advertiser"])
+def test_an_advertiser_that_is_a_unit_starts_again_last_and_has_the_new_unit_where_it_is_of_a_tree(
+    node: Node, program: str
+) -> None:
+    unit = node.root / "etc/systemd/system" / ADVERTISER.unit
+    unit.write_text(f"ExecStart={program}\n")
+    before = unit.read_text()
+    node.services.active.add(ADVERTISER.unit)
+    node.upgrade(node.tree(NEW))
+    assert node.services.restarted[-1] == f"{NEW} {ADVERTISER.unit}"
+    assert unit.read_text() == (NEW if "current" in program else before)
+    assert node.traces == []
+
+
+def test_an_advertiser_that_does_not_start_brings_the_version_and_its_unit_back(node: Node) -> None:
+    unit = node.root / "etc/systemd/system" / ADVERTISER.unit
+    unit.write_text("ExecStart=/opt/partage/current/bin/partage-advertiser\n")
+    before = unit.read_text()
+    node.services.active.add(ADVERTISER.unit)
+    with pytest.raises(NotProved, match=f"{ADVERTISER.unit} failed"):
+        node.upgrade(node.tree(NEW, broken=[ADVERTISER.unit]))
+    assert (node.in_force, unit.read_text(), node.traces) == (OLD, before, [])
+    assert node.services.restarted[-1] == f"{OLD} {ADVERTISER.unit}"
 
 
 def test_each_daemon_is_asked_about_its_configuration_before_anything_changes(node: Node) -> None:

@@ -26,6 +26,7 @@ KUBERNETES: Final = "1.36.0"
 EVERYTHING: Final = (
     *("extender.enabled=true", "kubeScheduler.enabled=true", "sharepods.enabled=true", "quotas.enabled=true"),
     *("reservations.enabled=true", "reservations.image=pause", "mutation.enabled=true"),
+    "criticalQuota.enabled=true",
 )
 """All that can be switched on in a cluster without the Prometheus operator."""
 _WITHIN_S: Final = 60.0

@@ -15,10 +15,14 @@ from support.chart import Helm, helm_in, remove_delivered
 
 SETTINGS = ControlSettings(
     kube_scheduler=False,
-    apiserver_flags={"disable-admission-plugins": "TaintNodesByCondition"},
+    apiserver_flags={
+        "disable-admission-plugins": "TaintNodesByCondition",
+        "admission-control-config-file": str(Path(__file__).parent / "limits.yaml"),
+    },
     controller_manager_flags={"controllers": "*,-node-lifecycle-controller"},
 )
-"""Nobody looks for kubelets, so that nodes stay as they are made; all else works as in a cluster."""
+"""Nothing looks for kubelets, so that nodes stay as they are made; all else works as in a cluster that is careful about
+who runs pods of the highest priority."""
 
 
 @pytest.fixture(scope="package")

@@ -87,6 +87,21 @@ def test_no_expression_of_a_policy_mistakes_a_type(cluster: Cluster) -> None:
     assert [each for each in warnings if each] == []
 
 
+def test_pods_of_nodes_are_admitted_where_only_a_quota_admits_their_class(cluster: Cluster) -> None:
+    critical = a_pod("p", spec={"priorityClassName": "system-node-critical"})
+    with pytest.raises(Refused, match="insufficient quota to match these scopes"):
+        cluster.api.create(PODS.at(TEAM), critical, DRY)
+
+    def why_not() -> str | None:
+        try:
+            cluster.api.create(PODS.at(OUR_NAMESPACE), critical, DRY)
+        except Refused as refused:
+            return str(refused)
+        return None
+
+    until("the quota is counted", why_not)
+
+
 def policies(cluster: Cluster) -> list[Json]:
     return [
         each for each in cluster.api.list(ADMISSION_POLICIES.at()) if each["metadata"]["name"].startswith("partage")

@@ -52,3 +52,11 @@ def test_a_namespace_in_which_the_advertiser_could_not_run_is_refused(cluster: C
     refused = helm.tried("install", RELEASE, CHART, *INTO)
     assert (refused.status, f"{label}=privileged" in refused.err) == (1, True), refused.err
     cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)
+
+
+def test_keys_that_were_there_before_any_policy_kept_them_are_refused(cluster: Cluster, helm: Helm) -> None:
+    cluster.kubectl.run("create", "namespace", OUR_NAMESPACE)
+    cluster.kubectl.run("-n", OUR_NAMESPACE, "create", "configmap", "partage-keys", "--from-literal=planted.pub=a key")
+    refused = helm.tried("install", RELEASE, CHART, *INTO)
+    assert (refused.status, "delete configmap partage-keys" in refused.err) == (1, True), refused.err
+    cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)

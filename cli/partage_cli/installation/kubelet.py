@@ -21,12 +21,17 @@ from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 from partage_cli.doctor.units import Word, last_use
 from partage_cli.installation.edits import INSTANCE_CONFIG, KubeletFiles
 from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.refusals import INSTEAD
 
 _UNIT: Final = re.compile(r"/([^/\n]+\.service)(?:/|$)", re.MULTILINE)
 _EXTRA_ARGS: Final = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
 _K3S: Final = "/var/lib/rancher/k3s/agent"
 _K3S_SERVICES: Final = {"k3s-server": "k3s.service", "k3s-agent": "k3s-agent.service"}
 """By the name that its process gives itself."""
+
+
+_RKE2: Final = "rke2-"
+"""How the names of its services begin."""
 
 
 class _StaticPods(msgspec.Struct, frozen=True):
@@ -38,6 +43,8 @@ class _StaticPods(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Kubelet:
     service: str
+    program: str
+    """Its path."""
     node: str
     """As it registers itself."""
     now: Setup
@@ -63,9 +70,14 @@ def kubelet_of(node: LocalNode) -> Kubelet:
     facts = endpoint_facts(node)
     service = _service_of(node, number)
     now, following = _both(facts, service)
+    if service.startswith(_RKE2) and now.in_force is not None and now.in_force.by_flag:
+        raise UnfitNode(
+            "this RKE2 gives kubelet its runtime by a flag, which beats its drop-ins; update RKE2 to 1.32 or later"
+        )
     config, folder = _value(argv, "config"), _value(argv, "config-dir")
     return Kubelet(
         service=service,
+        program=words[0],
         node=(_value(argv, "hostname-override") or socket.gethostname()).strip().lower(),
         now=now,
         next=following,
@@ -137,7 +149,10 @@ def _value(argv: list[Word], flag: str) -> str:
 def _of_k3s(node: LocalNode) -> Kubelet:
     found = next(_processes_of_k3s(node), None)
     if found is None:
-        raise UnfitNode("no kubelet runs on this node, or it runs inside a program that is not known here")
+        raise UnfitNode(
+            "no kubelet runs on this node, or it runs inside a program that is not known here, as that of MicroK8s: "
+            f"start it, or {INSTEAD}"
+        )
     name, words = found
     argv = [Word(each, "") for each in words]
     setup = _k3s_setup(node)
@@ -148,6 +163,7 @@ def _of_k3s(node: LocalNode) -> Kubelet:
         )
     return Kubelet(
         service=_K3S_SERVICES[name],
+        program=words[0],
         node=(_value(argv, "node-name") or socket.gethostname()).strip().lower(),
         now=setup,
         next=setup,

@@ -18,17 +18,19 @@ from partage_cli.doctor.endpoint import Setup, path_of
 from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.doctor.variables import environment_file
+from partage_cli.installation import traces
 from partage_cli.installation.edits import spots
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
-from partage_cli.installation.refusals import SwitchFacts, managed, refusals
+from partage_cli.installation.places import UNITS
+from partage_cli.installation.refusals import INSTEAD, SwitchFacts, managed, refusals
 from partage_cli.installation.steps import Plan
 from partage_cli.machine.places import MACHINE_FILE
 from partage_crishim.settings import CrishimSettings
 
-_WRITTEN_TO: Final = ("/opt", "/etc", "/var/lib")
+_WRITTEN_TO: Final = ("/opt", "/etc", f"/{UNITS}", "/var/lib")
 _CHECKS: Final[Mapping[str, Check]] = {
     "driver": driver.driver,
     "runtime": containerd.container_runtime,
@@ -71,23 +73,29 @@ class Look:
 
 def look(host: Host) -> Site:
     """Raises `UnfitNode` with all that stands in the way."""
-    if why := managed(_system(host)):
+    if why := managed(system := _system(host)):
         raise UnfitNode(why)
     settings, is_said = _settings(host.root)
     kubelet = kubelet_of(LocalNode(root=host.root, name="", crishim=settings))
+    if why := managed(system, kubelet.program):
+        raise UnfitNode(why)
     now, following = (_endpoint(each) for each in (kubelet.now, kubelet.next))
+    library = traces.library_folder(host)
     facts = SwitchFacts(
         endpoint=now,
         endpoint_next=following,
         crishim=str(settings.listen),
         runtime=str(settings.runtime),
         runtime_is_said=is_said,
-        read_only=tuple(each for each in _WRITTEN_TO if _is_read_only(host, each)),
+        read_only=tuple(each for each in _WRITTEN_TO if _is_read_only(host.path(each))),
+        library_folder=str(library) if _is_read_only(library) else "",
         has_machine=host.path(MACHINE_FILE).exists(),
     )
     if wrong := list(refusals(facts)):
         raise UnfitNode("; ".join(wrong))
-    spots(kubelet.next, kubelet.files)
+    for spot in spots(kubelet.next, kubelet.files):
+        if _is_read_only(Path(spot.path)):
+            raise UnfitNode(f"{spot.path}, by which kubelet is told its runtime, is read-only: {INSTEAD}")
     return _site(host, kubelet, path_of(now))
 
 
@@ -137,9 +145,8 @@ def _system(host: Host) -> str:
     return "" if isinstance(text, Unseen) else environment_file(text).get("ID", "")
 
 
-def _is_read_only(host: Host, folder: str) -> bool:
+def _is_read_only(path: Path) -> bool:
     """Its nearest folder that is there is mounted so."""
-    path = host.path(folder)
     while not path.exists():
         path = path.parent
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

@@ -24,6 +24,7 @@ from partage_cli.installation.journal import StepName
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.steps import Change, NoFacts, Plan
+from partage_cli.installation.traces import library_folder
 from partage_cli.installation.tree import OUR_UNITS, check, other_units, place, point, pointed, units_of
 from partage_crishim.settings import CrishimSettings
 
@@ -36,6 +37,9 @@ _SHOWN: Final = 300
 _SELINUX: Final = "sys/fs/selinux/enforce"
 _RUNTIME_DROPIN: Final = "10-runtime.conf"
 _NODE_DROPIN: Final = "10-node.conf"
+_LIBRARY_DROPIN: Final = "10-library.conf"
+_UNIT_WRITES_TO: Final = "usr/local/lib"
+"""The broker's, where nothing else is said: it installs the library again for another driver."""
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 
 
@@ -151,7 +155,7 @@ class Units:
         host.services.daemon_reload()
 
     def _texts(self, host: Host) -> dict[str, str]:
-        """With drop-ins for each daemon where the runtime's socket, or the node's name, is not what it would take."""
+        """With drop-ins where the runtime's socket, the node's name or the library's place is not what a unit takes."""
         texts = units_of(self._tree)
         for daemon in ("broker", "crishim"):
             folder = f"partage-{daemon}.service.d"
@@ -161,6 +165,9 @@ class Units:
                 )
             if self._site.node != crishim_of(host.root).node_name:
                 texts[f"{folder}/{_NODE_DROPIN}"] = _variable("PARTAGE_NODE_NAME", self._site.node)
+        library = library_folder(host)
+        if not library.is_relative_to(host.path(_UNIT_WRITES_TO)):
+            texts[f"partage-broker.service.d/{_LIBRARY_DROPIN}"] = f"[Service]\nReadWritePaths=-{library}\n"
         return texts
 
 

@@ -9,13 +9,14 @@ from typing import Final
 from partage_cli.doctor.endpoint import path_of
 
 RUNTIMES: Final = ("/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock")
-_INSTEAD: Final = "share its cards by DRA with CDI, or by NRI"
+INSTEAD: Final = "share its cards by DRA with CDI, or by NRI"
 _BY_SYSTEM: Final[Mapping[str, str]] = {
     "bottlerocket": "Bottlerocket writes kubelet's configuration itself, and its root is read-only",
-    "cos": "GKE's Container-Optimized OS writes kubelet's configuration itself at each boot",
+    "cos": "GKE writes kubelet's configuration itself at each boot",
     "talos": "Talos runs kubelet by itself and lets nobody change its runtime endpoint",
 }
 """By ID of os-release."""
+_OF_GKE: Final = "/home/kubernetes/bin/kubelet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +32,17 @@ class SwitchFacts:
     runtime_is_said: bool
     """By the operator, in partage.toml."""
     read_only: tuple[str, ...] = ()
-    """Folders that we must write to and that nothing can be written to."""
+    """Places that we must write to and that nothing can be written to."""
+    library_folder: str = ""
+    """Where the containers' library shall lie, if nothing can be written there; another place can be said."""
     has_machine: bool = False
     """Whether `partage up` has made this host a machine of its own."""
 
 
-def managed(system: str) -> str:
-    """Why a host of this system cannot be switched, by ID of os-release; empty where it may be."""
-    return f"{_BY_SYSTEM[system]}: {_INSTEAD}" if system in _BY_SYSTEM else ""
+def managed(system: str, kubelet: str = "") -> str:
+    """Why a host cannot be switched, by ID of os-release and kubelet's program; empty where it may be."""
+    why = _BY_SYSTEM["cos"] if kubelet == _OF_GKE else _BY_SYSTEM.get(system)
+    return f"{why}: {INSTEAD}" if why else ""
 
 
 def refusals(facts: SwitchFacts) -> Iterator[str]:
@@ -46,7 +50,12 @@ def refusals(facts: SwitchFacts) -> Iterator[str]:
     if facts.has_machine:
         yield "`partage up` shares this host's cards without Kubernetes: `partage down --purge` first"
     for folder in facts.read_only:
-        yield f"{folder} is read-only; where it stays so, {_INSTEAD}"
+        yield f"{folder} is read-only; where it stays so, {INSTEAD}"
+    if facts.library_folder:
+        yield (
+            f"{facts.library_folder} is read-only, where the containers' library shall lie; name another place, such "
+            'as library_folder = "/opt/partage-library" under [broker] in /etc/partage/partage.toml'
+        )
     now, following = path_of(facts.endpoint), path_of(facts.endpoint_next)
     if now != following:
         yield (
@@ -61,8 +70,10 @@ def refusals(facts: SwitchFacts) -> Iterator[str]:
     elif now.endswith("crio.sock"):
         yield (
             "kubelet takes its statistics from CRI-O by the name of the socket, which crishim's has not: "
-            f"use containerd, or {_INSTEAD}"
+            f"use containerd, or {INSTEAD}"
         )
+    elif now.endswith("cri-dockerd.sock"):
+        yield f"kubelet speaks to Docker by {now}, which was never tried here: use containerd, or {INSTEAD}"
     elif now not in RUNTIMES and not (facts.runtime_is_said and now == facts.runtime):
         yield (
             f"kubelet speaks to {now}, which is no socket of containerd that is known here: another proxy may stand "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +35,9 @@ def facts(**other: object) -> SwitchFacts:
         ({"endpoint_next": CRISHIM}, "restart it"),
         ({"endpoint": "unix:///var/run/crio/crio.sock", "endpoint_next": "/run/crio/crio.sock"}, "use containerd"),
         ({"endpoint": "/run/shim.sock", "endpoint_next": "/run/shim.sock"}, "another proxy"),
-        ({"read_only": ("/etc",)}, "/etc is read-only"),
+        ({"endpoint": "/run/cri-dockerd.sock", "endpoint_next": "/run/cri-dockerd.sock"}, "use containerd"),
+        ({"read_only": ("/etc",)}, "/etc is read-only; where it stays so, share its cards by DRA"),
+        ({"library_folder": "/usr/local/lib/partage"}, 'library_folder = "/opt/partage-library" under [broker]'),
         ({"has_machine": True}, "partage down --purge"),
     ],
 )
@@ -53,6 +57,38 @@ def test_managed_systems_are_told_what_to_use_instead(system: str, tmp_path: Pat
     put(tmp_path, "etc/os-release", f"ID={system}\n")
     with pytest.raises(UnfitNode, match="DRA"):
         look(a_host(tmp_path)[0])
+
+
+def test_gke_is_known_by_its_kubelet_on_an_ordinary_system(tmp_path: Path) -> None:
+    kubeadm_node(tmp_path)
+    put(tmp_path, "proc/77/cmdline", "/home/kubernetes/bin/kubelet\0--config=/home/kubernetes/kubelet-config.yaml\0")
+    with pytest.raises(UnfitNode, match=r"GKE .* DRA"):
+        look(a_host(tmp_path)[0])
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("etc/systemd/system", "/etc/systemd/system is read-only"),
+        ("usr", "library_folder = "),
+        ("var/lib/kubelet", "config.yaml, by which kubelet is told its runtime, is read-only: share its cards by DRA"),
+    ],
+)
+def test_places_that_nothing_can_be_written_to_are_named(
+    tmp_path: Path, place: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeadm_node(tmp_path)
+    put(tmp_path, "etc/systemd/system/kubelet.target", "")
+    real = os.statvfs
+
+    def statvfs(path: Path) -> object:
+        is_there = path.is_relative_to(tmp_path / place)
+        return SimpleNamespace(f_flag=os.ST_RDONLY) if is_there else real(path)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    with pytest.raises(UnfitNode) as no:
+        look(a_host(tmp_path)[0])
+    assert words in str(no.value)
 
 
 def test_a_node_of_kubeadm_is_known_by_its_kubelet(tmp_path: Path) -> None:
@@ -98,6 +134,30 @@ def test_k3s_is_switched_by_its_drop_ins(tmp_path: Path) -> None:
 def test_a_k3s_that_gives_the_runtime_by_flag_is_refused(tmp_path: Path) -> None:
     k3s(tmp_path, defaults="maxPods: 7\n")
     with pytest.raises(UnfitNode, match="update k3s"):
+        look(a_host(tmp_path)[0])
+
+
+def rke2(root: Path, *words: str) -> None:
+    put(root, "proc/9/comm", "kubelet\n")
+    put(root, "proc/9/cgroup", "0::/system.slice/rke2-agent.service\n")
+    put(root, "proc/9/cmdline", "\0".join(("/var/lib/rancher/rke2/data/v1/bin/kubelet", *words)) + "\0")
+
+
+def test_rke2_is_switched_by_the_drop_ins_of_its_kubelet(tmp_path: Path) -> None:
+    folder = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d"
+    said = "containerRuntimeEndpoint: unix:///run/k3s/containerd/containerd.sock\n"
+    put(tmp_path, f"{folder}/00-rke2-defaults.conf", said)
+    rke2(tmp_path, f"--config-dir={folder}")
+    host, services = a_host(tmp_path)
+    site, files = look(host), saved_files(host)
+    assert [each.how for each in files] == ["dropin"]
+    Endpoint(site, files).do(host, SavedFiles(files))
+    assert services.told == ["restart rke2-agent.service"]
+
+
+def test_an_rke2_that_gives_the_runtime_by_flag_is_refused(tmp_path: Path) -> None:
+    rke2(tmp_path, "--container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock")
+    with pytest.raises(UnfitNode, match="update RKE2"):
         look(a_host(tmp_path)[0])
 
 

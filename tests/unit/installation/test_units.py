@@ -34,6 +34,12 @@ def test_daemons_of_a_host_with_another_name_than_its_node_are_told_the_nodes(tm
     assert found == {f"partage-{each}.service.d/10-node.conf": said for each in ("broker", "crishim")}
 
 
+def test_a_broker_whose_library_lies_elsewhere_may_install_it_there(tmp_path: Path) -> None:
+    put(tmp_path / "root", "etc/partage/partage.toml", '[broker]\nlibrary_folder = "/opt/libraries"\n')
+    said = f"[Service]\nReadWritePaths=-{tmp_path}/root/opt/libraries\n"
+    assert written(tmp_path, node=host_name()) == {"partage-broker.service.d/10-library.conf": said}
+
+
 def test_the_nodes_file_has_the_first_word_about_its_name(tmp_path: Path) -> None:
     put(tmp_path / "root", "etc/partage/partage.toml", '[common]\nnode_name = "gpu-7"\n')
     assert written(tmp_path, node="gpu-7") == {}

@@ -21,6 +21,7 @@ from partage_bundle.tree import version_here
 from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.pods import Pod
 from rig.client.resources import Json, Resource
+from rig.client.wait import until
 from rig.control.settings import APISERVER_PORT
 from rig.identity.people import OUR_NAMESPACE
 from rig.nodes.machine import Machine
@@ -31,6 +32,9 @@ from support.simgpu_stage import install_driver, simgpud
 REGISTRY: Final = "registry.example/partage"
 """The rig's registry stands for every one."""
 SERVICES: Final = Resource("v1", "services")
+SLICES: Final = Resource("discovery.k8s.io/v1", "endpointslices")
+EXTENDER: Final = "partage-extender"
+EXTENDER_PORT: Final = 9410
 DRIVER_ROOT: Final = "/run/nvidia/driver"
 
 
@@ -71,6 +75,23 @@ class InstallStage:
         cards = json.loads(told)["kinds"].get("gpu", {}).get("cards", []) if told else []
         return None if len(cards) == 2 else f"{node} tells {told}"
 
+    def give_extender_address(self) -> None:
+        """What kube-proxy and a DNS would do for it, of which there is neither."""
+        cluster, address = self.rig.cluster, list[str]()
+
+        def why_not() -> str | None:
+            found = cluster.api.get(SLICES.at(OUR_NAMESPACE, EXTENDER)).get("endpoints") or []
+            address[:] = [each for endpoint in found for each in endpoint["addresses"]]
+            return None if address else "no scheduler says that it leads"
+
+        until("the extender has an address", why_not, 90)
+        service: str = cluster.api.get(SERVICES.at(OUR_NAMESPACE, EXTENDER))["spec"]["clusterIP"]
+        for node in self.rig.nodes.values():
+            give_address(node.machine, service, f"{address[0]}:{EXTENDER_PORT}", port=EXTENDER_PORT)
+        alias = {"ip": service, "hostnames": [f"{EXTENDER}.{OUR_NAMESPACE}.svc"]}
+        patch = json.dumps({"spec": {"template": {"spec": {"hostAliases": [alias]}}}})
+        cluster.kubectl.run("-n", OUR_NAMESPACE, "patch", "deployment", "partage-kube-scheduler", "-p", patch)
+
     def wait_rolled_out(self, *workloads: str) -> None:
         for workload in workloads:
             self.rig.cluster.kubectl.run("-n", OUR_NAMESPACE, "rollout", "status", workload, "--timeout=90s")
@@ -93,10 +114,10 @@ def installable(home: Path, *, say: Callable[[str], None]) -> Generator[InstallS
         yield InstallStage(rig, helm_in(home, rig.cluster.kubectl.kubeconfig), version)
 
 
-def give_address(machine: Machine, service: str, server: str) -> None:
-    """What kube-proxy would do for the one Service that pods of ours ask."""
+def give_address(machine: Machine, service: str, server: str, *, port: int = 443) -> None:
+    """What kube-proxy would do for a Service that pods of ours ask."""
     for chain in ("OUTPUT", "PREROUTING"):
-        to = ("-d", service, "-p", "tcp", "--dport", "443", "-j", "DNAT", "--to-destination", server)
+        to = ("-d", service, "-p", "tcp", "--dport", str(port), "-j", "DNAT", "--to-destination", server)
         machine.run("iptables", "-t", "nat", "-A", chain, *to)
 
 

@@ -10,8 +10,16 @@ from functools import partial
 
 import pytest
 
+from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI, SIGNATURE
+from real.scheduler.conftest import with_cards
+from rig import images
+from rig.client.manifests import a_pod
 from rig.client.wait import until
-from support.install_stage import InstallStage, installable
+from rig.identity.people import TEAM
+from rig.programs import ensure
+from support.install_stage import REGISTRY, InstallStage, installable
+
+ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
 
 @pytest.fixture(scope="module")
@@ -25,4 +33,27 @@ def test_one_command_brings_keys_a_scheduler_and_advertisers_that_see_cards(stag
     stage.wait_rolled_out("deployment/partage-scheduler", "daemonset/partage-advertiser")
     for name in stage.rig.nodes:
         until(f"{name} tells its cards", partial(stage.why_no_cards, name))
+    stage.uninstall()
+
+
+def test_a_kube_scheduler_that_is_a_pod_places_by_the_extender(stage: InstallStage) -> None:
+    """On a node that is made up, since those that are real have no crishim here."""
+    program = ensure("kubernetes")["kube-scheduler"]
+    stage.rig.registry.push(
+        images.busybox().with_files({"/usr/bin/kube-scheduler": program}), "partage/kube-scheduler:1"
+    )
+    stage.install(
+        *("installer.enabled=false", "advertiser.enabled=false", "scheduler.replicas=1", "extender.enabled=true"),
+        *("kubeScheduler.enabled=true", f"kubeScheduler.image={REGISTRY}/kube-scheduler:1", "kubeScheduler.replicas=1"),
+    )
+    stage.give_extender_address()
+    stage.wait_rolled_out("deployment/partage-kube-scheduler")
+    with_cards(stage.rig.cluster, "made-up")
+    limits = {GPU_MILLI: "500", GPU_MEMORY: "1Gi"}
+    pod = stage.rig.cluster.pods.create(
+        TEAM, a_pod("p", scheduler="partage-kube-scheduler", limits=limits, spec=ANYWHERE)
+    )
+    assert pod.wait_bound() == "made-up"
+    assert {ALLOCATION, SIGNATURE} <= pod.annotations.keys()
+    stage.rig.cluster.delete_made(grace_s=0)
     stage.uninstall()

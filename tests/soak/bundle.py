@@ -50,7 +50,8 @@ def main() -> int:
         done = {"seconds": seconds, "processors": os.cpu_count(), "archive": archives[0].stat().st_size, "trees": trees}
         sys.stdout.write(json.dumps(done) + "\n")
     if digests[0] != digests[1]:
-        sys.stderr.write(f"WRONG: the second archive is {digests[1]}, the first was {digests[0]}\n")
+        told = [f"{path.name} {digest}" for path, digest in zip(archives, digests, strict=True)]
+        sys.stderr.write(f"WRONG: the first archive was {told[0]}, the second is {told[1]}\n")
     large = [name for name, sizes in trees.items() if name.startswith("partage-node-") and _is_large(sizes)]
     for name in large:
         sys.stderr.write(f"WRONG: {name} is larger than {_MOST_OF_NODES}: {trees[name]}\n")

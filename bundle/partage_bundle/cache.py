@@ -111,7 +111,7 @@ def _touched(entry: Path) -> bool:
 
 
 def _make(entry: Path, make: Callable[[Path], None]) -> None:
-    with _workplace() as place:
+    with workplace() as place:
         filled = place / "entry"
         filled.mkdir()
         make(filled)
@@ -130,7 +130,7 @@ def _trim() -> None:
 
 def _remove(entry: Path) -> None:
     """Unless a builder looks at it now: that one waits for nothing."""
-    with _workplace() as place, _lock_file(f"{entry.parent.name}-{entry.name}") as file, suppress(BlockingIOError):
+    with workplace() as place, _lock_file(f"{entry.parent.name}-{entry.name}") as file, suppress(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         entry.rename(place / entry.name)
 
@@ -148,7 +148,8 @@ def _lock_file(name: str) -> IO[bytes]:
 
 
 @contextmanager
-def _workplace() -> Generator[Path]:
+def workplace() -> Generator[Path]:
+    """A folder on the cache's disk, which goes again; the next builder clears what a killed one left."""
     work = root() / "work"
     work.mkdir(parents=True, exist_ok=True)
     _clear_remains(work)

@@ -15,13 +15,16 @@ from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine
 
 _LOCK: Final = ROOT / "requirements/release/zig.txt"
+_FLAGS: Final = "-O2 -g0"
+"""zig adds what debuggers read unless told not to, with the paths of this checkout and of the cache."""
 _FOLDERS: Final = ("preload", "page")
 _SOURCES: Final = (*(ROOT / "isolation" / name for name in _FOLDERS), ROOT / "isolation/driver")
 
 
 def objects(machine: Machine) -> Path:
     """A folder of files to install."""
-    key = cache.digest(cache.digest_of_files(list(_SOURCES), _is_source), _LOCK.read_bytes())
+    how = Path(__file__).read_bytes()
+    key = cache.digest(cache.digest_of_files(list(_SOURCES), _is_source), _LOCK.read_bytes(), how)
     return cache.made("objects", f"{machine.name}-{key}", lambda place: _build(place, machine))
 
 
@@ -36,7 +39,7 @@ def _build(place: Path, machine: Machine) -> None:
     env = {name: str(place.with_name("zig")) for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
     for name in _FOLDERS:
         words = ("make", "--quiet", "-C", ROOT / "isolation" / name, f"release-{machine.name}")
-        run((*words, f"OUT={out}", f"ZIG={zig}/ziglang/zig", "CFLAGS=-O2"), env=env)
+        run((*words, f"OUT={out}", f"ZIG={zig}/ziglang/zig", f"CFLAGS={_FLAGS}"), env=env)
     for path in sorted((out / machine.name).glob("lib*")):
         if path.is_file():
             copy(path, place / path.name)

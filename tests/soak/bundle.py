@@ -18,7 +18,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 from hashlib import file_digest
 from pathlib import Path
@@ -38,9 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="soak bundle", description="builds all of it twice and compares")
     parser.add_argument("--fetch", action="store_true", help="fetch everything again, instead of taking the cache's")
     given = parser.parse_args()
-    # Beside the cache, so that files can be linked.
-    with tempfile.TemporaryDirectory(dir=cache.root().parent) as name:
-        folder = Path(name)
+    with cache.workplace() as folder:
         first = folder / "first"
         seconds = [_build(first, cache.root(), fetch=given.fetch, umask=0o022, env={})]
         seconds.append(_build(folder / "second", first / "cache", fetch=False, umask=0o077, env=_OTHERWISE))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_bundle import layer
+from partage_bundle import cache, layer
+from partage_bundle.process import ROOT
 from real.bundle.conftest import HERE, Root
 
 MOST_BYTES = 100_000_000
@@ -101,6 +102,13 @@ def test_the_manifest_has_every_file_as_it_is_and_running_adds_none(root: Root) 
         mode, digest, name = line.split(" ", 2)
         assert int(mode, 8) == there[name].lstat().st_mode & 0o7777, name
         assert sha256(there[name].read_bytes()).hexdigest() == digest, name
+
+
+def test_no_file_names_a_folder_of_the_builder(root: Root) -> None:
+    """Another checkout would give other bits."""
+    folders = [str(folder).encode() for folder in (ROOT, cache.root())]
+    files = {path: path.read_bytes() for path in root.tree.rglob("*") if path.is_file()}
+    assert [path for path, content in files.items() if any(folder in content for folder in folders)] == []
 
 
 def test_nodes_bear_the_size(node: Root, node_tree: Path) -> None:

@@ -1,4 +1,4 @@
-"""NVIDIA's packages that tests run or compare with: fetched from the package index once, and never installed."""
+"""NVIDIA's packages that tests run or compare with: fetched once, from the package index or Debian, never installed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import sys
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
+
+from rig.errors import MachineUnfit
+from rig.programs import ensure
 
 _KEPT = Path(__file__).parents[2] / ".cache/nvidia"
 
@@ -32,6 +37,16 @@ def unpacked(package: Package) -> Path:
         if not folder.is_dir():
             _fetch(package, folder)
     return folder
+
+
+def driver_root(branch: str) -> Path:
+    """A root with the libraries of a branch of the driver; skips the test where they can't be had."""
+    component = f"driver-{branch}"
+    try:
+        libcuda = ensure(component)[f"libcuda.so.1@{component}"]
+    except MachineUnfit as unfit:
+        pytest.skip(str(unfit))
+    return libcuda.parents[3]
 
 
 def nvml_header() -> Path:

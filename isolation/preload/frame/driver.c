@@ -46,7 +46,7 @@ static bool same_file(const struct os_file *one, const struct os_file *other) {
 /* Whether it is the object itself that has the mark, not one that it needs. */
 static bool is_of_ours(void *handle) {
     Dl_info mark, any;
-    void *marked = dlsym(handle, "partage_library"), *function = dlsym(handle, name_at(0));
+    void *marked = dlsym(handle, "partage_library"), *function = dlsym(handle, library.start);
     return marked && function && dladdr(marked, &mark) && dladdr(function, &any) && mark.dli_fbase == any.dli_fbase;
 }
 

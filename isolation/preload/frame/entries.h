@@ -7,6 +7,7 @@
 /* What an object is. */
 struct library {
     const char *file; /* the name that the driver's library has, and ours */
+    const char *start; /* a function that every driver has, so that the installer never hides ours */
     /* A function that answers for one that the driver lacks; `driver` is whether there is one. */
     void *(*missing)(const char *name, bool driver);
 };

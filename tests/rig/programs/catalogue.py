@@ -9,7 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rig.errors import RigError
-from rig.programs.recipes import Find, GoProgram, GoRecipe, Installed, Recipe, Staging, Unpacked, programs_of
+from rig.programs.recipes import (
+    Archived,
+    Find,
+    GoProgram,
+    GoRecipe,
+    Installed,
+    Package,
+    Recipe,
+    Staging,
+    Unpacked,
+    programs_of,
+)
 
 GO_AT_LEAST: Final = (1, 26, 3)
 GO_WHEEL: Final = (
@@ -167,6 +178,39 @@ SYSTEMD: Final = Installed(
     ),
 )
 """The package starts nothing where no systemd runs already."""
+
+
+def _driver(branch: str, *, release: str, revision: str, libcuda: str, libnvidia_ml: str) -> Archived:
+    """The user-mode libraries of NVIDIA's driver, which answer much without a card."""
+    number, folder = revision.partition("-")[0], "usr/lib/x86_64-linux-gnu/nvidia/current"
+    return Archived(
+        f"driver-{branch}",
+        release,
+        "non-free",
+        revision,
+        (
+            Package("libcuda1", libcuda, f"{folder}/libcuda.so.{number}", "libcuda.so.1"),
+            Package("libnvidia-ml1", libnvidia_ml, f"{folder}/libnvidia-ml.so.{number}", "libnvidia-ml.so.1"),
+        ),
+    )
+
+
+DRIVERS: Final = (
+    _driver(
+        "535",
+        release="bookworm",
+        revision="535.261.03-1",
+        libcuda="de1e9ca34164a5983b3f752e6699cf1ad924790f1a843b7d582bab6f99206e1e",
+        libnvidia_ml="c729da6ab729309dc3f481fe4d38f04ea03b0793154b0962b60117d2f37d082e",
+    ),
+    _driver(
+        "550",
+        release="trixie",
+        revision="550.163.01-2",
+        libcuda="8feff97aac61d6f27ded96a3c25b9e68025a680476e6072ff7eaf10623509135",
+        libnvidia_ml="01c1b67d511d7f52c6aa60e14ed56a8eb725d5dc85784a08214d6cb0f4fd1f89",
+    ),
+)
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
 DEFAULT: Final[tuple[Recipe, ...]] = (
@@ -183,7 +227,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
     ETCD,
     KUBERNETES,
 )
-ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD, SECCOMP)
+ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD, SECCOMP, *DRIVERS)
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),

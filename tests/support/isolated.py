@@ -100,7 +100,7 @@ class Broker:
 
 @dataclass
 class Contained:
-    place: Isolated
+    place: BrokerHost
     question: Prepare
     prepared: Prepared
     _clients: list[Client] = field(default_factory=list[Client])
@@ -140,10 +140,13 @@ class Contained:
         self.place.broker.client.set_limits(SetLimits(key=self.key, card=grant.card, memory_bytes=memory))
 
 
-class Isolated:
-    def __init__(self, node: SimulatedNode, broker: Broker) -> None:
-        self.node, self.broker, self.root = node, broker, broker.root
-        self._count = 0
+class BrokerHost:
+    """A broker and the cards that it lends; containers are prepared here."""
+
+    def __init__(self, broker: Broker, card: Callable[[int], CardId]) -> None:
+        """`card` names them, from 0 on."""
+        self.broker, self.root = broker, broker.root
+        self._card, self._count = card, 0
 
     def told(self) -> Told:
         return self.broker.client.tell()
@@ -172,7 +175,7 @@ class Isolated:
             container=ContainerName(name),
             gen=gen,
             grants=tuple(
-                GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=share, limit_milli=limit, memory_bytes=amount)
+                GpuGrant(card=self._card(index), share_milli=share, limit_milli=limit, memory_bytes=amount)
                 for index, amount in enumerate(amounts)
             ),
             budget=None if budget is None else BudgetName(budget),
@@ -183,15 +186,15 @@ class Isolated:
         return PodRef(namespace=Namespace("tests"), name=PodName(f"pod-{self._count}"), uid=PodUid(f"u{self._count}"))
 
 
-@contextmanager
-def isolated(
-    *, cards: Sequence[str | Card] = ("h100",), library: Path | None = None, settings: Mapping[str, str] | None = None
-) -> Generator[Isolated]:
-    """A simulated node and a broker; both are gone afterwards.
+class Isolated(BrokerHost):
+    def __init__(self, node: SimulatedNode, broker: Broker) -> None:
+        super().__init__(broker, lambda index: CardId(card_uuid(NODE, index)))
+        self.node = node
 
-    `library` is a folder with the objects of the preload library that `prepare` hands out; without it, empty ones.
-    """
-    root = Path(tempfile.mkdtemp(prefix="pi-", dir="/tmp"))
+
+@contextmanager
+def served(root: Path, *, library: Path | None, driver_root: str, settings: Mapping[str, str]) -> Generator[Broker]:
+    """A broker on a folder of its own, which lends by that driver; it has ended afterwards."""
     own = root / _LIBRARY / VERSION
     own.mkdir(parents=True)
     for name in OBJECTS:
@@ -203,20 +206,35 @@ def isolated(
     install_page(own.parent)
     told = {
         "root": str(root),
-        "driver_root": f"/{_DRIVER}",
+        "driver_root": driver_root,
         "library_folder": f"/{_LIBRARY}",
         "runtime": "/no-runtime.sock",
         "audit_every_s": "0.2",
-        **(settings or {}),
+        **settings,
     }
+    broker = Broker(root, settings=told)
     try:
-        with simulated_node(root, cards=cards) as node:
-            broker = Broker(root, settings=told)
-            try:
-                broker.start()
-                yield Isolated(node, broker)
-            finally:
-                broker.stop()
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+
+
+@contextmanager
+def isolated(
+    *, cards: Sequence[str | Card] = ("h100",), library: Path | None = None, settings: Mapping[str, str] | None = None
+) -> Generator[Isolated]:
+    """A simulated node and a broker; both are gone afterwards.
+
+    `library` is a folder with the objects of the preload library that `prepare` hands out; without it, empty ones.
+    """
+    root = Path(tempfile.mkdtemp(prefix="pi-", dir="/tmp"))
+    try:
+        with (
+            simulated_node(root, cards=cards) as node,
+            served(root, library=library, driver_root=f"/{_DRIVER}", settings=settings or {}) as broker,
+        ):
+            yield Isolated(node, broker)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

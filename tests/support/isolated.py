@@ -100,7 +100,7 @@ class Broker:
 
 @dataclass
 class Contained:
-    place: BrokerHost
+    place: Isolated
     question: Prepare
     prepared: Prepared
     _clients: list[Client] = field(default_factory=list[Client])
@@ -140,13 +140,10 @@ class Contained:
         self.place.broker.client.set_limits(SetLimits(key=self.key, card=grant.card, memory_bytes=memory))
 
 
-class BrokerHost:
-    """A broker and the cards that it lends; containers are prepared here."""
-
-    def __init__(self, broker: Broker, card: Callable[[int], CardId]) -> None:
-        """`card` names them, from 0 on."""
-        self.broker, self.root = broker, broker.root
-        self._card, self._count = card, 0
+class Isolated:
+    def __init__(self, node: SimulatedNode, broker: Broker) -> None:
+        self.node, self.broker, self.root = node, broker, broker.root
+        self._count = 0
 
     def told(self) -> Told:
         return self.broker.client.tell()
@@ -175,7 +172,7 @@ class BrokerHost:
             container=ContainerName(name),
             gen=gen,
             grants=tuple(
-                GpuGrant(card=self._card(index), share_milli=share, limit_milli=limit, memory_bytes=amount)
+                GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=share, limit_milli=limit, memory_bytes=amount)
                 for index, amount in enumerate(amounts)
             ),
             budget=None if budget is None else BudgetName(budget),
@@ -184,12 +181,6 @@ class BrokerHost:
 
     def _new_pod(self) -> PodRef:
         return PodRef(namespace=Namespace("tests"), name=PodName(f"pod-{self._count}"), uid=PodUid(f"u{self._count}"))
-
-
-class Isolated(BrokerHost):
-    def __init__(self, node: SimulatedNode, broker: Broker) -> None:
-        super().__init__(broker, lambda index: CardId(card_uuid(NODE, index)))
-        self.node = node
 
 
 @contextmanager

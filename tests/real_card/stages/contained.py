@@ -22,7 +22,7 @@ def contained(module: str, *words: str) -> dict[str, Any]:
         if "absent" in found:
             return found
         time.sleep(AUDITED_S)
-        card = container.contained.told().cards[0]
+        card = container.held
         return {
             "contained": found,
             "limit": card.limit_bytes,

@@ -20,10 +20,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from partage_isolation.library.installation import install
-from partage_isolation.library.objects import built
-from partage_plugins.vocabulary.names import CardId
+from partage_isolation.library.objects import OBJECTS, built
+from partage_isolation.wire.client import BrokerClient
+from partage_isolation.wire.messages import CardHeld, Prepare
+from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.vocabulary.pods import PodRef
 from real_card.ground import DRIVER_ROOT, program, user_environment
-from support.isolated import BrokerHost, Contained, served
+from support.isolated import served
 
 GIB: Final = 1 << 30
 LIMIT: Final = 20 * GIB
@@ -31,34 +35,55 @@ _DRIVER: Final = "driver"
 
 
 class Container:
-    def __init__(self, contained: Contained, environment: Mapping[str, str]) -> None:
-        self.contained = contained
-        self.environment = {**environment, "LD_PRELOAD": contained.preload}
+    def __init__(self, client: BrokerClient, question: Prepare, library: Path) -> None:
+        self._client, self._key = client, question.key
+        folder = Path(client.prepare(question).mounts[0].host_path) / "lib"
+        for name in OBJECTS:
+            shutil.copy(library / name, folder / name)
+        preload = ":".join(str(folder / name) for name in OBJECTS)
+        self.environment = {**user_environment(), "LD_PRELOAD": preload}
+
+    @property
+    def held(self) -> CardHeld:
+        return next(each.cards[0] for each in self._client.tell().containers if each.key == self._key)
 
     @property
     def got(self) -> float:
         """The part of the card's time in the last ten seconds, by the broker's account; 0 where it is not metered."""
-        time = self.contained.told().cards[0].time
+        time = self.held.time
         return time.got.s10 if time else 0.0
 
 
 class Place:
-    def __init__(self, host: BrokerHost, library: Path, card: Mapping[str, Any]) -> None:
-        self._host, self._library, self.card = host, library, card
+    def __init__(self, client: BrokerClient, library: Path, card: Mapping[str, Any]) -> None:
+        self._client, self._library, self._card, self._count = client, library, card, 0
 
     @property
     def memory(self) -> int:
         """A container's: 20 GiB, or half of a smaller card."""
-        return min(LIMIT, int(self.card["memory_bytes"]) // 2)
+        return min(LIMIT, int(self._card["memory_bytes"]) // 2)
 
     @property
     def findings(self) -> Sequence[str]:
-        return self._host.told().findings
+        return self._client.tell().findings
 
     def container(self, *, memory: int | None = None, share: int = 1000, limit: int = 1000) -> Container:
-        contained = self._host.prepare(memory or self.memory, share=share, limit=limit)
-        contained.install(self._library)
-        return Container(contained, user_environment())
+        self._count += 1
+        name = f"pod-{self._count}"
+        grant = GpuGrant(
+            card=CardId(self._card["uuid"]),
+            share_milli=share,
+            limit_milli=limit,
+            memory_bytes=memory or self.memory,
+        )
+        question = Prepare(
+            key=ContainerKey(f"{self._count:032x}"),
+            pod=PodRef(namespace=Namespace("real"), name=PodName(name), uid=PodUid(name)),
+            container=ContainerName("main"),
+            gen=1,
+            grants=(grant,),
+        )
+        return Container(self._client, question, self._library)
 
 
 def told(argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -80,6 +105,6 @@ def a_place(**settings: str) -> Generator[Place]:
         library = install(root / "installed", driver, objects=built()).folder
         told_settings = {"on_violation": "report", **settings}
         with served(root, library=library, driver_root=f"/{_DRIVER}", settings=told_settings) as broker:
-            yield Place(BrokerHost(broker, lambda _index: CardId(card["uuid"])), library, card)
+            yield Place(broker.client, library, card)
     finally:
         shutil.rmtree(root, ignore_errors=True)

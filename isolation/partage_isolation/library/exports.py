@@ -44,7 +44,7 @@ def fit_exports(content: bytes, driver: Collection[str], what: str) -> Fitted:
     missing = sorted(wanted - functions)
     added = tuple([name for name in missing if len(name) <= _LONGEST][: len(spares)])
     left_out = tuple(name for name in missing if name not in set(added))
-    hidden = tuple(sorted(functions - wanted - {symbol.name.decode() for symbol in spares}))
+    hidden = tuple(sorted(name for name in functions - wanted if _NAME.fullmatch(name)))
     if not added and not hidden:
         return Fitted(content, left_out=left_out)
     changed = bytearray(content)

@@ -19,6 +19,7 @@ from partage_isolation.library.objects import CUDA, NVML, OBJECTS, sources
 BRANCHES: Final = ("535", "550")
 DEADLINE_S: Final = 120.0
 LIBRARIES: Final = {CUDA: "cuda.def", NVML: "nvml.def"}
+_TESTS: Final = Path(__file__).parents[2]
 _PROGRAMS: Final = Path(__file__).parent / "programs"
 _FOLDER: Final = "usr/lib/x86_64-linux-gnu"
 
@@ -50,13 +51,16 @@ class Place:
 
     def environment(self, *, ours: bool) -> dict[str, str]:
         """Of a process as in a container with the driver, that has our library or has it not."""
-        found = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(self.folder)}
+        found = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(self.folder), "PYTHONPATH": str(_TESTS)}
         preload = ":".join(str(self.installed.folder / name) for name in OBJECTS)
         return {**found, "LD_PRELOAD": preload} if ours else found
 
-    def told(self, program: str, *words: str | Path, ours: bool = True, asked: object = None) -> Any:
-        """What a program of this folder prints as JSON."""
-        return told([sys.executable, _PROGRAMS / program, *words], self.environment(ours=ours), asked)
+    def told(
+        self, program: str, *words: str | Path, ours: bool = True, asked: object = None, **environment: str
+    ) -> Any:
+        """What a program of this folder writes as JSON."""
+        command = [sys.executable, _PROGRAMS / program, *words]
+        return told(command, {**self.environment(ours=ours), **environment}, asked)
 
 
 def installed(root: Path, folder: Path) -> Place:

@@ -1,4 +1,4 @@
-"""cuGetProcAddress through us answers as the driver does, but for hooked functions: of these it gives ours, always."""
+"""The driver's ways to a function without its name: with us they answer as without us, but never with a hooked one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches
 
 NEWER_THAN_ALL: Final = 99999
 LEAST_ASKED: Final = 100_000
+LEAST_IN_TABLES: Final = 50
 
 
 class Difference(NamedTuple):
@@ -35,8 +36,11 @@ def told(place: Place) -> Mapping[str, Any]:
     asked = {
         "names": ["", "cuNone", *sorted(names(CUDA) | place.exports[CUDA] | {way.name for way in ways})],
         "versions": [0, *sorted({way.version for way in ways}), NEWER_THAN_ALL],
+        "functions": symbols(place.folder / CUDA),
+        "ours": str((place.installed.folder / CUDA).resolve()),
+        "theirs": str((place.folder / CUDA).resolve()),
     }
-    found: Mapping[str, Any] = place.told("ask.py", place.folder / CUDA, asked=asked)
+    found: Mapping[str, Any] = place.told("ask.py", asked=asked)
     assert found["asked"] >= LEAST_ASKED
     return found
 
@@ -64,6 +68,15 @@ def test_what_is_ours_is_the_same_form_of_the_same_function(place: Place, told: 
         if not is_form or (each.our_result, each.our_status) != (each.result, each.status):
             wrong.append(each)
     assert wrong == []
+
+
+def test_the_drivers_own_tables_are_passed_on_and_have_no_hooked_function(place: Place) -> None:
+    theirs = {address: name for name, address in symbols(place.folder / CUDA).items()}
+    bare, told = (place.told("tables.py", ours=ours) for ours in (False, True))
+    assert told == bare
+    functions = [at for result, found in told.values() for _, at in found if result == 0]
+    assert len(functions) >= LEAST_IN_TABLES
+    assert {theirs[at] for at in functions if at in theirs} & hooks() == set()
 
 
 def symbol(asked: Difference, ways: list[Route]) -> str | None:

@@ -56,6 +56,11 @@ def test_what_is_for_debuggers_or_of_no_interface_stays_the_drivers(name: str) -
     assert (fitted.content, fitted.added, fitted.left_out) == (OBJECT, (), ())
 
 
+def test_a_function_of_the_object_that_is_no_name_of_the_interface_stays() -> None:
+    content = shared_object([*OURS, "dlopen"])
+    assert functions(fit_exports(content, ["cuInit"], "a file").content) == {"cuInit", "dlopen"}
+
+
 def test_an_object_that_was_fitted_is_fitted_again_to_the_same_driver_alone() -> None:
     names = ["cuInit", "cuNew"]
     once = fit_exports(OBJECT, names, "a file").content

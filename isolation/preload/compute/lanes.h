@@ -169,10 +169,6 @@ HIDDEN void capture_stream_ended(void);
 /* What captured in a context that is gone; under `lifetimes`. */
 HIDDEN void capture_context_ended(CUcontext context);
 
-/* Calls of ours between these are nothing that a capture minds. */
-HIDDEN int unnoticed_begin(void);
-HIDDEN void unnoticed_end(int before);
-
 /* ---- windows: window.c ------------------------------------------------------------------------------------------ */
 
 /* Waits until something may be added to the lane, and takes the credit for one launch. False: the gate is no longer
@@ -208,7 +204,7 @@ HIDDEN void lane_free_lost(struct lane *lane);
 
 /* ---- what launches of graphs take: window.c ---------------------------------------------------------------------- */
 
-/* The executable is gone: what its launches cost is forgotten. */
+/* The executable is gone, or another one from now on: what its launches cost is forgotten. */
 HIDDEN void cost_forget(CUgraphExec graph);
 
 /* ---- contexts, for their hooks ---------------------------------------------------------------------------------- */

@@ -56,6 +56,13 @@ HIDDEN const char *name_at(uint32_t place);
  * first call. */
 HIDDEN void *driver_symbol(const char *name);
 
+/* A file that a program takes for the driver: it is one if there is none where drivers are looked for. */
+HIDDEN void driver_hint(const char *path);
+
+/* The dynamic linker's own dlopen: the process finds ours by that name. */
+typedef void *open_function(const char *path, int flags);
+HIDDEN open_function *next_dlopen(void);
+
 /* ---- ld_cache.c -------------------------------------------------------------------------------------------------- */
 
 /* Calls `found` for each path that the dynamic linker's cache has for `file` on this architecture until it returns

@@ -183,6 +183,12 @@ def in_child(body: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def exits_slowly(seconds: float) -> None:
+    """Said before the driver is started: the process lives on for so long after the driver has taken itself down."""
+    libc = ctypes.CDLL(None)
+    libc.__cxa_atexit(libc.usleep, WORD(int(seconds * 1_000_000)), None)
+
+
 # ---- much at once, on threads that compute on the first card
 
 

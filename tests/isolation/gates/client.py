@@ -149,6 +149,15 @@ def end_capture(one: int) -> int:
     return int(told("cuGraphInstantiateWithFlags", graph.value, 0))
 
 
+def change_graph(executable: int, count: int, ms: float, one: int) -> None:
+    """It launches so many kernels of that length from now on."""
+    graph = WORD()
+    begin_capture(one)
+    launches(count, one, ms)
+    call("cuStreamEndCapture", one, ctypes.byref(graph))
+    call("cuGraphExecUpdate_v2", executable, graph.value, ctypes.create_string_buffer(24))
+
+
 def graph_of(count: int, ms: float, one: int) -> int:
     begin_capture(one)
     launches(count, one, ms)

@@ -46,6 +46,14 @@ def test_what_does_not_fit_is_told(names: set[str]) -> None:
     assert not {*fitted.added} & {*fitted.left_out}
 
 
+def test_what_no_driver_could_export_is_left_alone() -> None:
+    """dlopen, which sends paths of the driver to us."""
+    content = shared_object(["cuInit", "dlopen", spare_name(0)])
+    fitted = fit_exports(content, {"cuAlways"}, "a file")
+    assert fitted.hidden == ("cuInit",)
+    assert found_by_hash(fitted.content, "dlopen")
+
+
 def test_an_object_that_has_all_names_and_no_others_stays_as_it_is() -> None:
     assert fit_exports(OBJECT, OURS, "a file").content == OBJECT
 

@@ -164,6 +164,22 @@ def graph_of(count: int, ms: float, one: int) -> int:
     return end_capture(one)
 
 
+def graph_launches(count: int, graph: int, one: int) -> None:
+    for _ in range(count):
+        call("cuGraphLaunch", graph, one)
+
+
+def mark(one: int) -> int:
+    event = int(told("cuEventCreate", 0))
+    call("cuEventRecord", event, one)
+    return event
+
+
+def is_ahead(event: int) -> bool:
+    """Whether what was launched before it is not done."""
+    return bool(cuda.cuEventQuery(WORD(event)))
+
+
 # ---- threads and processes
 
 

@@ -72,6 +72,16 @@ def test_a_graph_that_is_gone_leaves_no_cost_behind(one: Program) -> None:
         one.ask("call('cuGraphExecDestroy', g)")
 
 
+def test_a_graph_that_is_changed_counts_as_what_it_takes_then(one: Program) -> None:
+    alone(one)
+    one.ask("g = graph_of(1, 0.01, s)")
+    one.ask("graph_launches(3, g, s); synchronize(s)")
+    one.ask("change_graph(g, 1, 400, s)")
+    one.say("graph_launches(8, g, s)")
+    assert not one.has_answered(within_s=A_WHILE_S)
+    one.answer()
+
+
 def test_a_stream_that_waits_for_the_host_does_not_stop_the_host(one: Program) -> None:
     """It has launched more than fits, and only then says the word that the first launch waits for."""
     alone(one)

@@ -22,6 +22,8 @@ PROGRAMS: Final = "PARTAGE_REAL_PROGRAMS"
 """A folder with flood and costs ready made, for machines without a compiler."""
 DRIVER_ROOT: Final = "PARTAGE_REAL_DRIVER_ROOT"
 """Where the broker finds the driver's libraries; the runner lays it out."""
+DRIVER_PAST: Final = "PARTAGE_REAL_DRIVER_PAST"
+"""The driver by a name that the library does not know: who opens it is past the library. The runner makes it."""
 SIMULATED: Final = "PARTAGE_REAL_SIMULATED"
 _LIBRARIES: Final = ("libcuda.so.1", "libnvidia-ml.so.1")
 _FOLDER: Final = f"usr/lib/{os.uname().machine}-linux-gnu"
@@ -40,8 +42,8 @@ def user_python() -> str:
     """Of the programs that stand for users'."""
     if said := os.environ.get(PYTHON):
         return said
-    own = str(Path(sys.prefix).resolve() / "bin")
-    folders = [each for each in os.environ.get("PATH", "").split(os.pathsep) if str(Path(each).resolve()) != own]
+    own = ROOT / ".venv/bin"
+    folders = [each for each in os.environ.get("PATH", "").split(os.pathsep) if Path(each).absolute() != own]
     return shutil.which("python3", path=os.pathsep.join(folders)) or sys.executable
 
 
@@ -76,6 +78,10 @@ def lay_out_driver(folder: Path) -> Path:
     for name in _LIBRARIES:
         shutil.copyfile(driver_file(name), target / name)
     return folder
+
+
+def driver_past() -> Path:
+    return Path(os.environ[DRIVER_PAST])
 
 
 def is_simulated() -> bool:

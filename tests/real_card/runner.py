@@ -18,7 +18,19 @@ from typing import Any, Final
 import msgspec
 
 from real_card import process, result
-from real_card.ground import DRIVER_ROOT, ROOT, NoGround, is_simulated, lay_out_driver, program, stage, user_environment
+from real_card.ground import (
+    DRIVER_PAST,
+    DRIVER_ROOT,
+    ROOT,
+    NoGround,
+    built_programs,
+    driver_file,
+    is_simulated,
+    lay_out_driver,
+    program,
+    stage,
+    user_environment,
+)
 from real_card.result import Answer, Result
 from real_card.row import ABSENT, Row, Runs
 
@@ -35,6 +47,8 @@ Say = Callable[[str], None]
 def ask(rows: Sequence[Row], path: Path, say: Say) -> Result:
     """What `path` has of other rows stays. Raises `NoGround` where there is no card to ask."""
     process.reap_all_below()
+    if any(row.runs is Runs.STAGE for row in rows):
+        built_programs()
     with tempfile.TemporaryDirectory(prefix="real-") as name:
         folder = Path(name)
         runner = _Runner(folder, _driver_root(folder))
@@ -62,7 +76,9 @@ def _driver_root(folder: Path) -> str:
 
 class _Runner:
     def __init__(self, folder: Path, driver_root: str) -> None:
-        self._folder, self._driver_root = folder, driver_root
+        self._folder, past = folder, folder / "driver.so"
+        past.symlink_to(driver_file("libcuda.so.1"))
+        self._driver = {DRIVER_ROOT: driver_root, DRIVER_PAST: str(past)}
 
     def begun(self, path: Path) -> Result:
         machine = {name: value for name, value in self.look("card").items() if name not in _IDENTIFIES}
@@ -91,8 +107,8 @@ class _Runner:
         if row.runs is Runs.BARE:
             return program(module, *words), {**user_environment(), **dict(row.environment)}
         argv = stage(module, *words) if row.runs is Runs.STAGE else stage("contained", row.runs.value, module, *words)
-        ours = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), DRIVER_ROOT: self._driver_root}
-        return argv, {**ours, **dict(row.environment)}
+        ours = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        return argv, {**ours, **self._driver, **dict(row.environment)}
 
 
 def judged(row: Row, done: process.Done) -> Answer:
@@ -134,7 +150,8 @@ def facts_in(said: str) -> dict[str, Any] | None:
 
 
 def _end(text: str) -> str:
-    return " ".join(text.split())[-_SAID:]
+    """The last line: of a traceback, what went wrong."""
+    return next((line.strip()[-_SAID:] for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def _earlier(path: Path) -> Result | None:

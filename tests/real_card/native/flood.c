@@ -6,6 +6,7 @@
  *   wait       waits for each kernel
  *   legacy     launches without waiting into the legacy stream, beside a stream that blocks it
  *   dependent  launches without waiting, each kernel allowed to begin before the one before it ends
+ *   graph      launches a graph of ten kernels without ever waiting
  *   captured   as legacy, and a capture of a side stream was begun before and is never ended
  *   past       as queue, in a context that was made by the library at DRIVER
  *   calibrate  no flood: prints the rounds that a microsecond has when the card does nothing else
@@ -44,13 +45,82 @@ static void mark(CUstream stream, u64 kernels) {
     NEED(cuEventRecord, marks.event[marks.made++ % MARKS], stream);
 }
 
-static CUresult launch_dependent(const struct kernel *kernel, CUstream stream) {
+/* What a flood launches, and into what. */
+struct flood {
+    struct kernel kernel;
+    CUstream stream, side;
+    CUgraphExec graph;
+    u64 launched;
+};
+
+/* ---- ways: each launches once and says how many kernels that was --------------------------------------------------
+ */
+
+static u64 queue(struct flood *flood) {
+    require(launch(&flood->kernel, flood->stream), "a launch");
+    return 1;
+}
+
+static u64 wait_for_each(struct flood *flood) {
+    queue(flood);
+    NEED(cuStreamSynchronize, flood->stream);
+    return 1;
+}
+
+static u64 beside_another(struct flood *flood) {
+    if (flood->launched % 16) return queue(flood);
+    require(launch(&flood->kernel, flood->side), "a launch beside it");
+    return 1 + queue(flood);
+}
+
+static u64 dependent(struct flood *flood) {
     static __typeof__(cuLaunchKernelEx) *function;
     if (!function) function = (__typeof__(cuLaunchKernelEx) *)driver_symbol("cuLaunchKernelEx");
     CUlaunchAttribute early = {.id = 6 /* programmatic stream serialization */, .value = {1}};
     const CUlaunchConfig config = {
-        .shape = {{1, 1, 1}, {32, 1, 1}, 0}, .stream = stream, .attributes = &early, .attribute_count = 1};
-    return function(&config, kernel->function, PARAMETERS(kernel), NULL);
+        .shape = {{1, 1, 1}, {32, 1, 1}, 0}, .stream = flood->stream, .attributes = &early, .attribute_count = 1};
+    require(function(&config, flood->kernel.function, PARAMETERS(&flood->kernel), NULL), "a dependent launch");
+    return 1;
+}
+
+enum { IN_GRAPH = 10 };
+
+static CUgraphExec graph_of(const struct flood *flood) {
+    CUgraph graph;
+    CUgraphExec executable;
+    NEED(cuStreamBeginCapture_v2, flood->stream, CAPTURE_THREAD_LOCAL);
+    for (int i = 0; i < IN_GRAPH; i++) require(launch(&flood->kernel, flood->stream), "a captured launch");
+    NEED(cuStreamEndCapture, flood->stream, &graph);
+    NEED(cuGraphInstantiateWithFlags, &executable, graph, 0);
+    return executable;
+}
+
+static u64 graph(struct flood *flood) {
+    static __typeof__(cuGraphLaunch) *function;
+    if (!function) function = (__typeof__(cuGraphLaunch) *)driver_symbol("cuGraphLaunch");
+    if (!flood->graph) flood->graph = graph_of(flood);
+    require(function(flood->graph, flood->stream), "a graph launch");
+    return IN_GRAPH;
+}
+
+static const struct way {
+    const char *name;
+    u64 (*go)(struct flood *flood);
+    bool legacy, captures, past;
+} ways[] = {
+    {.name = "queue", .go = queue},
+    {.name = "wait", .go = wait_for_each},
+    {.name = "dependent", .go = dependent},
+    {.name = "graph", .go = graph},
+    {.name = "legacy", .go = beside_another, .legacy = true},
+    {.name = "captured", .go = queue, .legacy = true, .captures = true},
+    {.name = "past", .go = queue, .past = true},
+};
+
+static const struct way *way_called(const char *name) {
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (!strcmp(name, ways[i].name)) return &ways[i];
+    stop_with("flood: %s: see its first comment", name);
 }
 
 static void calibrate(void) {
@@ -70,34 +140,31 @@ static void calibrate(void) {
     printf("%.3f\n", (double)rounds / ((double)ms * 1e3));
 }
 
-int main(int count, char **words) {
-    if (count < 2) stop_with("flood: see its first comment");
-    const char *how = words[1];
-    open_card(!strcmp(how, "past") && count > 4 ? words[4] : NULL);
-    if (!strcmp(how, "calibrate")) return calibrate(), 0;
-    if (count < 4) stop_with("flood: see its first comment");
-    const double kernel_us = strtod(words[2], NULL), rounds_per_us = strtod(words[3], NULL);
-    const bool wait = !strcmp(how, "wait"), captured = !strcmp(how, "captured"), dependent = !strcmp(how, "dependent");
-    const bool legacy = captured || !strcmp(how, "legacy");
-    const struct kernel kernel = kernel_of((u64)(kernel_us * 1e3), (u64)(kernel_us * rounds_per_us));
-    CUstream stream, side;
-    NEED(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-    NEED(cuStreamCreate, &side, captured ? CU_STREAM_NON_BLOCKING : 0);
-    if (captured) NEED(cuStreamBeginCapture_v2, side, CAPTURE_RELAXED);
-    if (legacy) stream = CU_STREAM_LEGACY;
+static struct flood begun(const struct way *way, double kernel_us, double rounds_per_us) {
+    struct flood flood = {.kernel = kernel_of((u64)(kernel_us * 1e3), (u64)(kernel_us * rounds_per_us))};
+    NEED(cuStreamCreate, &flood.stream, CU_STREAM_NON_BLOCKING);
+    NEED(cuStreamCreate, &flood.side, way->captures ? CU_STREAM_NON_BLOCKING : 0);
+    if (way->captures) NEED(cuStreamBeginCapture_v2, flood.side, CAPTURE_RELAXED);
+    if (way->legacy) flood.stream = CU_STREAM_LEGACY;
     for (int i = 0; i < MARKS; i++) NEED(cuEventCreate, &marks.event[i], CU_EVENT_DISABLE_TIMING);
+    return flood;
+}
+
+int main(int count, char **words) {
+    if (count == 2 && !strcmp(words[1], "calibrate")) return open_card(NULL), calibrate(), 0;
+    if (count < 4) stop_with("flood: see its first comment");
+    const struct way *way = way_called(words[1]);
+    open_card(way->past && count > 4 ? words[4] : NULL);
+    struct flood flood = begun(way, strtod(words[2], NULL), strtod(words[3], NULL));
     double said = 0, marked = 0;
-    for (u64 kernels = 0, unmarked = 0;;) {
-        require(dependent ? launch_dependent(&kernel, stream) : launch(&kernel, stream), "a launch");
-        if (legacy && !captured && kernels % 16 == 0) require(launch(&kernel, side), "a launch beside it"), kernels++;
-        kernels++;
-        if (wait) NEED(cuStreamSynchronize, stream);
+    for (unsigned unmarked = 0;;) {
+        flood.launched += way->go(&flood);
         const double now = now_s();
         if (++unmarked >= MOST_UNMARKED || now - marked > MARKED_EVERY_S)
-            mark(stream, kernels), unmarked = 0, marked = now;
+            mark(flood.stream, flood.launched), unmarked = 0, marked = now;
         if (now - said < SAID_EVERY_S) continue;
         said = now;
-        printf("%.6f %llu\n", now, (unsigned long long)(wait ? kernels : marks.done));
+        printf("%.6f %llu\n", now, (unsigned long long)(way->go == wait_for_each ? flood.launched : marks.done));
         if (fflush(stdout)) return 0;
     }
 }

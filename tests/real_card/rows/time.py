@@ -138,6 +138,13 @@ ROWS: Final[Sequence[Row]] = [
         judge=_ceiling,
     ),
     _time(
+        name="absolute-path",
+        asks="The same, by the absolute path of the driver.",
+        expected="0.1 within .02",
+        program=("shares", "ceiling", "past", "100", "absolute"),
+        judge=_ceiling,
+    ),
+    _time(
         name="open-capture",
         asks="A flood limited to 10 % in the legacy stream, while a capture is never ended.",
         expected="0.1 within .02",
@@ -156,6 +163,14 @@ ROWS: Final[Sequence[Row]] = [
         asks="Kernels that may begin before the one before them ends (dependent launch), alone on the card.",
         expected="at least 97 % of what they get without the library",
         program=("shares", "compared", "dependent", "100"),
+        judge=_as_alone,
+        only_card=True,
+    ),
+    _time(
+        name="graphs-alone",
+        asks="Graphs of ten kernels of 10 µs, launched without waiting, alone on the card.",
+        expected="at least 97 % of what they get without the library",
+        program=("shares", "compared", "graph", "10"),
         judge=_as_alone,
         only_card=True,
     ),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any, Final
 
-from real_card.ground import built_programs, driver_file
+from real_card.ground import built_programs, driver_past
 from real_card.programs.answer import answer
 from real_card.stages.floods import Flood, flooding
 from real_card.stages.place import Place, a_place
@@ -19,7 +19,7 @@ LEASED_ROUNDS: Final = 300
 
 def _costs(place: Place, kind: str, rounds: int) -> dict[str, Any]:
     container = place.container(memory=place.memory // 4, share=500)
-    argv = [str(built_programs() / "costs"), kind, str(driver_file("libcuda.so.1")), str(rounds)]
+    argv = [str(built_programs() / "costs"), kind, str(driver_past()), str(rounds)]
     done = subprocess.run(argv, env=container.environment, capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
     added = [called - driver for driver, called in zip(told["driver"], told["called"], strict=True)]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from real_card.ground import built_programs, driver_file, user_environment
+from real_card.ground import built_programs, driver_file, driver_past, user_environment
 from real_card.stages.place import Container, Place
 
 SETTLES_S: Final = 1.5
@@ -33,6 +33,8 @@ class Flood:
     kernel_us: float
     how: str = "queue"
     limit: int = 1000
+    absolute: bool = False
+    """Whether its way past the library is the driver's own path."""
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -49,7 +51,7 @@ class Running:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  as long as the flood
         argv = [str(built_programs() / "flood"), flood.how, str(flood.kernel_us), rounds_per_us()]
         if flood.how == "past":
-            argv.append(str(driver_file("libcuda.so.1")))
+            argv.append(str(driver_file("libcuda.so.1") if flood.absolute else driver_past()))
         everything = {**environment, **dict(flood.environment)}
         self.process = subprocess.Popen(argv, env=everything, stdout=self._said)
 

@@ -90,7 +90,8 @@ def told(argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
     """What a program answered with its last line; where it failed, its last complaint is ours."""
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{' '.join(argv[2:])} ended with {done.returncode}: {' '.join(done.stderr.split())[-400:]}")
+        complaint = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+        raise SystemExit(f"{' '.join(argv[2:])} ended with {done.returncode}: {complaint}")
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
 

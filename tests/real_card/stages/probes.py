@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from partage_simgpu.build import built as built_simulation
 from partage_simgpu.comparison import compare, read_facts, read_listed
-from real_card.ground import ROOT, driver_file, program, user_environment
+from real_card.ground import ROOT, driver_past, program, user_environment
 from real_card.programs.answer import Absent, answer
 from real_card.stages.place import a_place, told
 
 CONFORMANCE: Final = ROOT / "simgpu/native/conformance"
 TOOL_S: Final = 60
 TOOLS: Final = {
-    "ncu": ("ncu", "--target-processes", "all", "--launch-count", "3"),
+    "ncu": ("ncu", "--clock-control", "none", "--launch-count", "3"),
     "compute-sanitizer": ("compute-sanitizer", "--tool", "memcheck"),
     "cuda-gdb": ("cuda-gdb", "-batch", "-ex", "run", "-ex", "bt", "--args"),
 }
@@ -27,7 +27,7 @@ def names() -> dict[str, Any]:
     """Every name of the driver's, asked through the library."""
     with a_place() as place:
         environment = place.container().environment
-        return told(program("names", "grid", str(driver_file("libcuda.so.1"))), environment)
+        return told(program("names", "grid", str(driver_past())), environment)
 
 
 def conformance(*areas: str) -> dict[str, Any]:

@@ -40,10 +40,11 @@ def unmetered(share: str, kernel_us: str) -> dict[str, Any]:
     return _two(Flood(mine, us), Flood(1000 - mine, us), policy="free-run")
 
 
-def ceiling(how: str, limit: str, kernel_us: str = "1000") -> dict[str, Any]:
+def ceiling(how: str, limit: str, absolute: str = "") -> dict[str, Any]:
     """One flood with a limit, by a way that might lead past the meter."""
     milli = int(limit)
-    with a_place() as place, flooding(place, Flood(milli, float(kernel_us), how, limit=milli)) as floods:
+    flood = Flood(milli, 1000, how, limit=milli, absolute=bool(absolute))
+    with a_place() as place, flooding(place, flood) as floods:
         (part,) = parts_of_time(floods, SECONDS)
         return {"part": part, "account": round(floods[0].container.got if floods[0].container else 0.0, 4)}
 

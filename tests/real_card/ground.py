@@ -16,6 +16,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cache/real"
+CARRIED_COMMIT: Final = CACHE / "carried/commit"
 PYTHON: Final = "PARTAGE_REAL_PYTHON"
 """The interpreter whose frameworks are tried; by default the first `python3` but for our own."""
 PROGRAMS: Final = "PARTAGE_REAL_PROGRAMS"

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ import msgspec
 
 from real_card import process, result
 from real_card.ground import (
+    CARRIED_COMMIT,
     DRIVER_PAST,
     DRIVER_ROOT,
     ROOT,
@@ -162,11 +164,10 @@ def _earlier(path: Path) -> Result | None:
 
 
 def _commit() -> str:
-    """Of the checkout; empty where there is no git, as in a copy of the tree."""
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+    """Of the checkout; where that is a copy without git, of what was carried there."""
+    argv = ["git", "rev-parse", "HEAD"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    with suppress(OSError):
+        return CARRIED_COMMIT.read_text().strip()
+    return ""

@@ -16,7 +16,8 @@ from typing import Any, Final
 from partage_isolation.library import Installed, install
 from partage_isolation.library.objects import CUDA, NVML, OBJECTS, sources
 
-BRANCHES: Final = ("535", "550")
+BRANCHES: Final = ("470", "535", "550")
+"""The first is of a CUDA before 12, which has the first form of cuGetProcAddress alone."""
 DEADLINE_S: Final = 120.0
 LIBRARIES: Final = {CUDA: "cuda.def", NVML: "nvml.def"}
 _TESTS: Final = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from partage_isolation.library.objects import CUDA
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the drivers
 
 NEWER_THAN_ALL: Final = 99999
-LEAST_ASKED: Final = 100_000
+LEAST_ASKED: Final = 90_000
 LEAST_IN_TABLES: Final = 50
 
 

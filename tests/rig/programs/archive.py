@@ -96,7 +96,8 @@ def _unpack(package: Package, work: Path, made: Path, task: Task) -> None:
         raise task.failed(f"{archive.name} has the digest {digest}, and should have {package.sha256}")
     files = work / package.name
     run(task, Step(("dpkg-deb", "-x", archive.name, files.name), work, {**os.environ, "LC_ALL": "C"}))
-    if not (files / package.inside).is_file():
-        raise task.failed(f"{package.inside} is not in {archive.name}")
-    shutil.move(files / package.inside, made / package.wanted)
+    found = list(files.glob(package.inside))
+    if len(found) != 1:
+        raise task.failed(f"{package.inside} is not once in {archive.name}")
+    shutil.move(found[0], made / package.wanted)
     (made / package.wanted).chmod(0o755)

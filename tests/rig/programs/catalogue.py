@@ -180,35 +180,40 @@ SYSTEMD: Final = Installed(
 """The package starts nothing where no systemd runs already."""
 
 
-def _driver(branch: str, *, release: str, revision: str, libcuda: str, libnvidia_ml: str) -> Archived:
-    """The user-mode libraries of NVIDIA's driver, which answer much without a card."""
-    number, folder = revision.partition("-")[0], "usr/lib/x86_64-linux-gnu/nvidia/current"
+def _driver(version: str, release: str, *, libcuda: tuple[str, str], libnvidia_ml: tuple[str, str]) -> Archived:
+    """The user-mode libraries of NVIDIA's driver, which answer much without a card. A library's package and digest."""
+    number = version.partition("-")[0]
+    packages = (("libcuda", *libcuda), ("libnvidia-ml", *libnvidia_ml))
     return Archived(
-        f"driver-{branch}",
+        f"driver-{number.partition('.')[0]}",
         release,
         "non-free",
-        revision,
-        (
-            Package("libcuda1", libcuda, f"{folder}/libcuda.so.{number}", "libcuda.so.1"),
-            Package("libnvidia-ml1", libnvidia_ml, f"{folder}/libnvidia-ml.so.{number}", "libnvidia-ml.so.1"),
+        version,
+        tuple(
+            Package(package, digest, f"usr/lib/x86_64-linux-gnu/nvidia/*/{library}.so.{number}", f"{library}.so.1")
+            for library, package, digest in packages
         ),
     )
 
 
 DRIVERS: Final = (
     _driver(
-        "535",
-        release="bookworm",
-        revision="535.261.03-1",
-        libcuda="de1e9ca34164a5983b3f752e6699cf1ad924790f1a843b7d582bab6f99206e1e",
-        libnvidia_ml="c729da6ab729309dc3f481fe4d38f04ea03b0793154b0962b60117d2f37d082e",
+        "470.256.02-1~deb12u1",
+        "bookworm",
+        libcuda=("libnvidia-tesla-470-cuda1", "0ef309cde7850f977b54e9914346a8a258fb716b474f76bb61539c239b492858"),
+        libnvidia_ml=("libnvidia-tesla-470-ml1", "14b876d2da6fc2b3271c2170a4e69f9ce06b67d608016b7bc1c9119883dc95c2"),
     ),
     _driver(
-        "550",
-        release="trixie",
-        revision="550.163.01-2",
-        libcuda="8feff97aac61d6f27ded96a3c25b9e68025a680476e6072ff7eaf10623509135",
-        libnvidia_ml="01c1b67d511d7f52c6aa60e14ed56a8eb725d5dc85784a08214d6cb0f4fd1f89",
+        "535.261.03-1",
+        "bookworm",
+        libcuda=("libcuda1", "de1e9ca34164a5983b3f752e6699cf1ad924790f1a843b7d582bab6f99206e1e"),
+        libnvidia_ml=("libnvidia-ml1", "c729da6ab729309dc3f481fe4d38f04ea03b0793154b0962b60117d2f37d082e"),
+    ),
+    _driver(
+        "550.163.01-2",
+        "trixie",
+        libcuda=("libcuda1", "8feff97aac61d6f27ded96a3c25b9e68025a680476e6072ff7eaf10623509135"),
+        libnvidia_ml=("libnvidia-ml1", "01c1b67d511d7f52c6aa60e14ed56a8eb725d5dc85784a08214d6cb0f4fd1f89"),
     ),
 )
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))

@@ -77,12 +77,14 @@ class Unpacked:
 
 @dataclass(frozen=True)
 class Package:
-    """One of a release of Debian, and the file in it that is wanted, by the name that it gets."""
+    """One of a release of Debian, of which one file is wanted."""
 
     name: str
     sha256: str
     inside: str
+    """A pattern, which fits one path in it."""
     wanted: str
+    """The name that the file gets."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ bases = base(asked["ours"]), base(asked["theirs"])
 count = 0
 differences: list[list[Any]] = []
 same: set[int] = set()
-for form in FORMS:
+for form in (form for form in FORMS if form in asked["functions"]):
     ways = getattr(ours, form), ctypes.CFUNCTYPE(ctypes.c_int)(bases[1] + asked["functions"][form])
     for name, version, flags in product(names, asked["versions"], FLAGS):
         count += 1

@@ -35,6 +35,9 @@ CUDA_RUNTIME = Package(
 CUDA_RUNTIME_12 = Package(
     "nvidia-cuda-runtime-cu12", "12.9.79", ("25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3",)
 )
+CUDA_COMPILER = Package(
+    "nvidia-cuda-nvcc-cu12", "12.9.86", ("5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0",)
+)
 CUDA_BINDINGS = Package(
     "cuda-bindings",
     "13.5.0",

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _card(given.simulated):
             found = _asked(rows, given.out)
-    except (NoGround, SimulationError) as error:
+    except (NoGround, SimulationError, OSError) as error:
         sys.stderr.write(f"real: {error}\n")
         return 1
     except KeyboardInterrupt:
@@ -106,8 +106,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--row", action="append", help="only this one; repeatable")
     parser.add_argument("--simulated", metavar="PROFILE", help="ask a simulated card, such as h100")
-    parser.add_argument("--out", type=Path, default=CACHE / "result.json", help="where the answers go")
-    return parser.parse_args(argv)
+    parser.add_argument("--out", type=Path, help="where the answers go; those of other rows stay there")
+    given = parser.parse_args(argv)
+    given.out = given.out or CACHE / (f"simulated-{given.simulated}.json" if given.simulated else "result.json")
+    return given
 
 
 if __name__ == "__main__":

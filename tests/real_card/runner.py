@@ -84,9 +84,9 @@ class _Runner:
 
     def begun(self, path: Path) -> Result:
         machine = {name: value for name, value in self.look("card").items() if name not in _IDENTIFIES}
-        earlier = _earlier(path)
-        if earlier is None or earlier.machine != machine:
-            earlier = Result(simulated=is_simulated(), commit="", machine=machine, before={})
+        earlier = earlier_answers(path) or Result(simulated=is_simulated(), commit="", machine=machine, before={})
+        if earlier.machine != machine:
+            raise NoGround(f"{path} has answers of another machine; name another file with --out")
         return msgspec.structs.replace(earlier, commit=_commit(), before=self.look("state"), after={})
 
     def look(self, what: str) -> dict[str, Any]:
@@ -156,11 +156,14 @@ def _end(text: str) -> str:
     return next((line.strip()[-_SAID:] for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def _earlier(path: Path) -> Result | None:
+def earlier_answers(path: Path) -> Result | None:
+    """None where there is no file; raises `NoGround` for one that is not of ours, which is never written over."""
     try:
         return result.read(path)
-    except (OSError, msgspec.MsgspecError):
+    except FileNotFoundError:
         return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise NoGround(f"{path} has no answers of a card: {error}; name another file with --out") from error
 
 
 def _commit() -> str:

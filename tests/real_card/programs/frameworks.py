@@ -6,10 +6,13 @@ import importlib
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 from real_card.programs.answer import Absent, answer
+
+REQUESTS_PER_S = 30
 
 
 def _module(name: str) -> Any:
@@ -119,6 +122,24 @@ def torch_spawn() -> dict[str, Any]:
     return {"there": there, "here": float(tensor.sum()), "exit": process.exitcode}
 
 
+def torch_requests(seconds: str = "6") -> dict[str, Any]:
+    """A small transformer answers requests, one each thirtieth of a second: how long they take."""
+    torch = _torch()
+    layer = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda().eval()
+    inputs, took = torch.randn(1, 128, 512, device="cuda"), list[float]()
+    with torch.inference_mode():
+        for _ in range(20):
+            model(inputs).sum().item()
+        start = time.monotonic()
+        while (came := start + len(took) / REQUESTS_PER_S) < start + float(seconds):
+            time.sleep(max(0.0, came - time.monotonic()))
+            model(inputs).sum().item()
+            took.append((time.monotonic() - came) * 1e3)
+    took.sort()
+    return {"p50_ms": took[len(took) // 2], "p99_ms": took[int(len(took) * 0.99)]}
+
+
 def jax() -> dict[str, Any]:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     found, numpy = _module("jax"), _module("jax.numpy")
@@ -164,6 +185,7 @@ QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "torch-compile": torch_compile,
     "torch-fill": torch_fill,
     "torch-spawn": torch_spawn,
+    "torch-requests": torch_requests,
     "jax": jax,
     "cupy": cupy,
     "numba": numba,

@@ -116,6 +116,12 @@ ROWS: Final[Sequence[Row]] = [
         judge=_managed_pool,
     ),
     _both(
+        name="cuda-runtime",
+        asks="CUDA's runtime takes all there is, gives it back, takes again.",
+        program=("runtime", "fill"),
+        judge=_same,
+    ),
+    _both(
         name="torch",
         asks="PyTorch: a product, a convolution, 20 steps of training, a replayed graph.",
         program=("frameworks", "torch"),

@@ -131,6 +131,14 @@ ROWS: Final[Sequence[Row]] = [
         judge=_inference,
     ),
     _time(
+        name="inference-torch",
+        asks="A transformer of PyTorch's with a share of 50 % beside a flood: the 99th percentile of its requests.",
+        expected="at most 25 ms more than alone",
+        program=("shares", "inference", "500", "1000", "torch"),
+        judge=_inference,
+        limit_s=90,
+    ),
+    _time(
         name="past-context",
         asks="A flood limited to 10 %, in a context that was made past the library.",
         expected="0.1 within .02",

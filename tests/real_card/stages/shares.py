@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from partage_simgpu.build import built as built_workloads
+from real_card.ground import program
 from real_card.programs.answer import answer
 from real_card.stages.floods import Flood, bare_flood, flooding, parts_of_time
-from real_card.stages.place import Place, a_place
+from real_card.stages.place import Place, a_place, told
 
 SECONDS: Final = 4.0
 ALONE_S: Final = 2.0
@@ -59,24 +57,26 @@ def compared(how: str, kernel_us: str) -> dict[str, Any]:
     return {"bare": bare, "contained": part}
 
 
-def inference(share: str, flood_us: str) -> dict[str, Any]:
-    """Requests at a rate, of 6 ms each: how long they take alone in a container, and beside a flood."""
+def inference(share: str, flood_us: str, framework: str = "") -> dict[str, Any]:
+    """Requests at a rate: how long they take alone in a container, and beside a flood. Ours are kernels of 6 ms."""
     mine = int(share)
+    argv = [str(built_workloads() / "inference"), "--seconds", str(REQUESTS_S)]
+    if framework:
+        argv = program("frameworks", f"{framework}-requests", str(REQUESTS_S))
     with a_place() as place:
-        alone = _requests(place, mine)
+        alone = _requests(place, mine, argv)
+        if "absent" in alone:
+            return alone
         with flooding(place, Flood(1000 - mine, float(flood_us))) as floods:
-            time.sleep(1.0)
-            beside = _requests(place, mine)
+            beside = _requests(place, mine, argv)
             floods[0].lines()
     return {"alone": alone, "beside": beside}
 
 
-def _requests(place: Place, share: int) -> dict[str, float]:
+def _requests(place: Place, share: int, argv: Sequence[str]) -> dict[str, Any]:
     container = place.container(memory=place.memory // 4, share=share)
-    argv = [str(built_workloads() / "inference"), "--seconds", str(REQUESTS_S)]
-    done = subprocess.run(argv, env=container.environment, capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    return {name: round(told[name], 2) for name in ("p50_ms", "p99_ms")}
+    found = told(argv, container.environment)
+    return found if "absent" in found else {name: round(found[name], 2) for name in ("p50_ms", "p99_ms")}
 
 
 def long_kernel() -> dict[str, Any]:

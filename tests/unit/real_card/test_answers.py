@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from real_card import result
-from real_card.ground import SIMULATED
+from real_card.ground import SIMULATED, NoGround
 from real_card.process import Done
 from real_card.result import Answer, Result
 from real_card.row import Facts, Judgement, Part, Row
-from real_card.runner import judged
+from real_card.runner import earlier_answers, judged
 
 
 def judge(facts: Facts) -> Judgement:
@@ -78,6 +78,14 @@ def test_a_row_that_is_asked_again_has_one_answer() -> None:
 def test_a_card_that_was_not_looked_at_in_the_end_was_not_left_as_found() -> None:
     changed = [RESULT, *(msgspec.structs.replace(RESULT, after={"compute_mode": mode}) for mode in (1, 0))]
     assert [each.left_as_found for each in changed] == [False, False, True]
+
+
+def test_a_file_that_is_no_answer_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "notes.json"
+    assert earlier_answers(path) is None
+    path.write_text("{}")
+    with pytest.raises(NoGround, match="name another file"):
+        earlier_answers(path)
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:

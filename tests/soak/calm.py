@@ -1,4 +1,4 @@
-"""Programs of one container take and give back memory by every path, and none dies: none is refused where there is room.
+"""Programs of one container take and give back memory by every path, and none dies: none is refused with room.
 
     make soak-calm                       # 5,000 rounds, a quarter of an hour on a free machine
     tools/named soak calm --rounds 500 --seed 7

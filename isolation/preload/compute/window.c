@@ -4,13 +4,13 @@
  */
 #include "window.h"
 
-enum { MOST_CREDIT = 256, PARTS = 4, NAPS = 32 };
+enum { MOST_CREDIT = 256, PARTS = 4, NAPS = 8 };
 enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins what is done next, so it is kept */
 
 #define WINDOW_NS (1ull * OS_MS)
 #define FREE_WINDOW_NS (50ull * OS_MS) /* no other process is there, but one may come */
 #define SHORT_NS (50 * 1000ull)        /* a driver's whole queue of such launches is no more than that */
-#define SPIN_NS (30 * 1000ull)      /* so long a wait is without sleep, which takes longer than it is told */
+#define SPIN_NS (30 * 1000ull)      /* before the first of the shortest naps */
 #define NAP_NS (50 * 1000ull)       /* at least, */
 #define LONG_NAP_NS (1ull * OS_MS)  /* and at most: a part of what is in flight */
 #define PATIENCE_NS (100ull * OS_MS) /* at least, and several times as long as was expected */
@@ -116,8 +116,8 @@ static bool join(struct lane *lane, CUgraphExec graph) {
     return true;
 }
 
-/* Where nothing may be added, *nap is how long to wait before the next look. */
-static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec graph, uint64_t waited, uint64_t *nap) {
+/* *flying: how long what is in flight takes. */
+static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec graph, uint64_t waited, uint64_t *flying) {
     batch_forget_unseen(lane);
     if (join(lane, graph)) return true;
     batch_close(lane);
@@ -130,7 +130,7 @@ static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec grap
     if (lane->has_no_events) room = MOST_CREDIT;
     if (!room && waited > patience(lane)) room = 1;
     if (word_state(word) == WIRE_FREE && cost) gate_found(lane->gate, cost < SHORT_NS, now);
-    *nap = flight.ns / NAPS;
+    *flying = flight.ns;
     if (!room || lane->count == MOST_IN_FLIGHT) return false;
     batch_open(lane, now, cost ? budget_for(&flight, cost, &frame) : 0);
     batch_grant(lane, graph, room);
@@ -144,25 +144,28 @@ static bool add_unmetered(struct lane *lane, CUgraphExec graph) {
     return true;
 }
 
-static void wait_a_little(uint64_t since, uint64_t now, uint64_t nap) {
-    if (now - since < SPIN_NS) return;
-    os_sleep(nap < NAP_NS ? NAP_NS : nap > LONG_NAP_NS ? LONG_NAP_NS : nap);
+/* A sleep takes longer than it is told, so before a short one comes a while without. Never past the deadline: then this
+ * thread has to say that it waits. */
+static void wait_a_little(uint64_t since, uint64_t now, uint64_t flying, uint64_t deadline) {
+    const uint64_t part = flying / NAPS, nap = part < NAP_NS ? NAP_NS : part > LONG_NAP_NS ? LONG_NAP_NS : part;
+    if (part < NAP_NS / 2 && now - since < SPIN_NS) return;
+    os_sleep(deadline - now < nap ? deadline - now : nap);
 }
 
 bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph) {
     const uint64_t since = os_now();
-    for (uint64_t now = since, nap = 0;; now = os_now()) {
+    for (uint64_t now = since, flying = 0;; now = os_now()) {
         if (gate_word(lane->gate) != word || !word_is_open(word, now)) {
             gate_shut(lane->gate, word);
             return false;
         }
         os_lock(&lane->lock);
         bool opened = lane_spend(lane, graph);
-        if (!opened && (add_unmetered(lane, graph) || add(lane, word, now, graph, now - since, &nap)))
+        if (!opened && (add_unmetered(lane, graph) || add(lane, word, now, graph, now - since, &flying)))
             opened = lane_spend(lane, graph);
         os_unlock(&lane->lock);
         if (opened) return true;
-        wait_a_little(since, now, nap);
+        wait_a_little(since, now, flying, word_deadline(word));
     }
 }
 

@@ -62,7 +62,7 @@ def _told(bench: Bench, name: str, bare: Found | None, found: Found, fits: int) 
 
 def _run(bench: Bench, environment: Mapping[str, str], ns: int, launches: int) -> Found:
     turns = _SMOKE_TURNS if bench.smoke else _TURNS
-    argv = [str(each) for each in (programs() / "depth", ns, launches, turns)]
+    argv = [str(each) for each in (programs() / "depth", "graph", ns, launches, turns)]
     done = subprocess.run(argv, env=dict(environment), capture_output=True, text=True, check=False, timeout=_WITHIN_S)
     if done.returncode:
         raise SystemExit(f"depth ended with {done.returncode}: {done.stderr}")

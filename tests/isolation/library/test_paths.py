@@ -42,6 +42,12 @@ def test_so_is_a_path_of_nvml_and_its_name_without_a_version(stage: Stage, tmp_p
     assert stage.lines("manages", "libnvidia-ml.so") == said
 
 
+def test_a_program_with_a_dlopen_of_its_own_is_captured_too(stage: Stage, tmp_path: Path) -> None:
+    """And what else it may ask for: the program itself, and whether something is loaded."""
+    path = versioned(stage, tmp_path, "libcuda.so")
+    assert stage.lines("wraps", path) == [f"{VERSION} {stage.place}/lib/libcuda.so.1 1 1 3"]
+
+
 def test_a_file_that_is_not_there_is_not_found(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "libcuda.so.1"
     command = [stage.programs / "opens", path]

@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance format tables bundle manifests lock clean ready always
+.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance real format tables bundle manifests lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -38,6 +38,9 @@ rig-matrix: ready ## try every Kubernetes with every containerd that must work
 
 conformance: ## ask the graphics card of this machine what it does; AGAINST=FILE compares
 	@tools/conformance $(addprefix --against ,$(AGAINST))
+
+real: ready ## ask this machine's card all that docs/real-card.md says, in half an hour
+	@tools/real
 
 bench-%: ready always ## measure NAME: a table, then one JSON object
 	@tools/named bench $*

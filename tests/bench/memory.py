@@ -27,7 +27,7 @@ from bench.isolation.place import Container, Place, a_place
 from bench.isolation.race import Course, Race, Seen
 from bench.isolation.reclaim import returned_s
 from partage_isolation.library.objects import CUDA
-from support.simgpu import card
+from support.simgpu import card, driver_past
 
 CONTEXT_MIB: Final = 64
 CARD: Final = card("h100", context_mib=CONTEXT_MIB)
@@ -77,7 +77,7 @@ def look(bench: Bench, place: Place, container: Container) -> Callable[[Engaged]
 def costs(bench: Bench, place: Place) -> None:
     container = place.container(memory_mib=LARGE_MIB)
     rounds, each = (SMOKE_ROUNDS, 10) if bench.smoke else (ROUNDS, EACH)
-    driver, see = place.node.library("cuda"), look(bench, place, container)
+    driver, see = driver_past(place.node), look(bench, place, container)
     asked = measured(container.environment, "memory", driver, ASKED_MIB, rounds, each, look=see)
     credit = measured(container.environment, "memory", driver, CREDIT_MIB, rounds, each, look=see)
     unmetered = measured(container.environment, "unmetered", driver, rounds, CALLS // (1 + 99 * bench.smoke), look=see)

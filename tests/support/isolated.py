@@ -184,14 +184,8 @@ class Isolated:
 
 
 @contextmanager
-def isolated(
-    *, cards: Sequence[str | Card] = ("h100",), library: Path | None = None, settings: Mapping[str, str] | None = None
-) -> Generator[Isolated]:
-    """A simulated node and a broker; both are gone afterwards.
-
-    `library` is a folder with the objects of the preload library that `prepare` hands out; without it, empty ones.
-    """
-    root = Path(tempfile.mkdtemp(prefix="pi-", dir="/tmp"))
+def served(root: Path, *, library: Path | None, driver_root: str, settings: Mapping[str, str]) -> Generator[Broker]:
+    """A broker on a folder of its own, which lends by that driver; it has ended afterwards."""
     own = root / _LIBRARY / VERSION
     own.mkdir(parents=True)
     for name in OBJECTS:
@@ -203,20 +197,35 @@ def isolated(
     install_page(own.parent)
     told = {
         "root": str(root),
-        "driver_root": f"/{_DRIVER}",
+        "driver_root": driver_root,
         "library_folder": f"/{_LIBRARY}",
         "runtime": "/no-runtime.sock",
         "audit_every_s": "0.2",
-        **(settings or {}),
+        **settings,
     }
+    broker = Broker(root, settings=told)
     try:
-        with simulated_node(root, cards=cards) as node:
-            broker = Broker(root, settings=told)
-            try:
-                broker.start()
-                yield Isolated(node, broker)
-            finally:
-                broker.stop()
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+
+
+@contextmanager
+def isolated(
+    *, cards: Sequence[str | Card] = ("h100",), library: Path | None = None, settings: Mapping[str, str] | None = None
+) -> Generator[Isolated]:
+    """A simulated node and a broker; both are gone afterwards.
+
+    `library` is a folder with the objects of the preload library that `prepare` hands out; without it, empty ones.
+    """
+    root = Path(tempfile.mkdtemp(prefix="pi-", dir="/tmp"))
+    try:
+        with (
+            simulated_node(root, cards=cards) as node,
+            served(root, library=library, driver_root=f"/{_DRIVER}", settings=settings or {}) as broker,
+        ):
+            yield Isolated(node, broker)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

@@ -34,6 +34,7 @@ __all__ = [
     "built",
     "card",
     "card_uuid",
+    "driver_past",
     "mig_uuid",
     "simulated_names",
     "simulated_node",
@@ -69,6 +70,14 @@ def simulated_node(
         yield node
     finally:
         node.stop()
+
+
+def driver_past(node: SimulatedNode) -> Path:
+    """The driver's file by a name that the library does not know: who opens it is past the library."""
+    path = node.root / "driver.so"
+    if not path.is_symlink():
+        path.symlink_to(node.library("cuda"))
+    return path
 
 
 def workload(node: SimulatedNode, program: str, *arguments: str) -> dict[str, Any]:

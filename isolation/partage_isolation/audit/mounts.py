@@ -30,7 +30,15 @@ from partage_isolation.audit.proofs import (
     wrong_places,
 )
 from partage_isolation.library.current import CURRENT
-from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS, PARENT, PRELOAD, PRELOAD_INSIDE
+from partage_isolation.store.folders import (
+    INSIDE,
+    LIBRARY,
+    NIX_PRELOAD_INSIDE,
+    OBJECTS,
+    PARENT,
+    PRELOAD,
+    PRELOAD_INSIDE,
+)
 from partage_plugins.vocabulary.names import ContainerKey
 
 _SELF: Final = Path("/proc/self")
@@ -69,10 +77,12 @@ class InstalledFiles:
 
     def expected(self, key: ContainerKey) -> tuple[Expected, ...]:
         (device, parent), libraries, versions = self._sources
+        preload = frozenset({(device, f"{parent}/{key}/{PRELOAD}")})
         return (
             Expected(INSIDE, frozenset({(device, f"{parent}/{key}")})),
             Expected(f"{INSIDE}/{LIBRARY}", libraries, frozenset({versions})),
-            Expected(PRELOAD_INSIDE, frozenset({(device, f"{parent}/{key}/{PRELOAD}")})),
+            Expected(PRELOAD_INSIDE, preload),
+            Expected(NIX_PRELOAD_INSIDE, preload, may_be_absent=True),
         )
 
     def _present(self) -> tuple[Path, ...]:

@@ -89,6 +89,8 @@ class Expected:
     """It is one of these."""
     parents: AbstractSet[Source] = frozenset()
     """Or was in one of these, and was removed there since."""
+    may_be_absent: bool = False
+    """A container that an earlier version started has nothing there."""
 
 
 def executes(maps: str, files: Iterable[FileId], *, path: str) -> bool | None:
@@ -174,9 +176,9 @@ def wrong_places(seen: Sequence[MountLine], expected: Sequence[Expected]) -> tup
 
 def _is_as(wanted: Expected, seen: Sequence[MountLine], expected: Sequence[Expected]) -> bool:
     found = topmost(seen, wanted.point)
-    if found is None or found.point != wanted.point or not found.is_readonly:
-        return False
-    if not _is_from(found, wanted):
+    if found is None or found.point != wanted.point:
+        return wanted.may_be_absent
+    if not found.is_readonly or not _is_from(found, wanted):
         return False
     others = {each.point for each in expected} - {wanted.point}
     return not any(_is_within(one.point, wanted.point) and one.point not in others for one in seen if one is not found)

@@ -9,7 +9,8 @@ before it began is judged by it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -110,10 +111,21 @@ def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:
     return after.used if before.used == after.used else None
 
 
+_LAST_SIZES: Final = 32
+_LOW: Final = 4
+"""One part in so many of the sizes is smaller."""
+
+
 class ContextSizes:
+    """What a context takes at least, by the model of the card: the lower quartile of the last ones.
+
+    A program that loads all its code at once has a large one. Were the next ones taken to be like it, small slices
+    would have room for none.
+    """
+
     def __init__(self, known: Mapping[str, int] | None = None) -> None:
         """`known` from an earlier life."""
-        self._sizes = dict(known or {})
+        self._last = {model: deque((size,), _LAST_SIZES) for model, size in (known or {}).items()}
         self._models: dict[CardId, str] = {}
 
     def is_model(self, card: CardId, model: str) -> None:
@@ -123,15 +135,23 @@ class ContextSizes:
         return self._models.get(card, str(card))
 
     def size(self, card: CardId) -> int | None:
-        return self._sizes.get(self.model_of(card))
+        return self._usual(self.model_of(card))
 
     def learned(self, card: CardId, size: int) -> bool:
-        """A sample showed one; whether that is news."""
+        """A sample showed one; whether that changes what is known."""
         model = self.model_of(card)
-        is_news = self._sizes.get(model) != size
-        self._sizes[model] = size
-        return is_news
+        before = self._usual(model)
+        self._last.setdefault(model, deque(maxlen=_LAST_SIZES)).append(size)
+        return self._usual(model) != before
 
     @property
     def known(self) -> Mapping[str, int]:
-        return dict(self._sizes)
+        return {model: _low(sizes) for model, sizes in self._last.items()}
+
+    def _usual(self, model: str) -> int | None:
+        sizes = self._last.get(model)
+        return None if sizes is None else _low(sizes)
+
+
+def _low(sizes: Collection[int]) -> int:
+    return sorted(sizes)[len(sizes) // _LOW]

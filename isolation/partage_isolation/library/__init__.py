@@ -1,8 +1,8 @@
-"""The preload library on a node: built, given the names of the node's own driver, and put into a folder of its version.
+"""The preload library on a node: built, with the exports of the node's driver, in a folder of its version.
 
     install(Path("/usr/local/lib/partage"), driver_root=Path("/"))
 
-`elf` and `spares` are pure: bytes in, bytes out. `objects` compiles, `installation` writes; `current` says
+`elf` and `exports` are pure: bytes in, bytes out. `objects` compiles, `installation` writes; `current` says
 which version new containers get.
 """
 

@@ -28,6 +28,9 @@ _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _ENTRY: Final = struct.Struct("<qQ")
 SYMBOL: Final = struct.Struct("<IBBHQQ")
+VISIBILITY_AT: Final = 5
+HIDDEN: Final = 2
+"""A symbol's visibility, and where that stands in it."""
 GNU_HEADER: Final = struct.Struct("<IIII")
 """How many buckets, the first symbol in them, how many words in the filter, and its shift."""
 _FUNCTIONS: Final = frozenset((2, 10))  # STT_FUNC, STT_GNU_IFUNC

@@ -26,23 +26,29 @@ def gnu_hash(name: bytes) -> int:
 
 
 def hash_anew(changed: bytearray, found: elf.SharedObject, names: Mapping[int, bytes]) -> None:
-    """Sorts the symbols by `names`, by place, and fills the table; raises `FileRefused`."""
+    """Sorts the symbols by `names`, by place, and fills the table; raises `FileRefused`.
+
+    A symbol that has no name there comes before all that are in the table, as imports do: the dynamic linker does not
+    find it.
+    """
     table = found.offset(elf.GNU_HASH)
     buckets, first, words, shift = elf.GNU_HEADER.unpack(_piece(changed, found, table, elf.GNU_HEADER.size))
     count = len(found.symbols) + 1
     if not buckets or not words or not 1 <= first < count:
         raise FileRefused(f"{found.what}: its DT_GNU_HASH has no room")
     _nobody_knows_places(changed, found, first)
-    hashes = {place: gnu_hash(names[place]) for place in range(first, count)}
-    order = sorted(hashes, key=lambda place: hashes[place] % buckets)
+    hashes = {place: gnu_hash(names[place]) for place in range(first, count) if place in names}
+    hashed = sorted(hashes, key=lambda place: hashes[place] % buckets)
+    unhashed = [place for place in range(first, count) if place not in names]
+    order = unhashed + hashed
     _move(changed, found, found.offset(elf.SYMTAB), elf.SYMBOL.size, order)
     if elf.VERSYM in found.tags:
         _move(changed, found, found.offset(elf.VERSYM), _VERSION_BYTES, order)
-    filled = _filter([hashes[place] for place in order], words, shift)
-    filled += _chains([hashes[place] for place in order], buckets, first)
-    start = table + elf.GNU_HEADER.size
-    _piece(changed, found, start, len(filled))
-    changed[start : start + len(filled)] = filled
+    filled = elf.GNU_HEADER.pack(buckets, first + len(unhashed), words, shift)
+    filled += _filter([hashes[place] for place in hashed], words, shift)
+    filled += _chains([hashes[place] for place in hashed], buckets, first + len(unhashed))
+    _piece(changed, found, table, len(filled))
+    changed[table : table + len(filled)] = filled
 
 
 def _piece(content: bytearray, found: elf.SharedObject, offset: int, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Puts the library into a folder of its version, where containers find it, with the names that the node's driver has.
+"""Puts the library into a folder of its version, where containers find it, with the exports of the node's driver.
 
 A version is a digest of the three objects as they are written, so that a folder, once there, is never written again:
 running containers have it mounted. It appears by a rename, whole or not at all; then it is made the current one. Two at
@@ -22,8 +22,8 @@ from partage_gpu.driver_root import file_below, installed_root
 from partage_isolation.library import elf
 from partage_isolation.library.current import NEW, make_current, sync
 from partage_isolation.library.errors import FileRefused, NotInstalled
+from partage_isolation.library.exports import Fitted, fit_exports
 from partage_isolation.library.objects import CUDA, NVML, OBJECTS, built
-from partage_isolation.library.spares import name_spares
 
 _FORGOTTEN_S: Final = 3600
 """An installer that was interrupted leaves its folder; none takes that long."""
@@ -35,6 +35,8 @@ class Installed:
     folder: Path
     added: tuple[str, ...]
     """Names of the driver that spare exports were given."""
+    hidden: tuple[str, ...]
+    """Names of our tables that the driver lacks."""
     left_out: tuple[str, ...]
     """Functions of the driver that no spare could be found for: programs that need one of them do not find it."""
 
@@ -44,7 +46,8 @@ def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None
 
     `objects` is where the built ones are. Without a driver below `driver_root` the library has the names of its tables.
     """
-    contents, added, left_out = _contents(objects or built(), installed_root(str(driver_root)))
+    fitted = _fitted(objects or built(), installed_root(str(driver_root)))
+    contents = {name: each.content for name, each in fitted.items()}
     version = f"{VERSION}-{_digest(contents)}"
     try:
         _make(folder)
@@ -53,7 +56,13 @@ def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None
         make_current(folder, version)
     except OSError as error:
         raise NotInstalled(f"the preload library cannot be written to {folder}: {error}") from error
-    return Installed(version, folder / version, added, left_out)
+    return Installed(
+        version,
+        folder / version,
+        added=tuple(name for each in fitted.values() for name in each.added),
+        hidden=tuple(name for each in fitted.values() for name in each.hidden),
+        left_out=tuple(name for each in fitted.values() for name in each.left_out),
+    )
 
 
 def _make(folder: Path) -> None:
@@ -64,24 +73,23 @@ def _make(folder: Path) -> None:
         folder.chmod(0o755)
 
 
-def _contents(objects: Path, driver_root: str) -> tuple[dict[str, bytes], tuple[str, ...], tuple[str, ...]]:
+def _fitted(objects: Path, driver_root: str) -> dict[str, Fitted]:
     try:
-        contents = {name: (objects / name).read_bytes() for name in OBJECTS}
+        fitted = {name: Fitted((objects / name).read_bytes()) for name in OBJECTS}
     except OSError as error:
         raise NotInstalled(f"the preload library is not in {objects}: {error}") from error
-    added: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
     for name in (CUDA, NVML):
-        named = name_spares(contents[name], _driver_functions(driver_root, name), name)
-        contents[name] = named.content
-        added, left_out = added + named.added, left_out + named.left_out
-    return contents, added, left_out
+        functions = _driver_functions(driver_root, name)
+        if functions is not None:
+            fitted[name] = fit_exports(fitted[name].content, functions, name)
+    return fitted
 
 
-def _driver_functions(driver_root: str, name: str) -> frozenset[str]:
+def _driver_functions(driver_root: str, name: str) -> frozenset[str] | None:
+    """What a library of the driver exports; None where it is not there."""
     path = file_below(driver_root, name)
     if path is None:
-        return frozenset()
+        return None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:

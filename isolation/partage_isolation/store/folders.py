@@ -28,6 +28,8 @@ LIBRARY: Final = "lib"
 INSIDE: Final = "/run/partage"
 """Where the folder is in the container."""
 PRELOAD_INSIDE: Final = "/etc/ld.so.preload"
+NIX_PRELOAD_INSIDE: Final = "/etc/ld-nix.so.preload"
+"""What the glibc of nixpkgs reads in its place."""
 OBJECTS: Final = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1")
 PRELOAD_TEXT: Final = "".join(f"{INSIDE}/{LIBRARY}/{name}\n" for name in OBJECTS)
 _BACKLOG: Final = 256
@@ -73,6 +75,7 @@ class Folders:
             Mount(container_path=INSIDE, host_path=str(folder)),
             Mount(container_path=f"{INSIDE}/{LIBRARY}", host_path=library),
             Mount(container_path=PRELOAD_INSIDE, host_path=str(folder / PRELOAD)),
+            Mount(container_path=NIX_PRELOAD_INSIDE, host_path=str(folder / PRELOAD)),
         )
 
 

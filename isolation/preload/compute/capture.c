@@ -9,7 +9,6 @@
 #include <string.h>
 
 REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
-REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
 
 _Atomic uint32_t captures;
 
@@ -48,17 +47,6 @@ bool capture_enter(CUstream stream) {
 }
 
 void capture_leave(void) { os_unlock(&writing); }
-
-/* Also while there is no capture: another thread may begin one in the middle of what follows. */
-int unnoticed_begin(void) {
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    return DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&mode)) == CUDA_SUCCESS ? mode
-                                                                                  : CU_STREAM_CAPTURE_MODE_RELAXED;
-}
-
-void unnoticed_end(int before) {
-    if (before != CU_STREAM_CAPTURE_MODE_RELAXED) DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&before));
-}
 
 /* ---- beginning -------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include "lanes.h"
 
 REAL_CALL(cuEventQuery, CUevent event);
-REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
 
 #define SELDOM_NS (100ull * OS_MS) /* hints are lost when the socket is full */
 #define SOONEST_NS (20 * 1000ull)

@@ -65,11 +65,13 @@ static void begin(struct lane *lane, const struct owner *owner, unsigned card) {
     lane->first = lane->count = 0;
     lane->is_open = lane->gone = lane->has_no_events = false;
     lane->last_end = lane->drain = NULL;
-    lane->opened_for = NULL;
-    lane->cost = lane->last_done = 0;
+    lane->cost = lane->last_done = lane->budget = 0;
     lane->proved = 0;
     lane->closed = lane->recorded = lane->drained = atomic_load(&lane->launched);
+    lane->granted = 0;
     atomic_store(&lane->credit, 0);
+    atomic_store(&lane->graph, NULL);
+    atomic_store(&lane->graph_credit, 0);
     os_unlock(&lane->lock);
     atomic_store(&lane->used, true);
 }

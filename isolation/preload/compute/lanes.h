@@ -14,7 +14,7 @@
 #include "gate.h"
 #include "places.h"
 
-enum { MOST_LANES = 2048, BATCHES = 16, CACHED = 2 };
+enum { MOST_LANES = 2048, BATCHES = 16, KINDS = 16, CACHED = 2 };
 
 struct lane;
 
@@ -25,28 +25,39 @@ struct caller {
     _Atomic int thread; /* the kernel's number of it; 0: none's */
 };
 
-/* Launches between two events. What it takes from the first to the second is the time of one of them; exact where the
- * stream was never idle in between, else too much. */
+/* What the launches of a batch have in common that take about the same time. */
+struct kind {
+    CUgraphExec graph; /* NULL: kernels */
+    uint32_t launches;
+    uint64_t cost; /* ns of one; 0: not known */
+    uint32_t met;  /* as the graph's when it was put in */
+};
+
+/* Launches between two events. What it takes from the first to the second is the time of them; exact where the stream
+ * was never idle in between, else too much. */
 struct batch {
     CUevent begin, end;
-    CUgraphExec graph;
-    uint64_t expected; /* ns */
+    struct kind kinds[KINDS];
+    unsigned many;     /* kinds; of kernels only once it is closed */
+    uint32_t launches; /* of all kinds, once it is closed */
+    uint64_t expected; /* ns, once it is closed */
     uint64_t since;    /* when it was opened */
-    uint32_t launches;
-    bool has_begin; /* else it begins with the end of the one before */
+    bool has_begin;    /* else it begins with the end of the one before */
 };
 
 struct lane {
     /* What a launch touches is in the lane's own cache line, and the lock in another one. */
     const uint64_t *_Atomic word __attribute__((aligned(64))); /* of the line that its gate has */
     struct gate *_Atomic gate;
-    _Atomic int32_t credit;    /* so many launches need not look again */
+    _Atomic int32_t credit;    /* so many launches of kernels need not look again */
     _Atomic uint32_t launched; /* launches that the driver has, modulo 2^32 */
-    CUstream stream;           /* never NULL */
+    CUgraphExec _Atomic graph; /* and so many launches of that graph: */
+    _Atomic int32_t graph_credit;
+    _Atomic uint32_t inside; /* launches the long way from which the driver has not returned */
+    CUstream stream;         /* never NULL */
     CUcontext context;
     const void *thread; /* whose per-thread stream it is */
     _Atomic bool used;
-    _Atomic uint32_t inside; /* launches the long way from which the driver has not returned */
 
     struct os_lock lock; /* of what follows */
     struct batch batches[BATCHES];
@@ -54,11 +65,12 @@ struct lane {
     CUevent last_end;      /* of the batch that was done last */
     uint64_t last_done;    /* when it was found done */
     uint32_t closed;       /* `launched` when the last batch was closed */
-    CUgraphExec opened_for; /* the graph that the open batch is */
+    int32_t granted;       /* `graph_credit` when it was last looked at */
+    uint64_t budget;       /* ns that the open batch may come to */
     bool is_open;          /* there may be launches since */
     bool has_no_events;    /* the driver gives none: what is in flight can't be known */
-    uint64_t cost;         /* ns of a launch; 0: not known */
-    uint32_t proved; /* launches of the last batch whose time is known */
+    uint64_t cost;         /* ns of a kernel; 0: not known */
+    uint32_t proved; /* kernels of the last batch whose time is known */
     uint32_t unseen; /* as the gate's when the batches were begun */
 
     /* Under `lifetimes`. */
@@ -99,12 +111,27 @@ static inline struct lane *lane_cached(CUstream stream) {
     return places[0].stream == stream ? places[0].lane : places[1].stream == stream ? places[1].lane : NULL;
 }
 
+static inline bool is_spent(const _Atomic int32_t *credit) {
+    return atomic_load_explicit(credit, memory_order_relaxed) <= 0;
+}
+
 /* A count that two threads change at once may lose one: then a batch has one launch more. */
-static inline bool lane_spend(struct lane *lane) {
-    const int32_t credit = atomic_load_explicit(&lane->credit, memory_order_relaxed);
-    if (credit <= 0) return false;
-    atomic_store_explicit(&lane->credit, credit - 1, memory_order_relaxed);
+static inline bool spend(_Atomic int32_t *credit) {
+    const int32_t left = atomic_load_explicit(credit, memory_order_relaxed);
+    if (left <= 0) return false;
+    atomic_store_explicit(credit, left - 1, memory_order_relaxed);
     return true;
+}
+
+/* Where a launch of this graph, or of a kernel, finds its credit; NULL: it has none. */
+static inline _Atomic int32_t *credit_of(struct lane *lane, CUgraphExec graph) {
+    if (!graph) return &lane->credit;
+    return atomic_load_explicit(&lane->graph, memory_order_relaxed) == graph ? &lane->graph_credit : NULL;
+}
+
+static inline bool lane_spend(struct lane *lane, CUgraphExec graph) {
+    _Atomic int32_t *const credit = credit_of(lane, graph);
+    return credit && spend(credit);
 }
 
 static inline bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
@@ -169,10 +196,6 @@ HIDDEN void capture_stream_ended(void);
 /* What captured in a context that is gone; under `lifetimes`. */
 HIDDEN void capture_context_ended(CUcontext context);
 
-/* Calls of ours between these are nothing that a capture minds. */
-HIDDEN int unnoticed_begin(void);
-HIDDEN void unnoticed_end(int before);
-
 /* ---- windows: window.c ------------------------------------------------------------------------------------------ */
 
 /* Waits until something may be added to the lane, and takes the credit for one launch. False: the gate is no longer
@@ -206,9 +229,9 @@ HIDDEN bool lane_is_ending(const struct lane *lane);
 HIDDEN void lane_free_if_gone(struct lane *lane);
 HIDDEN void lane_free_lost(struct lane *lane);
 
-/* ---- what launches of graphs take: window.c ---------------------------------------------------------------------- */
+/* ---- what launches of graphs take: batches.c --------------------------------------------------------------------- */
 
-/* The executable is gone: what its launches cost is forgotten. */
+/* The executable is gone, or another one from now on: what its launches cost is forgotten. */
 HIDDEN void cost_forget(CUgraphExec graph);
 
 /* ---- contexts, for their hooks ---------------------------------------------------------------------------------- */

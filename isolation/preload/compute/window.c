@@ -1,275 +1,177 @@
 /* How much may be in flight: about a millisecond of the card's time in each stream, and nothing that ends after the
- * deadline, but always one launch. So the container that is to have the card next waits no longer than that.
- *
- * Launches go in batches, each enclosed by events. How long the driver says a batch took makes the estimate of how long
- * the next takes, and so how many launches a batch may have. Only between batches is there any work for us.
+ * deadline, but always one launch. So the container that is to have the card next waits no longer than that. On a card
+ * of one's own it is fifty.
  */
-#include "lanes.h"
+#include "window.h"
 
-REAL_CALL(cuEventCreate, CUevent *event, unsigned flags);
-REAL_CALL(cuEventRecord, CUevent event, CUstream stream);
-REAL_CALL(cuEventQuery, CUevent event);
-REAL_CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to);
-REAL_CALL(cuEventDestroy_v2, CUevent event);
-
-enum { MOST_CREDIT = 256, PARTS = 4 };
+enum { MOST_CREDIT = 256, PARTS = 4, NAPS = 8 };
 enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins what is done next, so it is kept */
 
 #define WINDOW_NS (1ull * OS_MS)
 #define FREE_WINDOW_NS (50ull * OS_MS) /* no other process is there, but one may come */
 #define SHORT_NS (50 * 1000ull)        /* a driver's whole queue of such launches is no more than that */
-#define SPIN_NS (30 * 1000ull)      /* so long a wait is without sleep, which takes longer than it is told */
-#define NAP_NS (50 * 1000ull)
+#define SPIN_NS (30 * 1000ull)      /* before the first of the shortest naps */
+#define NAP_NS (50 * 1000ull)       /* at least, */
+#define LONG_NAP_NS (1ull * OS_MS)  /* and at most: a part of what is in flight */
 #define PATIENCE_NS (100ull * OS_MS) /* at least, and several times as long as was expected */
 
-/* ---- what launches take of the card's time ------------------------------------------------------------------------
- */
-
-static struct table graphs; /* entry.bytes: nanoseconds of one launch */
-
-/* One that was wrong by much is right after a few. */
-static uint64_t cost_mixed(uint64_t before, uint64_t sample) {
-    if (!sample) sample = 1;
-    return before ? before + sample / 4 - before / 4 : sample;
-}
-
-static uint64_t cost_of(CUgraphExec graph) {
-    struct entry entry;
-    return table_get(&graphs, (uint64_t)graph, &entry) ? entry.bytes : 0;
-}
-
-/* Without room for it a graph costs what it did the first time. */
-static void cost_learn(CUgraphExec graph, uint64_t ns) {
-    struct entry entry = {.key = (uint64_t)graph, .times = 1}, before;
-    entry.bytes = cost_mixed(cost_of(graph), ns);
-    table_put(&graphs, &entry, &before);
-}
-
-void cost_forget(CUgraphExec graph) {
-    struct entry entry;
-    if (!table_is_empty(&graphs)) table_take(&graphs, (uint64_t)graph, &entry);
-}
-
-void costs_forget(void) { table_forget(&graphs); }
-
-/* ---- events ----------------------------------------------------------------------------------------------------- */
-
-static bool record(struct lane *lane, CUevent *event) {
-    if (!may_record(lane->stream)) return false;
-    if (!*event && lane_context_push(lane)) {
-        if (DRIVER(REAL(cuEventCreate)(event, 0)) != CUDA_SUCCESS) *event = NULL;
-        lane->has_no_events = !*event;
-        lane_context_pop();
-    }
-    return *event && DRIVER(REAL(cuEventRecord)(*event, lane->stream)) == CUDA_SUCCESS;
-}
-
-static CUresult ask(CUevent event) {
-    const int mode = unnoticed_begin();
-    const CUresult result = DRIVER(REAL(cuEventQuery)(event));
-    unnoticed_end(mode);
-    return result;
-}
-
-/* 0: not known. */
-static uint64_t between(CUevent from, CUevent to) {
-    float ms = 0;
-    const int mode = unnoticed_begin();
-    const CUresult result = from && to ? DRIVER(REAL(cuEventElapsedTime)(&ms, from, to)) : CUDA_ERROR_INVALID_HANDLE;
-    unnoticed_end(mode);
-    return result == CUDA_SUCCESS && ms >= 0 ? (uint64_t)((double)ms * OS_MS) + 1 : 0;
-}
-
-/* ---- batches; under the lane's lock ----------------------------------------------------------------------------- */
-
-static struct batch *nth(struct lane *lane, unsigned n) { return &lane->batches[(lane->first + n) % BATCHES]; }
-
-static void learn(struct lane *lane, const struct batch *batch) {
-    const uint64_t took = between(batch->has_begin ? batch->begin : lane->last_end, batch->end);
-    if (!took || !batch->launches) return;
-    lane->proved = batch->launches;
-    if (batch->graph)
-        cost_learn(batch->graph, took);
-    else
-        lane->cost = cost_mixed(lane->cost, took / batch->launches);
-}
-
-/* Those that are done. Where the driver has no answer it has none for the others either. */
-static void reap(struct lane *lane, uint64_t now) {
-    while (lane->count) {
-        const struct batch *oldest = nth(lane, 0);
-        const CUresult result = ask(oldest->end);
-        if (result == CUDA_ERROR_NOT_READY) return;
-        if (result == CUDA_SUCCESS) learn(lane, oldest);
-        lane->last_done = now;
-        lane->last_end = result == CUDA_SUCCESS ? oldest->end : NULL;
-        lane->first = (lane->first + 1) % BATCHES;
-        lane->count--;
-    }
-}
-
-static void close_open(struct lane *lane) {
-    const uint32_t launched = atomic_load_explicit(&lane->launched, memory_order_relaxed);
-    struct batch *batch = nth(lane, lane->count);
-    if (!lane->is_open || launched == lane->closed) return;
-    batch->launches = launched - lane->closed;
-    batch->graph = lane->opened_for;
-    batch->expected = batch->graph ? cost_of(batch->graph) : lane->cost * batch->launches;
-    lane->closed = launched;
-    lane->is_open = false;
-    if (record(lane, &batch->end)) lane->count++;
-}
-
-/* The next batch's time begins where the last one's ends, or here. */
-static void open_next(struct lane *lane, uint64_t now, CUgraphExec graph) {
-    struct batch *batch = nth(lane, lane->count);
-    batch->since = now;
-    batch->has_begin = !lane->count && record(lane, &batch->begin);
-    if (!lane->count && !batch->has_begin) lane->last_end = NULL;
-    lane->opened_for = graph;
-    lane->closed = atomic_load_explicit(&lane->launched, memory_order_relaxed);
-    lane->is_open = true;
-}
-
-/* ---- how many --------------------------------------------------------------------------------------------------- */
+/* ---- what is in flight ------------------------------------------------------------------------------------------- */
 
 struct flight {
     uint64_t ns;
     uint32_t launches;
+    uint32_t alike; /* of the kind that is asked for */
+    uint32_t unknown; /* of kinds that nothing is known of */
 };
 
 /* What the oldest is known to take by now, where that is much more than was expected; 0: it is not. */
 static uint64_t excess(struct lane *lane, uint64_t now) {
-    const struct batch *oldest = nth(lane, 0);
+    const struct batch *oldest = batch_nth(lane, 0);
     const uint64_t began = oldest->since > lane->last_done ? oldest->since : lane->last_done;
     return lane->count && now > began + 4 * oldest->expected + WINDOW_NS ? now - began : 0;
 }
 
-/* Kernels that have become longer are noticed while the first of them runs. */
-static uint64_t cost_by_now(struct lane *lane, uint64_t now) {
-    const uint64_t each = excess(lane, now) / (nth(lane, 0)->launches + !nth(lane, 0)->launches);
-    return each > lane->cost ? each : lane->cost;
-}
-
-static struct flight in_flight(struct lane *lane, uint64_t now) {
-    struct flight all = {excess(lane, now), 0};
+static struct flight in_flight(struct lane *lane, uint64_t now, CUgraphExec graph) {
+    struct flight all = {.ns = excess(lane, now)};
     for (unsigned n = 0; n < lane->count; n++) {
-        all.ns += nth(lane, n)->expected;
-        all.launches += nth(lane, n)->launches;
+        const struct batch *batch = batch_nth(lane, n);
+        all.ns += batch->expected;
+        all.launches += batch->launches;
+        for (unsigned k = 0; k < batch->many; k++) {
+            if (batch->kinds[k].graph == graph) all.alike += batch->kinds[k].launches;
+            if (!batch->kinds[k].cost) all.unknown += batch->kinds[k].launches;
+        }
     }
     return all;
 }
 
+/* Kernels that have become longer are noticed while the first of them runs. */
+static uint64_t cost_by_now(struct lane *lane, uint64_t now) {
+    const struct batch *oldest = batch_nth(lane, 0);
+    if (!lane->count || oldest->many != 1 || oldest->kinds[0].graph) return lane->cost;
+    const uint64_t each = excess(lane, now) / oldest->launches;
+    return each > lane->cost ? each : lane->cost;
+}
+
+/* ---- how many ---------------------------------------------------------------------------------------------------- */
+
+/* What a launch has to keep to. */
+struct frame {
+    uint64_t left; /* ns until the deadline */
+    uint64_t window; /* ns that may be in flight */
+    bool is_alone; /* on a card of its own */
+};
+
+/* Who comes after a broker that is away is to find no more than a lease would leave. */
+static struct frame frame_of(const struct gate *gate, uint64_t word, uint64_t now) {
+    const bool is_alone = word_state(word) == WIRE_FREE && !atomic_load(&gate->away_since);
+    const uint64_t left = word_deadline(word) - now, most = is_alone ? FREE_WINDOW_NS : WINDOW_NS;
+    return (struct frame){.left = left, .window = left < most ? left : most, .is_alone = is_alone};
+}
+
+/* How long the next batch may take: a part of the window, so that its end is soon known. */
+static uint64_t budget_for(const struct flight *flight, uint64_t cost, const struct frame *frame) {
+    const uint64_t more = frame->window > flight->ns ? frame->window - flight->ns : 0;
+    const uint64_t part = frame->window / PARTS + cost;
+    return more < part ? more : part;
+}
+
 /* How many launches of that cost may be added: two may always be in flight so that the card has no pause between them,
  * but only one where a second would end after the deadline. Of an unknown cost one by one. */
-static uint32_t room_for(const struct flight *flight, uint64_t cost, uint64_t left, uint64_t most) {
-    const uint64_t window = left < most ? left : most;
-    const uint32_t least = left < 2 * cost ? 1 : 2;
-    if (cost && flight->ns + cost <= window) {
-        const uint64_t more = (window - flight->ns) / cost, part = window / cost / PARTS + 1;
-        const uint64_t fits = more < part ? more : part;
-        return fits < MOST_CREDIT ? (uint32_t)fits : MOST_CREDIT;
-    }
-    return flight->launches < least ? 1 : 0;
+static uint32_t room_for(const struct flight *flight, uint64_t cost, const struct frame *frame) {
+    const uint32_t least = frame->left < 2 * cost ? 1 : 2;
+    const uint64_t fits = cost ? budget_for(flight, cost, frame) / cost : 0;
+    if (fits) return fits < MOST_CREDIT ? (uint32_t)fits : MOST_CREDIT;
+    if (!cost && frame->is_alone) return flight->unknown < least && flight->ns < frame->window;
+    return flight->launches < least;
+}
+
+/* What few have shown is believed of a few more. */
+static uint32_t slowly(uint32_t proved, uint32_t alike, uint32_t room) {
+    const uint32_t more = 2 * proved + 1, all = 4 * proved + 2;
+    if (alike >= all) return 0;
+    return room < more ? room : more;
 }
 
 /* A stream that waits for the host is no reason to stop the host. */
 static uint64_t patience(struct lane *lane) {
-    const uint64_t expected = lane->count ? 4 * nth(lane, 0)->expected : 0;
+    const uint64_t expected = lane->count ? 4 * batch_nth(lane, 0)->expected : 0;
     return expected > PATIENCE_NS ? expected : PATIENCE_NS;
 }
 
-/* Who comes after a broker that is away is to find no more than a lease would leave. */
-static uint64_t window_of(const struct gate *gate, uint64_t word) {
-    return word_state(word) == WIRE_FREE && !atomic_load(&gate->away_since) ? FREE_WINDOW_NS : WINDOW_NS;
+/* ---- adding ------------------------------------------------------------------------------------------------------ */
+
+/* Launches of another kind go into the batch that is open, as long as it has time for them. */
+static bool join(struct lane *lane, CUgraphExec graph) {
+    if (!lane->is_open || lane->has_no_events) return false;
+    const struct rate rate = batch_rate(lane, graph);
+    const uint64_t expected = batch_expected(lane);
+    if (!rate.cost || expected + rate.cost > lane->budget) return false;
+    const struct kind *kind = graph ? batch_kind(lane, graph) : NULL;
+    if (graph && !kind) return false;
+    const uint64_t fits = (lane->budget - expected) / rate.cost;
+    const uint32_t most = slowly(rate.proved, 0, MOST_CREDIT), before = kind ? kind->launches : 0;
+    if (before >= most) return false;
+    batch_grant(lane, graph, fits < most - before ? (uint32_t)fits : most - before);
+    return true;
 }
 
-/* What went through unseen is in no batch, and an event after it is none of a batch's. */
-static void forget_unseen(struct lane *lane) {
-    const uint32_t unseen = atomic_load(&lane->gate->unseen);
-    if (lane->unseen == unseen) return;
-    lane->unseen = unseen;
-    lane->count = 0;
-    lane->is_open = false;
-}
-
-/* What few have shown is believed of a few more. */
-static uint32_t slowly(const struct lane *lane, const struct flight *flight, uint32_t room) {
-    const uint32_t more = 2 * lane->proved + 1, all = 4 * lane->proved + 2;
-    if (flight->launches >= all) return 0;
-    return room < more ? room : more;
-}
-
-static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec graph, uint64_t waited) {
-    forget_unseen(lane);
-    close_open(lane);
-    reap(lane, now);
-    const struct flight flight = in_flight(lane, now);
-    const uint64_t cost = graph ? cost_of(graph) : cost_by_now(lane, now);
-    uint32_t room = room_for(&flight, cost, word_deadline(word) - now, window_of(lane->gate, word));
-    room = slowly(lane, &flight, room);
+/* *flying: how long what is in flight takes. */
+static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec graph, uint64_t waited, uint64_t *flying) {
+    batch_forget_unseen(lane);
+    if (join(lane, graph)) return true;
+    batch_close(lane);
+    batch_reap(lane, now);
+    const struct flight flight = in_flight(lane, now, graph);
+    const struct rate rate = batch_rate(lane, graph);
+    const uint64_t cost = graph ? rate.cost : cost_by_now(lane, now);
+    const struct frame frame = frame_of(lane->gate, word, now);
+    uint32_t room = slowly(rate.proved, flight.alike, room_for(&flight, cost, &frame));
     if (lane->has_no_events) room = MOST_CREDIT;
-    if ((room && graph) || (!room && waited > patience(lane))) room = 1;
+    if (!room && waited > patience(lane)) room = 1;
     if (word_state(word) == WIRE_FREE && cost) gate_found(lane->gate, cost < SHORT_NS, now);
+    *flying = flight.ns;
     if (!room || lane->count == MOST_IN_FLIGHT) return false;
-    open_next(lane, now, graph);
-    atomic_store_explicit(&lane->credit, (int32_t)room, memory_order_relaxed);
+    batch_open(lane, now, cost ? budget_for(&flight, cost, &frame) : 0);
+    batch_grant(lane, graph, room);
     return true;
 }
 
 /* What is not metered does not wait. */
-static bool add_unmetered(struct lane *lane) {
+static bool add_unmetered(struct lane *lane, CUgraphExec graph) {
     if (atomic_load(&lane->gate->kind) != GATE_UNMETERED) return false;
-    atomic_store_explicit(&lane->credit, MOST_CREDIT, memory_order_relaxed);
+    batch_grant(lane, graph, MOST_CREDIT);
     return true;
 }
 
-static void wait_a_little(uint64_t since, uint64_t now) {
-    if (now - since < SPIN_NS) return;
-    os_sleep(NAP_NS);
-}
-
-static bool has_credit(const struct lane *lane) {
-    return atomic_load_explicit(&lane->credit, memory_order_relaxed) > 0;
+/* A sleep takes longer than it is told, so before a short one comes a while without. Never past the deadline: then this
+ * thread has to say that it waits. */
+static void wait_a_little(uint64_t since, uint64_t now, uint64_t flying, uint64_t deadline) {
+    const uint64_t part = flying / NAPS, nap = part < NAP_NS ? NAP_NS : part > LONG_NAP_NS ? LONG_NAP_NS : part;
+    if (part < NAP_NS / 2 && now - since < SPIN_NS) return;
+    os_sleep(deadline - now < nap ? deadline - now : nap);
 }
 
 bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph) {
     const uint64_t since = os_now();
-    for (uint64_t now = since;; now = os_now()) {
+    for (uint64_t now = since, flying = 0;; now = os_now()) {
         if (gate_word(lane->gate) != word || !word_is_open(word, now)) {
             gate_shut(lane->gate, word);
             return false;
         }
         os_lock(&lane->lock);
-        const bool opened =
-            (has_credit(lane) && !graph) || add_unmetered(lane) || add(lane, word, now, graph, now - since);
-        if (opened) lane_spend(lane);
+        bool opened = lane_spend(lane, graph);
+        if (!opened && (add_unmetered(lane, graph) || add(lane, word, now, graph, now - since, &flying)))
+            opened = lane_spend(lane, graph);
         os_unlock(&lane->lock);
         if (opened) return true;
-        wait_a_little(since, now);
+        wait_a_little(since, now, flying, word_deadline(word));
     }
 }
 
 void window_close(struct lane *lane) {
     KEEP_ERRNO;
     os_lock(&lane->lock);
-    if (!has_credit(lane)) close_open(lane);
-    os_unlock(&lane->lock);
-}
-
-static void destroy(CUevent *event) {
-    if (*event) DRIVER(REAL(cuEventDestroy_v2)(*event));
-    *event = NULL;
-}
-
-void window_drop(struct lane *lane, bool with_context) {
-    os_lock(&lane->lock);
-    for (unsigned n = 0; n < BATCHES && !with_context; n++) {
-        destroy(&lane->batches[n].begin);
-        destroy(&lane->batches[n].end);
-    }
-    if (!with_context) destroy(&lane->drain);
-    lane->count = 0;
-    lane->last_end = NULL;
+    if (is_spent(&lane->credit) && is_spent(&lane->graph_credit)) batch_close(lane);
     os_unlock(&lane->lock);
 }

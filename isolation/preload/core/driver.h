@@ -13,6 +13,20 @@
  *     REAL_CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep); */
 #define REAL_CALL(name, ...) DECLARE_REAL(CUresult, name, __VA_ARGS__)
 
+/* Calls of ours between these are nothing that a capture minds. Also while there is no capture: another thread may
+ * begin one in the middle of what follows. */
+REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
+
+static inline int unnoticed_begin(void) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&mode)) == CUDA_SUCCESS ? mode
+                                                                                  : CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+static inline void unnoticed_end(int before) {
+    if (before != CU_STREAM_CAPTURE_MODE_RELAXED) DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&before));
+}
+
 /* Leaves the function with any error. */
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \

@@ -39,7 +39,7 @@ HIDDEN void os_wake(_Atomic uint32_t *word, unsigned how_many);
 
 /* ---- Threads and processes --------------------------------------------------------------------------------------- */
 
-/* Starts a detached thread with all signals blocked and a stack of 256 KiB. */
+/* Starts a detached thread with all signals blocked and a stack of 1 MiB, or more. */
 HIDDEN bool os_thread(void (*run)(void *argument), void *argument);
 
 /* This thread wakes up when it said it would, and not some time after. */
@@ -121,3 +121,7 @@ HIDDEN void os_broker_path(char path[OS_PATH]);
 /* Runs `child` in every process forked from now on, before fork returns there: in one thread, in whatever state the
  * locks are. It may use nothing but os.h and its own memory. */
 HIDDEN void os_at_fork(void (*child)(void));
+
+/* Runs `call` when this process exits, before all that was asked for earlier. Where there is no room for it it is not
+ * called. */
+HIDDEN void os_at_exit(void (*call)(void *unused));

@@ -31,7 +31,7 @@ static void *missing(const char *name, bool driver) {
     return (void *)not_found;
 }
 
-const struct library library = {"libcuda.so.1", missing};
+const struct library library = {"libcuda.so.1", "cuInit", missing};
 
 const struct part session_parts[] = {
 #define PART(...) {__VA_ARGS__},

@@ -46,15 +46,18 @@ static bool same_file(const struct os_file *one, const struct os_file *other) {
 /* Whether it is the object itself that has the mark, not one that it needs. */
 static bool is_of_ours(void *handle) {
     Dl_info mark, any;
-    void *marked = dlsym(handle, "partage_library"), *function = dlsym(handle, name_at(0));
+    void *marked = dlsym(handle, "partage_library"), *function = dlsym(handle, library.start);
     return marked && function && dladdr(marked, &mark) && dladdr(function, &any) && mark.dli_fbase == any.dli_fbase;
 }
+
+open_function *next_dlopen(void) { return (open_function *)dlsym(RTLD_NEXT, "dlopen"); }
 
 static bool try_path(const char *path, void *argument) {
     struct search *search = argument;
     struct os_file file;
-    if (!os_look(path, &file) || same_file(&file, &search->own)) return false;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    open_function *const open = next_dlopen();
+    if (!open || !os_look(path, &file) || same_file(&file, &search->own)) return false;
+    void *handle = open(path, RTLD_NOW | RTLD_LOCAL);
     if (handle && is_of_ours(handle)) {
         dlclose(handle);
         handle = NULL;
@@ -105,12 +108,32 @@ static bool try_usual(struct search *search) {
     return false;
 }
 
+/* Written once, by the first that has one. */
+enum { NO_HINT, IS_WRITTEN, HINT };
+static struct {
+    _Atomic uint32_t state;
+    char path[OS_PATH];
+} hint;
+
+void driver_hint(const char *path) {
+    const size_t bytes = strlen(path) + 1;
+    uint32_t before = NO_HINT;
+    if (bytes > sizeof hint.path || !atomic_compare_exchange_strong(&hint.state, &before, IS_WRITTEN)) return;
+    memcpy(hint.path, path, bytes);
+    atomic_store_explicit(&hint.state, HINT, memory_order_release);
+}
+
+static bool try_hint(struct search *search) {
+    return atomic_load_explicit(&hint.state, memory_order_acquire) == HINT && try_path(hint.path, search);
+}
+
 /* What dlopen gave; NULL: there is no driver. */
 static void *find_driver(void) {
     struct search search = {0};
     char own[OS_PATH];
     if (os_own_path(own)) os_look(own, &search.own);
-    (void)(try_beside(&search) || try_environment(&search) || try_cache(&search) || try_usual(&search));
+    (void)(try_beside(&search) || try_environment(&search) || try_cache(&search) || try_usual(&search) ||
+           try_hint(&search));
     dlerror(); /* what failed here is of no interest to the program */
     return search.handle;
 }

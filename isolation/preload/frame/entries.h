@@ -7,6 +7,7 @@
 /* What an object is. */
 struct library {
     const char *file; /* the name that the driver's library has, and ours */
+    const char *start; /* a function that every driver has, so that the installer never hides ours */
     /* A function that answers for one that the driver lacks; `driver` is whether there is one. */
     void *(*missing)(const char *name, bool driver);
 };
@@ -54,6 +55,13 @@ HIDDEN const char *name_at(uint32_t place);
 /* A function of the driver's library, or of one that it needs; NULL where there is none. Looks for the driver at the
  * first call. */
 HIDDEN void *driver_symbol(const char *name);
+
+/* A file that a program takes for the driver: it is one if there is none where drivers are looked for. */
+HIDDEN void driver_hint(const char *path);
+
+/* The dynamic linker's own dlopen: the process finds ours by that name. */
+typedef void *open_function(const char *path, int flags);
+HIDDEN open_function *next_dlopen(void);
 
 /* ---- ld_cache.c -------------------------------------------------------------------------------------------------- */
 

@@ -11,12 +11,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STACK_BYTES = 256 << 10, SIGNAL_SET_BYTES = 8 };
+/* On the stack is also what objects of the program have for each thread, which may be megabytes: then the stack is as
+ * long as that of other threads of the program. */
+enum { STACK_BYTES = 1 << 20, SIGNAL_SET_BYTES = 8 };
 
 /* Of glibc since 2.3.2; what pthread_atfork is made of, which old systems do not export. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 
 void os_at_fork(void (*child)(void)) { __register_atfork(NULL, NULL, child, NULL); }
+
+/* What atexit is made of, which the C library exports to none. */
+extern int __cxa_atexit(void (*call)(void *unused), void *argument, void *object);
+
+void os_at_exit(void (*call)(void *unused)) { __cxa_atexit(call, NULL, NULL); }
 
 int os_pid(void) { return (int)SYSTEM(getpid, 0); }
 
@@ -68,6 +75,10 @@ bool os_thread(void (*run)(void *argument), void *argument) {
     calls.detached(&attributes, PTHREAD_CREATE_DETACHED);
     SYSTEM(rt_sigprocmask, SIG_SETMASK, &all, &before, SIGNAL_SET_BYTES);
     int failed = calls.create(&thread, &attributes, body.theirs, argument);
+    if (failed == EINVAL && calls.begin(&attributes) == 0) {
+        calls.detached(&attributes, PTHREAD_CREATE_DETACHED);
+        failed = calls.create(&thread, &attributes, body.theirs, argument);
+    }
     SYSTEM(rt_sigprocmask, SIG_SETMASK, &before, NULL, SIGNAL_SET_BYTES);
     if (failed) errno = failed;
     return !failed;

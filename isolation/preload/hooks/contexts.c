@@ -48,6 +48,29 @@ HOOK_CALL(cuCtxCreate_v4, CUcontext *context, void *params, unsigned flags, CUde
     MAKE(device, context, REAL(cuCtxCreate_v4)(context, params, flags, device));
 }
 
+/* Those of before CUDA 5 for OpenGL, and those for VDPAU. */
+HOOK_CALL(cuGLCtxCreate, CUcontext *context, unsigned flags, CUdevice device) {
+    if (!context || !is_device(device)) return DRIVER(REAL(cuGLCtxCreate)(context, flags, device));
+    MAKE(device, context, REAL(cuGLCtxCreate)(context, flags, device));
+}
+
+HOOK_CALL(cuGLCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device) {
+    if (!context || !is_device(device)) return DRIVER(REAL(cuGLCtxCreate_v2)(context, flags, device));
+    MAKE(device, context, REAL(cuGLCtxCreate_v2)(context, flags, device));
+}
+
+HOOK_CALL(cuVDPAUCtxCreate, CUcontext *context, unsigned flags, CUdevice device, uint32_t screen, void *functions) {
+    if (!context || !is_device(device))
+        return DRIVER(REAL(cuVDPAUCtxCreate)(context, flags, device, screen, functions));
+    MAKE(device, context, REAL(cuVDPAUCtxCreate)(context, flags, device, screen, functions));
+}
+
+HOOK_CALL(cuVDPAUCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device, uint32_t screen, void *functions) {
+    if (!context || !is_device(device))
+        return DRIVER(REAL(cuVDPAUCtxCreate_v2)(context, flags, device, screen, functions));
+    MAKE(device, context, REAL(cuVDPAUCtxCreate_v2)(context, flags, device, screen, functions));
+}
+
 /* The driver's answer to whether the device's primary context is there; true where it can't say. */
 static bool primary_is_there(CUdevice device) {
     unsigned flags;

@@ -199,6 +199,51 @@ HOOK_CALL(cuGraphInstantiateWithParams_ptsz, CUgraphExec *made, CUgraph graph, C
     return with_params(made, graph, params, REAL(cuGraphInstantiateWithParams_ptsz));
 }
 
+/* ---- changing --------------------------------------------------------------------------------------------------- */
+
+static CUresult changed(CUresult result, CUgraphExec executable) {
+    if (result == CUDA_SUCCESS) cost_forget(executable);
+    return result;
+}
+
+HOOK_CALL(cuGraphExecUpdate, CUgraphExec executable, CUgraph graph, CUgraphNode *failed, int *why) {
+    return changed(DRIVER(REAL(cuGraphExecUpdate)(executable, graph, failed, why)), executable);
+}
+
+HOOK_CALL(cuGraphExecUpdate_v2, CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo *why) {
+    return changed(DRIVER(REAL(cuGraphExecUpdate_v2)(executable, graph, why)), executable);
+}
+
+HOOK_CALL(cuGraphNodeSetEnabled, CUgraphExec executable, CUgraphNode node, unsigned enabled) {
+    return changed(DRIVER(REAL(cuGraphNodeSetEnabled)(executable, node, enabled)), executable);
+}
+
+HOOK_CALL(cuGraphExecChildGraphNodeSetParams, CUgraphExec executable, CUgraphNode node, CUgraph child) {
+    return changed(DRIVER(REAL(cuGraphExecChildGraphNodeSetParams)(executable, node, child)), executable);
+}
+
+HOOK_CALL(cuGraphExecKernelNodeSetParams, CUgraphExec executable, CUgraphNode node, const void *params) {
+    return changed(DRIVER(REAL(cuGraphExecKernelNodeSetParams)(executable, node, params)), executable);
+}
+
+HOOK_CALL(cuGraphExecKernelNodeSetParams_v2, CUgraphExec executable, CUgraphNode node, const void *params) {
+    return changed(DRIVER(REAL(cuGraphExecKernelNodeSetParams_v2)(executable, node, params)), executable);
+}
+
+HOOK_CALL(cuGraphExecMemcpyNodeSetParams, CUgraphExec executable, CUgraphNode node, const void *params,
+          CUcontext context) {
+    return changed(DRIVER(REAL(cuGraphExecMemcpyNodeSetParams)(executable, node, params, context)), executable);
+}
+
+HOOK_CALL(cuGraphExecMemsetNodeSetParams, CUgraphExec executable, CUgraphNode node, const void *params,
+          CUcontext context) {
+    return changed(DRIVER(REAL(cuGraphExecMemsetNodeSetParams)(executable, node, params, context)), executable);
+}
+
+HOOK_CALL(cuGraphExecNodeSetParams, CUgraphExec executable, CUgraphNode node, void *params) {
+    return changed(DRIVER(REAL(cuGraphExecNodeSetParams)(executable, node, params)), executable);
+}
+
 HOOK_CALL(cuDeviceGraphMemTrim, CUdevice device) {
     struct reserve *reserve = reserve_of_graphs(card_of(device));
     if (!reserve) return DRIVER(REAL(cuDeviceGraphMemTrim)(device));

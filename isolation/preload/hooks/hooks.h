@@ -26,7 +26,8 @@ HIDDEN bool stream_captures(CUstream stream, bool per_thread);
 /* A launch on its way: from before the driver is called until after it. */
 struct passage {
     struct lane *lane; /* NULL: it is not counted */
-    CUgraphExec graph; /* what is launched, if that is a graph */
+    struct caller *caller; /* whose launch goes the short way; NULL: it goes the long one */
+    CUgraphExec graph;     /* what is launched, if that is a graph */
     bool is_captured;
 };
 

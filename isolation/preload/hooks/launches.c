@@ -22,6 +22,7 @@ static __attribute__((noinline)) CUresult enter(struct passage *passage, CUstrea
     unsigned card;
     uint64_t word;
     passage->lane = NULL;
+    passage->caller = NULL;
     passage->is_captured = capture_enter(stream);
     if (passage->is_captured) return CUDA_SUCCESS;
     struct lane *lane = lane_of(stream, &card);
@@ -41,10 +42,10 @@ static inline uint64_t lane_word(const struct lane *lane) {
     return __atomic_load_n(atomic_load_explicit(&lane->word, memory_order_relaxed), __ATOMIC_ACQUIRE);
 }
 
-static inline bool passes(struct lane *lane) {
+static inline bool passes(struct lane *lane, CUgraphExec graph) {
     if (!lane) return false;
     const struct gate *gate = atomic_load_explicit(&lane->gate, memory_order_relaxed);
-    return lane_word(lane) == atomic_load_explicit(&gate->open, memory_order_relaxed) && lane_spend(lane);
+    return lane_word(lane) == atomic_load_explicit(&gate->open, memory_order_relaxed) && lane_spend(lane, graph);
 }
 
 /* Counted when the driver has it, so that an event which is recorded then stands for it. Until then its thread is
@@ -54,21 +55,30 @@ static inline void count(struct lane *lane) {
     atomic_store_explicit(&lane->launched, launched + 1, memory_order_release);
 }
 
-static inline void end(struct lane *lane) {
-    if (!LIKELY(atomic_load_explicit(&lane->credit, memory_order_relaxed) > 0)) window_close(lane);
+static inline void end(struct lane *lane, const _Atomic int32_t *credit) {
+    if (!LIKELY(!is_spent(credit))) window_close(lane);
 }
 
 CUresult passage_begin_graph(struct passage *passage, CUgraphExec graph, CUstream stream, bool per_thread) {
-    *passage = (struct passage){.graph = graph};
-    return enter(passage, stream_named(stream, per_thread));
+    const CUstream into = stream_named(stream, per_thread);
+    struct lane *lane = lane_cached(into);
+    *passage = (struct passage){.lane = lane, .graph = graph};
+    if (!LIKELY(passes(lane, graph))) return enter(passage, into);
+    passage->caller = lane_cache.caller;
+    atomic_store_explicit(&passage->caller->inside, lane, memory_order_relaxed);
+    return CUDA_SUCCESS;
 }
 
 void passage_end(const struct passage *passage) {
+    struct lane *const lane = passage->lane;
     if (passage->is_captured) capture_leave();
-    if (!passage->lane) return;
-    count(passage->lane);
-    atomic_fetch_sub(&passage->lane->inside, 1);
-    end(passage->lane);
+    if (!lane) return;
+    count(lane);
+    if (passage->caller)
+        atomic_store_explicit(&passage->caller->inside, NULL, memory_order_release);
+    else
+        atomic_fetch_sub(&lane->inside, 1);
+    end(lane, passage->graph ? &lane->graph_credit : &lane->credit);
 }
 
 /* `into` is the stream, the rest the call. The long way is a function of its own with the same arguments, so that the
@@ -85,7 +95,7 @@ void passage_end(const struct passage *passage) {
     }                                                                                                                  \
     HOOK_CALL(name, UNPACK parameters) {                                                                               \
         struct lane *lane = lane_cached(into);                                                                         \
-        if (!LIKELY(passes(lane))) return enter_##name arguments;                                                      \
+        if (!LIKELY(passes(lane, NULL))) return enter_##name arguments;                                                \
         struct caller *const caller = lane_cache.caller;                                                               \
         atomic_store_explicit(&caller->inside, lane, memory_order_relaxed);                                            \
         driver_depth = 1;                                                                                              \
@@ -93,7 +103,7 @@ void passage_end(const struct passage *passage) {
         driver_depth = 0;                                                                                              \
         count(lane);                                                                                                   \
         atomic_store_explicit(&caller->inside, NULL, memory_order_release);                                            \
-        end(lane);                                                                                                     \
+        end(lane, &lane->credit);                                                                                      \
         return result;                                                                                                 \
     }
 #define UNPACK(...) __VA_ARGS__

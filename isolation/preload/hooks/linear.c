@@ -73,16 +73,23 @@ HOOK_CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width,
     return CUDA_SUCCESS;
 }
 
+REAL_CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr address);
+
+/* An address inside the memory means all of it. */
+static CUdeviceptr start_of(CUdeviceptr address) {
+    CUdeviceptr start;
+    return DRIVER(REAL(cuMemGetAddressRange_v2)(&start, NULL, address)) == CUDA_SUCCESS ? start : address;
+}
+
 HOOK_CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
     CUipcMemHandle made;
     if (!handle) return DRIVER(REAL(cuIpcGetMemHandle)(handle, address));
     TRY(DRIVER(REAL(cuIpcGetMemHandle)(&made, address)));
-    TRY(held_export(address, shared_name(&made, sizeof made)));
+    TRY(held_export(start_of(address), shared_name(&made, sizeof made)));
     memcpy(handle, &made, sizeof made);
     return CUDA_SUCCESS;
 }
 
-REAL_CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr address);
 REAL_CALL(cuIpcCloseMemHandle, CUdeviceptr address);
 
 /* No process of this container made it. */

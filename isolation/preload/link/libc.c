@@ -1,6 +1,7 @@
 /* libc.so.6 */
 #include "symbols.h"
 
+SYMBOL(__cxa_atexit, GLIBC_2.2.5)
 SYMBOL(__errno_location, GLIBC_2.2.5)
 SYMBOL(__register_atfork, GLIBC_2.3.2)
 SYMBOL(clock_gettime, GLIBC_2.17)

@@ -158,11 +158,14 @@ void reserve_end_shrink(struct reserve *reserve) {
     account_end_free(reserve->card, 0);
 }
 
+/* On a thread that wants other memory, and whose capture may forbid such calls. */
 static void trim(struct reserve *reserve) {
+    const int mode = unnoticed_begin();
     if (reserve->pool)
         DRIVER(REAL(cuMemPoolTrimTo)(reserve->pool, 0));
     else
         DRIVER(REAL(cuDeviceGraphMemTrim)(reserve->device));
+    unnoticed_end(mode);
 }
 
 /* ---- a pool's end ----------------------------------------------------------------------------------------------- */

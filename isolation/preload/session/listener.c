@@ -6,13 +6,54 @@
 enum { FIRST_TICK_MS = 100, SHORTEST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100 };
 enum { CONNECTING_MS = 1000, LONGEST_CONNECTING_MS = 4000 };
 
+#define EXIT_WAIT (1000ull * OS_MS) /* a driver that keeps the listener for longer may well hang */
+
 static _Atomic int listener; /* the process whose thread it is */
+static _Atomic bool watches_exit;
+
+/* The listener calls the driver only while it works. Who exits says so, and waits for the work that it finds. */
+enum { RESTS, WORKS, IS_LAST_WORK, IS_OVER };
+static _Atomic uint32_t work;
+
+static void work_begin(void) {
+    uint32_t before = RESTS;
+    if (atomic_compare_exchange_strong(&work, &before, WORKS)) return;
+    for (;;) os_wait(&work, before, OS_NEVER);
+}
+
+static void work_end(void) {
+    uint32_t before = WORKS;
+    if (atomic_compare_exchange_strong(&work, &before, RESTS)) return;
+    atomic_store(&work, IS_OVER);
+    os_wake(&work, 1);
+}
+
+static bool is_over(void) { return atomic_load(&work) >= IS_LAST_WORK; }
+
+static void finish(void) {
+    const uint64_t deadline = os_now() + EXIT_WAIT;
+    uint32_t before = RESTS;
+    if (atomic_compare_exchange_strong(&work, &before, IS_OVER)) return;
+    if (before == WORKS && !atomic_compare_exchange_strong(&work, &before, IS_LAST_WORK)) return finish();
+    while (atomic_load(&work) == IS_LAST_WORK && os_now() < deadline) os_wait(&work, IS_LAST_WORK, deadline);
+}
+
+/* What the program launches from here on no thread of ours sees. */
+static void exits(void *unused) {
+    (void)unused;
+    KEEP_ERRNO;
+    finish();
+    for (const struct part *part = session_parts; part < parts_end(); part++)
+        if (part->exiting) part->exiting();
+}
 
 /* WIRE_LINE has done what it was for: this thread is awake. */
 static void hear(const struct wire *hint) {
     if (hint->version != WIRE_VERSION || hint->card >= MOST_CARDS) return;
+    work_begin();
     for (const struct part *part = session_parts; part < parts_end(); part++)
         if (part->hint) part->hint(hint);
+    work_end();
 }
 
 /* One attempt; another thread that has the turn is connecting too. */
@@ -27,10 +68,12 @@ static uint64_t longer(uint64_t before, uint64_t longest) { return 2 * before < 
 
 static uint64_t tick(void) {
     uint64_t due = OS_NEVER;
+    work_begin();
     for (const struct part *part = session_parts; part < parts_end(); part++) {
         const uint64_t next = part->tick ? part->tick() : OS_NEVER;
         if (next < due) due = next;
     }
+    work_end();
     return due;
 }
 
@@ -46,8 +89,10 @@ static void listen_to_broker(void *unused) {
     uint64_t pause = SHORTEST_PAUSE_MS, connecting = CONNECTING_MS;
     uint64_t due = os_now() + FIRST_TICK_MS * (uint64_t)OS_MS;
     (void)unused;
+    work_begin();
     for (const struct part *part = session_parts; part < parts_end(); part++)
         if (part->listening) part->listening();
+    work_end();
     for (;;) {
         struct wire hint;
         const struct os_socket signals = session_signals();
@@ -71,9 +116,13 @@ void session_listen(void) {
     const int pid = os_pid();
     int before = atomic_load(&listener);
     if (before == pid || !atomic_compare_exchange_strong(&listener, &before, pid)) return;
+    if (!atomic_exchange(&watches_exit, true)) os_at_exit(exits);
     if (!os_thread(listen_to_broker, NULL)) atomic_store(&listener, 0);
 }
 
-bool session_listens(void) { return atomic_load(&listener) != 0; }
+bool session_listens(void) { return atomic_load(&listener) != 0 && !is_over(); }
 
-void listener_forget(void) { atomic_store(&listener, 0); }
+void listener_forget(void) {
+    atomic_store(&listener, 0);
+    atomic_store(&work, RESTS);
+}

@@ -45,7 +45,9 @@ HIDDEN unsigned session_cards(void);
 /* The container's number of the card with this UUID, or NO_CARD. Needs no turn. */
 HIDDEN unsigned session_card_of(const unsigned char uuid[16]);
 
-/* From now on a thread of ours answers the broker's hints, in this process. */
+/* From now on a thread of ours answers the broker's hints, in this process, until that exits. After the driver's start:
+ * what is asked for later runs earlier when the process exits, and so this thread no longer calls a driver that ends.
+ */
 HIDDEN void session_listen(void);
 /* Whether there is such a thread. */
 HIDDEN bool session_listens(void);
@@ -69,6 +71,8 @@ struct part {
     void (*back)(void);
     /* The listener has begun. */
     void (*listening)(void);
+    /* The process exits, and the listener is no more. */
+    void (*exiting)(void);
     /* By the listener, again and again: does what is due, and says when to come again at the latest. */
     uint64_t (*tick)(void);
 };

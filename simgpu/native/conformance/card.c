@@ -1,4 +1,5 @@
 /* What most cases begin with: a card, streams, and a kernel that takes a known time. */
+#include "../common/spinning.h"
 #include "conformance.h"
 
 #include <pthread.h>
@@ -6,25 +7,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* A real card compiles this and spins by its own clock. The simulation takes the time from the parameter of a kernel
- * of this name, and reads no image. Compute capability 7.5 is the least that drivers of CUDA 13 serve. */
-static const char spinning_ptx[] = ".version 6.3\n"
-                                   ".target sm_75\n"
-                                   ".address_size 64\n"
-                                   ".visible .entry sim_arg(.param .u64 nanoseconds)\n"
-                                   "{\n"
-                                   "    .reg .pred %more;\n"
-                                   "    .reg .u64 %span, %begin, %now;\n"
-                                   "    ld.param.u64 %span, [nanoseconds];\n"
-                                   "    mov.u64 %begin, %globaltimer;\n"
-                                   "again:\n"
-                                   "    mov.u64 %now, %globaltimer;\n"
-                                   "    sub.u64 %now, %now, %begin;\n"
-                                   "    setp.lt.u64 %more, %now, %span;\n"
-                                   "    @%more bra again;\n"
-                                   "    ret;\n"
-                                   "}\n";
 
 CUdevice open_card(void) {
     CUdevice device;

@@ -139,6 +139,14 @@ CALL(cuCtxCreate_v4, CUcontext *made, const void *params, unsigned flags, CUdevi
     return create(made, flags, ordinal, 3020);
 }
 
+/* For what OpenGL and VDPAU draw, of which there is nothing here. */
+CALL(cuGLCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal) { return create(made, flags, ordinal, 3020); }
+
+CALL(cuVDPAUCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal, u32 screen, const void *functions) {
+    (void)screen;
+    return functions ? create(made, flags, ordinal, 3020) : CUDA_ERROR_INVALID_VALUE;
+}
+
 CALL(cuCtxDestroy_v2, CUcontext handle) {
     TRY(driver_ready());
     if (!handle || handle->magic != CONTEXT_MAGIC) return CUDA_ERROR_INVALID_CONTEXT;

@@ -3,6 +3,7 @@
 #include "visible.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -17,9 +18,25 @@ static _Atomic bool forked;
 
 struct sim_node *driver_node(void) { return node; }
 
+/* When the process exits the driver takes itself down. On a thread that goes on meanwhile a call may end in whatever is
+ * left of it: with SIMGPU_ABORTS_LATE_CALLS set it ends the process. */
+static pthread_t exiting;
+static bool aborts_late_calls;
+
+static void take_down(void) {
+    exiting = pthread_self();
+    aborts_late_calls = getenv("SIMGPU_ABORTS_LATE_CALLS") != NULL;
+    atomic_store(&answer, CUDA_ERROR_DEINITIALIZED);
+}
+
+static CUresult not_ready(CUresult why) {
+    if (why == CUDA_ERROR_DEINITIALIZED && aborts_late_calls && !pthread_equal(pthread_self(), exiting)) abort();
+    return why;
+}
+
 CUresult driver_ready(void) {
     CUresult now = atomic_load_explicit(&answer, memory_order_acquire);
-    if (now) return now;
+    if (now) return not_ready(now);
     if (thread_here()->serves) return CUDA_ERROR_NOT_PERMITTED;
     return atomic_load_explicit(&node->file->state, memory_order_relaxed) == SIM_RUNNING ? CUDA_SUCCESS
                                                                                          : CUDA_ERROR_UNKNOWN;
@@ -53,6 +70,7 @@ static CUresult connect_once(void) {
         return CUDA_ERROR_NO_DEVICE;
     }
     pthread_atfork(NULL, NULL, in_child);
+    atexit(take_down);
     return CUDA_SUCCESS;
 }
 

@@ -224,6 +224,7 @@ CUresult graph_memory_capture_free(struct cuda_stream *stream, CUdeviceptr addre
 CALL(cuDeviceGraphMemTrim, CUdevice ordinal) {
     struct device *device;
     TRY(device_of(ordinal, &device));
+    TRY(capture_forbids_unsafe());
     LOCKED;
     graph_memory_trim(device);
     return CUDA_SUCCESS;

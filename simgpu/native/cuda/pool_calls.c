@@ -98,6 +98,7 @@ CALL(cuMemSetMemPool, const CUmemLocation *location, unsigned type, CUmemoryPool
 
 CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
     TRY(driver_ready());
+    TRY(capture_forbids_unsafe());
     LOCKED;
     if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
     heap_trim(&pool->heap, keep < ARENA_BYTES ? keep : ARENA_BYTES);

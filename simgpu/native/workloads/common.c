@@ -1,4 +1,5 @@
 #include "common.h"
+#include "../common/spinning.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -81,7 +82,7 @@ struct work work_begin(const struct options *options) {
     CUmodule module;
     open_card(options->card);
     NEED(cuStreamCreate, &work.stream, 1); /* 1: it does not wait for the default stream */
-    NEED(cuModuleLoadData, &module, ".version 8.0\n.target sm_70\n.visible .entry sim_arg() { ret; }\n");
+    NEED(cuModuleLoadData, &module, spinning_ptx);
     NEED(cuModuleGetFunction, &work.kernel, module, "sim_arg");
     launch(&work, 0);
     outcome.launches = 0;

@@ -83,13 +83,16 @@ def _lent(broker: Granter) -> Generator[None]:
 
 
 def _installed(folder: Path) -> tuple[Path, Path]:
+    """The library, and the driver by a name that the library does not know, for who measures beside it."""
     library, driver = folder / "lib", folder / "driver" / CUDA
     library.mkdir()
     driver.parent.mkdir()
     for name in OBJECTS:
         shutil.copy(built() / name, library / name)
     shutil.copy(programs() / "null" / CUDA, driver)
-    return library, driver
+    past = driver.with_name("driver.so")
+    past.symlink_to(driver)
+    return library, past
 
 
 @contextmanager

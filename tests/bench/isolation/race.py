@@ -152,10 +152,11 @@ class Race:
     def pids(self) -> list[int]:
         return [racer.process.pid for racer in self._racers if racer is not None]
 
-    def round(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """All operate, one is killed, one is stopped for a while, and something else may happen."""
+    def round(self, meanwhile: Callable[[], None] = lambda: None, *, is_calm: bool = False) -> None:
+        """All operate; if it is not calm, one is killed, one is stopped for a while, and something else may happen."""
         running = [slot for slot, racer in enumerate(self._racers) if racer is not None]
-        victim, sleeper = self._random.sample(running, 2) if len(running) > 1 else (-1, -1)
+        has_victims = len(running) > 1 and not is_calm
+        victim, sleeper = self._random.sample(running, 2) if has_victims else (-1, -1)
         self._delays.renew()
         for slot in running:
             self._of(slot).begin()

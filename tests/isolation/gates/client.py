@@ -149,10 +149,35 @@ def end_capture(one: int) -> int:
     return int(told("cuGraphInstantiateWithFlags", graph.value, 0))
 
 
+def change_graph(executable: int, count: int, ms: float, one: int) -> None:
+    """It launches so many kernels of that length from now on."""
+    graph = WORD()
+    begin_capture(one)
+    launches(count, one, ms)
+    call("cuStreamEndCapture", one, ctypes.byref(graph))
+    call("cuGraphExecUpdate_v2", executable, graph.value, ctypes.create_string_buffer(24))
+
+
 def graph_of(count: int, ms: float, one: int) -> int:
     begin_capture(one)
     launches(count, one, ms)
     return end_capture(one)
+
+
+def graph_launches(count: int, graph: int, one: int) -> None:
+    for _ in range(count):
+        call("cuGraphLaunch", graph, one)
+
+
+def mark(one: int) -> int:
+    event = int(told("cuEventCreate", 0))
+    call("cuEventRecord", event, one)
+    return event
+
+
+def is_ahead(event: int) -> bool:
+    """Whether what was launched before it is not done."""
+    return bool(cuda.cuEventQuery(WORD(event)))
 
 
 # ---- threads and processes
@@ -181,6 +206,12 @@ def in_child(body: Callable[[], object]) -> int:
             status = min(said.number, 250)
         os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def exits_slowly(seconds: float) -> None:
+    """Said before the driver is started: the process lives on for so long after the driver has taken itself down."""
+    libc = ctypes.CDLL(None)
+    libc.__cxa_atexit(libc.usleep, WORD(int(seconds * 1_000_000)), None)
 
 
 # ---- much at once, on threads that compute on the first card

@@ -11,6 +11,7 @@ from typing import Final
 from isolation.memory.stage import LIMIT, NOT_INITIALIZED, SMALL, objects_in, preloaded
 from partage_simgpu.node import SimulatedNode
 from support.granter import Granter, granter
+from support.simgpu import driver_past
 from support.steered import Steered
 
 __all__ = ["A_WHILE_S", "NOT_INITIALIZED", "Place", "Program", "gated", "granted"]
@@ -26,7 +27,7 @@ class Program(Steered):
     def __init__(self, place: Place, *, cards: int = 1, more: Mapping[str, str] | None = None) -> None:
         env = {**place.node.environment, "LD_PRELOAD": objects_in(place.folder), **(more or {})}
         self.place = place
-        super().__init__([sys.executable, CLIENT, str(cards), place.node.library("cuda")], env=env, refusals="cuda")
+        super().__init__([sys.executable, CLIENT, str(cards), driver_past(place.node)], env=env, refusals="cuda")
 
 
 class Place:

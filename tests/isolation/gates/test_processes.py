@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from isolation.gates.stage import A_WHILE_S, NOT_INITIALIZED, Place, Program
+from isolation.memory.stage import objects_in
 from partage_isolation.wire.packets import What
 
 pytestmark = pytest.mark.slow
@@ -80,3 +82,30 @@ def test_a_thread_that_is_killed_at_the_gate_takes_nobody_with_it(place: Place) 
         place.broker.wait_for(What.WANT, 0, pid=other.pid)
         place.broker.sole()
         other.answer()
+
+
+def test_nothing_of_ours_calls_a_driver_that_has_taken_itself_down(place: Place) -> None:
+    """Its work is not done, and the process takes its time to end."""
+    with Program(place, more={"SIMGPU_ABORTS_LATE_CALLS": "1"}) as one:
+        one.ask(f"exits_slowly({A_WHILE_S})")
+        one.ask("start()")
+        place.broker.generous = True
+        one.ask("launch(stream(), 60000)")
+        place.broker.generous = False
+        place.broker.close()
+        assert one.close() == 0
+
+
+@pytest.mark.parametrize("kib", [300, 3000])
+def test_programs_with_much_of_their_own_for_each_thread_have_a_helper_too(
+    place: Place, tmp_path: Path, kib: int
+) -> None:
+    """What the dynamic linker puts on every stack, before anything else."""
+    large = tmp_path / "large.so"
+    source = f"__thread char large[{kib} << 10];"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", large, "-x", "c", "-"], input=source, text=True, check=True)
+    with place.program(more={"LD_PRELOAD": f"{objects_in(place.folder)}:{large}"}) as one:
+        one.say("launch()")
+        place.broker.wait_for(What.WANT, 0)
+        place.broker.wait_for(What.IDLE, place.broker.sole())
+        one.answer()

@@ -72,6 +72,16 @@ def test_a_graph_that_is_gone_leaves_no_cost_behind(one: Program) -> None:
         one.ask("call('cuGraphExecDestroy', g)")
 
 
+def test_a_graph_that_is_changed_counts_as_what_it_takes_then(one: Program) -> None:
+    alone(one)
+    one.ask("g = graph_of(1, 0.01, s)")
+    one.ask("graph_launches(3, g, s); synchronize(s)")
+    one.ask("change_graph(g, 1, 400, s)")
+    one.say("graph_launches(8, g, s)")
+    assert not one.has_answered(within_s=A_WHILE_S)
+    one.answer()
+
+
 def test_a_stream_that_waits_for_the_host_does_not_stop_the_host(one: Program) -> None:
     """It has launched more than fits, and only then says the word that the first launch waits for."""
     alone(one)
@@ -90,3 +100,26 @@ def test_kernels_of_all_lengths_come_through(one: Program) -> None:
         broker.wait_for(What.DRAINED, broker.lease(seconds=0.02))
     broker.sole()
     one.answer()
+
+
+def test_graphs_run_ahead_where_the_card_is_ones_own(one: Program) -> None:
+    """More than there are batches, as many as are done within a twentieth of a second."""
+    broker = alone(one)
+    broker.free()
+    one.ask("g = graph_of(2, 0.5, s)")
+    one.ask("for _ in range(5): graph_launches(35, g, s); synchronize(s)")
+    one.ask("graph_launches(17, g, s); e = mark(s); graph_launches(18, g, s)")
+    assert one.ask("is_ahead(e)")
+
+
+def test_graphs_of_layers_with_kernels_between_run_ahead_together(one: Program) -> None:
+    broker = alone(one)
+    broker.free()
+    one.ask("gs = [graph_of(2, 0.2, s) for _ in range(5)]")
+    one.ask("token = lambda: [(call('cuGraphLaunch', g, s), launch(s, 0.1)) for g in gs] and None")
+    one.ask("for _ in range(60): token()")
+    one.ask("synchronize(s)")
+    one.ask("for _ in range(8): token()")
+    one.ask("e = mark(s)")
+    one.ask("for _ in range(8): token()")
+    assert one.ask("is_ahead(e)")

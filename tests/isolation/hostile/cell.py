@@ -1,4 +1,4 @@
-"""A process with a container's mounts: the three that the broker asks for, read-only, in a namespace of its own."""
+"""A process with a container's mounts: those that the broker asks for, read-only, in a namespace of its own."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ exec "$@"
 
 
 def in_cell(container: Container, folder: Path, argv: Sequence[str]) -> list[str]:
-    """What runs a command there; `folder` is for the one file that /etc must have before something is put over it."""
+    """What runs a command there; `folder` is for the files that /etc must have before something is put over them."""
     folder.mkdir(exist_ok=True)
-    (folder / "ld.so.preload").touch()
+    for name in ("ld.so.preload", "ld-nix.so.preload"):
+        (folder / name).touch()
     mounts = [word for mount in container.prepared.mounts for word in (mount.host_path, mount.container_path)]
     return ["unshare", "--mount", "sh", "-c", _ENTER, "cell", str(folder), *mounts, "--", *argv]

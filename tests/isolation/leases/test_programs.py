@@ -18,7 +18,7 @@ from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.messages import TimeTold
 from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
-from support.simgpu import card
+from support.simgpu import card, driver_past
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds
 FOR_LONG = "600"
@@ -42,7 +42,7 @@ class Program:
         environment = {**os.environ, **container.place.node.environment, "LD_PRELOAD": container.preload}
         argv = [str(built_programs() / words[0]), "--seconds", FOR_LONG, *words[1:]]
         if around:
-            argv = [sys.executable, str(AROUND), words[0], str(container.place.node.library("cuda"))]
+            argv = [sys.executable, str(AROUND), words[0], str(driver_past(container.place.node))]
         self._process = subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL)
         until(lambda: self.time.processes > 0)
 

@@ -20,7 +20,7 @@ DEADLINE_S: Final = 60.0
 _DRIVERS: Final = {"driver.c": "libcuda.so.1", "management.c": "libnvidia-ml.so.1"}
 _RETURNS: Final = ("-fno-optimize-sibling-calls",)
 """The driver tells who called it by the address that it returns to."""
-_OTHERS: Final = frozenset((*_DRIVERS, "early.c", "needed.c", "plain.c"))
+_OTHERS: Final = frozenset((*_DRIVERS, "asks.c", "early.c", "needed.c", "plain.c"))
 
 
 @dataclass(frozen=True)

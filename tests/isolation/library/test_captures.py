@@ -35,12 +35,6 @@ def test_nvml_is_ours_too(stage: Stage) -> None:
     assert stage.lines("manages") == ["13 123.40 trouble"]  # the driver of these tests lacks the first function
 
 
-def test_a_library_that_is_opened_by_its_path_is_not_ours(stage: Stage) -> None:
-    """What the mount over the driver's own path is for."""
-    path = stage.driver / "libcuda.so.1"
-    assert stage.lines("opens", path) == [f"{VERSION} {path}"]
-
-
 @pytest.mark.parametrize("name", ["cuTexRefSetAddress2D_v3", "cuOfTomorrow"])
 def test_a_name_without_a_hook_passes_on_all_its_arguments(stage: Stage, tmp_path: Path, name: str) -> None:
     """The second is none of our names: a spare export was given it."""

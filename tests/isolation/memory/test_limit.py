@@ -71,6 +71,17 @@ def test_a_pool_is_trimmed_before_anything_is_refused(one: Program, take: str) -
     assert one.ask("pool_get(pool_of(), 4)") == 1 << 40
 
 
+def test_a_capture_does_not_notice_that_room_is_made_beside_it(one: Program) -> None:
+    """By calls of ours that its mode forbids to the thread."""
+    one.ask("pool_set(pool_of(), 4, 1 << 40)")
+    one.ask(f"free_async(alloc_async({LIMIT - CHUNK}))")
+    one.ask("call('cuCtxSynchronize')")
+    one.ask("s, other, p = stream(), stream(), make_pool()")
+    one.ask("call('cuStreamBeginCapture_v2', s, 0)")
+    one.ask(f"a = alloc_from(p, {LIMIT - CHUNK}, other)")
+    one.ask("call('cuStreamEndCapture', s, ctypes.byref(WORD()))")
+
+
 def test_memory_that_graphs_keep_goes_back_before_anything_is_refused(one: Program) -> None:
     one.ask("s = stream()")
     one.ask(f"g = captured(s, lambda: free_async(alloc_async({LIMIT // 2 + MIB}, s), s))[0]")

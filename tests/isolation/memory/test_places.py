@@ -6,6 +6,7 @@ import pytest
 
 from isolation.memory.stage import OUT_OF_MEMORY, Place, Program
 from partage_isolation.wire.packets import Flag, What
+from support.simgpu import driver_past
 
 pytestmark = pytest.mark.slow
 INVALID_VALUE, NOT_SUPPORTED = 1, 801
@@ -38,12 +39,20 @@ def test_memory_of_a_domain_of_a_card_that_was_not_granted_is_refused(one: Progr
 def test_a_context_that_was_made_past_the_library_is_charged_with_the_first_memory_in_it(
     place: Place, one: Program, line: str
 ) -> None:
-    one.ask(f"driver = ctypes.CDLL({str(place.node.library('cuda'))!r})")
+    one.ask(f"driver = ctypes.CDLL({str(driver_past(place.node))!r})")
     before = contexts(place, one)
     one.ask("made = driver.cuCtxCreate_v2(ctypes.byref(WORD()), 0, 0)")
     one.ask(f"a = {line}")
     one.ask(f"b = {line}")
     assert contexts(place, one) == (before[0] + 1, before[1] + 1)
+
+
+@pytest.mark.parametrize("line", ["told('cuGLCtxCreate_v2', 0, 0)", "told('cuVDPAUCtxCreate_v2', 0, 0, 0, bytes(8))"])
+def test_a_context_for_graphics_is_asked_room_for_before_it_is_made(place: Place, one: Program, line: str) -> None:
+    before = contexts(place, one)
+    one.ask(f"c = {line}")
+    assert contexts(place, one) == (before[0] + 1, before[1] + 1)
+    one.ask("call('cuCtxDestroy_v2', c)")
 
 
 def contexts(place: Place, one: Program) -> tuple[int, int]:

@@ -32,6 +32,8 @@ IPC = Way("a = alloc(3 << 20)", "ipc_handle(a)", "ipc_open({!r})", "ipc_close(b)
 VIRTUAL = Way(
     "a = create(6 << 20, shared=True)", "export_memory(a)", "import_memory({})", "release(b)", "release(a)", 6 * MIB
 )
+INSIDE = IPC._replace(export="ipc_handle(a + 4096)")
+"""The driver takes any address of the memory."""
 WAYS = pytest.mark.parametrize("way", [IPC, VIRTUAL], ids=["ipc", "virtual"])
 
 
@@ -76,7 +78,7 @@ def test_what_another_has_open_is_no_credit_when_it_is_freed(one: Program, way: 
         assert not one.place.broker.opened
 
 
-@WAYS
+@pytest.mark.parametrize("way", [IPC, INSIDE, VIRTUAL], ids=["ipc", "inside", "virtual"])
 def test_what_nobody_has_open_any_more_is_credit_when_it_is_freed(one: Program, way: Way) -> None:
     one.place.broker.gives_credit = False
     one.ask(way.make)

@@ -64,7 +64,7 @@ def test_programs_say_nothing_of_the_library(stage: IsolationStage) -> None:
     """An object of the preload file that is missing would be a line on stderr of every program."""
     pod = stage.limited_pod(memory(1024))
     pod.wait_running()
-    assert ours(pod) == {"/run/partage", "/run/partage/lib", "/etc/ld.so.preload"}
+    assert ours(pod) == {"/run/partage", "/run/partage/lib", "/etc/ld.so.preload", "/etc/ld-nix.so.preload"}
     ran = pod.tried("/bin/sh", "-c", "cat /proc/self/maps")
     assert "/run/partage/lib/libcuda.so.1" in ran.out
     assert ran.err == ""

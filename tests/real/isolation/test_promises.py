@@ -79,7 +79,7 @@ def test_no_volume_may_hide_what_holds_the_limits(stage: IsolationStage) -> None
 
 
 def test_who_gets_around_the_library_is_found_and_stopped(stage: IsolationStage) -> None:
-    """The driver by its path is not what the library captures; what the card shows is what counts."""
+    """The driver's file by another name is not what the library captures; what the card shows is what counts."""
     command = ("/bin/env", f"MEMORY_DRIVER={REAL_DRIVER}", "/usr/bin/memory", "serve")
     pod = stage.limited_pod(memory(1024), command=command)
     pod.wait_running()

@@ -9,7 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rig.errors import RigError
-from rig.programs.recipes import Find, GoProgram, GoRecipe, Installed, Recipe, Staging, Unpacked, programs_of
+from rig.programs.recipes import (
+    Archived,
+    Find,
+    GoProgram,
+    GoRecipe,
+    Installed,
+    Package,
+    Recipe,
+    Staging,
+    Unpacked,
+    programs_of,
+)
 
 GO_AT_LEAST: Final = (1, 26, 3)
 GO_WHEEL: Final = (
@@ -69,8 +80,8 @@ def _containerd(version: str) -> GoRecipe:
     )
 
 
-KUBERNETES: Final = _kubernetes("1.36.2")
-CONTAINERD: Final = _containerd("2.3.4")
+KUBERNETES: Final = _kubernetes("1.37.2")
+CONTAINERD: Final = _containerd("2.4.2")
 NEWER_RUNC: Final = GoRecipe(
     name="runc",
     version="1.4.3",
@@ -167,6 +178,44 @@ SYSTEMD: Final = Installed(
     ),
 )
 """The package starts nothing where no systemd runs already."""
+
+
+def _driver(version: str, release: str, *, libcuda: tuple[str, str], libnvidia_ml: tuple[str, str]) -> Archived:
+    """The user-mode libraries of NVIDIA's driver, which answer much without a card. A library's package and digest."""
+    number = version.partition("-")[0]
+    packages = (("libcuda", *libcuda), ("libnvidia-ml", *libnvidia_ml))
+    return Archived(
+        f"driver-{number.partition('.')[0]}",
+        release,
+        "non-free",
+        version,
+        tuple(
+            Package(package, digest, f"usr/lib/x86_64-linux-gnu/nvidia/*/{library}.so.{number}", f"{library}.so.1")
+            for library, package, digest in packages
+        ),
+    )
+
+
+DRIVERS: Final = (
+    _driver(
+        "470.256.02-1~deb12u1",
+        "bookworm",
+        libcuda=("libnvidia-tesla-470-cuda1", "0ef309cde7850f977b54e9914346a8a258fb716b474f76bb61539c239b492858"),
+        libnvidia_ml=("libnvidia-tesla-470-ml1", "14b876d2da6fc2b3271c2170a4e69f9ce06b67d608016b7bc1c9119883dc95c2"),
+    ),
+    _driver(
+        "535.261.03-1",
+        "bookworm",
+        libcuda=("libcuda1", "de1e9ca34164a5983b3f752e6699cf1ad924790f1a843b7d582bab6f99206e1e"),
+        libnvidia_ml=("libnvidia-ml1", "c729da6ab729309dc3f481fe4d38f04ea03b0793154b0962b60117d2f37d082e"),
+    ),
+    _driver(
+        "550.163.01-2",
+        "trixie",
+        libcuda=("libcuda1", "8feff97aac61d6f27ded96a3c25b9e68025a680476e6072ff7eaf10623509135"),
+        libnvidia_ml=("libnvidia-ml1", "01c1b67d511d7f52c6aa60e14ed56a8eb725d5dc85784a08214d6cb0f4fd1f89"),
+    ),
+)
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
 DEFAULT: Final[tuple[Recipe, ...]] = (
@@ -183,7 +232,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
     ETCD,
     KUBERNETES,
 )
-ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD, SECCOMP)
+ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD, SECCOMP, *DRIVERS)
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),
@@ -197,10 +246,10 @@ RELEASES: Final[Mapping[str, Recipe]] = {
         f"{recipe.name}@{recipe.version}": recipe
         for recipe in (
             _kubernetes("1.34.4"),
+            _kubernetes("1.36.2"),
             KUBERNETES,
-            _kubernetes("1.37.2"),
             _containerd("1.7.35"),
-            _containerd("2.4.2"),
+            CONTAINERD,
         )
     },
     "containerd@debian": DEBIANS_CONTAINERD,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from rig.errors import BuildFailed, RigError
-from rig.programs import catalogue, debian, golang
+from rig.programs import archive, catalogue, debian, golang
 from rig.programs.cache import Cache, cache_of
-from rig.programs.recipes import GoProgram, GoRecipe, Installed, Recipe, Unpacked
+from rig.programs.recipes import Archived, GoProgram, GoRecipe, Installed, Recipe, Unpacked
 from rig.programs.steps import Lines, Step, Task, Teller, run, spent, to_stderr
 
 
@@ -73,6 +73,8 @@ def find(recipe: Recipe, cache: Cache) -> Mapping[str, Path] | None:
             return debian.find_installed(recipe)
         case Unpacked():
             return _find_unpacked(recipe, cache)
+        case Archived():
+            return _all_there(archive.archived(recipe, cache))
         case GoRecipe():
             folder = cache.entry(golang.key(recipe)) / "bin"
             return _all_there({program.name: folder / program.name for program in recipe.programs})
@@ -97,6 +99,10 @@ def _make(missing: Sequence[Recipe], cache: Cache, teller: Teller) -> None:
             with cache.lock(debian.unpacked_key(recipe), teller):
                 if find(recipe, cache) is None:
                     debian.unpack(recipe, cache, Task(recipe.name, cache.log(debian.unpacked_key(recipe)), teller))
+        if isinstance(recipe, Archived):
+            with cache.lock(archive.archived_key(recipe), teller):
+                if find(recipe, cache) is None:
+                    archive.fetch(recipe, cache, Task(recipe.name, cache.log(archive.archived_key(recipe)), teller))
     _build([recipe for recipe in missing if isinstance(recipe, GoRecipe)], cache, teller)
 
 

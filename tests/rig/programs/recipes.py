@@ -1,8 +1,9 @@
 """What a recipe is: all that decides what a component becomes. Pure data.
 
-Three kinds. A `GoRecipe` is built from Go modules and lies in the cache. An `Unpacked` is a Debian package of which one
+Four kinds. A `GoRecipe` is built from Go modules and lies in the cache. An `Unpacked` is a Debian package of which one
 program lies in the cache: installed, it would start a service or replace what the machine has. An `Installed` is a
-Debian package that works only where the system puts it.
+Debian package that works only where the system puts it. An `Archived` is files of packages of a Debian that need not be
+the machine's.
 """
 
 from __future__ import annotations
@@ -74,7 +75,30 @@ class Unpacked:
     """Others of the package that lie in the same folder and that it starts."""
 
 
-Recipe = GoRecipe | Installed | Unpacked
+@dataclass(frozen=True)
+class Package:
+    """One of a release of Debian, of which one file is wanted."""
+
+    name: str
+    sha256: str
+    inside: str
+    """A pattern, which fits one path in it."""
+    wanted: str
+    """The name that the file gets."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """Packages of one source in one version; their files lie together, where a system has its libraries."""
+
+    name: str
+    release: str
+    section: str
+    version: str
+    packages: tuple[Package, ...]
+
+
+Recipe = GoRecipe | Installed | Unpacked | Archived
 
 
 def programs_of(recipe: Recipe) -> tuple[str, ...]:
@@ -86,3 +110,5 @@ def programs_of(recipe: Recipe) -> tuple[str, ...]:
             return tuple(find.name for find in recipe.finds)
         case Unpacked():
             return (recipe.find.name,)
+        case Archived():
+            return tuple(f"{package.wanted}@{recipe.name}" for package in recipe.packages)

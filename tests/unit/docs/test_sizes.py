@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[3] / "docs"
+TOLD_BY_CARDS = "real-card.md"
+"""A table that a program writes: looked up, not read."""
 
 
 def test_the_architecture_is_one_page() -> None:
@@ -16,4 +18,5 @@ def test_the_architecture_is_one_page() -> None:
 
 def test_all_documents_together_have_at_most_25_000_words() -> None:
     words = {page.name: len(re.findall(r"\S*\w\S*", page.read_text())) for page in DOCS.glob("*.md")}
+    del words[TOLD_BY_CARDS]
     assert sum(words.values()) <= 25_000, words

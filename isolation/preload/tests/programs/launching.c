@@ -8,7 +8,8 @@
  *   graph    cuGraphLaunch
  *
  * Ends with a line of JSON with the means of EACH calls of every round, in nanoseconds of the thread's own time: of the
- * driver itself and of the same through whatever answers to libcuda.so.1, in turns. DRIVER is the path of the driver.
+ * driver itself and of the same through whatever answers to libcuda.so.1, in turns. DRIVER is a path of the
+ * driver under another name.
  */
 #include "calls.h"
 

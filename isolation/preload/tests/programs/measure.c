@@ -6,7 +6,7 @@
  *   measure unmetered DRIVER ROUNDS EACH       cuDriverGetVersion, which is not metered; means of EACH calls
  *   measure start PRELOADED ROUNDS EACH        from the start to the end of a program that uses no CUDA; medians
  *
- * DRIVER is the path of the real libcuda.so.1, PRELOADED what LD_PRELOAD is to be.
+ * DRIVER is a path of the real libcuda.so.1 under another name, PRELOADED what LD_PRELOAD is to be.
  */
 #include "calls.h"
 

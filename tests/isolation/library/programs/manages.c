@@ -1,8 +1,8 @@
-/* Uses NVML alone. */
+/* Uses NVML alone, of the library that it is told. */
 #include "program.h"
 
-int main(void) {
-    void *handle = opened("libnvidia-ml.so.1", RTLD_NOW);
+int main(int count, char **words) {
+    void *handle = opened(count > 1 ? words[1] : "libnvidia-ml.so.1", RTLD_NOW);
     int (*init)(void) = (int (*)(void))found(handle, "nvmlInit_v2");
     int (*other)(unsigned *) = (int (*)(unsigned *))found(handle, "nvmlDeviceGetCount_v2");
     int (*version)(char *, unsigned) = (int (*)(char *, unsigned))found(handle, "nvmlSystemGetDriverVersion");

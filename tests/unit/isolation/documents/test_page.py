@@ -10,7 +10,7 @@ import pytest
 
 from partage_isolation.audit import findings
 from partage_isolation.plugin import AWAY, NONSENSE
-from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS, PRELOAD_INSIDE
+from partage_isolation.store.folders import INSIDE, LIBRARY, NIX_PRELOAD_INSIDE, OBJECTS, PRELOAD_INSIDE
 from partage_isolation.wire.messages import (
     END,
     Answer,
@@ -49,7 +49,12 @@ def test_every_finding_is_on_the_page_with_what_becomes_of_the_container() -> No
 
 
 def test_what_a_container_gets_is_on_the_page() -> None:
-    assert table("| in the container, read-only |") == [INSIDE, f"{INSIDE}/{LIBRARY}", PRELOAD_INSIDE]
+    assert table("| in the container, read-only |") == [
+        INSIDE,
+        f"{INSIDE}/{LIBRARY}",
+        PRELOAD_INSIDE,
+        NIX_PRELOAD_INSIDE,
+    ]
     assert all(name in PAGE for name in OBJECTS)
 
 

@@ -131,6 +131,7 @@ def test_the_mounts_name_what_was_made(tmp_path: Path) -> None:
         ("/run/partage", str(folder), True),
         ("/run/partage/lib", "/usr/local/lib/partage/1", True),
         ("/etc/ld.so.preload", str(folder / "preload"), True),
+        ("/etc/ld-nix.so.preload", str(folder / "preload"), True),
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from partage_base.version import VERSION
 from partage_isolation.library import install, installation
 from partage_isolation.library.errors import FileRefused, LibraryError, NotInstalled
-from support.shared_objects import shared_object, spare_name
+from support.shared_objects import found_by_hash, shared_object, spare_name
 
 SPARES = [spare_name(number) for number in range(3)]
 OBJECTS: Mapping[str, bytes] = {
@@ -40,7 +40,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def add_driver(root: Path, *functions: str, library: str = "libcuda.so.1") -> None:
-    (root / LIBRARIES / library).write_bytes(shared_object(["cuInit", *functions], gnu=True))
+    (root / LIBRARIES / library).write_bytes(shared_object(functions, gnu=True))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -50,18 +50,25 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_without_a_driver_the_objects_are_installed_as_they_are(tmp_path: Path, objects: Path, root: Path) -> None:
     done = install(tmp_path / "lib", root, objects=objects)
     assert contents(done.folder) == OBJECTS
-    assert (done.added, done.left_out) == ((), ())
+    assert (done.added, done.hidden, done.left_out) == ((), (), ())
     assert done.folder == tmp_path / "lib" / done.version
     assert done.version.startswith(f"{VERSION}-")
 
 
-def test_the_names_of_the_nodes_driver_are_added(tmp_path: Path, objects: Path, root: Path) -> None:
-    add_driver(root, "cuNew", "cuNewer")
+def test_each_library_has_the_names_of_its_own_driver(tmp_path: Path, objects: Path, root: Path) -> None:
+    add_driver(root, "cuInit", "cuNew", "cuNewer")
     add_driver(root, "nvmlNew", library="libnvidia-ml.so.1")
     done = install(tmp_path / "lib", root, objects=objects)
-    assert done.added == ("cuNew", "cuNewer", "cuInit", "nvmlNew")
-    assert b"cuNewer\0" in contents(done.folder)["libcuda.so.1"]
-    assert b"nvmlNew\0" in contents(done.folder)["libnvidia-ml.so.1"]
+    assert (done.added, done.hidden) == (("cuNew", "cuNewer", "nvmlNew"), ("nvmlInit_v2",))
+    found = contents(done.folder)
+    assert all(found_by_hash(found["libcuda.so.1"], name) for name in ("cuInit", "cuNewer"))
+    assert found_by_hash(found["libnvidia-ml.so.1"], "nvmlNew")
+    assert not found_by_hash(found["libnvidia-ml.so.1"], "nvmlInit_v2")
+
+
+def test_a_library_that_the_driver_has_not_keeps_its_names(tmp_path: Path, objects: Path, root: Path) -> None:
+    add_driver(root, "nvmlInit_v2", library="libnvidia-ml.so.1")
+    assert contents(install(tmp_path / "lib", root, objects=objects).folder) == OBJECTS
 
 
 def test_names_beyond_the_spares_are_told(tmp_path: Path, objects: Path, root: Path) -> None:

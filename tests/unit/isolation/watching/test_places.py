@@ -15,7 +15,7 @@ from unit.isolation.watching.test_proofs import CONTAINER, EXPECTED
 
 PID = 7
 ALL = tuple(each.point for each in EXPECTED)
-RUN = ALL[:2]
+RUN, PRELOAD_FILE = ALL[:2], ALL[2:3]
 LINKED = tuple(line.replace(" /run/partage", " /var/run/partage") for line in CONTAINER)
 """As a runtime mounts where `/run` is a link."""
 
@@ -98,7 +98,7 @@ def test_the_preload_file_behind_a_link_is_right(stage: Stage) -> None:
     moved = tuple(line.replace(" /etc/ld.so.preload", " /etc/preload.d/all") for line in CONTAINER)
     assert stage.wrong(*moved) == ()
     (stage.root / "etc/ld.so.preload").unlink()
-    assert stage.wrong(*moved) == ALL[2:]
+    assert stage.wrong(*moved) == PRELOAD_FILE
 
 
 def test_of_a_process_that_is_gone_nothing_is_said(stage: Stage) -> None:

@@ -34,11 +34,13 @@ MAPS = """\
 """
 KEY = "0123456789abcdef0123456789abcdef"
 FOLDER, LIBRARY, PRELOAD = f"/partage/containers/{KEY}", "/usr/local/lib/partage/1.0", "/etc/ld.so.preload"
+NEWER = "/etc/ld-nix.so.preload"
 PARENTS = frozenset({("8:1", "/usr/local/lib/partage")})
 EXPECTED = (
     Expected("/run/partage", frozenset({("0:25", FOLDER)})),
     Expected("/run/partage/lib", frozenset({("8:1", LIBRARY), ("8:1", "/usr/local/lib/partage/0.9")}), PARENTS),
     Expected(PRELOAD, frozenset({("0:25", f"{FOLDER}/preload")})),
+    Expected(NEWER, frozenset({("0:25", f"{FOLDER}/preload")}), may_be_absent=True),
 )
 CONTAINER = (
     "500 400 0:60 / / rw,relatime - overlay overlay rw,lowerdir=/a",
@@ -145,6 +147,14 @@ def test_what_is_missing_covered_moved_or_writable_is_a_wrong_place(
     lines: Sequence[str], places: tuple[str, ...]
 ) -> None:
     assert wrong(*lines) == places
+
+
+def test_what_an_earlier_version_did_not_mount_may_be_absent_and_nothing_else() -> None:
+    ours = f"505 500 0:25 {FOLDER}/preload {NEWER} ro,nosuid - tmpfs tmpfs rw"
+    assert wrong(*CONTAINER) == ()
+    assert wrong(*CONTAINER, ours) == ()
+    assert wrong(*CONTAINER, ours.replace("ro,", "rw,")) == (NEWER,)
+    assert wrong(*CONTAINER, ours.replace("/preload ", "/other ")) == (NEWER,)
 
 
 def test_mounts_beside_ours_are_nobodys_business() -> None:

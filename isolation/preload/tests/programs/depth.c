@@ -1,0 +1,96 @@
+/* How many launches a program has in flight:
+ *
+ *     depth KIND NANOSECONDS LAUNCHES TURNS
+ *
+ * Launches a kernel of that length so often, or a graph of one such, and waits for all; TURNS times. A line of JSON
+ * tells, for the turn that came furthest, how many launches the driver had when so many at least were not done, as the
+ * card can't have done more than the time allows; and the processor's nanoseconds that one launch took at the median
+ * turn. `total` is how much memory the card seems to have.
+ */
+#include "calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_TURNS = 256 };
+
+static u64 ns_of(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+static CUstream stream;
+static CUfunction kernel;
+static CUgraphExec executable; /* NULL: kernels are launched */
+
+static void launch_kernel(u64 ns) {
+    void *parameters[] = {&ns};
+    NEED(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+}
+
+static void make_kernel(void) {
+    CUmodule module;
+    NEED(cuModuleLoadData, &module, "anything");
+    NEED(cuModuleGetFunction, &kernel, module, "sim_arg");
+}
+
+static void make_graph(u64 ns) {
+    CUgraph graph;
+    NEED(cuStreamBeginCapture_v2, stream, CAPTURE_RELAXED);
+    launch_kernel(ns);
+    NEED(cuStreamEndCapture, stream, &graph);
+    NEED(cuGraphInstantiateWithFlags, &executable, graph, 0);
+}
+
+static void launch(u64 ns) {
+    if (executable)
+        NEED(cuGraphLaunch, executable, stream);
+    else
+        launch_kernel(ns);
+}
+
+/* What is left of so many launches at least, by now. */
+static u64 left_of(u64 launches, u64 ns, u64 since) {
+    const u64 done = (ns_of(CLOCK_MONOTONIC) - since) / ns;
+    return launches > done ? launches - done : 0;
+}
+
+static int by_size(const void *one, const void *other) {
+    const double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+int main(int count, char **words) {
+    double costs[MOST_TURNS];
+    CUcontext context;
+    size_t unused, total;
+    u64 depth = 0;
+    calls_find();
+    if (count != 5) stop_with("usage: depth kernel|graph NANOSECONDS LAUNCHES TURNS");
+    const u64 ns = strtoull(words[2], NULL, 10), launches = strtoull(words[3], NULL, 10);
+    const u64 turns = strtoull(words[4], NULL, 10);
+    if (!ns || !launches || !turns || turns > MOST_TURNS) stop_with("depth: numbers from 1 on, at most 256 turns");
+    NEED(cuInit, 0);
+    NEED(cuDevicePrimaryCtxRetain, &context, 0);
+    NEED(cuCtxSetCurrent, context);
+    NEED(cuMemGetInfo_v2, &unused, &total);
+    NEED(cuStreamCreate, &stream, 1);
+    make_kernel();
+    if (!strcmp(words[1], "graph")) make_graph(ns);
+    for (u64 turn = 0; turn < turns; turn++) {
+        const u64 since = ns_of(CLOCK_MONOTONIC), began = ns_of(CLOCK_THREAD_CPUTIME_ID);
+        for (u64 n = 1; n <= launches; n++) {
+            launch(ns);
+            const u64 left = left_of(n, ns, since);
+            if (left > depth) depth = left;
+        }
+        costs[turn] = (double)(ns_of(CLOCK_THREAD_CPUTIME_ID) - began) / (double)launches;
+        NEED(cuStreamSynchronize, stream);
+    }
+    qsort(costs, turns, sizeof *costs, by_size);
+    printf("{\"total\":%zu,\"depth\":%llu,\"cpu_ns\":%.1f}\n", total, (unsigned long long)depth, costs[turns / 2]);
+    return 0;
+}

@@ -1,0 +1,107 @@
+"""Where questions are asked: the checkout, its interpreters, the driver that programs find, and what is built.
+
+A run is told by its environment, so that each row's process knows the same.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CACHE: Final = ROOT / ".cache/real"
+CARRIED_COMMIT: Final = CACHE / "carried/commit"
+PYTHON: Final = "PARTAGE_REAL_PYTHON"
+"""The interpreter whose frameworks are tried; by default the first `python3` but for our own."""
+PROGRAMS: Final = "PARTAGE_REAL_PROGRAMS"
+"""A folder with flood and costs ready made, for machines without a compiler."""
+DRIVER_ROOT: Final = "PARTAGE_REAL_DRIVER_ROOT"
+"""Where the broker finds the driver's libraries; the runner lays it out."""
+DRIVER_PAST: Final = "PARTAGE_REAL_DRIVER_PAST"
+"""The driver by a name that the library does not know: who opens it is past the library. The runner makes it."""
+SIMULATED: Final = "PARTAGE_REAL_SIMULATED"
+_LIBRARIES: Final = ("libcuda.so.1", "libnvidia-ml.so.1")
+_FOLDER: Final = f"usr/lib/{os.uname().machine}-linux-gnu"
+_FIND: Final = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1])
+print(next(l.split(None, 5)[5].strip() for l in open("/proc/self/maps") if sys.argv[1].split(".so")[0] in l))
+"""
+
+
+class NoGround(Exception):
+    """There is nothing to ask, or nothing to ask it with; the message says what to do."""
+
+
+def user_python() -> str:
+    """Of the programs that stand for users'."""
+    if said := os.environ.get(PYTHON):
+        return said
+    own = ROOT / ".venv/bin"
+    folders = [each for each in os.environ.get("PATH", "").split(os.pathsep) if Path(each).absolute() != own]
+    return shutil.which("python3", path=os.pathsep.join(folders)) or sys.executable
+
+
+def program(module: str, *words: str) -> list[str]:
+    """A user's program of ours."""
+    return [user_python(), "-m", f"real_card.programs.{module}", *words]
+
+
+def stage(module: str, *words: str) -> list[str]:
+    return [sys.executable, "-m", f"real_card.stages.{module}", *words]
+
+
+def user_environment() -> Mapping[str, str]:
+    """Ours, but for what is meant for our own interpreter."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return {**kept, "PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def driver_file(name: str) -> Path:
+    """The file that the loader finds by the name; raises `NoGround`."""
+    argv = [user_python(), "-c", _FIND, name]
+    done = subprocess.run(argv, env=user_environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoGround(f"there is no {name}: is NVIDIA's driver installed? --simulated h100 asks a simulated card")
+    return Path(done.stdout.strip())
+
+
+def lay_out_driver(folder: Path) -> Path:
+    """A driver root with the libraries that are found, for the broker: wherever the loader has them from."""
+    target = folder / _FOLDER
+    target.mkdir(parents=True)
+    for name in _LIBRARIES:
+        shutil.copyfile(driver_file(name), target / name)
+    return folder
+
+
+def driver_past() -> Path:
+    return Path(os.environ[DRIVER_PAST])
+
+
+def is_simulated() -> bool:
+    return SIMULATED in os.environ
+
+
+def built_programs() -> Path:
+    """The folder of flood and costs: ready made, or built now where there is a compiler. Raises `NoGround`."""
+    if said := os.environ.get(PROGRAMS):
+        return Path(said)
+    folder = CACHE / "programs"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        argv = ["make", "-s", "-C", str(ROOT / "tests/real_card/native"), f"OUT={folder}"]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise NoGround(f"make cannot be run: {error}; name ready-made programs in {PROGRAMS}") from error
+    if done.returncode:
+        raise NoGround(f"{argv[3]} does not build: {done.stderr.strip()[-300:]}")
+    return folder

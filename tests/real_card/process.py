@@ -1,0 +1,106 @@
+"""One row's processes: run within a time, and none of them left afterwards.
+
+A row starts brokers and programs of its own, and any of these may hang or die; what it leaves becomes our child, since
+this process is the reaper of all below it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+_CHILD_SUBREAPER: Final = 36
+_MOST_BYTES: Final = 4 << 20
+_CHUNK: Final = 1 << 16
+_ENDS_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int | None
+    """None: it was ended for its time."""
+    seconds: float
+    said: str
+    complained: str
+
+
+def reap_all_below() -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run(argv: Sequence[str], environment: Mapping[str, str], *, limit_s: float, folder: Path) -> Done:
+    begun, spared = time.monotonic(), set(_children())
+    process = subprocess.Popen(
+        argv,
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout
+    assert process.stderr
+    readers = [_Tail(process.stdout), _Tail(process.stderr)]
+    status: int | None = None
+    try:
+        status = process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        process.kill()
+        process.wait()
+        end_others(spared)
+    said, complained = (reader.text() for reader in readers)
+    return Done(status, time.monotonic() - begun, said, complained)
+
+
+class _Tail:
+    """The end of what a program says, however much that is."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._chunks: deque[bytes] = deque(maxlen=_MOST_BYTES // _CHUNK)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while chunk := os.read(self._stream.fileno(), _CHUNK):
+            self._chunks.append(chunk)
+
+    def text(self) -> str:
+        self._thread.join(_ENDS_S)
+        if not self._thread.is_alive():
+            self._stream.close()
+        return b"".join(self._chunks).decode(errors="replace")
+
+
+def end_others(spared: Collection[int]) -> None:
+    """Kills every process below this one, whatever session it made, but those; what ends leaves us its children."""
+    until = time.monotonic() + _ENDS_S
+    while (left := [pid for pid in _children() if pid not in spared]) and time.monotonic() < until:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    own, found = os.getpid(), []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            pid, _, rest = stat.read_text().partition(" ")
+            if int(rest[rest.rindex(")") + 2 :].split()[1]) == own:
+                found.append(int(pid))
+    return found

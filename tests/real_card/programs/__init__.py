@@ -1,0 +1,1 @@
+"""Programs of users, one question each: they know nothing of partage and need nothing but Python 3.10."""

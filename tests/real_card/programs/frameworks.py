@@ -1,0 +1,195 @@
+"""What frameworks do on a card, the same each time: each answers with figures that don't depend on where it ran."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from real_card.programs.answer import Absent, answer
+
+REQUESTS_PER_S = 30
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Absent(f"{name} is not installed") from error
+
+
+def _torch() -> Any:
+    torch = _module("torch")
+    if not torch.cuda.is_available():
+        raise Absent("this torch is not for CUDA, or for another driver")
+    torch.manual_seed(7)
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    return torch
+
+
+def _trained(torch: Any, *, compiled: bool = False) -> float:
+    """The loss after 20 steps."""
+    layers = torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
+    model = torch.nn.Sequential(*layers).cuda()
+    called = torch.compile(model) if compiled else model
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    inputs, labels = torch.randn(128, 256, device="cuda"), torch.randint(0, 10, (128,), device="cuda")
+    loss = torch.zeros(())
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(called(inputs), labels)
+        loss.backward()
+        optimizer.step()
+    return round(float(loss), 3)
+
+
+def _replayed(torch: Any) -> float:
+    """A captured product, replayed on other numbers."""
+    left, right = torch.ones(512, 512, device="cuda"), torch.ones(512, 512, device="cuda")
+    warm = torch.cuda.Stream()
+    with torch.cuda.stream(warm):
+        torch.mm(left, right)
+    torch.cuda.current_stream().wait_stream(warm)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        product = torch.mm(left, right)
+    left.fill_(2)
+    for _ in range(100):
+        graph.replay()
+    torch.cuda.synchronize()
+    return float(product.mean())
+
+
+def torch_steps() -> dict[str, Any]:
+    torch = _torch()
+    product = torch.randn(2048, 2048, device="cuda") @ torch.randn(2048, 2048, device="cuda")
+    convolution = torch.nn.Conv2d(16, 32, 3).cuda()
+    convolved = convolution(torch.randn(8, 16, 64, 64, device="cuda"))
+    return {
+        "product": round(float(product.abs().mean()), 2),
+        "convolved": round(float(convolved.abs().mean()), 4),
+        "trained": _trained(torch),
+        "replayed": _replayed(torch),
+    }
+
+
+def torch_compile() -> dict[str, Any]:
+    torch = _torch()
+    _module("triton")
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        raise Absent("torch.compile needs a C compiler")
+    return {"trained": _trained(torch, compiled=True)}
+
+
+def torch_fill() -> dict[str, Any]:
+    """How torch says that there is no more, and that it goes on afterwards. The allocator is the environment's."""
+    torch = _torch()
+    held, said = [], "nothing"
+    try:
+        while True:
+            held.append(torch.empty(256 << 20, dtype=torch.uint8, device="cuda"))
+    except torch.cuda.OutOfMemoryError:
+        said = "OutOfMemoryError"
+    del held
+    torch.cuda.empty_cache()
+    return {"said": said, "afterwards": _trained(torch)}
+
+
+def _child(queue: Any, done: Any) -> None:
+    tensor = queue.get()
+    tensor.mul_(3)
+    _module("torch").cuda.synchronize()
+    done.put(float(tensor.sum()))
+
+
+def torch_spawn() -> dict[str, Any]:
+    """A tensor is passed to a spawned process by CUDA IPC, which changes it."""
+    torch = _torch()
+    context = torch.multiprocessing.get_context("spawn")
+    queue, done = context.Queue(), context.Queue()
+    process = context.Process(target=_child, args=(queue, done))
+    process.start()
+    tensor = torch.ones(1024, 1024, device="cuda")
+    queue.put(tensor)
+    there = done.get(timeout=60)
+    process.join()
+    torch.cuda.synchronize()
+    return {"there": there, "here": float(tensor.sum()), "exit": process.exitcode}
+
+
+def torch_requests(seconds: str = "6") -> dict[str, Any]:
+    """A small transformer answers requests, one each thirtieth of a second: how long they take."""
+    torch = _torch()
+    layer = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda().eval()
+    inputs, took = torch.randn(1, 128, 512, device="cuda"), list[float]()
+    with torch.inference_mode():
+        for _ in range(20):
+            model(inputs).sum().item()
+        start = time.monotonic()
+        while (came := start + len(took) / REQUESTS_PER_S) < start + float(seconds):
+            time.sleep(max(0.0, came - time.monotonic()))
+            model(inputs).sum().item()
+            took.append((time.monotonic() - came) * 1e3)
+    took.sort()
+    return {"p50_ms": took[len(took) // 2], "p99_ms": took[int(len(took) * 0.99)]}
+
+
+def jax() -> dict[str, Any]:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    found, numpy = _module("jax"), _module("jax.numpy")
+    try:
+        card = found.devices("gpu")[0]
+    except RuntimeError as error:
+        raise Absent("this JAX is not for CUDA, or for another driver") from error
+    values = found.device_put(numpy.arange(1 << 20, dtype=numpy.float32).reshape(1024, 1024) / (1 << 20), card)
+    total = found.jit(lambda x: (x @ x.T).sum())(values)
+    return {"total": round(float(total) / 1e6)}
+
+
+def cupy() -> dict[str, Any]:
+    found = _module("cupy")
+    values = found.arange(1 << 20, dtype=found.float32)
+    kernel = found.ElementwiseKernel("float32 x", "float32 y", "y = x * 2 + 1", "twice_and_one")
+    return {"total": float(kernel(values).sum(dtype=found.float64)), "sorted": float(found.sort(values)[-1])}
+
+
+def numba() -> dict[str, Any]:
+    """Its events take the newest form of a function that there is."""
+    _module("numba")
+    cuda = _module("numba.cuda")
+    if not cuda.is_available():
+        raise Absent("this numba does not find CUDA")
+
+    def fill(out: Any) -> None:
+        place = cuda.grid(1)
+        if place < out.size:
+            out[place] = 3
+
+    values, filled = cuda.device_array(1 << 20, dtype="float32"), cuda.jit(fill)
+    begin, end = cuda.event(), cuda.event()
+    begin.record()
+    filled[4096, 256](values)
+    end.record()
+    end.synchronize()
+    return {"elapsed": cuda.event_elapsed_time(begin, end) >= 0, "total": float(values.copy_to_host().sum())}
+
+
+QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
+    "torch": torch_steps,
+    "torch-compile": torch_compile,
+    "torch-fill": torch_fill,
+    "torch-spawn": torch_spawn,
+    "torch-requests": torch_requests,
+    "jax": jax,
+    "cupy": cupy,
+    "numba": numba,
+}
+
+if __name__ == "__main__":
+    sys.exit(answer(QUESTIONS))

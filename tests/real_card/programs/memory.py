@@ -1,0 +1,191 @@
+"""Questions about memory that a card takes beside what programs ask for, and when it is free again."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+from real_card.programs.answer import answer
+from real_card.programs.driver import MIB, SPIN, Card, Handle, Pointer, with_globals, with_locals
+from real_card.programs.monitor import Monitor
+
+MOMENTS_MS = (0, 10, 50, 100, 500)
+LOCALS = (1024, 4096, 16384)
+LARGE = 64 * MIB
+POOLS = {"1 B": 1, "33 MiB": 33 * MIB, "1 GiB": 1024 * MIB}
+RESERVED = 5
+MANAGED_BYTES = 64 * MIB
+HELD = 1024 * MIB
+PATIENCE_S = 10.0
+
+
+def contexts() -> dict[str, Any]:
+    """What NVML shows of a process so many milliseconds after its first context was made."""
+    monitor = Monitor()
+    Card()
+    made, told = time.monotonic(), dict[str, Any]()
+    for moment in MOMENTS_MS:
+        time.sleep(max(0.0, made + moment / 1e3 - time.monotonic()))
+        told[f"{moment} ms"] = monitor.own_bytes()
+    return {"bytes": told}
+
+
+def local_memory() -> dict[str, Any]:
+    """How free memory shrinks once kernels with so much local memory for each thread have run."""
+    card, told = Card(), dict[str, int]()
+    out = card.allocate(MIB)
+    card.spin(0.01)
+    card.synchronize()
+    for size in LOCALS:
+        function, before = card.function("locals", with_locals(size)), card.room()[0]
+        card.launch(function, ctypes.c_uint64(out.value), ctypes.c_uint32(4), blocks=256, threads=256)
+        card.synchronize()
+        told[str(size)] = before - card.room()[0]
+    return {"grown": told}
+
+
+def code() -> dict[str, Any]:
+    """What loading 64 MiB of variables takes: at the load, and at the first launch. CUDA_MODULE_LOADING says which."""
+    card = Card()
+    before = card.room()[0]
+    function = card.function("touch", with_globals(LARGE))
+    loaded = card.room()[0]
+    card.launch(function, ctypes.c_uint32(1))
+    card.synchronize()
+    return {"loaded": before - loaded, "launched": loaded - card.room()[0]}
+
+
+def eager_and_lazy() -> dict[str, Any]:
+    told = {}
+    for how in ("LAZY", "EAGER"):
+        argv = [sys.executable, "-m", "real_card.programs.memory", "code"]
+        environment = {**os.environ, "CUDA_MODULE_LOADING": how}
+        said = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+        told[how.lower()] = json.loads(said.splitlines()[-1])
+    return told
+
+
+def graphs(count: str = "1000") -> dict[str, Any]:
+    card = Card()
+    function, stream = card.function("sim_arg", SPIN), card.stream()
+    card.launch(function, ctypes.c_uint64(1000))
+    card.synchronize()
+    before, made = card.room()[0], []
+    for _ in range(int(count)):
+        made.append(card.graph(function, 10))
+        card.call("cuGraphLaunch", made[-1], stream)
+    card.synchronize()
+    grown = before - card.room()[0]
+    for executable in made:
+        card.call("cuGraphExecDestroy", executable)
+    card.synchronize()
+    return {"graphs": len(made), "grown": grown, "left": before - card.room()[0]}
+
+
+def pools() -> dict[str, Any]:
+    """What the default pool reserves for one allocation of so much, and what remains once that is freed."""
+    card, pool, told = Card(), Handle(), dict[str, Any]()
+    stream = card.stream()
+    card.call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), ctypes.c_int(0))
+    for name, size in POOLS.items():
+        address, reserved = Pointer(), ctypes.c_uint64()
+        card.call("cuMemAllocAsync", ctypes.byref(address), ctypes.c_size_t(size), stream)
+        card.call("cuStreamSynchronize", stream)
+        card.call("cuMemPoolGetAttribute", pool, ctypes.c_int(RESERVED), ctypes.byref(reserved))
+        told[name] = reserved.value
+        card.call("cuMemFreeAsync", address, stream)
+        card.call("cuStreamSynchronize", stream)
+        card.call("cuMemPoolTrimTo", pool, ctypes.c_size_t(0))
+    return {"reserved": told}
+
+
+def managed() -> dict[str, Any]:
+    """Whether NVML counts managed memory to the process: a little of it, before and after the card touched it."""
+    monitor, card, address = Monitor(), Card(), Pointer()
+    before = monitor.own_bytes() or 0
+    card.call("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(MANAGED_BYTES), ctypes.c_uint(1))
+    taken = monitor.own_bytes() or 0
+    card.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(MANAGED_BYTES))
+    card.synchronize()
+    return {"taken": taken - before, "touched": (monitor.own_bytes() or 0) - before}
+
+
+def managed_pool() -> dict[str, Any]:
+    """A pool of managed memory (CUDA 13.0): whether an allocation of 64 MiB lowers what the program sees as free."""
+    card, pool, address = Card(), Handle(), Pointer()
+    stream, before = card.stream(), card.room()[0]
+    managed_type, device_location = 2, 1
+    properties = struct.pack("iiiiQQH54x", managed_type, 0, device_location, 0, 0, 0, 0)
+    number = card.ask("cuMemPoolCreate", ctypes.byref(pool), ctypes.c_char_p(properties.ljust(128, b"\0")))
+    if number:
+        return {"made": False, "answer": number}
+    taken = card.ask("cuMemAllocFromPoolAsync", ctypes.byref(address), ctypes.c_size_t(MANAGED_BYTES), pool, stream)
+    card.synchronize()
+    lowered = before - card.room()[0]
+    if not taken:
+        card.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(MANAGED_BYTES))
+        card.synchronize()
+    return {"made": True, "answer": taken, "lowered": lowered}
+
+
+def hold() -> dict[str, Any]:
+    """Takes a GiB, says so, and waits for its end."""
+    card = Card()
+    card.call("cuMemsetD8_v2", card.allocate(HELD), ctypes.c_ubyte(1), ctypes.c_size_t(HELD))
+    card.synchronize()
+    sys.stdout.write("held\n")
+    sys.stdout.flush()
+    signal.pause()
+    return {}
+
+
+def death() -> dict[str, Any]:
+    """How long a killed process stays in NVML's list, and its memory in use."""
+    monitor = Monitor()
+    before = monitor.memory().used
+    argv = [sys.executable, "-m", "real_card.programs.memory", "hold"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        holder.stdout.readline()
+        held = monitor.memory().used - before
+        holder.kill()
+        killed = time.monotonic()
+        holder.wait()
+    times: dict[str, float | None] = {"ended": _ms(killed), "unlisted": None, "free": None}
+    while time.monotonic() - killed < PATIENCE_S and None in times.values():
+        if times["unlisted"] is None and holder.pid not in monitor.processes():
+            times["unlisted"] = _ms(killed)
+        if times["free"] is None and monitor.memory().used - before < HELD // 2:
+            times["free"] = _ms(killed)
+        time.sleep(0.001)
+    return {"held": held, "ms": times}
+
+
+def _ms(since: float) -> float:
+    return round((time.monotonic() - since) * 1e3, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(
+        answer(
+            {
+                "contexts": contexts,
+                "locals": local_memory,
+                "code": code,
+                "loading": eager_and_lazy,
+                "graphs": graphs,
+                "pools": pools,
+                "managed": managed,
+                "managed-pool": managed_pool,
+                "hold": hold,
+                "death": death,
+            }
+        )
+    )

@@ -1,0 +1,1 @@
+"""Programs that make a broker and containers for their question; they run in our own interpreter."""

@@ -1,0 +1,40 @@
+"""A row's processes end with the row, and what it says is bounded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HUNG = """
+import os, sys, subprocess
+from pathlib import Path
+from real_card import process
+process.reap_all_below()
+kept = subprocess.Popen(["sleep", "1000"])
+hang = "setsid sleep 1001 & setsid setsid sleep 1002 & echo $$; sleep 1003"
+done = process.run(["sh", "-c", hang], os.environ, limit_s=0.5, folder=Path("."))
+print(done.status, [pid for pid in process._children() if pid != kept.pid], kept.poll())
+kept.kill()
+"""
+LOUD = """
+import os
+from pathlib import Path
+from real_card import process
+done = process.run(["sh", "-c", "yes | head -c 50000000; echo; echo end"], os.environ, limit_s=60, folder=Path("."))
+print(done.status, len(done.said) <= 5 << 20, done.said.endswith("end\\n"))
+"""
+
+
+def said(program: str, folder: Path) -> str:
+    """In a process of its own: it becomes the reaper of all below it."""
+    argv = [sys.executable, "-P", "-c", program]
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_hanging_row_goes_with_all_it_started_and_nothing_else_does(tmp_path: Path) -> None:
+    assert said(HUNG, tmp_path) == "None [] None"
+
+
+def test_a_loud_row_keeps_its_end_alone(tmp_path: Path) -> None:
+    assert said(LOUD, tmp_path) == "0 True True"

@@ -3,7 +3,7 @@
 An entry is there or it is not: it is made in a folder apart and appears by one rename. Each has a lock, so that of two
 builders the second waits, and finds the work done. A builder that dies loses its locks.
 
-    kubernetes-1.36.2-1f0c52b7/bin/kubelet     an entry
+    kubernetes-1.37.2-1f0c52b7/bin/kubelet     an entry
     work/                                      what is being made; remains of the dead are cleared away
     locks/, logs/                              one for each entry
     go/                                        Go's own caches, thanks to which interrupted work is not done twice

@@ -26,10 +26,9 @@ def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
     legs = _Legs(say)
 
     began_s = time.time()
-    stage.install()
+    stage.follow("2. The cluster")
     legs.ended("helm install")
-    stage.label("yes")
-    stage.rollout()
+    stage.follow("3. The nodes")
     legs.ended("roll-out")
     pods = [stage.shared_pod(f"first-{number}-{node}", node) for node in stage.machines]
     kernels_s = [stage.kernel_at_s(pod) for pod in pods]
@@ -38,11 +37,13 @@ def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
     legs.note("from helm install to a kernel on every node", max(kernels_s) - began_s)
     for pod in pods:
         _require_limits(stage, pod)
+    stage.follow("4. The first shared card")
+    stage.kernel_at_s(stage.pages_pod())
+    legs.ended("the page's pod")
 
     if len(stage.releases) > 1:
         before = stage.processes()
-        stage.upgrade()
-        stage.rollout()
+        stage.follow("Upgrade", release=1)
         legs.ended("upgrade")
         assert stage.processes() == before, "a container is not the one that it was"
         for pod in pods:
@@ -52,13 +53,10 @@ def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
         legs.ended("second pod")
         pods.append(later)
 
-    stage.label("off")
-    stage.rollout()
-    legs.ended("off")
+    stage.follow("Take it out")
     for pod in pods:
         pod.wait_gone()
-    stage.uninstall()
-    legs.ended("helm uninstall")
+    legs.ended("all out")
     assert stage.processes() == unconcerned, "a container is not the one that it was"
     assert not any(stage.restarts().values()), stage.restarts()
     until("the cluster is as it was", lambda: _told(objects, stage.objects()))

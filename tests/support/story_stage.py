@@ -29,19 +29,23 @@ from rig.images.bases import compiled
 from rig.machine.addresses import SERVICES
 from rig.nodes.machine import Machine
 from rig.rig import Rig, RigSettings, running
-from support import systemd_node
-from support.chart import RELEASE, Helm, helm_in, remove_delivered
+from support import page, systemd_node
+from support.chart import Helm, helm_in, remove_delivered
 from support.install_stage import give_address
 from support.isolation_stage import told_by
 from support.simgpu_stage import DRIVER, generate_cdi, install_driver
 
 REGISTRY: Final = "registry.example/partage"
 IMAGE: Final = "first"
-INSTALL: Final = "partage.dev/install"
 WITHIN_S: Final = 240.0
+_PAGES_IMAGE: Final = "registry.example/cuda-program"
+_A_NODE: Final = "gpu-1"
+_NEW_CHART: Final = "./partage-NEW/chart"
+"""These stand in the page for what its reader has."""
 _PROGRAM: Final = Path(__file__).parents[1] / "real/chain/c/first.c"
 _FIRST: Final = "/usr/bin/first"
 _WAITS: Final = ("sleep", "987654")
+_RUNS: Final = f"{_FIRST} kernel && exec {' '.join(_WAITS)}"
 _DRIVER_UNIT: Final = f"""\
 [Service]
 ExecStart={DRIVER}/{SIMGPUD} {DRIVER}
@@ -87,32 +91,31 @@ class StoryStage:
     """One, and perhaps the next."""
     logs: list[Path] = field(default_factory=list[Path])
 
-    def install(self, *values: str) -> None:
-        where = ("--namespace", OUR_NAMESPACE, "--create-namespace", "--wait", "--wait-for-jobs")
-        chart = self.releases[0].chart
-        self.helm.run("install", RELEASE, chart, *where, values=(f"image.registry={REGISTRY}", *values))
+    def follow(self, part: str, *, release: int = 0) -> None:
+        """Types what the page says in that part, for all nodes at once and for that release."""
+        chart = self.releases[release].chart
+        for command in page.commands(part):
+            typed = command.replace(_A_NODE, "--all").replace(_NEW_CHART, str(chart))
+            self._type(typed, folder=chart.parents[1])
 
-    def upgrade(self) -> None:
-        where = ("--namespace", OUR_NAMESPACE, "--reset-then-reuse-values")
-        self.helm.run("upgrade", RELEASE, self.releases[1].chart, *where)
-
-    def uninstall(self) -> None:
+    def _type(self, command: str, *, folder: Path) -> None:
         kubectl = self.rig.cluster.kubectl
-        self.helm.run("uninstall", RELEASE, "--namespace", OUR_NAMESPACE, "--wait")
-        kubectl.run("delete", "namespace", OUR_NAMESPACE)
-        kubectl.run("annotate", "nodes", "--all", "partage.dev/inventory-", "partage.dev/installed-")
-        kubectl.run("label", "nodes", "--all", f"{INSTALL}-")
-
-    def label(self, value: str) -> None:
-        self.rig.cluster.kubectl.run("label", "nodes", "--all", "--overwrite", f"{INSTALL}={value}")
-
-    def rollout(self) -> None:
-        """As an administrator waits for it."""
-        kubeconfig = str(self.rig.cluster.kubectl.kubeconfig)
-        words = ("rollout", "--wait", "--within", str(int(WITHIN_S)), "--kubeconfig", kubeconfig)
-        argv = (sys.executable, "-P", "-m", "partage_cli", *words)
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=WITHIN_S + 30)
-        assert done.returncode == 0, done.stderr + done.stdout
+        programs = (Path(sys.executable).parent, self.helm.program.parent, kubectl.program.parent)
+        environment = {
+            "HOME": str(self.helm.home),
+            "PATH": ":".join(map(str, (*programs, "/usr/bin", "/bin"))),
+            "KUBECONFIG": str(kubectl.kubeconfig),
+        }
+        done = subprocess.run(
+            ("bash", "-c", command),
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=WITHIN_S,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}{done.stdout}"
 
     def bystander(self, node: str, name: str) -> Pod:
         """A pod that has nothing to do with cards."""
@@ -120,11 +123,14 @@ class StoryStage:
 
     def shared_pod(self, name: str, node: str | None = None) -> Pod:
         """One that runs a kernel on half a card, says when that was, and stays."""
-        command = ["/bin/sh", "-c", f"{_FIRST} kernel && exec {' '.join(_WAITS)}"]
+        command = ["/bin/sh", "-c", _RUNS]
         selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
         limits = {"partage.dev/gpu-milli": "500", "partage.dev/gpu-memory": "4Gi"}
         wished = a_pod(name, image=IMAGE, command=command, scheduler="partage-scheduler", limits=limits, spec=selector)
         return self.rig.cluster.pods.create(TEAM, wished)
+
+    def pages_pod(self) -> Pod:
+        return self.rig.cluster.pods.get("default", "half")
 
     def kernel_at_s(self, pod: Pod) -> float:
         """When its first kernel had ended, in seconds since 1970."""
@@ -208,6 +214,7 @@ def story_stage(
         versions = [f"{version_here()}{'-next' * number}" for number in range(releases)]
         made = [release(rig, folder / each, each) for each in versions]
         rig.registry.push(_image(), IMAGE)
+        rig.registry.push(_image().starting("/bin/sh", "-c", _RUNS), _PAGES_IMAGE)
         remove_delivered(rig.cluster.kubectl)
         logs = [rig.logs / f"{name}-services.log" for name in nodes]
         machines = {name: systemd_node.made(rig, name, at, logs[at - 1]) for at, name in enumerate(nodes, 1)}

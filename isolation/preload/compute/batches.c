@@ -14,8 +14,8 @@ REAL_CALL(cuEventDestroy_v2, CUevent event);
 
 /* ---- what launches take of the card's time ----------------------------------------------------------------------- */
 
-/* Graphs that were launched. entry.bytes: ns of one launch, 0 where that is not known yet; entry.times: 1 and how many of
- * one batch showed it; entry.serial: of the graph, as another one may come to have its handle. */
+/* Graphs that were launched. entry.bytes: ns of one launch, 0 where that is not known yet; entry.times: 1 and how many
+ * of one batch showed it; entry.serial: of the graph, as another one may come to have its handle. */
 static struct table graphs;
 static _Atomic uint32_t serials;
 

@@ -49,9 +49,9 @@ def test_a_context_that_was_made_past_the_library_is_charged_with_the_first_memo
 
 @pytest.mark.parametrize("line", ["told('cuGLCtxCreate_v2', 0, 0)", "told('cuVDPAUCtxCreate_v2', 0, 0, 0, bytes(8))"])
 def test_a_context_for_graphics_is_asked_room_for_before_it_is_made(place: Place, one: Program, line: str) -> None:
-    before = contexts(place, one)
+    asked, made = contexts(place, one)
     one.ask(f"c = {line}")
-    assert contexts(place, one) == (before[0] + 1, before[1] + 1)
+    place.broker.wait(lambda: contexts(place, one) == (asked + 1, made + 1), "one more is asked for and then told")
     one.ask("call('cuCtxDestroy_v2', c)")
 
 

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from partage_base.condition import Fault, Guarded
 from partage_plugins.vocabulary import GPU, Card, CardId, HealthCause
+from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
 from partage_plugins.vocabulary.inventory import Inventory, Ready
 
 
@@ -58,8 +59,7 @@ def _of_card(before: Card | None, card: Card, *, is_first: bool) -> Iterator[Hap
     if before is None and not is_first and card.health == "ok":
         yield Happening("Normal", "CardFound", f"{_named(card)} is new on this node.")
     if before is not None and before.pool != card.pool:
-        owner = "partage" if card.pool == "shared" else "kubelet"
-        yield Happening("Normal", "CardPoolChanged", f"{_named(card)} is handed out by {owner} now.")
+        yield Happening("Normal", "CardPoolChanged", f"{_named(card)} is handed out by {HANDED_OUT_BY[card.pool]} now.")
 
 
 def _of_health(card: Card) -> Happening:

@@ -9,6 +9,7 @@ from partage_cli.audit.observation import SeenCluster, SeenNode, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.tables import age
 from partage_plugins.vocabulary import GPU, Card, CardId
+from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.usage import Usage, usages
 
@@ -83,7 +84,9 @@ def _strange(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Find
         elif card.is_lost:
             yield about.warning(f"{who} which is {card.condition}", do=_MOVE)
         elif card.pool != "shared":
-            yield about.wrong(f"{who} which kubelet hands out, too", do="reserve the card for one of both")
+            yield about.wrong(
+                f"{who} which {HANDED_OUT_BY[card.pool]} hands out, too", do="reserve the card for one of both"
+            )
 
 
 def _too_much(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Finding]:

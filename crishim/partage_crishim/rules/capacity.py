@@ -16,6 +16,7 @@ from msgspec import Struct
 from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
 from partage_plugins.vocabulary import Card, ContainerKey, GpuGrant, GpuPart
+from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
@@ -45,8 +46,8 @@ def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
             raise NoRoom(f"partage: card {grant.card} is lost; see the node's kernel log. Delete the pod to move it")
         if card.pool != "shared":
             raise NoRoom(
-                f"partage: card {grant.card} belongs to kubelet's device manager on this node; delete the pod to move "
-                "it, or reserve the card for partage"
+                f"partage: card {grant.card} is handed out by {HANDED_OUT_BY[card.pool]} on this node; delete the pod "
+                "to move it, or reserve the card for partage"
             )
 
 

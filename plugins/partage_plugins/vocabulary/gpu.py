@@ -7,7 +7,7 @@ the names.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
@@ -19,8 +19,10 @@ from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Mil
 from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, ShortText, TagText
 from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
-Pool = Literal["shared", "kubelet"]
-"""Who hands out a card: us, or kubelet's device manager."""
+Pool = Literal["shared", "kubelet", "dra"]
+"""Who hands out a card: our scheduler, kubelet's device manager, or whoever allocates claims of our DRA driver."""
+HANDED_OUT_BY: Final[Mapping[Pool, str]] = {"shared": "partage", "kubelet": "kubelet", "dra": "DRA"}
+"""In words."""
 RESERVATIONS: Final = "partage-cards"
 """The namespace of pods that take cards from kubelet for us, and of no others."""
 MIB: Final = 1 << 20

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuRequest, Inventory, Tags
+from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.usage import usages
 from partage_scheduler.objects import ApiPod
@@ -70,7 +71,7 @@ def _stands(card: Card, held: _Held, wanted: GpuRequest | None) -> CardReport:
 
 def _obstacles(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
     if card.pool != "shared":
-        yield "kubelet hands it out"
+        yield f"{HANDED_OUT_BY[card.pool]} hands it out"
     if card.state != "ok":
         yield f"it is {card.condition}"
     yield from _not_asked_for(card, wanted)

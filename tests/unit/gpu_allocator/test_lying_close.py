@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.allocator.levels import card_levels
 from partage_plugins import Refused
+from partage_plugins.rules.levels import card_levels
 from partage_plugins.vocabulary import GPU, Card, GpuPart, GpuRequest, PodRequest, Slot
 from partage_plugins.vocabulary.gpu import CLOSEST, NUMA, NVLINK, PCIE
 from partage_plugins.vocabulary.topology import Bundle

@@ -52,7 +52,9 @@ def test_every_metric_has_a_row() -> None:
 
 
 def test_every_way_of_choosing_cards_can_be_set() -> None:
-    chosen = [discovery_settings({settings.POOL: value}).pool for value in ("auto", "all", "none", "model=*H100*", "0")]
+    chosen = [
+        discovery_settings({settings.POOL: value}).shared for value in ("auto", "all", "none", "model=*H100*", "0")
+    ]
     assert chosen[:3] == [PoolSetting("auto"), PoolSetting("all"), PoolSetting("none")]
     assert chosen[3:] == [
         PoolSetting("listed", (Choice("model", "*H100*"),)),

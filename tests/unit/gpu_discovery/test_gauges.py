@@ -57,6 +57,7 @@ def test_health_and_pool_have_one_series_for_each_state(node: MadeNode) -> None:
         ("gpu_health", "lost"): 0.0,
         ("gpu_pool", "shared"): 1.0,
         ("gpu_pool", "kubelet"): 0.0,
+        ("gpu_pool", "dra"): 0.0,
     }
     node.driver.says = HANGS
     node.look()

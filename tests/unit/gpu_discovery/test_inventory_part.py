@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from partage_gpu.discovery.known import KnownCards, recalled_cards, seen
 from partage_gpu.discovery.parts import Findings, part_of
+from partage_gpu.discovery.pool import Pools
 from partage_gpu.nvml.facts import CardFacts
 from partage_plugins.vocabulary import Card, GpuPart
 from partage_plugins.vocabulary.gpu import FIGURES, MIB
 from unit.gpu_discovery.making import GIB, MIG_A, ONE, THREE, TWO, MadeNode, gpu, instance, node_of
 
-NOTHING = Findings(histories={}, shared=frozenset())
+NOTHING = Findings(histories={}, pools=Pools())
 
 
 def test_usable_memory_is_what_the_driver_and_the_reserve_leave(node: MadeNode) -> None:

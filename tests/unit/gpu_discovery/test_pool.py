@@ -144,6 +144,29 @@ def test_the_beginning_of_several_ids_chooses_none_of_them(node: MadeNode) -> No
     assert [line["what"] for line in logs] == [said]
 
 
+@pytest.mark.parametrize(
+    ("dra", "theirs"), [("all", {ONE, TWO}), ("none", set()), ("1", {TWO}), ("model=*H100*", {ONE, TWO})]
+)
+def test_cards_for_dra_are_taken_from_ours(node: MadeNode, dra: str, theirs: set[str]) -> None:
+    node.settings = {"PARTAGE_GPU_POOL": "0", "PARTAGE_GPU_DRA": dra}
+    node.begin()
+    assert node.pools() == {ONE: "shared", TWO: "kubelet"} | dict.fromkeys(theirs, "dra")
+
+
+def test_a_card_for_dra_is_nobody_elses_where_a_device_plugin_is(node: MadeNode) -> None:
+    node.registered(nvidia=[ONE])
+    node.settings = {"PARTAGE_GPU_DRA": "1"}
+    node.begin()
+    found = node.look([reserving(TWO), use(TWO)])
+    assert {card.id: (card.pool, card.health) for card in found} == {ONE: ("kubelet", "ok"), TWO: ("dra", "ok")}
+
+
+def test_what_dra_has_is_never_found_out_but_said(node: MadeNode) -> None:
+    node.settings = {"PARTAGE_GPU_DRA": "auto"}
+    with pytest.raises(ValueError, match="PARTAGE_GPU_DRA has 'auto'; allowed: all, none, or a list"):
+        node.begin()
+
+
 @pytest.mark.parametrize(("pool", "shared"), [("0", {MIG_A, MIG_B}), (ONE, {MIG_A, MIG_B}), (MIG_B, {MIG_B})])
 def test_a_gpu_stands_for_its_instances(node: MadeNode, pool: str, shared: set[str]) -> None:
     cut = gpu(is_mig=True, instances=(instance(MIG_A), instance(MIG_B)))

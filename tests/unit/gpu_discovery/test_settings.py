@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from partage_gpu.discovery.health import Rules
 from partage_gpu.discovery.settings import (
+    DRA,
     HARMLESS,
     POOL,
     QUIET,
@@ -25,6 +26,7 @@ from unit.gpu_discovery.making import ONE
 def test_all_can_be_set() -> None:
     settings = discovery_settings(
         {
+            DRA: "all",
             POOL: f"3, {ONE},model=NVIDIA H100*,",
             RESERVE: "256",
             QUIET: "7.5",
@@ -33,7 +35,8 @@ def test_all_can_be_set() -> None:
         }
     )
     assert settings == DiscoverySettings(
-        pool=PoolSetting("listed", (Choice("number", "3"), Choice("id", ONE), Choice("model", "NVIDIA H100*"))),
+        shared=PoolSetting("listed", (Choice("number", "3"), Choice("id", ONE), Choice("model", "NVIDIA H100*"))),
+        dra=PoolSetting("all"),
         reserve_bytes=256 * MIB,
         share_blind=True,
         rules=Rules(quiet_s=7.5, harmless=frozenset((63, 94))),

@@ -14,8 +14,9 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from partage_gpu.allocator.closeness import Closeness, closeness
-from partage_gpu.allocator.levels import Board, CardLevels, card_levels
+from partage_gpu.allocator.levels import Board
 from partage_plugins.answers import Ints
+from partage_plugins.rules.levels import CardLevels, card_levels
 from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import CardId, Slot

@@ -144,15 +144,14 @@ class Discovery:
         if in_use is not None:  # kubelet that can't be asked has not taken anything back
             self._hands = hands(in_use, names)
         has_natives, reserved = self._natives.are_there(now_s), self._hands.reserved.keys()
-        chosen = pools(self._settings.pool, self._known, has_natives=has_natives, reserved=reserved)
+        chosen = pools(self._settings, self._known, has_natives=has_natives, reserved=reserved)
         if self._known.cards:
             sayings |= {sentence: sentence for sentence in chosen.unmet}
         return Findings(
             histories=self._histories,
-            shared=chosen.shared,
+            pools=chosen,
             blind=frozenset() if self._settings.share_blind else self._known.blind,
             hands=self._hands,
-            reservable=chosen.reservable,
             paused=self._paused,
         )
 

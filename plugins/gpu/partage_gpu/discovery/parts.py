@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from partage_gpu.discovery.causes import BLIND, plain
 from partage_gpu.discovery.health import History, told
 from partage_gpu.discovery.known import KnownCards, Links, gpu_of
 from partage_gpu.discovery.native import Hands
+from partage_gpu.discovery.pool import Pools
 from partage_gpu.nvml.facts import Sample
 from partage_plugins.vocabulary.gpu import Card, GpuPart, Pool
 from partage_plugins.vocabulary.health import CardHealth, HealthCause
@@ -27,11 +28,10 @@ class Findings:
 
     histories: Mapping[CardId, History]
     """By GPU."""
-    shared: AbstractSet[CardId]
+    pools: Pools
     blind: AbstractSet[CardId] = frozenset()
     """GPUs that are not shared for it."""
     hands: Hands = field(default_factory=Hands)
-    reservable: bool = False
     paused: str | None = None
     """Why no look is made."""
 
@@ -42,14 +42,13 @@ def part_of(known: KnownCards, findings: Findings) -> GpuPart | None:
         return None
     cards = tuple(_finished(card, index, findings) for index, card in enumerate(known.in_order()) if index < MAX_CARDS)
     links = _matrix(cards, known.links)
-    return GpuPart(driver=known.driver, cuda=known.cuda, cards=cards, links=links, reservable=findings.reservable)
+    return GpuPart(driver=known.driver, cuda=known.cuda, cards=cards, links=links, reservable=findings.pools.reservable)
 
 
 def _finished(card: Card, index: int, findings: Findings) -> Card:
-    is_shared = card.id in findings.shared
-    pool: Pool = "shared" if is_shared else "kubelet"
+    pool = findings.pools.of(card.id)
     placed = replace(card, index=index, pool=pool, reservation=findings.hands.reserved.get(card.id))
-    return placed.being(_health(card, findings, is_shared=is_shared))
+    return placed.being(_health(card, findings, is_shared=pool == "shared"))
 
 
 def _health(card: Card, findings: Findings, *, is_shared: bool) -> CardHealth:
@@ -76,7 +75,7 @@ def _between(one: Card, other: Card, links: Links) -> int:
 
 
 HEALTHS: Final = ("ok", "degraded", "lost")
-POOLS: Final = ("shared", "kubelet")
+POOLS: Final = get_args(Pool)
 
 
 def gauges(node: str, samples: Iterable[Sample], part: GpuPart | None) -> list[Gauge]:

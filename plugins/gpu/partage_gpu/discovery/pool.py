@@ -1,4 +1,4 @@
-"""Decides which cards are ours to hand out, by setting and by who else is on the node. Pure."""
+"""Decides which cards are in which pool, by settings and by who else is on the node. Pure."""
 
 from __future__ import annotations
 
@@ -8,42 +8,53 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from partage_gpu.discovery.known import KnownCards, gpu_of
-from partage_gpu.discovery.settings import POOL, Choice, PoolSetting
+from partage_gpu.discovery.settings import DRA, POOL, Choice, DiscoverySettings, PoolSetting
+from partage_plugins.vocabulary.gpu import Pool
 from partage_plugins.vocabulary.names import CardId
 
 
 @dataclass(frozen=True)
 class Pools:
-    shared: frozenset[CardId]
+    shared: frozenset[CardId] = frozenset()
+    dra: frozenset[CardId] = frozenset()
+    """The rest is kubelet's."""
     reservable: bool = False
     """Whether those that kubelet still has become ours by a reservation."""
     unmet: tuple[str, ...] = ()
-    """For people: entries of the list that choose no card."""
+    """For people: entries of a list that choose no card."""
+
+    def of(self, card: CardId) -> Pool:
+        return "dra" if card in self.dra else "shared" if card in self.shared else "kubelet"
 
 
-def pools(setting: PoolSetting, known: KnownCards, *, has_natives: bool, reserved: AbstractSet[CardId]) -> Pools:
-    """Without a setting: all cards or, where somebody else hands out any, those that are reserved."""
+def pools(settings: DiscoverySettings, known: KnownCards, *, has_natives: bool, reserved: AbstractSet[CardId]) -> Pools:
+    """Without settings ours are all cards or, where somebody else hands out any, those that are reserved."""
+    dra, not_dra = _set(DRA, settings.dra, known)
+    if settings.shared.mode == "auto" and has_natives:
+        return Pools(frozenset(reserved & known.cards.keys()) - dra, dra, reservable=True, unmet=not_dra)
+    shared, not_shared = _set(POOL, settings.shared, known)
+    return Pools(shared - dra, dra, unmet=(*not_shared, *not_dra))
+
+
+def _set(variable: str, setting: PoolSetting, known: KnownCards) -> tuple[frozenset[CardId], tuple[str, ...]]:
+    """The cards that a setting alone puts into a pool, and its entries that choose none."""
     if setting.mode == "listed":
-        return _listed(setting.listed, known)
-    if setting.mode == "auto" and has_natives:
-        return Pools(frozenset(reserved & known.cards.keys()), reservable=True)
-    return Pools(frozenset() if setting.mode == "none" else frozenset(known.cards))
+        return _listed(variable, setting.listed, known)
+    return frozenset() if setting.mode == "none" else frozenset(known.cards), ()
 
 
-def _listed(choices: Sequence[Choice], known: KnownCards) -> Pools:
-    shared: set[CardId] = set()
+def _listed(variable: str, choices: Sequence[Choice], known: KnownCards) -> tuple[frozenset[CardId], tuple[str, ...]]:
+    found: set[CardId] = set()
     unmet: list[str] = []
     for choice in choices:
         chosen = _chosen(choice, known)
         if not chosen:
-            unmet.append(f"{POOL} has {choice}, which chooses no card of this node")
+            unmet.append(f"{variable} has {choice}, which chooses no card of this node")
         elif choice.by == "id" and len(chosen) > 1:
-            unmet.append(f"{POOL} has {choice}, which could be any of {len(chosen)} cards; write more of its id")
+            unmet.append(f"{variable} has {choice}, which could be any of {len(chosen)} cards; write more of its id")
         else:
-            shared |= chosen
-    return Pools(
-        frozenset(id_ for id_, card in known.cards.items() if {id_, gpu_of(card)} & shared), unmet=tuple(unmet)
-    )
+            found |= chosen
+    return frozenset(id_ for id_, card in known.cards.items() if {id_, gpu_of(card)} & found), tuple(unmet)
 
 
 def _chosen(choice: Choice, known: KnownCards) -> set[CardId]:

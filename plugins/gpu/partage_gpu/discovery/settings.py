@@ -12,6 +12,7 @@ from partage_gpu.discovery.health import LONGEST_QUIET_S, Rules
 from partage_plugins.vocabulary.gpu import MIB
 
 POOL: Final = "PARTAGE_GPU_POOL"
+DRA: Final = "PARTAGE_GPU_DRA"
 RESERVE: Final = "PARTAGE_GPU_RESERVE_MIB"
 QUIET: Final = "PARTAGE_GPU_QUIET_S"
 HARMLESS: Final = "PARTAGE_GPU_HARMLESS_XIDS"
@@ -20,7 +21,8 @@ SHARE_BLIND: Final = "PARTAGE_GPU_SHARE_BLIND"
 _ID: Final = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]{1,120}", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
 _MOST_RESERVE_MIB: Final = 1 << 20
-_POOL_IN_WORDS: Final = "auto, all, none, or a list of GPU numbers, ids (GPU-… or their beginnings) and model=pattern"
+_LIST_IN_WORDS: Final = "all, none, or a list of GPU numbers, ids (GPU-… or their beginnings) and model=pattern"
+_IN_WORDS: Final = {POOL: f"auto, {_LIST_IN_WORDS}", DRA: _LIST_IN_WORDS}
 
 By = Literal["number", "id", "model"]
 
@@ -38,15 +40,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class PoolSetting:
-    """Which cards are ours to hand out."""
+    """Which cards are in a pool."""
 
-    mode: Literal["auto", "all", "none", "listed"] = "auto"
+    mode: Literal["auto", "all", "none", "listed"]
     listed: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoverySettings:
-    pool: PoolSetting = PoolSetting()
+    shared: PoolSetting = PoolSetting("auto")
+    dra: PoolSetting = PoolSetting("none")
+    """Taken from those that are ours."""
     reserve_bytes: int = 0
     """Of each card, MIG instances too, kept back from containers."""
     share_blind: bool = False
@@ -58,7 +62,8 @@ def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
     """The settings, or one `ValueError` with all that is wrong in them."""
     mistakes: list[str] = []
     settings = DiscoverySettings(
-        pool=_pool(environment.get(POOL, "auto"), mistakes),
+        shared=_pool(POOL, environment.get(POOL, "auto"), mistakes),
+        dra=_pool(DRA, environment.get(DRA, "none"), mistakes),
         reserve_bytes=_reserve(environment.get(RESERVE, "0"), mistakes),
         share_blind=_is_yes(environment.get(SHARE_BLIND, "no"), mistakes),
         rules=Rules(
@@ -71,19 +76,21 @@ def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
     return settings
 
 
-def _pool(text: str, mistakes: list[str]) -> PoolSetting:
+def _pool(variable: str, text: str, mistakes: list[str]) -> PoolSetting:
     match text:
-        case "auto" | "all" | "none":
+        case "all" | "none":
+            return PoolSetting(text)
+        case "auto" if variable == POOL:
             return PoolSetting(text)
         case _:
-            return PoolSetting("listed", tuple(_choices(text, mistakes)))
+            return PoolSetting("listed", tuple(_choices(variable, text, mistakes)))
 
 
-def _choices(text: str, mistakes: list[str]) -> Iterator[Choice]:
+def _choices(variable: str, text: str, mistakes: list[str]) -> Iterator[Choice]:
     for entry in _entries(text) or [text]:
         choice = _choice(entry)
         if choice is None:
-            mistakes.append(f"{POOL} has {entry!r:.80}; allowed: {_POOL_IN_WORDS}")
+            mistakes.append(f"{variable} has {entry!r:.80}; allowed: {_IN_WORDS[variable]}")
         else:
             yield choice
 

@@ -236,8 +236,9 @@ class TestCards:
             f"partage: card {grant()['card']} is lost; see the node's kernel log. Delete the pod to move it"
         )
 
-    def test_a_card_of_kubelets_is_refused(self, stage: Stage) -> None:
-        assert "belongs to kubelet's device manager" in self.refused(stage, pool="kubelet")
+    @pytest.mark.parametrize(("pool", "whose"), [("kubelet", "kubelet"), ("dra", "DRA")])
+    def test_a_card_that_others_hand_out_is_refused(self, stage: Stage, pool: str, whose: str) -> None:
+        assert f"is handed out by {whose} on this node" in self.refused(stage, pool=pool)
 
     def test_on_a_degraded_card_containers_of_pods_that_are_here_restart(self, stage: Stage) -> None:
         stage.write_inventory(inventory(card(grant()["card"], 0, health="degraded: too hot")))

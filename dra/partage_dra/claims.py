@@ -1,0 +1,151 @@
+"""What a claim's allocation gives of this node's cards, or why not. Pure.
+
+The API server checks no sums, and whoever may write `resourceclaims/binding` can write any: so every figure is held
+against the card that it names. Several requests of a claim may have one card; each stays what it is here, and they add
+up where they are enforced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from partage_dra.names import DRIVER, MEMORY, SHARE, device_name
+from partage_dra.share_config import ceiling, read_share_config
+from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.vocabulary.gpu import Card, GpuGrant, GpuPart
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+
+class ClaimRef(Struct, frozen=True):
+    """As kubelet names a claim."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class DeviceShare(Struct, frozen=True, kw_only=True):
+    """One result of an allocation: a card, and what of it."""
+
+    request: str
+    pool: str
+    device: str
+    share_id: str | None
+    card: Card
+    grant: GpuGrant | None
+    """None: it may look at the card and takes nothing of it (`adminAccess`)."""
+
+
+class _Result(Struct, frozen=True, rename="camel"):
+    request: str
+    driver: str
+    pool: str
+    device: str
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: dict[str, str] = {}
+    admin_access: bool = False
+
+
+class _Opaque(Struct, frozen=True):
+    driver: str
+    parameters: msgspec.Raw
+
+
+class _Config(Struct, frozen=True):
+    requests: tuple[str, ...] = ()
+    opaque: _Opaque | None = None
+
+
+class _Devices(Struct, frozen=True):
+    results: tuple[_Result, ...] = ()
+    config: tuple[_Config, ...] = ()
+
+
+class _Allocation(Struct, frozen=True):
+    devices: _Devices = _Devices()
+
+
+class _Status(Struct, frozen=True):
+    allocation: _Allocation | None = None
+
+
+class _Metadata(Struct, frozen=True):
+    uid: str = ""
+
+
+class Claim(Struct, frozen=True):
+    """A ResourceClaim, as far as a driver looks at it."""
+
+    metadata: _Metadata = _Metadata()
+    status: _Status = _Status()
+
+
+MOST_RESULTS: Final = 32
+"""Of an allocation, as the API server has it."""
+
+
+def shares_of(claim: Claim, asked: ClaimRef, part: GpuPart, pool: str) -> tuple[DeviceShare, ...]:
+    """What it gives here, in its order; raises `Refused`."""
+    if claim.metadata.uid != asked.uid:
+        raise Refused(f"partage: claim {asked.name} is another one by now; delete the pod to have it made again")
+    if claim.status.allocation is None:
+        raise Refused(f"partage: claim {asked.name} is not allocated")
+    devices = claim.status.allocation.devices
+    mine = [each for each in devices.results if each.driver == DRIVER and each.pool == pool]
+    if not 0 < len(mine) <= MOST_RESULTS:
+        raise Refused(f"partage: claim {asked.name} has {len(mine)} devices here; allowed: 1 to {MOST_RESULTS}")
+    cards = {device_name(card.id): card for card in part.cards if card.pool == "dra"}
+    return tuple(_share(each, devices.config, cards) for each in mine)
+
+
+def _share(result: _Result, configs: tuple[_Config, ...], cards: Mapping[str, Card]) -> DeviceShare:
+    card = cards.get(result.device)
+    if card is None:
+        raise Refused(f"partage: device {result.device:.80} is not on this node, or not in its pool dra any more")
+    if card.is_lost:
+        raise Refused(f"partage: device {result.device} is lost; delete the pod to move it")
+    return DeviceShare(
+        request=result.request,
+        pool=result.pool,
+        device=result.device,
+        share_id=result.share_id,
+        card=card,
+        grant=None if result.admin_access else _grant(result, configs, card),
+    )
+
+
+def _grant(result: _Result, configs: tuple[_Config, ...], card: Card) -> GpuGrant:
+    share = _consumed(result, SHARE, WHOLE_MILLI)
+    memory = _consumed(result, MEMORY, card.memory_bytes)
+    limit = ceiling(read_share_config(raw) for raw in _parameters(result.request, configs))
+    if limit < share:
+        raise Refused(
+            f"partage: request {result.request} consumes a share of {share} with a limit of {limit} milli; "
+            "allowed: a limit that is not below the share"
+        )
+    return GpuGrant(card=card.id, share_milli=share, limit_milli=limit, memory_bytes=memory)
+
+
+def _consumed(result: _Result, name: str, largest: int) -> int:
+    said = result.consumed_capacity.get(name)
+    where = f"{result.request}.consumedCapacity.{name}"
+    if said is None:
+        raise DecodeError("claim", path=where, value="absent", allowed="a quantity; was the claim allocated by name?")
+    return parse_whole_quantity(said, path=where, largest=largest)
+
+
+def _parameters(request: str, configs: tuple[_Config, ...]) -> Iterator[msgspec.Raw]:
+    """All that hold for a request, those of its class and of the claim alike."""
+    for each in configs:
+        if each.opaque and each.opaque.driver == DRIVER and (not each.requests or _names(request, each.requests)):
+            yield each.opaque.parameters
+
+
+def _names(request: str, requests: tuple[str, ...]) -> bool:
+    """A request may be `main/alternative`, and is then meant by `main` too."""
+    return request in requests or request.partition("/")[0] in requests

@@ -1,0 +1,84 @@
+"""A node's cards as devices of DRA: what of each may be consumed, what claims can choose by, and what is wrong. Pure.
+
+Only cards of the pool `dra` are here, so that each card has one allocator. A card that is degraded takes no new pods;
+one that is lost ends those that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from partage_dra.names import MEMORY, SHARE, device_name
+from partage_plugins.rules.levels import card_levels
+from partage_plugins.vocabulary.gpu import MIB, Card, GpuPart
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+Effect = Literal["NoSchedule", "NoExecute"]
+Attribute = bool | int | str
+LONGEST_ATTRIBUTE: Final = 64
+"""Of a text; the API server takes no more."""
+PCI_ADDRESS: Final = "resource.kubernetes.io/pciBusID"
+
+
+class Capacity(Struct, frozen=True):
+    """An amount that claims consume in steps; what is not asked for is all of it."""
+
+    value: int
+    least: int
+    step: int
+
+
+class Taint(Struct, frozen=True):
+    """Why a device takes no new pods, or keeps none."""
+
+    value: str
+    effect: Effect
+
+
+class Device(Struct, frozen=True, kw_only=True):
+    name: str
+    attributes: Mapping[str, Attribute]
+    capacity: Mapping[str, Capacity]
+    taints: tuple[Taint, ...] = ()
+
+
+def devices_of(part: GpuPart) -> tuple[Device, ...]:
+    """In the order of the cards."""
+    levels = card_levels(part)
+    return tuple(
+        Device(
+            name=device_name(card.id),
+            attributes=dict(_attributes(card, part, levels.nvlink[place], levels.pcie[place])),
+            capacity={SHARE: Capacity(WHOLE_MILLI, 0, 1), MEMORY: Capacity(card.memory_bytes // MIB * MIB, MIB, MIB)},
+            taints=tuple(_taints(card)),
+        )
+        for place, card in enumerate(part.cards)
+        if card.pool == "dra"
+    )
+
+
+def _attributes(card: Card, part: GpuPart, nvlink: int, pcie: int) -> Iterator[tuple[str, Attribute]]:
+    """Groups have equal numbers within a node: cards of which every two have NVLinks, or that lie behind one switch."""
+    yield "uuid", card.id[:LONGEST_ATTRIBUTE]
+    yield "model", card.model[:LONGEST_ATTRIBUTE]
+    yield "index", card.index
+    yield "computeCapability", card.compute_capability
+    yield "driver", part.driver[:LONGEST_ATTRIBUTE]
+    yield "cuda", part.cuda[:LONGEST_ATTRIBUTE]
+    yield PCI_ADDRESS, card.pci[:LONGEST_ATTRIBUTE]
+    yield "nvlinkGroup", nvlink
+    yield "pcieGroup", pcie
+    if card.numa_node is not None:
+        yield "numaNode", card.numa_node
+    if card.mig_profile is not None:
+        yield "mig", card.mig_profile[:LONGEST_ATTRIBUTE]
+    if card.parent is not None:
+        yield "parent", card.parent[:LONGEST_ATTRIBUTE]
+
+
+def _taints(card: Card) -> Iterator[Taint]:
+    if card.state != "ok":
+        yield Taint(str(card.cause or card.state), "NoExecute" if card.is_lost else "NoSchedule")

@@ -74,9 +74,9 @@ async def test_the_second_one_waits_until_the_first_one_is_late(api: FakeApi, ca
     runs = [asyncio.create_task(one.run())]
     await one.gained()
     runs.append(asyncio.create_task(two.run()))
+    await until(lambda: two.leader == "one")
     await passed(2 * TERMS.lease_s)
-    assert [one.leads, two.leads] == [True, False]
-    assert two.leader == "one"
+    assert [one.leads, two.leads, two.leader] == [True, False, "one"]
     await ended(runs[0])  # without a word, as by SIGKILL
     await two.gained()
     assert not one.leads

@@ -25,6 +25,7 @@ from support.scheduler_stage import LEASES, NODES, OURS, Truth, add_pod, schedul
 from support.scheduling import PODS, node_body
 
 CARDS = 3
+LEAD = f"{LEASES}/partage-scheduler"
 RESERVED = f"/api/v1/namespaces/{RESERVATIONS}/pods"
 RESOURCE = "nvidia.com/gpu"
 
@@ -133,12 +134,14 @@ async def test_what_the_one_before_left_behind_goes_on_and_leaves(api: FakeApi, 
     add_pod(api, "p", 500)
     async with scheduler(api, settings(tmp_path)):
         await until_seen(kubelet, lambda: not unbound(api))
-    add_pod(api, "q", 500)  # nobody leads meanwhile
+    api.objects.delete(LEAD)  # as if its time were over
+    add_pod(api, "q", 500)
     async with scheduler(api, settings(tmp_path)):
         await until_seen(kubelet, lambda: not unbound(api))
         assert len(reservations(api)) == 1
         for name in ("p", "q"):
             api.objects.delete(f"{PODS}/{name}")
+    api.objects.delete(LEAD)
     async with scheduler(api, settings(tmp_path)):
         await until_seen(kubelet, lambda: not reservations(api))
 

@@ -34,6 +34,10 @@ SLOW_FIRST: Final = (
     "unit/daemon",
     "unit/cli",
 )
+_HALF: Final = frozenset(
+    ("codecs", "contract", "crishim", "cri", "gpu_allocator", "gpu_discovery", "gpu_node", "isolation", "rig")
+)
+"""Take as long as all others of the quick tests that compute."""
 _FORMAT: Final = (
     f"{BIN}/ruff format --check . && git ls-files -z --cached --others --exclude-standard -- '*.c' '*.h' | "
     f"xargs -0 -r {BIN}/clang-format --dry-run --Werror"
@@ -63,9 +67,13 @@ def _trees() -> list[str]:
 
 def _quick_tests() -> list[Job]:
     folders = [*_folders("unit"), ROOT / "tests/contract", ROOT / "plugins/dialects/tests"]
-    first = [folder for folder in folders if folder.name in {"crishim", "cri", "gpu_node", "rig", "cli", "scheduler"}]
-    others = [folder for folder in folders if folder not in first]
-    return [_tests("quick tests 1", others, "-m", "not slow"), _tests("quick tests 2", first, "-m", "not slow")]
+    waiting = [folder for folder in folders if folder.name in {"cli", "scheduler"}]
+    halves = [
+        [folder for folder in folders if folder not in waiting and (folder.name in _HALF) == is_in]
+        for is_in in (True, False)
+    ]
+    jobs = [("quick tests 1", halves[0], False), ("quick tests 2", halves[1], False), ("quick tests 3", waiting, True)]
+    return [_tests(name, of, "-m", "not slow", waits=waits) for name, of, waits in jobs]
 
 
 def builds() -> list[Job]:

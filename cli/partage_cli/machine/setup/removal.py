@@ -25,8 +25,14 @@ from partage_plugins.vocabulary import KeyId
 
 Say = Callable[[str], None]
 _RUN: Final = "run/partage"
-_OF_ANY_CONTAINERD: Final = ("run/containerd/s", "run/containerd", "run/netns")
-"""Sockets of shims, and namespaces of sandboxes."""
+_OF_ANY_CONTAINERD: Final = (
+    "run/containerd/s",
+    "run/containerd",
+    "run/netns",
+    "var/lib/cni/results",
+    "var/lib/cni",
+)
+"""Sockets of shims, namespaces of sandboxes, and what CNI answered for them."""
 _TABLES: Final = ("nat", "filter")
 _SHOWN: Final = 300
 

@@ -94,7 +94,8 @@ class InstallStage:
 
     def wait_rolled_out(self, *workloads: str) -> None:
         for workload in workloads:
-            self.rig.cluster.kubectl.run("-n", OUR_NAMESPACE, "rollout", "status", workload, "--timeout=90s")
+            wait = ("rollout", "status", workload, "--timeout=170s")
+            self.rig.cluster.kubectl.run("-n", OUR_NAMESPACE, *wait, within_s=180)
 
 
 @contextmanager

@@ -28,18 +28,24 @@ def objects(machine: Machine) -> Path:
     return cache.made("objects", f"{machine.name}-{key}", lambda place: _build(place, machine))
 
 
+def compiler() -> Path:
+    """zig, for any machine."""
+    key = cache.digest(_LOCK.read_bytes())
+    return cache.made("zig", key, lambda folder: wheels.install_locked(_LOCK, folder)) / "ziglang/zig"
+
+
 def _is_source(path: Path) -> bool:
     return "tests" not in path.parts and "__pycache__" not in path.parts and path.suffix != ".md"
 
 
 def _build(place: Path, machine: Machine) -> None:
-    zig = cache.made("zig", cache.digest(_LOCK.read_bytes()), lambda folder: wheels.install_locked(_LOCK, folder))
+    zig = compiler()
     say(f"building the preload library for {machine.name}")
     out = place.with_name("out")
     env = {name: str(place.with_name("zig")) for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
     for name in _FOLDERS:
         words = ("make", "--quiet", "-C", ROOT / "isolation" / name, f"release-{machine.name}")
-        run((*words, f"OUT={out}", f"ZIG={zig}/ziglang/zig", f"CFLAGS={_FLAGS}"), env=env)
+        run((*words, f"OUT={out}", f"ZIG={zig}", f"CFLAGS={_FLAGS}"), env=env)
     for path in sorted((out / machine.name).glob("lib*")):
         if path.is_file():
             copy(path, place / path.name)

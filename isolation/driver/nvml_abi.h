@@ -41,6 +41,13 @@ struct nvml_memory_v2 {
     uint64_t total, reserved, free, used;
 };
 
+/* What the driver lets the processes of a control group have of a card, from branch 615 on. */
+struct nvml_memory_limits {
+    const char *cgroup; /* its folder */
+    uint64_t soft, hard;
+};
+#define NVML_NO_LIMIT UINT64_MAX
+
 struct nvml_bar1 {
     uint64_t total, free, used;
 };

@@ -14,6 +14,7 @@ from partage_base.version import VERSION
 from partage_gpu.nvml.pause import Pauses
 from partage_isolation.audit.auditor import AuditFigures, Auditor
 from partage_isolation.audit.board import Board
+from partage_isolation.audit.driver_limits import DriverLimits
 from partage_isolation.audit.engagement import Engagement
 from partage_isolation.audit.facts import CardUse
 from partage_isolation.audit.metrics import BrokerFigures, Counters
@@ -74,6 +75,7 @@ class Broker:
             paused=lambda: pauses.reason() is not None,
         )
         stack.push_async_callback(self._nvml.close)
+        self._driver_limits = DriverLimits(self._nvml, context_in_limit=settings.context_in_limit)
         client = UnaryClient(settings.below_root(settings.runtime))
         stack.callback(client.close)
 
@@ -122,6 +124,7 @@ class Broker:
             watch=self._watch,
             leases=self._leases,
             counters=counters,
+            permit=self._driver_limits.permit,
         )
         self._auditor = Auditor(
             books=self.containers,
@@ -160,6 +163,7 @@ class Broker:
         self._note_models()
         self._renewal.look(self._models.driver())
         await self._auditor.tick()
+        await self._driver_limits.look(self.containers.facts, self._auditor.listed)
         self.containers.runtime_has({key: container.id for key, container in self._auditor.listed.items()})
         for card, use in self._auditor.uses.items():
             self._unannounced.seen(card, use)
@@ -174,7 +178,15 @@ class Broker:
         cards = tuple(self._card(card) for card in sorted(self.containers.cards()))
         findings = tuple(finding.sentence for finding in self._auditor.findings)
         facts = self.containers.facts()
-        return told(facts, version=VERSION, library=library, cards=cards, findings=findings, terms=self._terms)
+        return told(
+            facts,
+            version=VERSION,
+            library=library,
+            cards=cards,
+            findings=findings,
+            terms=self._terms,
+            driver_holds=self._driver_limits.held,
+        )
 
     def _card(self, card: CardId) -> CardTold:
         known, use = self._models.current().get(card), self._auditor.uses.get(card)

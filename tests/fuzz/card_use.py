@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_isolation.audit.nvml_messages import CardRefused, Ended, NotUnderstood, Ready, Told, Used, encoded, told
+from partage_isolation.audit.nvml_messages import (
+    CardRefused,
+    Ended,
+    Limited,
+    NotUnderstood,
+    Ready,
+    Told,
+    Used,
+    encoded,
+    told,
+)
 
 _STORY: Final[tuple[Told, ...]] = (
     Ready(),
+    Ready(has_limits=True),
+    Limited("GPU-1", "/sys/fs/cgroup/pod/container", 17, "it can't be opened"),
     Used("GPU-1", 1 << 60, {1: 1 << 40, 4711: 0}),
     CardRefused("GPU-1", "Not Found (6)"),
     Ended("the driver is gone", has_library=True),

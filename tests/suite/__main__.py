@@ -1,7 +1,8 @@
 """`python -m suite check [JOB...]` and `python -m suite test [JOB...]`: the jobs named, or all.
 
 Each job prints one line as it ends, and its output only if it failed. Nothing stops at the first failure. The last
-lines say which tests and jobs took longest, name what failed, and count. Exit status: 0, 1 if anything failed, 2 usage.
+lines say which tests and jobs took longest, why tests were skipped, name what failed, and count. Exit status: 0, 1 if
+anything failed, 2 usage.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from suite import plan
 from suite.pool import ROOT, Done, Job, Pool
+from suite.record import Result
 
 LOGS: Final = ROOT / ".cache/test"
 CHECKS: Final = {"computing": 2, "waiting": 1}
@@ -67,17 +70,23 @@ def _named(names: Sequence[str], jobs: list[Job]) -> list[Job] | None:
 
 
 def report(done: Sequence[Done], seconds: float) -> int:
-    """Says what took longest and what failed; answers the exit status."""
+    """Says what took longest, what was skipped and what failed; answers the exit status."""
     tests = sorted((test for each in done for test in each.tests), key=lambda test: -test.seconds)
     failures = [failure for each in done for failure in each.failures]
     lines = ["", "seconds by job (wall, processor):"]
     lines += [_line(each) for each in sorted(done, key=lambda each: -each.seconds)]
     lines += ["", f"the {SLOWEST} slowest tests:", *(f"{each.seconds:7.1f} s  {each.test}" for each in tests[:SLOWEST])]
-    lines += ["", f"{seconds:.0f} s in all"]
+    lines += ["", f"{seconds:.0f} s in all", *_skips(tests)]
     lines += [f"FAILED {failure}" for failure in failures]
     lines += [f"partage: {sum(each.passed for each in done)} passed, {len(failures)} failed"]
     sys.stdout.write("\n".join(lines) + "\n")
     return int(bool(failures))
+
+
+def _skips(tests: Iterable[Result]) -> list[str]:
+    """Each reason once, with how many tests had it: a promise that was not tried here is not hidden among the kept."""
+    reasons = Counter(test.why for test in tests if test.outcome == "skipped")
+    return [f"SKIPPED {count}: {reason or 'no reason given'}" for reason, count in sorted(reasons.items())]
 
 
 def _say(done: Done) -> None:

@@ -32,7 +32,7 @@ class Result:
     outcome: Outcome
     seconds: float = 0.0
     why: str = ""
-    """Of one that failed: the beginning of what was raised, after a colon."""
+    """Of one that failed: the beginning of what was raised, after a colon. Of one that was skipped: the reason."""
 
 
 def read(path: Path) -> dict[str, Result]:
@@ -65,7 +65,8 @@ class Recorder:
         faulthandler.cancel_dump_traceback_later()
         outcomes = {report.outcome for report in self._reports}
         worst: Outcome = "failed" if "failed" in outcomes else "skipped" if "skipped" in outcomes else "passed"
-        seconds, why = sum(report.duration for report in self._reports), "".join(map(_why, self._reports))
+        why_of = _reason if worst == "skipped" else _why
+        seconds, why = sum(report.duration for report in self._reports), "".join(map(why_of, self._reports))
         self._write(Result(item.nodeid, worst, seconds, why))
         return done
 
@@ -83,6 +84,12 @@ def _why(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     lines: list[str] = (crash.message if crash else report.longreprtext).splitlines()
     return f": {lines[0][:_WHY_CHARACTERS]}" if lines else ""
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Why it was skipped, or is expected to fail."""
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
+    return " ".join(said.removeprefix("Skipped: ").split())[:_WHY_CHARACTERS]
 
 
 def _limit(item: pytest.Item) -> float:

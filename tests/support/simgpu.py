@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from partage_simgpu.build import built
-from partage_simgpu.description import Card, card_uuid, mig_uuid
+from partage_simgpu.description import DRIVER, Card, card_uuid, mig_uuid
+from partage_simgpu.driver_root import CONF
 from partage_simgpu.node import SimulatedNode, make_node
 from partage_simgpu.profiles import load_profile
 
@@ -36,12 +37,14 @@ __all__ = [
     "card_uuid",
     "driver_past",
     "mig_uuid",
+    "newer_driver",
     "simulated_names",
     "simulated_node",
     "workload",
 ]
 
 NODE = "test"
+_NEWER_DRIVER: Final = "615.71.05"
 
 
 def card(name: str, *, mig: Sequence[str] = (), **changed: object) -> Card:
@@ -70,6 +73,13 @@ def simulated_node(
         yield node
     finally:
         node.stop()
+
+
+def newer_driver(node: SimulatedNode) -> None:
+    """From now on its driver is of the branch that holds control groups to limits."""
+    conf = node.root / CONF
+    conf.write_text(conf.read_text().replace(f"driver = {DRIVER}", f"driver = {_NEWER_DRIVER}"))
+    node.restart()
 
 
 def driver_past(node: SimulatedNode) -> Path:

@@ -115,9 +115,11 @@ def _where(held: CardHeld, index: int | None) -> str:
 
 
 def _limit(held: CardHeld) -> str:
+    """Marked where the driver holds it, too."""
+    by_driver = " +driver" if held.driver_limit_bytes == held.limit_bytes else ""
     if held.limit_bytes < held.granted_bytes:
-        return click.style(f"{amount(held.limit_bytes)} (of {amount(held.granted_bytes)})", fg="yellow")
-    return amount(held.limit_bytes)
+        return click.style(f"{amount(held.limit_bytes)} (of {amount(held.granted_bytes)}){by_driver}", fg="yellow")
+    return f"{amount(held.limit_bytes)}{by_driver}"
 
 
 def _refused(held: CardHeld) -> str:

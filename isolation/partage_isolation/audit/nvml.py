@@ -1,4 +1,4 @@
-"""The parent's side of the child that asks NVML: an `Nvml` for the broker's loop.
+"""The parent's side of the child that asks NVML: an `Nvml` and a `Limiter` for the broker's loop.
 
 One question is open for each card. Later callers get the answer to the next question, together with all who
 wait for it: the open one may have begun before what they ask about. Nothing is remembered.
@@ -25,7 +25,20 @@ from partage_gpu.nvml.backoff import Backoff
 from partage_gpu.nvml.facts import TroubleKind
 from partage_gpu.nvml.process import ChildProcess
 from partage_isolation.audit.facts import Blind, CardUse, Sample
-from partage_isolation.audit.nvml_messages import AskUse, CardRefused, Ended, Ready, Told, Unseen, Used, asked, told
+from partage_isolation.audit.nvml_messages import (
+    AskLimit,
+    AskUse,
+    CardRefused,
+    Ended,
+    Limited,
+    Question,
+    Ready,
+    Told,
+    Unseen,
+    Used,
+    asked,
+    told,
+)
 from partage_isolation.audit.threads import soon
 from partage_isolation.urgency import goes_as_others
 from partage_plugins.vocabulary.names import CardId
@@ -39,7 +52,7 @@ _MOST_LEFT: Final = 1
 """Killed ones that do not die."""
 _log: Final = structlog.get_logger()
 _Asked = asyncio.Future[Sample | None]
-_Child = ChildProcess[AskUse, Told]
+_Child = ChildProcess[Question, Told]
 
 
 class NvmlChild:
@@ -63,9 +76,12 @@ class NvmlChild:
         self._repeats = Repeats(every_s=60)
         self._open: dict[CardId, _Asked] = {}
         self._next: dict[CardId, _Asked] = {}
+        self._limits: dict[tuple[str, str], asyncio.Future[Limited]] = {}
         self._owes_since = 0.0
         self._born = object()
         self._is_ready = self._has_refused = self._is_closed = False
+        self.limiting: object | None = None
+        """The child, where its driver can hold limits itself: another child is another object."""
 
     @property
     def pid(self) -> int | None:
@@ -82,6 +98,19 @@ class NvmlChild:
             if not question.cancelled():
                 return question.result()
         return None
+
+    async def limit(self, card: CardId, group: Path, limit_bytes: int) -> Limited | None:
+        """Has the driver hold a control group to that; None where it does not answer within the deadline."""
+        key = (card, str(group))
+        if self.limiting is None or self._child is None or key in self._limits:
+            return None
+        answer = self._limits[key] = asyncio.get_running_loop().create_future()
+        if not self._open and len(self._limits) == 1:
+            self._owes_since = time.monotonic()
+        self._child.send(AskLimit(*key, limit_bytes))
+        await asyncio.wait([answer], timeout=self._deadline_s)
+        self._judge_silence()
+        return answer.result() if answer.done() and not answer.cancelled() else None
 
     def tidy(self) -> None:
         """Ends a child that is not to be, also where no question comes."""
@@ -126,7 +155,7 @@ class NvmlChild:
     def _judge_silence(self) -> None:
         patience_s = self._silent_s if self._is_ready else max(_START_S, self._silent_s)
         silent_s = time.monotonic() - self._owes_since
-        if self._child is not None and self._open and silent_s > patience_s:
+        if self._child is not None and (self._open or self._limits) and silent_s > patience_s:
             self._died(self._born, f"NVML hangs: no call returned for {silent_s:.0f} s")
 
     def _died(self, born: object, why: str, kind: TroubleKind = "failed") -> None:
@@ -146,14 +175,17 @@ class NvmlChild:
 
     def _kill(self) -> None:
         """Callers that wait may ask another one."""
-        child, self._child = self._child, None
+        child, self._child, self.limiting = self._child, None, None
         if child is not None:
             self._left.append(child)
             asyncio.get_running_loop().run_in_executor(None, child.kill)  # it may wait a moment for the child's thread
         for question in (*self._open.values(), *self._next.values()):
             question.cancel()
+        for answer in self._limits.values():
+            answer.cancel()
         self._open.clear()
         self._next.clear()
+        self._limits.clear()
 
     # ---- Questions and answers ---------------------------------------------------------------------------------------
 
@@ -169,7 +201,7 @@ class NvmlChild:
     def _send(self, card: CardId, question: _Asked) -> None:
         if self._child is None:
             raise RuntimeError("a question without a child")
-        if not self._open:
+        if not self._open and not self._limits:
             self._owes_since = time.monotonic()
         self._open[card] = question
         self._child.send(AskUse(card))
@@ -181,6 +213,11 @@ class NvmlChild:
         match message:
             case Ready():
                 self._is_ready = True
+                self.limiting = born if message.has_limits else None
+            case Limited():
+                answer = self._limits.pop((message.card, message.group), None)
+                if answer is not None and not answer.done():
+                    answer.set_result(message)
             case Used():
                 card = CardId(message.card)
                 self._answer(card, CardUse(card, message.taken_ns, message.processes))

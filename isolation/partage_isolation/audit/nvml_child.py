@@ -1,4 +1,4 @@
-"""The child process that alone loads NVML: what processes hold of a card.
+"""The child process that alone loads NVML: what processes hold of a card, and what the driver lets containers have.
 
 NVML is called in the main thread, which may hang in it for ever; another thread waits for the end of the parent, so
 that a child that hangs does not outlive it. When the driver is gone or another one, this process ends: only a new one
@@ -23,11 +23,15 @@ from typing import Any, Final
 
 from partage_gpu.driver_root import LIBRARY, installed_root, library_below
 from partage_gpu.nvml.parent import end_with_parent, give_memory_back
+from partage_isolation.audit.nvml_limits import has_limits, limit
 from partage_isolation.audit.nvml_messages import (
     MAX_BYTES,
     MOST_PROCESSES,
+    AskLimit,
     CardRefused,
     Ended,
+    Limited,
+    Question,
     Ready,
     Told,
     Unseen,
@@ -91,6 +95,7 @@ class Library:
             raise NoNvml(f"{path} cannot be loaded: {error}") from error
         if number:
             raise NoDriver(f"NVML does not start: {self._words(number)}")
+        self.has_limits = has_limits(self._nvml)
         self._handles: dict[str, ctypes.c_void_p] = {}
         self._blind: set[str] = set()
 
@@ -107,6 +112,14 @@ class Library:
             if failed.number in _OF_ONE_CARD:
                 raise NoAnswer(self._words(failed.number)) from None
             raise NoDriver(f"NVML does not answer any more: {self._words(failed.number)}") from None
+
+    def limit(self, asked: AskLimit) -> Limited:
+        """Whatever goes wrong costs this limit alone; whether the driver is gone, the next sample finds out."""
+        try:
+            number = limit(self._nvml, self._handle(asked.card), asked.group, asked.bytes)
+        except _Failed as failed:
+            number = failed.number
+        return Limited(asked.card, asked.group, number, self._words(number) if number else "")
 
     def _used(self, card: str) -> Used | Unseen:
         if card not in self._handles:
@@ -191,20 +204,22 @@ def main(said: str) -> None:
     try:
         library = Library(installed_root(said))
         give_memory_back()
-        _tell(connection, Ready())
+        _tell(connection, Ready(has_limits=library.has_limits))
         while packet := connection.recv(MAX_BYTES):
-            _tell(connection, _answer(library, question(packet).card))
+            _tell(connection, _answer(library, question(packet)))
     except NoDriver as gone:
         _tell(connection, Ended(str(gone), has_library=gone.has_library))
     # No finalisation: nothing of the driver's runs any more.
     os._exit(0)
 
 
-def _answer(library: Library, card: str) -> Told:
+def _answer(library: Library, asked: Question) -> Told:
+    if isinstance(asked, AskLimit):
+        return library.limit(asked)
     try:
-        return library.use(card)
+        return library.use(asked.card)
     except NoAnswer as error:
-        return CardRefused(card, str(error))
+        return CardRefused(asked.card, str(error))
 
 
 def _tell(connection: socket.socket, message: Told) -> None:

@@ -12,12 +12,14 @@ from typing import Final, NamedTuple
 MAX_BYTES: Final = 192 * 1024
 """Of a message; the kernel carries packets of up to 208 KiB."""
 _LONGEST_TEXT: Final = 1000
+LONGEST_GROUP: Final = 700
+"""Bytes of a folder's path: it fits into a text with the rest."""
 MOST_PROCESSES: Final = 10_000
 """On one card: so many fit into a message."""
 _HEAD: Final = struct.Struct("<BxHIQ")
-"""What it is, bytes of text, processes, when."""
+"""What it is, bytes of text, processes, and a number: when, or how much."""
 _PROCESS: Final = struct.Struct("<IxxxxQ")
-_READY, _ASK, _USED, _REFUSED, _ENDED, _NO_LIBRARY, _BLIND = range(1, 8)
+_READY, _ASK, _USED, _REFUSED, _ENDED, _NO_LIBRARY, _BLIND, _LIMIT, _LIMITED = range(1, 10)
 _UNKNOWN: Final = 2**64 - 1
 
 
@@ -31,8 +33,20 @@ class AskUse(NamedTuple):
     card: str
 
 
+class AskLimit(NamedTuple):
+    """The driver itself is to hold the processes of a control group to so much of a card."""
+
+    card: str
+    group: str
+    """The group's folder."""
+    bytes: int
+
+
 class Ready(NamedTuple):
     """The driver is open: from now on answers come quickly."""
+
+    has_limits: bool = False
+    """It has the function by which it holds control groups to limits."""
 
 
 class Used(NamedTuple):
@@ -47,6 +61,16 @@ class Unseen(NamedTuple):
 
     card: str
     taken_ns: int
+
+
+class Limited(NamedTuple):
+    """What the driver said to `AskLimit`."""
+
+    card: str
+    group: str
+    number: int
+    """NVML's; 0: it is in force."""
+    why: str = ""
 
 
 class CardRefused(NamedTuple):
@@ -64,15 +88,21 @@ class Ended(NamedTuple):
     """False: there is none, so most likely no card either."""
 
 
-Told = Ready | Used | Unseen | CardRefused | Ended
+Question = AskUse | AskLimit
+Told = Ready | Used | Unseen | Limited | CardRefused | Ended
 
 
-def asked(question: AskUse) -> bytes:
+def asked(question: Question) -> bytes:
+    if isinstance(question, AskLimit):
+        return _packed(_LIMIT, f"{question.card}\n{question.group}", number=question.bytes)
     return _packed(_ASK, question.card)
 
 
-def question(packet: bytes) -> AskUse:
-    what, text, _, _ = _read(packet)
+def question(packet: bytes) -> Question:
+    what, text, number, _ = _read(packet)
+    if what == _LIMIT:
+        card, _, group = text.partition("\n")
+        return AskLimit(card, group, number)
     if what != _ASK:
         raise NotUnderstood(f"a message of kind {what} is no question")
     return AskUse(text)
@@ -82,22 +112,28 @@ def encoded(message: Told) -> bytes:
     if isinstance(message, Used):
         return _packed(_USED, message.card, message.processes, message.taken_ns)
     if isinstance(message, Unseen):
-        return _packed(_BLIND, message.card, taken_ns=message.taken_ns)
+        return _packed(_BLIND, message.card, number=message.taken_ns)
+    if isinstance(message, Limited):
+        return _packed(_LIMITED, f"{message.card}\n{message.group}\n{message.why}", number=message.number)
     if isinstance(message, CardRefused):
         return _packed(_REFUSED, f"{message.card}\n{message.why}")
     if isinstance(message, Ended):
         return _packed(_ENDED if message.has_library else _NO_LIBRARY, message.why)
-    return _packed(_READY, "")
+    return _packed(_READY, "", number=message.has_limits)
 
 
 def told(packet: bytes) -> Told:
-    what, text, taken_ns, processes = _read(packet)
+    what, text, number, processes = _read(packet)
     if what == _READY:
-        return Ready()
+        return Ready(has_limits=number != 0)
     if what == _USED:
-        return Used(text, taken_ns, processes)
+        return Used(text, number, processes)
     if what == _BLIND:
-        return Unseen(text, taken_ns)
+        return Unseen(text, number)
+    if what == _LIMITED:
+        card, _, rest = text.partition("\n")
+        group, _, why = rest.partition("\n")
+        return Limited(card, group, number, why)
     if what == _REFUSED:
         card, _, why = text.partition("\n")
         return CardRefused(card, why)
@@ -106,15 +142,15 @@ def told(packet: bytes) -> Told:
     raise NotUnderstood(f"a message of kind {what}, which the child has not")
 
 
-def _packed(what: int, text: str, processes: dict[int, int | None] | None = None, taken_ns: int = 0) -> bytes:
+def _packed(what: int, text: str, processes: dict[int, int | None] | None = None, number: int = 0) -> bytes:
     words, rows = text.encode()[:_LONGEST_TEXT], (processes or {}).items()
-    head = _HEAD.pack(what, len(words), len(rows), taken_ns)
+    head = _HEAD.pack(what, len(words), len(rows), number)
     return b"".join((head, words, *(_PROCESS.pack(pid, _UNKNOWN if held is None else held) for pid, held in rows)))
 
 
 def _read(packet: bytes) -> tuple[int, str, int, dict[int, int | None]]:
     try:
-        what, length, count, taken_ns = _HEAD.unpack_from(packet)
+        what, length, count, number = _HEAD.unpack_from(packet)
     except struct.error:
         raise NotUnderstood(f"a packet of {len(packet)} bytes is no message") from None
     words, rows = packet[_HEAD.size : _HEAD.size + length], packet[_HEAD.size + length :]
@@ -123,4 +159,4 @@ def _read(packet: bytes) -> tuple[int, str, int, dict[int, int | None]]:
     processes = {pid: None if held == _UNKNOWN else held for pid, held in _PROCESS.iter_unpack(rows)}
     if len(processes) != count:
         raise NotUnderstood("a process that is named twice")
-    return what, words.decode(errors="replace"), taken_ns, processes
+    return what, words.decode(errors="replace"), number, processes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from partage_isolation.store.page import Page
 from partage_isolation.store.specs import Spec, Specs
 from partage_isolation.wire.connection import Listener
 from partage_isolation.wire.leases import Leases, Terms
-from partage_isolation.wire.limits import lowered, spec_of
+from partage_isolation.wire.limits import lowered, permitted, spec_of
 from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits
 from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.report import picture
@@ -32,6 +32,10 @@ from partage_isolation.wire.watch import Watch
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _log = structlog.get_logger()
+
+
+Permit = Callable[[Collection[ContainerKey], CardId, int], Awaitable[None]]
+"""Tells the driver that containers may have so many bytes of a card."""
 
 
 class Containers:
@@ -49,14 +53,25 @@ class Containers:
         watch: Watch,
         leases: Leases,
         counters: Counters,
+        permit: Permit,
     ) -> None:
         """`library`: the folder in which the versions of the preload library lie."""
         self._ledger, self._registry, self._specs, self._folders = ledger, registry, specs, folders
         self._library, self._write_line, self._terms = library, line_writer(library), terms
         self._sessions, self._parking, self._watch, self._leases = sessions, parking, watch, leases
-        self._counters = counters
+        self._counters, self._permit = counters, permit
 
     # ---- Questions of root -------------------------------------------------------------------------------------------
+
+    async def permit(self, question: Prepare | SetLimits) -> None:
+        """To be awaited before the question is answered: what the broker then lends, the driver must not refuse."""
+        served = self._registry.served.get(question.key)
+        if served is None and isinstance(question, Prepare):
+            served = self._mate(question)
+        if served is not None:
+            keys = [each.spec.key for each in self._registry.of(served.budget.key)]
+            for card, limit_bytes in tuple(permitted(served.spec, question)):
+                await self._permit(keys, card, limit_bytes)
 
     def prepare(self, question: Prepare) -> Prepared:
         """A container is about to be created; raises a `BrokerError`."""

@@ -85,8 +85,10 @@ class _Control:
     async def _answered(self, question: Question) -> Answer:
         match question:
             case Prepare():
+                await self._containers.permit(question)
                 return self._containers.prepare(question)
             case SetLimits():
+                await self._containers.permit(question)
                 return await self._containers.set_limits(question)
             case _:
                 return self._tell()

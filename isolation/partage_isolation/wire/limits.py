@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 from msgspec import UNSET
 
@@ -71,6 +73,15 @@ def lowered(spec: Spec, question: SetLimits) -> Spec:
             changed = msgspec.structs.replace(changed, **{field: value})
     _require_share_below_limit(spec, changed)
     return msgspec.structs.replace(spec, cards=tuple(changed if each is found else each for each in spec.cards))
+
+
+def permitted(spec: Spec, question: Prepare | SetLimits) -> Iterator[tuple[CardId, int]]:
+    """Bytes of cards that may be lent once the question is answered, as far as it changes them; refused or not."""
+    if isinstance(question, Prepare):
+        if question.gen > spec.gen:
+            yield from ((card.id, card.memory) for card in _cards(question.grants).values())
+    elif question.memory_bytes is not UNSET and (found := spec.card(question.card)) is not None:
+        yield found.id, found.memory if question.memory_bytes is None else question.memory_bytes
 
 
 def _require_no_more(spec: Spec, card: CardSpec, value: int | None, granted: int, unit: str) -> None:

@@ -151,6 +151,8 @@ class CardHeld(Struct, frozen=True, kw_only=True):
     overhead_bytes: Bytes = 0
     refused: int = 0
     """How often more was asked for than the limit allows."""
+    driver_limit_bytes: Bytes | None = None
+    """What the driver itself lets it have; None: it holds no limit here, or none for a budget that several use."""
     share_milli: Milli = 0
     """In force: as granted, or lowered since."""
     limit_milli: Milli = WHOLE_MILLI

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
@@ -26,7 +26,7 @@ from partage_isolation.wire.messages import (
 )
 from partage_isolation.wire.packets import Loss
 from partage_isolation.wire.served import Served
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _STATES: Final[Mapping[State, StateName]] = {
     State.LIVE: "live",
@@ -104,6 +104,10 @@ _LEASE_STATES: Final[Mapping[LineState, LeaseState]] = {
 }
 
 
+DriverHolds = Callable[[ContainerKey, CardId], int | None]
+"""What the driver itself lets a container have of a card."""
+
+
 def told(  # noqa: PLR0913  all that is told
     containers: Iterable[ContainerFacts],
     *,
@@ -112,6 +116,7 @@ def told(  # noqa: PLR0913  all that is told
     cards: tuple[CardTold, ...],
     findings: tuple[str, ...],
     terms: Terms,
+    driver_holds: DriverHolds = lambda _key, _card: None,
 ) -> Told:
     return Told(
         broker=version,
@@ -120,12 +125,12 @@ def told(  # noqa: PLR0913  all that is told
         policy=terms.policy,
         compute_on_broker_loss="closed" if terms.loss is Loss.CLOSED else "free-run",
         cards=cards,
-        containers=tuple(_containers(tuple(containers))),
+        containers=tuple(_containers(tuple(containers), driver_holds)),
         findings=findings,
     )
 
 
-def _containers(containers: Sequence[ContainerFacts]) -> Iterator[ContainerTold]:
+def _containers(containers: Sequence[ContainerFacts], driver_holds: DriverHolds) -> Iterator[ContainerTold]:
     users = dict[BudgetKey, list[ContainerFacts]]()
     for each in containers:
         users.setdefault(each.budget, []).append(each)
@@ -135,14 +140,14 @@ def _containers(containers: Sequence[ContainerFacts]) -> Iterator[ContainerTold]
             pod=facts.pod,
             container=facts.container,
             gen=facts.gen,
-            cards=tuple(_cards(facts, users[facts.budget])),
+            cards=tuple(_cards(facts, users[facts.budget], driver_holds)),
             processes=tuple(map(_process_told, facts.processes)),
             budget=facts.budget_name,
         )
 
 
-def _cards(facts: ContainerFacts, users: Iterable[ContainerFacts]) -> Iterator[CardHeld]:
-    """What is told of a budget is of all its containers, `users`."""
+def _cards(facts: ContainerFacts, users: Sequence[ContainerFacts], driver_holds: DriverHolds) -> Iterator[CardHeld]:
+    """What is told of a budget is of all its containers, `users`: of them together the driver knows nothing."""
     for card, limits in facts.cards.items():
         yield CardHeld(
             card=card,
@@ -152,6 +157,7 @@ def _cards(facts: ContainerFacts, users: Iterable[ContainerFacts]) -> Iterator[C
             used_bytes=sum(each.used(card) for each in users),
             overhead_bytes=sum(each.overhead(card) for each in users),
             refused=limits.refused,
+            driver_limit_bytes=driver_holds(facts.key, card) if len(users) == 1 else None,
             share_milli=limits.share,
             limit_milli=limits.limit,
             granted_share_milli=limits.granted_share,

@@ -38,6 +38,9 @@ enum sim_ask {
     SIM_PROCESSES,
     /* This process would like to know how much it, `card`, has: reply bytes = used by this process. */
     SIM_USED,
+    /* From now on the processes of a control group together get at most `bytes` of `card`; UINT64_MAX: as much as there
+     * is. The descriptor sent along is the group's folder. */
+    SIM_LIMIT,
 };
 
 enum sim_piece_kind {

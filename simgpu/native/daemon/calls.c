@@ -91,6 +91,10 @@ static enum sim_result used(const struct call *call) {
     return SIM_OK;
 }
 
+static enum sim_result limit(const struct call *call) {
+    return limit_set(call->node, call->request->card, *call->fd, call->request->bytes);
+}
+
 static const struct {
     enum sim_result (*answer)(const struct call *call);
     bool of_card;  /* `card` must be one */
@@ -101,6 +105,7 @@ static const struct {
     [SIM_GIVE] = {give, false, true},           [SIM_HOLD] = {hold, false, true},
     [SIM_SHARE] = {share, false, true},         [SIM_OPEN] = {open_token, false, false},
     [SIM_PROCESSES] = {processes, true, false}, [SIM_USED] = {used, true, false},
+    [SIM_LIMIT] = {limit, true, false},
 };
 
 void call_answer(struct node *node, struct process *process, const struct sim_request *request, int *fd,

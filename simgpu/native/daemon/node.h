@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config.h"
+#include "limits.h"
 #include "loop.h"
 #include "pieces.h"
 #include "processes.h"
@@ -19,6 +20,7 @@ struct node {
     struct process *in_row[SIM_CARDS][SIM_ROWS];
     struct piece_table pieces;
     struct process_list processes;
+    struct limit_list limits;
     u32 process_count, client_count;
     u32 most_of_a_kind; /* processes, clients, kept descriptors: each of them takes one descriptor of ours */
 };

@@ -107,6 +107,7 @@ static void drop_hold(struct node *node, struct hold *hold) {
 
 enum sim_result piece_take(struct node *node, struct process *process, u32 card, u32 kind, u64 bytes, u64 *id) {
     if (!account_has_room(node, card, bytes)) return SIM_NO_MEMORY;
+    if (!limits_allow(node, card, process, bytes)) return SIM_NO_MEMORY;
     int64_t index = new_piece(&node->pieces);
     if (index < 0) return SIM_NO_ROOM;
     struct piece *piece = &node->pieces.piece[index];

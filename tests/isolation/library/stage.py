@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -51,9 +52,12 @@ class Stage:
         **environment: str,
     ) -> list[str]:
         """What a program prints, which must end well and say nothing else."""
+        command, env = self.started(
+            [*before, self.programs / program, *words], {**self.environment(driver=driver), **environment}
+        )
         done = subprocess.run(
-            [*before, self.programs / program, *words],
-            env={**self.environment(driver=driver), **environment},
+            command,
+            env=env,
             input=asked,
             capture_output=True,
             text=True,
@@ -63,6 +67,12 @@ class Stage:
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
         return done.stdout.splitlines()
 
+    def started(
+        self, command: Sequence[str | Path], environment: Mapping[str, str]
+    ) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        """What is run for that, and in which environment."""
+        return command, environment
+
     def moved(self, place: Path) -> Stage:
         """The library at another place, with the driver beside it."""
         copy_library(place)
@@ -71,31 +81,44 @@ class Stage:
 
 
 def compiled(source: str, target: Path, *options: str, compiler: str = "cc") -> Path:
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(PROGRAMS / source), *options]
+    command = [
+        *shlex.split(compiler),
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-o",
+        str(target),
+        str(PROGRAMS / source),
+        *options,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return target
 
 
-def copy_library(place: Path) -> None:
+def copy_library(place: Path, library: Path | None = None) -> None:
     """As the installer leaves it."""
     (place / "lib").mkdir(parents=True)
     for name in OBJECTS:
-        shutil.copy(built() / name, place / "lib" / name)
+        shutil.copy((library or built()) / name, place / "lib" / name)
 
 
-def made(folder: Path) -> Stage:
+def made(folder: Path, *, compiler: str = "cc", library: Path | None = None) -> Stage:
     stage = Stage(folder / "programs", folder / "driver", folder / "partage")
     stage.programs.mkdir()
     stage.driver.mkdir()
-    copy_library(stage.place)
+    copy_library(stage.place, library)
     for source, name in _DRIVERS.items():
-        compiled(source, stage.driver / name, "-shared", "-fPIC", *_RETURNS, f"-Wl,-soname,{name}", "-ldl")
+        compiled(
+            source, stage.driver / name, "-shared", "-fPIC", *_RETURNS, f"-Wl,-soname,{name}", "-ldl", compiler=compiler
+        )
     for path in sorted(PROGRAMS.glob("*.c")):
         if path.name not in _OTHERS:
-            compiled(path.name, stage.programs / path.stem, "-pthread", "-ldl")
-    compiled("early.c", stage.programs / "early.so", "-shared", "-fPIC", "-ldl")
-    compiled("needed.c", stage.programs / "needed", f"-L{stage.driver}", "-l:libcuda.so.1", "-ldl")
+            compiled(path.name, stage.programs / path.stem, "-pthread", "-ldl", compiler=compiler)
+    compiled("early.c", stage.programs / "early.so", "-shared", "-fPIC", "-ldl", compiler=compiler)
+    linked = (f"-L{stage.driver}", "-l:libcuda.so.1", "-ldl")
+    compiled("needed.c", stage.programs / "needed", *linked, compiler=compiler)
     for folder_or_file in (folder, *folder.rglob("*")):
         folder_or_file.chmod(folder_or_file.stat().st_mode | 0o055)  # other users run them too
     return stage

@@ -216,6 +216,37 @@ DRIVERS: Final = (
         libnvidia_ml=("libnvidia-ml1", "01c1b67d511d7f52c6aa60e14ed56a8eb725d5dc85784a08214d6cb0f4fd1f89"),
     ),
 )
+_ARM_LIBRARIES: Final = ("ld-linux-aarch64.so.1", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0")
+EMULATOR: Final = Archived(
+    "emulator-aarch64",
+    "bookworm",
+    "main",
+    "1:7.2+dfsg-7+deb12u18+b3",
+    (
+        Package(
+            "qemu-user-static",
+            "c3e3ba2bd87f8c5b9a5da5ef21b5a3b82d7c63b89dd448d9ddaa4eabc5b6e402",
+            "usr/bin/qemu-aarch64-static",
+            "qemu-aarch64",
+        ),
+    ),
+)
+ARM_LIBC: Final = Archived(
+    "libc-aarch64",
+    "bookworm",
+    "main",
+    "2.36-8cross1",
+    tuple(
+        Package(
+            "libc6-arm64-cross",
+            "91936cbbee75771c360ed16513f6e734a25ca5517fe7c3e13dfd7835d7553186",
+            f"usr/aarch64-linux-gnu/lib/{name}",
+            name,
+        )
+        for name in _ARM_LIBRARIES
+    ),
+)
+"""With the emulator: programs of another machine run here, one process at a time."""
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
 DEFAULT: Final[tuple[Recipe, ...]] = (
@@ -232,7 +263,16 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
     ETCD,
     KUBERNETES,
 )
-ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, SYSTEMD, SECCOMP, *DRIVERS)
+ON_DEMAND: Final[tuple[Recipe, ...]] = (
+    HELM,
+    DEVICE_PLUGIN,
+    CONTAINER_TOOLKIT,
+    SYSTEMD,
+    SECCOMP,
+    *DRIVERS,
+    EMULATOR,
+    ARM_LIBC,
+)
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),

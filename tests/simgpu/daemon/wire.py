@@ -35,6 +35,7 @@ class Ask(IntEnum):
     OPEN = 8
     PROCESSES = 9
     USED = 10
+    LIMIT = 11
 
 
 class Result(IntEnum):

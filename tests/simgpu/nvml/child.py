@@ -18,13 +18,13 @@ from simgpu.daemon.wire import BLOCK, Ask, Caller
 callers: list[Caller] = []
 
 
-def use(root: Path, card: int, *amounts: int) -> None:
-    """This process begins to compute on a card, with so much memory, and goes on until it ends."""
+def use(root: Path, card: int, *amounts: int) -> list[int]:
+    """This process begins to compute on a card, with so much memory, and goes on until it ends. What it was told."""
     caller = Caller(root)
     callers.append(caller)
-    caller.call(Ask.ATTACH, card=card)
-    for amount in amounts:
-        caller.call(Ask.TAKE, card=card, kind=BLOCK, size=amount)
+    replies = [caller.call(Ask.ATTACH, card=card)]
+    replies += [caller.call(Ask.TAKE, card=card, kind=BLOCK, size=amount) for amount in amounts]
+    return [int(reply.result) for reply in replies]
 
 
 def plain(value: object) -> object:

@@ -80,6 +80,7 @@ def test_a_test_that_ends_its_process_or_hangs_costs_one_test(tmp_path: Path) ->
         "test_leaves_at_once: it ended its process",
         "test_hangs_where_no_exception_arrives: it ended its process",
     ]
+    assert [result.why for result in done.tests if result.outcome == "skipped"] == ["for a reason"]
     assert done.passed == 2
     assert "in test_hangs_where_no_exception_arrives" in done.output  # with its stack
 
@@ -133,6 +134,26 @@ def test_the_report_ends_with_what_failed_and_a_count(capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("the 20 slowest tests:") + 1].split() == ["9.0", "s", "a.py::test_b"]
     assert lines[-2:] == ["FAILED a.py::test_b", "partage: 2 passed, 1 failed"]
+
+
+def test_the_report_says_each_reason_for_which_tests_were_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lanes = Job("one", ("true",), is_pytest=True), Job("other", ("true",), is_pytest=True)
+    no_valgrind, no_driver, silent = (
+        Result("a.py::test_a", "skipped", why="needs valgrind"),
+        Result("a.py::test_b", "skipped", why="driver-470 can't be had"),
+        Result("a.py::test_c", "skipped"),
+    )
+    passed = Result("b.py::test_d", "passed")
+    done = [Done(lanes[0], 1.0, 1.0, "", (), (no_valgrind, no_driver, silent, passed))]
+    done += [Done(lanes[1], 1.0, 1.0, "", (), (no_valgrind,))]
+    assert report(done, 1.0) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-4:] == [
+        "SKIPPED 1: no reason given",
+        "SKIPPED 1: driver-470 can't be had",
+        "SKIPPED 2: needs valgrind",
+        "partage: 1 passed, 0 failed",
+    ]
 
 
 def test_what_a_job_leaves_behind_ends_with_it(tmp_path: Path) -> None:

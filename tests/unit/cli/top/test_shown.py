@@ -97,6 +97,13 @@ def test_a_lowered_limit_and_refusals_catch_the_eye() -> None:
     assert click.style("█" * 20, fg="red") in lines
 
 
+def test_a_limit_that_the_driver_holds_too_is_marked() -> None:
+    by_driver = replace(held(), driver_limit_bytes=8 * GIB)
+    assert "8 GiB +driver" in plain(told(container(pod(), by_driver)))[-1]
+    behind = replace(held(limit_bytes=4 * GIB), driver_limit_bytes=8 * GIB)
+    assert "driver" not in plain(told(container(pod(), behind)))[-1]
+
+
 def test_processes_that_are_not_connected_are_told() -> None:
     (first,) = told(container(pod(), held(), pids=(1, 2, 3))).containers
     away = replace(first, processes=(replace(first.processes[0], connected=False), *first.processes[1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -21,7 +22,7 @@ from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.messages import Prepare, SetLimits
 from partage_isolation.wire.served import Registry
 from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName
+from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName
 from support.broker import CARD, pod
 from unit.isolation.leases.scene import FakeAlarm
 from unit.isolation.ledger.keeping import Kept
@@ -38,6 +39,12 @@ class Nobody:
 
     async def recall(self, *_: object) -> None:
         """None has credit."""
+
+
+def asked(key: ContainerKey, memory: int = GIB, *, gen: int = 1, share: int = 300) -> Prepare:
+    grant = GpuGrant(card=CARD, share_milli=share, limit_milli=700, memory_bytes=memory)
+    name, budget = ContainerName(key[0]), BudgetName("pod")
+    return Prepare(key=key, pod=pod(), container=name, gen=gen, grants=(grant,), budget=budget)
 
 
 class Site:
@@ -77,12 +84,15 @@ class Site:
                 alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
             ),
             counters=counters,
+            permit=self._permit,
         )
+        self.permitted: list[tuple[set[ContainerKey], int]] = []
+
+    async def _permit(self, keys: Collection[ContainerKey], _card: CardId, limit_bytes: int) -> None:
+        self.permitted.append((set(keys), limit_bytes))
 
     def prepare(self, key: ContainerKey, memory: int = GIB, *, gen: int = 1, share: int = 300) -> None:
-        grant = GpuGrant(card=CARD, share_milli=share, limit_milli=700, memory_bytes=memory)
-        name, budget = ContainerName(key[0]), BudgetName("pod")
-        self.containers.prepare(Prepare(key=key, pod=pod(), container=name, gen=gen, grants=(grant,), budget=budget))
+        self.containers.prepare(asked(key, memory, gen=gen, share=share))
 
     @property
     def limits(self) -> dict[str, tuple[int, int]]:
@@ -166,3 +176,15 @@ async def test_one_whose_folder_cannot_be_made_leaves_the_other_as_it_is(tmp_pat
             site.prepare(B)
         assert site.limits == {"a": (GIB, 300)}
         assert Specs(site.root).load()[0] == (site.registry.served[A].spec,)
+
+
+async def test_the_driver_hears_for_all_containers_of_what_may_be_lent_next(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.prepare(A)
+        site.prepare(B)
+        await site.containers.permit(asked(A))
+        assert site.permitted == [], "nothing changes"
+        await site.containers.permit(asked(A, 2 * GIB, gen=2))
+        await site.containers.permit(SetLimits(key=B, card=CARD, memory_bytes=None))
+        await site.containers.permit(SetLimits(key=B, card=CARD, share_milli=100))
+        assert site.permitted == [({A, B}, 2 * GIB), ({A, B}, GIB)]

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from partage_isolation.audit import nvml_messages as speech
 from partage_isolation.audit.nvml_messages import (
+    AskLimit,
     AskUse,
     CardRefused,
     Ended,
+    Limited,
     NotUnderstood,
     Ready,
     Told,
@@ -28,7 +30,8 @@ KNOWN = st.integers(0, 2**64 - 2)
 CARDS = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=60)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 MESSAGES: st.SearchStrategy[Told] = st.one_of(
-    st.just(Ready()),
+    st.builds(Ready, st.booleans()),
+    st.builds(Limited, CARDS, CARDS, U32, WORDS),
     st.builds(Used, CARDS, U64, st.dictionaries(U32, st.none() | KNOWN, max_size=20)),
     st.builds(Unseen, CARDS, U64),
     st.builds(CardRefused, CARDS, WORDS),
@@ -41,9 +44,9 @@ def test_what_is_said_is_understood(message: Told) -> None:
     assert told(encoded(message)) == message
 
 
-@given(CARDS)
-def test_what_is_asked_is_understood(card: str) -> None:
-    assert speech.question(speech.asked(AskUse(card))) == AskUse(card)
+@given(st.builds(AskUse, CARDS) | st.builds(AskLimit, CARDS, CARDS, U64))
+def test_what_is_asked_is_understood(asked: speech.Question) -> None:
+    assert speech.question(speech.asked(asked)) == asked
 
 
 def test_the_most_that_can_be_said_fits_into_a_packet() -> None:

@@ -1,0 +1,153 @@
+"""Has the driver itself hold containers to their memory, where it can.
+
+It is a second lock: the broker lends no more than before, and a program that is past the library gets no more than its
+container's limit either. Whatever the driver answers, nothing else depends on it. A driver that cannot is not asked
+again; one that failed is, after a while; and a new child asks anew for all, since its driver may be another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+
+from partage_base.daemon.logs import Repeats
+from partage_isolation.audit.cgroups import group_of, shared_hierarchy
+from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.audit.nvml_messages import LONGEST_GROUP, Limited
+from partage_isolation.audit.runtime import RuntimeContainer
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+AGAIN_S: Final = 300.0
+_SAID_AGAIN_S: Final = 3600.0
+_CANNOT: Final = frozenset((3, 13))
+"""NVML's "not supported" and "no such function": of this card, and for good."""
+_MIG: Final = "MIG-"
+"""Of an instance the driver holds no limits."""
+_log: Final = structlog.get_logger()
+
+
+class Limiter(Protocol):
+    """Who can tell the driver; see `NvmlChild`."""
+
+    @property
+    def limiting(self) -> object | None:
+        """Another object for another driver; None: it can hold none."""
+        ...
+
+    async def limit(self, card: CardId, group: Path, limit_bytes: int) -> Limited | None: ...
+
+
+class Place(NamedTuple):
+    key: ContainerKey
+    card: CardId
+    group: Path
+
+
+@dataclass
+class _Told:
+    """What one driver was told."""
+
+    driver: object | None = None
+    held: dict[Place, int] = field(default_factory=dict[Place, int])
+    failed_s: dict[Place, float] = field(default_factory=dict[Place, float])
+    cannot: set[CardId] = field(default_factory=set[CardId])
+
+
+class DriverLimits:
+    def __init__(
+        self,
+        limiter: Limiter,
+        *,
+        context_in_limit: bool = True,
+        proc: Path = Path("/proc"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """The driver counts contexts: where these come on top of limits, it cannot hold them."""
+        self._limiter, self._is_wanted, self._proc, self._clock = limiter, context_in_limit, proc, clock
+        self._told = _Told()
+        self._groups: dict[str, Path] = {}
+        self._repeats = Repeats(every_s=_SAID_AGAIN_S)
+        self._one_at_a_time = asyncio.Lock()
+
+    def held(self, key: ContainerKey, card: CardId) -> int | None:
+        """What the driver lets a container have of a card; None: it was not told."""
+        return next((held for place, held in self._told.held.items() if (place.key, place.card) == (key, card)), None)
+
+    async def look(
+        self, containers: Callable[[], Iterable[ContainerFacts]], listed: Mapping[ContainerKey, RuntimeContainer]
+    ) -> None:
+        """Has it hold what is in force now."""
+        async with self._one_at_a_time:
+            if self._can():
+                await self._hold(containers(), listed)
+
+    async def _hold(
+        self, containers: Iterable[ContainerFacts], listed: Mapping[ContainerKey, RuntimeContainer]
+    ) -> None:
+        told, wanted = self._told, dict(self._wanted(containers, listed))
+        self._groups = {one.id: self._groups[one.id] for one in listed.values() if one.id in self._groups}
+        told.held = {place: held for place, held in told.held.items() if place in wanted}
+        told.failed_s = {place: at for place, at in told.failed_s.items() if place in wanted}
+        news = [(place, limit) for place, limit in wanted.items() if told.held.get(place) != limit]
+        await asyncio.gather(*(self._tell(told, *each) for each in news if self._may_ask(each[0])))
+
+    async def permit(self, keys: Collection[ContainerKey], card: CardId, limit_bytes: int) -> None:
+        """Before the broker lends so much to these containers: what it lends, the driver must not refuse."""
+        if not self._told.held:
+            return
+        async with self._one_at_a_time:
+            told, held = self._told, self._told.held
+            lower = [each for each in held if each.key in keys and each.card == card and held[each] < limit_bytes]
+            await asyncio.gather(*(self._tell(told, place, limit_bytes) for place in lower))
+
+    def _can(self) -> bool:
+        driver = self._limiter.limiting if self._is_wanted else None
+        if driver is not self._told.driver:
+            self._told = _Told(driver)
+        return driver is not None
+
+    def _may_ask(self, place: Place) -> bool:
+        failed_s = self._told.failed_s.get(place)
+        return place.card not in self._told.cannot and (failed_s is None or self._clock() - failed_s >= AGAIN_S)
+
+    async def _tell(self, told: _Told, place: Place, limit_bytes: int) -> None:
+        answer = await self._limiter.limit(place.card, place.group, limit_bytes)
+        if answer is not None and answer.number == 0:
+            told.held[place] = limit_bytes
+            told.failed_s.pop(place, None)
+        elif answer is not None and answer.number in _CANNOT:
+            told.cannot.add(place.card)
+        else:
+            why = "it does not answer" if answer is None else answer.why
+            told.failed_s[place] = self._clock()
+            what = "the driver does not hold a container to its memory too; partage does as ever"
+            self._repeats.say(what, key=(place.card, why), card=place.card, container=place.key, why=why)
+
+    # ---- Where containers are ----------------------------------------------------------------------------------------
+
+    def _wanted(
+        self, containers: Iterable[ContainerFacts], listed: Mapping[ContainerKey, RuntimeContainer]
+    ) -> Iterator[tuple[Place, int]]:
+        for facts in containers:
+            container = listed.get(facts.key)
+            group = self._group(container) if container is not None and container.running else None
+            for card, limits in facts.cards.items() if group is not None else ():
+                if not card.startswith(_MIG) and group is not None:
+                    yield Place(facts.key, card, group), limits.memory
+
+    def _group(self, container: RuntimeContainer) -> Path | None:
+        if container.id not in self._groups and container.pid is not None:
+            try:
+                top = shared_hierarchy((self._proc / "self/mountinfo").read_text())
+                group = group_of((self._proc / str(container.pid) / "cgroup").read_text(), container.id)
+            except (OSError, UnicodeDecodeError):  # it is gone
+                return None
+            if top is not None and group is not None and len(f"{top}/{group}".encode()) <= LONGEST_GROUP:
+                self._groups[container.id] = Path(top, group)
+        return self._groups.get(container.id)

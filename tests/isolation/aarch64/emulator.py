@@ -1,0 +1,85 @@
+"""Programs of aarch64 on this machine: what builds them, and what runs them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from isolation.library.stage import Stage
+from partage_bundle import preload, recipe
+from partage_bundle.errors import NotFetched
+from rig.errors import MachineUnfit
+from rig.programs import ensure
+
+ROOT: Final = Path(__file__).parents[3]
+OUT: Final = ROOT / ".cache/aarch64"
+_TARGET: Final = "aarch64-linux-gnu.2.36"
+"""The libc of the emulated machine; the library itself is for an older one, as it is released."""
+_CACHES: Final = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
+SIMULATION: Final = ("LTO=", "MIXED=", "CFLAGS=-O2 -g -DARENA_BYTES=0x200000000ull")
+"""Without gcc's own words; and with little room for addresses, since the emulator writes down every page of it."""
+
+
+@dataclass(frozen=True)
+class Emulator:
+    program: Path
+    machine: Path
+    """Its root, in which there is nothing but the libc."""
+
+    def started(
+        self, command: Sequence[str | Path], environment: Mapping[str, str]
+    ) -> tuple[list[str | Path], dict[str, str]]:
+        """The environment is the emulated program's alone: the emulator would load what LD_PRELOAD says."""
+        words = [word for name, value in environment.items() for word in ("-E", f"{name}={value}")]
+        return [self.program, "-L", self.machine, *words, *command], {"PATH": os.environ["PATH"]}
+
+
+@dataclass(frozen=True)
+class EmulatedStage(Stage):
+    emulator: Emulator
+
+    def started(
+        self, command: Sequence[str | Path], environment: Mapping[str, str]
+    ) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        return self.emulator.started(command, environment)
+
+
+def emulator(folder: Path) -> Emulator:
+    """Skips the test where Debian's packages can't be had; `folder` becomes the machine."""
+    try:
+        programs = ensure("emulator-aarch64", "libc-aarch64")
+    except MachineUnfit as unfit:
+        pytest.skip(str(unfit))
+    (folder / "lib").symlink_to(programs["libc.so.6@libc-aarch64"].parent)
+    return Emulator(programs["qemu-aarch64@emulator-aarch64"], folder)
+
+
+def compiler() -> str:
+    """As words of a shell; skips the test where it can't be had."""
+    caches = [f"{name}={OUT}/zig" for name in _CACHES]
+    try:
+        return shlex.join(["env", *caches, str(preload.compiler()), "cc", "-target", _TARGET])
+    except NotFetched as error:
+        pytest.skip(str(error))
+
+
+def library() -> Path:
+    """The folder of the objects that are released."""
+    return preload.objects(recipe.MACHINES["aarch64"])
+
+
+def made(sources: str, *words: str, only: Sequence[str] = ()) -> Path:
+    """The folder of what the makefile in a folder of this checkout made: all, or some."""
+    out = OUT / Path(sources).name
+    targets = [str(out / name) for name in only]
+    command = ["make", "--silent", "-C", str(ROOT / sources), f"OUT={out}", f"CC={compiler()}", *words, *targets]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out

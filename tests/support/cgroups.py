@@ -1,0 +1,48 @@
+"""Control groups for processes of a test, in the hierarchy that all controllers share."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from partage_isolation.audit.cgroups import shared_hierarchy
+from support.steered import DEADLINE_S
+
+
+@contextmanager
+def control_group(name: str = "group") -> Generator[Path]:
+    """An empty one, in a folder of the test's own; skips the test where none can be made."""
+    top = shared_hierarchy(Path("/proc/self/mountinfo").read_text())
+    if top is None:
+        pytest.skip("this machine has no control groups of version 2")
+    parent = Path(top) / f"partage-test-{uuid.uuid4().hex[:12]}"
+    try:
+        (parent / name).mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error.strerror}")
+    try:
+        yield parent / name
+    finally:
+        for folder in (parent / name, parent):
+            _remove(folder)
+
+
+def entering(group: Path) -> tuple[str, ...]:
+    """Words before a command that put it into the group from its first moment on."""
+    return "sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"
+
+
+def _remove(folder: Path) -> None:
+    """A process leaves its group a moment after its end is told."""
+    until = time.monotonic() + DEADLINE_S
+    while folder.exists():
+        try:
+            folder.rmdir()
+        except OSError:
+            assert time.monotonic() < until, f"{folder} does not go"
+            time.sleep(0.01)

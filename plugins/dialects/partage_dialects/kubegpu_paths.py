@@ -1,8 +1,9 @@
 """KubeGPU's paths: cards of a container by the groups in which they must lie together.
 
-`alpha/grpresource/gpugrp1/A/gpugrp0/B/gpu/C/cards` is card C, with all others below `gpugrp0/B` behind one PCIe switch,
-and with all others below `gpugrp1/A` on one NUMA node. Names of groups and cards mean nothing by themselves: two groups
-may come to lie in the same place. A card for which no group is named may lie anywhere.
+`alpha/grpresource/gpugrp1/A/gpugrp0/B/gpu/C/cards` is card C, with all others below this `gpugrp0/B` behind one PCIe
+switch. `gpugrp1/A` asks for nothing: KubeGPU joins cards in one by any link, also one between processors, so that a
+node is one such group. Names of groups and cards mean nothing by themselves: two groups may come to lie in the same
+place. A card for which no group is named may lie anywhere.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.gpu import NUMA, PCIE
+from partage_plugins.vocabulary.gpu import PCIE
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
@@ -71,19 +72,8 @@ def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
 
 def _bundles(cards: set[_Card]) -> tuple[Bundle, ...]:
     """Groups with one card ask for nothing."""
-    inner = Counter((card.outer, card.inner) for card in cards if card.inner is not None)
-    outer = Counter(card.outer for card in cards if card.outer is not None)
-    found: list[Bundle] = []
-    for group, size in sorted(outer.items()):
-        parts = tuple(_behind_switches(inner, group))
-        if size > 1:
-            found.append(Bundle(NUMA, size, parts))
-    return (*found, *_behind_switches(inner, None))
-
-
-def _behind_switches(inner: Counter[tuple[str | None, str]], outer: str | None) -> list[Bundle]:
-    sizes = sorted((size for (group, _), size in inner.items() if group == outer and size > 1), reverse=True)
-    return [Bundle(PCIE, size) for size in sizes]
+    groups = Counter((card.outer, card.inner) for card in cards if card.inner is not None)
+    return tuple(Bundle(PCIE, size) for size in sorted(groups.values(), reverse=True) if size > 1)
 
 
 def refused(path: str, value: str, allowed: str) -> DecodeError:

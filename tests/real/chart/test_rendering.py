@@ -167,18 +167,6 @@ def test_with_reservations_the_scheduler_has_their_image(helm: Helm) -> None:
     assert read("scheduler", SchedulerSettings, said).reserve_image == "pause:3"
 
 
-def test_whose_pods_cards_are_taken_for_is_said_where_a_kube_scheduler_asks_as_well(helm: Helm) -> None:
-    behind = ("extender.enabled=true", "extender.callers={any}")
-    reserving = ("reservations.enabled=true", "reservations.image=pause")
-    said = [notes(helm, *values) for values in ((*behind, *reserving), behind, reserving)]
-    assert ["for none that a kube-scheduler places" in each for each in said] == [True, False, False]
-
-
-def notes(helm: Helm, *values: str) -> str:
-    """What helm says to whoever installs it."""
-    return helm.run("install", "partage", CHART, "--dry-run=client", values=values).partition("\nNOTES:\n")[2]
-
-
 @pytest.mark.parametrize(
     ("values", "image"),
     [

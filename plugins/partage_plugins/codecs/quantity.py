@@ -22,6 +22,8 @@ _GRAMMAR: Final = re.compile(
     r"((?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?[0-9]{1,3}))",
     re.ASCII,
 )
+_PLAIN: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+"""As most amounts are written; they need no fraction."""
 _LARGEST: Final = 2**63 - 1
 ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
 
@@ -36,7 +38,7 @@ def parse_quantity(text: str, *, path: str = "$") -> Fraction:
 
 def parse_whole_quantity(text: str, *, path: str = "$", largest: int = _LARGEST) -> int:
     """A quantity that must be a whole number from 0 to `largest`."""
-    number = parse_quantity(text, path=path)
+    number = int(text) if _PLAIN.fullmatch(text) else parse_quantity(text, path=path)
     if number.denominator != 1 or not 0 <= number.numerator <= largest:
         raise _refused(text, path, f"a whole quantity from 0 to {largest}")
     return number.numerator

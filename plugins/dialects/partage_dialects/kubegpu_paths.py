@@ -11,16 +11,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.gpu import PCIE
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
-_PATH: Final = re.compile(
-    r"/(gpugrp1/(?P<outer>[^/\s]+)/)?(gpugrp0/(?P<inner>[^/\s]+)/)?gpu/(?P<card>[^/\s]+)/(?P<what>[^/\s]+)"
-)
+_PATH: Final = re.compile(r"/(?:gpugrp1/([^/\s]+)/)?(?:gpugrp0/([^/\s]+)/)?gpu/([^/\s]+)/([^/\s]+)")
+"""The outer and the inner group, the card, and what of it."""
 _WORDS: Final = "gpugrp1/NAME/gpugrp0/NAME/gpu/NAME/cards or …/memory, with or without the groups"
 
 
@@ -36,10 +35,8 @@ class Paths(NamedTuple):
 NO_PATHS: Final = Paths(0, 0, ())
 
 
-class _Card(NamedTuple):
-    outer: str | None
-    inner: str | None
-    name: str
+_Card: TypeAlias = tuple[str | None, str | None, str]
+"""Its outer and inner group, and its name."""
 
 
 def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
@@ -47,21 +44,21 @@ def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
     cards: set[_Card] = set()
     memory: dict[_Card, int] = {}
     for key, amount in requests.items():
-        path = f"{at}[{key}]"
-        found = _PATH.fullmatch(key.removeprefix(prefix))
+        found = _PATH.fullmatch(key, len(prefix)) if key.startswith(prefix) else None
         if found is None:
-            raise refused(path, repr(key), f"{prefix}/{_WORDS}")
-        card = _Card(found["outer"], found["inner"], found["card"])
-        if found["what"] == "cards":
+            raise refused(f"{at}[{key}]", repr(key), f"{prefix}/{_WORDS}")
+        outer, inner, name, what = found.groups()
+        card = (outer, inner, name)
+        if what == "cards":
             if amount != 1:
-                raise refused(path, str(amount), "1: a path names one card")
+                raise refused(f"{at}[{key}]", str(amount), "1: a path names one card")
             cards.add(card)
-        elif found["what"] == "memory":
+        elif what == "memory":
             memory[card] = amount
         else:
-            raise refused(path, repr(found["what"]), "cards or memory: cards offer nothing else")
-    for card in memory.keys() - cards:
-        raise refused(at, f"the memory of {card.name}", f"memory of a card only beside its {prefix}/…/cards")
+            raise refused(f"{at}[{key}]", repr(what), "cards or memory: cards offer nothing else")
+    for _, _, name in memory.keys() - cards:
+        raise refused(at, f"the memory of {name}", f"memory of a card only beside its {prefix}/…/cards")
     if len(cards) > MAX_CARDS:
         raise refused(at, f"{len(cards)} cards", f"at most {MAX_CARDS}")
     bundles = _bundles(cards)
@@ -72,7 +69,7 @@ def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
 
 def _bundles(cards: set[_Card]) -> tuple[Bundle, ...]:
     """Groups with one card ask for nothing."""
-    groups = Counter((card.outer, card.inner) for card in cards if card.inner is not None)
+    groups = Counter([(outer, inner) for outer, inner, _ in cards if inner is not None])
     return tuple(Bundle(PCIE, size) for size in sorted(groups.values(), reverse=True) if size > 1)
 
 

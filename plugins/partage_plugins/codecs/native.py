@@ -39,9 +39,9 @@ _NOTHING: Final = _Amounts(0, 0, 0)
 
 def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[ContainerName, GpuRequest]:
     """What each container of a pod asks for; empty where none asks in this dialect."""
-    amounts = {container.name: _read_amounts(container) for container in pod.containers}
-    asking = {name: amount for name, amount in amounts.items() if any(amount)}
-    policies = read_policies(pod.annotations, names=tuple(amounts), asking=tuple(asking))
+    asking = {each.name: amount for each in pod.containers if any(amount := _read_amounts(each))}
+    names = tuple([each.name for each in pod.containers])
+    policies = read_policies(pod.annotations, names=names, asking=tuple(asking))
     return {name: _request(name, amount, policies[name], default_limit_milli) for name, amount in asking.items()}
 
 
@@ -69,15 +69,14 @@ def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
 
 
 def _read_amounts(container: PodContainer) -> _Amounts:
-    at, said = f"containers.{container.name}", set[str]()
-    for where, found in (("limits", container.limits), ("requests", container.requests)):
-        for key in found:
-            if key.startswith(keys.PREFIX):
-                if key not in keys.GPU_RESOURCES:
-                    raise _refused(f"{at}.{where}", repr(key), ", ".join(sorted(keys.GPU_RESOURCES)))
-                said.add(key)
+    said = [key for key in (*container.limits, *container.requests) if key.startswith(keys.PREFIX)]
     if not said:
         return _NOTHING
+    at = f"containers.{container.name}"
+    for key in said:
+        if key not in keys.GPU_RESOURCES:
+            where = "limits" if key in container.limits else "requests"
+            raise _refused(f"{at}.{where}", repr(key), ", ".join(sorted(keys.GPU_RESOURCES)))
 
     def total(key: str, largest: int) -> int:
         if key not in said:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import json
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import _lru_cache_wrapper, cache
+from functools import cache
 from statistics import mean, median
-from typing import Any, Final
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -82,6 +82,8 @@ def measure_dialects(bench: Bench) -> None:
         refused = [row for row in rows_of(file) if row.refused]
         bench.engaged(f"rows of {file.stem} ask for cards", all(GPU.name in asked(row) for row in asking))
         bench.engaged(f"rows of {file.stem} are refused", not any(asked(row) for row in refused))
+        forgotten = any(each.__module__.startswith("partage_dialects") for each in caches())
+        bench.engaged("what dialects remember is forgotten", forgotten)
         taken_ns = [reading_ns(row, rounds) for row in asking]
         bench.samples(f"dialects: {len(asking)} pods of {file.stem}", taken_ns)
         bench.figure(f"{file.stem}_slowest_us", max(taken_ns) / 1e3)
@@ -115,11 +117,16 @@ def side_where(nvidia_gpu: str) -> SchedulerSide:
     return SchedulerSide(all_plugins_where(nvidia_gpu), Ledger())
 
 
+@runtime_checkable
+class Remembering(Protocol):
+    def cache_clear(self) -> None: ...
+
+
 @cache
-def caches() -> Sequence[_lru_cache_wrapper[Any]]:
-    """What our modules remember by."""
-    found = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
-    return [each for each in found if each.__module__.startswith("partage_")]
+def caches() -> Sequence[Remembering]:
+    """The functions of our modules that remember; asked for once all plugins are loaded."""
+    ours = [module for name, module in sys.modules.items() if name.startswith("partage_")]
+    return [each for module in ours for each in vars(module).values() if isinstance(each, Remembering)]
 
 
 def believed(text: str, signature: str) -> bool:

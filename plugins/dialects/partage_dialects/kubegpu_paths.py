@@ -9,7 +9,7 @@ place. A card for which no group is named may lie anywhere.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
@@ -20,6 +20,8 @@ from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
 _PATH: Final = re.compile(r"/(?:gpugrp1/([^/\s]+)/)?(?:gpugrp0/([^/\s]+)/)?gpu/([^/\s]+)/([^/\s]+)")
 """The outer and the inner group, the card, and what of it."""
+_Card: TypeAlias = tuple[str | None, str | None, str]
+"""Its outer and inner group, and its name."""
 _WORDS: Final = "gpugrp1/NAME/gpugrp0/NAME/gpu/NAME/cards or …/memory, with or without the groups"
 
 
@@ -33,10 +35,6 @@ class Paths(NamedTuple):
 
 
 NO_PATHS: Final = Paths(0, 0, ())
-
-
-_Card: TypeAlias = tuple[str | None, str | None, str]
-"""Its outer and inner group, and its name."""
 
 
 def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
@@ -64,13 +62,16 @@ def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
     bundles = _bundles(cards)
     if len(bundles) > MAX_BUNDLES:
         raise refused(at, f"{len(bundles)} groups", f"at most {MAX_BUNDLES}")
-    return Paths(len(cards), max(memory.values(), default=0), bundles)
+    return Paths(len(cards), max(memory.values()) if memory else 0, bundles)
 
 
 def _bundles(cards: set[_Card]) -> tuple[Bundle, ...]:
     """Groups with one card ask for nothing."""
-    groups = Counter([(outer, inner) for outer, inner, _ in cards if inner is not None])
-    return tuple(Bundle(PCIE, size) for size in sorted(groups.values(), reverse=True) if size > 1)
+    groups = defaultdict[tuple[str | None, str], int](int)
+    for outer, inner, _ in cards:
+        if inner is not None:
+            groups[outer, inner] += 1
+    return tuple([Bundle(PCIE, size) for size in sorted(groups.values(), reverse=True) if size > 1])
 
 
 def refused(path: str, value: str, allowed: str) -> DecodeError:

@@ -113,7 +113,7 @@ def check_grants(
 
 
 def _by_kind(asks: Mapping[Kind, object]) -> tuple[tuple[Kind, object], ...]:
-    return tuple((kind, asks[kind]) for kind in sorted(asks))
+    return tuple([(kind, asks[kind]) for kind in sorted(asks)])
 
 
 def _check_budget(call: Call, ask: Budgeted) -> None:

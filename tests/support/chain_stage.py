@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_dialects.settings import NVIDIA_GPU
+from partage_gpu.allocator.plan import NAMESPACES as EXCLUSION_NAMESPACES
 from partage_isolation.wire.messages import ContainerTold
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
@@ -46,6 +47,8 @@ NvidiaGpu = Literal["kubelet", "whole", "hami"]
 NODES: Final = ("n1", "n2")
 OURS: Final = "partage-scheduler"
 BOARDS: Final = "fpga.example.com/boards"
+EXCLUDING: Final = "excluding"
+"""The namespace whose pods the operator lets exclude others with a part of a card; who needs it makes it."""
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
 FOUND_WRONG: Final = 3
 PLACED_WITHIN_S: Final = 90.0
@@ -66,7 +69,8 @@ class Scheduler(SchedulerProcess):
     @property
     def env(self) -> Mapping[str, str]:
         path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
-        return {**os.environ, "PYTHONPATH": path, NVIDIA_GPU: self._nvidia_gpu}
+        said = {NVIDIA_GPU: self._nvidia_gpu, EXCLUSION_NAMESPACES: EXCLUDING}
+        return {**os.environ, "PYTHONPATH": path, **said}
 
     @property
     def descriptors(self) -> int:

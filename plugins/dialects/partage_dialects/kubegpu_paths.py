@@ -1,25 +1,27 @@
 """KubeGPU's paths: cards of a container by the groups in which they must lie together.
 
-`alpha/grpresource/gpugrp1/A/gpugrp0/B/gpu/C/cards` is card C, with all others below `gpugrp0/B` behind one PCIe switch,
-and with all others below `gpugrp1/A` on one NUMA node. Names of groups and cards mean nothing by themselves: two groups
-may come to lie in the same place. A card for which no group is named may lie anywhere.
+`alpha/grpresource/gpugrp1/A/gpugrp0/B/gpu/C/cards` is card C, with all others below this `gpugrp0/B` behind one PCIe
+switch. `gpugrp1/A` asks for nothing: KubeGPU joins cards in one by any link, also one between processors, so that a
+node is one such group. Names of groups and cards mean nothing by themselves: two groups may come to lie in the same
+place. A card for which no group is named may lie anywhere.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.gpu import NUMA, PCIE
+from partage_plugins.vocabulary.gpu import PCIE
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
-_PATH: Final = re.compile(
-    r"/(gpugrp1/(?P<outer>[^/\s]+)/)?(gpugrp0/(?P<inner>[^/\s]+)/)?gpu/(?P<card>[^/\s]+)/(?P<what>[^/\s]+)"
-)
+_PATH: Final = re.compile(r"/(?:gpugrp1/([^/\s]+)/)?(?:gpugrp0/([^/\s]+)/)?gpu/([^/\s]+)/([^/\s]+)")
+"""The outer and the inner group, the card, and what of it."""
+_Card: TypeAlias = tuple[str | None, str | None, str]
+"""Its outer and inner group, and its name."""
 _WORDS: Final = "gpugrp1/NAME/gpugrp0/NAME/gpu/NAME/cards or …/memory, with or without the groups"
 
 
@@ -35,55 +37,41 @@ class Paths(NamedTuple):
 NO_PATHS: Final = Paths(0, 0, ())
 
 
-class _Card(NamedTuple):
-    outer: str | None
-    inner: str | None
-    name: str
-
-
 def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
     """The paths below a prefix; `at` says where they stand."""
     cards: set[_Card] = set()
     memory: dict[_Card, int] = {}
     for key, amount in requests.items():
-        path = f"{at}[{key}]"
-        found = _PATH.fullmatch(key.removeprefix(prefix))
+        found = _PATH.fullmatch(key, len(prefix)) if key.startswith(prefix) else None
         if found is None:
-            raise refused(path, repr(key), f"{prefix}/{_WORDS}")
-        card = _Card(found["outer"], found["inner"], found["card"])
-        if found["what"] == "cards":
+            raise refused(f"{at}[{key}]", repr(key), f"{prefix}/{_WORDS}")
+        outer, inner, name, what = found.groups()
+        card = (outer, inner, name)
+        if what == "cards":
             if amount != 1:
-                raise refused(path, str(amount), "1: a path names one card")
+                raise refused(f"{at}[{key}]", str(amount), "1: a path names one card")
             cards.add(card)
-        elif found["what"] == "memory":
+        elif what == "memory":
             memory[card] = amount
         else:
-            raise refused(path, repr(found["what"]), "cards or memory: cards offer nothing else")
-    for card in memory.keys() - cards:
-        raise refused(at, f"the memory of {card.name}", f"memory of a card only beside its {prefix}/…/cards")
+            raise refused(f"{at}[{key}]", repr(what), "cards or memory: cards offer nothing else")
+    for _, _, name in memory.keys() - cards:
+        raise refused(at, f"the memory of {name}", f"memory of a card only beside its {prefix}/…/cards")
     if len(cards) > MAX_CARDS:
         raise refused(at, f"{len(cards)} cards", f"at most {MAX_CARDS}")
     bundles = _bundles(cards)
     if len(bundles) > MAX_BUNDLES:
         raise refused(at, f"{len(bundles)} groups", f"at most {MAX_BUNDLES}")
-    return Paths(len(cards), max(memory.values(), default=0), bundles)
+    return Paths(len(cards), max(memory.values()) if memory else 0, bundles)
 
 
 def _bundles(cards: set[_Card]) -> tuple[Bundle, ...]:
     """Groups with one card ask for nothing."""
-    inner = Counter((card.outer, card.inner) for card in cards if card.inner is not None)
-    outer = Counter(card.outer for card in cards if card.outer is not None)
-    found: list[Bundle] = []
-    for group, size in sorted(outer.items()):
-        parts = tuple(_behind_switches(inner, group))
-        if size > 1:
-            found.append(Bundle(NUMA, size, parts))
-    return (*found, *_behind_switches(inner, None))
-
-
-def _behind_switches(inner: Counter[tuple[str | None, str]], outer: str | None) -> list[Bundle]:
-    sizes = sorted((size for (group, _), size in inner.items() if group == outer and size > 1), reverse=True)
-    return [Bundle(PCIE, size) for size in sizes]
+    groups = defaultdict[tuple[str | None, str], int](int)
+    for outer, inner, _ in cards:
+        if inner is not None:
+            groups[outer, inner] += 1
+    return tuple([Bundle(PCIE, size) for size in sorted(groups.values(), reverse=True) if size > 1])
 
 
 def refused(path: str, value: str, allowed: str) -> DecodeError:

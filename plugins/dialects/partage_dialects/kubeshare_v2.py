@@ -34,7 +34,7 @@ OPPORTUNISTIC: Final = "binpack"
 GUARANTEED: Final = "spread"
 GUARANTEED_CARDS: Final = "topology"
 """Of several cards, those that are near each other."""
-_ASKING: Final = (LIMIT, REQUEST, MEMORY)
+_ASKING: Final = frozenset((LIMIT, REQUEST, MEMORY))
 _NUMBER: Final = re.compile(r"0{1,20}\.[0-9]{1,20}|[1-9][0-9]{0,3}\.0{1,20}|[1-9]{1,4}", re.ASCII)
 _ALLOWED: Final = "a part of a card such as 0.5 or 1.0, or whole cards such as 2.0"
 _BYTES: Final = "bytes of the card's memory, a whole number such as 1073741824"
@@ -51,7 +51,7 @@ class KubeShareV2:
     @hookimpl
     def partage_mirror(self, pod: Pod, allocation: Allocation, inventory: Inventory) -> Mapping[str, str] | None:
         """All containers have the same cards."""
-        if not any(key in pod.labels for key in _ASKING):
+        if _ASKING.isdisjoint(pod.labels):
             return None
         given = next(iter(allocation.of(GPU).values()), ())
         part = inventory.part(GPU)
@@ -65,7 +65,7 @@ class KubeShareV2:
 
 def read_v2(said: Mapping[str, str]) -> GpuRequest | None:
     """What labels ask for, for the pod as a whole; None where they ask for nothing."""
-    if not any(key in said for key in _ASKING):
+    if _ASKING.isdisjoint(said):
         return None
     is_guaranteed = _priority(said.get(PRIORITY)) > 0
     limit = _number(said, LIMIT)

@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from partage_dialects.amounts import refused
 from partage_plugins.codecs.quantity import parse_whole_quantity
-from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.gpu import MIB, NO_TAGS, GpuGrant, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, WHOLE_MILLI
 from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, CardId
@@ -83,21 +81,8 @@ def amount(container: PodContainer, key: str, *, largest: int = _MOST_MIB) -> in
     for where, said in (("limits", container.limits), ("requests", container.requests)):
         text = said.get(key)
         if text is not None:
-            number = _whole(text)
-            if number is None or number > largest:
-                path = f"containers.{container.name}.{where}[{key}]"
-                return parse_whole_quantity(text, path=path, largest=largest)  # which says what is wrong
-            return number
+            return parse_whole_quantity(text, path=f"containers.{container.name}.{where}[{key}]", largest=largest)
     return None
-
-
-@lru_cache(maxsize=1 << 10)
-def _whole(text: str) -> int | None:
-    """Remembered as it is read: a cluster's pods have few amounts."""
-    try:
-        return parse_whole_quantity(text)
-    except DecodeError:
-        return None
 
 
 def request_of(amounts: Amounts, wishes: GpuRequest) -> GpuRequest:

@@ -7,7 +7,6 @@ is refused by name: a typing error must not become a pod without its limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -40,9 +39,9 @@ _NOTHING: Final = _Amounts(0, 0, 0)
 
 def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[ContainerName, GpuRequest]:
     """What each container of a pod asks for; empty where none asks in this dialect."""
-    amounts = {container.name: _read_amounts(container) for container in pod.containers}
-    asking = {name: amount for name, amount in amounts.items() if any(amount)}
-    policies = read_policies(pod.annotations, names=tuple(amounts), asking=tuple(asking))
+    asking = {each.name: amount for each in pod.containers if any(amount := _read_amounts(each))}
+    names = tuple([each.name for each in pod.containers])
+    policies = read_policies(pod.annotations, names=names, asking=tuple(asking))
     return {name: _request(name, amount, policies[name], default_limit_milli) for name, amount in asking.items()}
 
 
@@ -53,6 +52,8 @@ def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
     budget too: amounts need to be said once, which is how often a quota is to count them.
     """
     requests = read_requests(pod)
+    if keys.BUDGET not in pod.annotations:
+        return dict(requests)
     asking = tuple(each.name for each in pod.containers if each.role == "app" and each.name in requests)
     names = tuple(each.name for each in pod.containers)
     budgets = read_budgets(pod.annotations, names=names, by_default=asking)
@@ -68,24 +69,23 @@ def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
 
 
 def _read_amounts(container: PodContainer) -> _Amounts:
-    at = f"containers.{container.name}"
-    for where, found in (("limits", container.limits), ("requests", container.requests)):
-        _refuse_unknown(found, f"{at}.{where}")
-    if keys.GPU_RESOURCES.isdisjoint((*container.limits, *container.requests)):
+    said = [key for key in (*container.limits, *container.requests) if key.startswith(keys.PREFIX)]
+    if not said:
         return _NOTHING
+    at = f"containers.{container.name}"
+    for key in said:
+        if key not in keys.GPU_RESOURCES:
+            where = "limits" if key in container.limits else "requests"
+            raise _refused(f"{at}.{where}", repr(key), ", ".join(sorted(keys.GPU_RESOURCES)))
 
     def total(key: str, largest: int) -> int:
+        if key not in said:
+            return 0
         limit = parse_whole_quantity(container.limits.get(key, "0"), path=f"{at}.limits[{key}]", largest=largest)
         _refuse_other(container.requests.get(key), limit, path=f"{at}.requests[{key}]")
         return limit
 
     return _Amounts(total(keys.GPU_MILLI, _MAX_MILLI), total(keys.GPU_MEMORY, _MAX_BYTES), total(keys.GPUS, MAX_CARDS))
-
-
-def _refuse_unknown(found: Mapping[str, str], path: str) -> None:
-    for key in found:
-        if key.startswith(keys.PREFIX) and key not in keys.GPU_RESOURCES:
-            raise _refused(path, repr(key), ", ".join(sorted(keys.GPU_RESOURCES)))
 
 
 def _refuse_other(text: str | None, limit: int, *, path: str) -> None:

@@ -45,11 +45,17 @@ class Policies(Struct, frozen=True, kw_only=True):
     """One of `LEVELS`, on which all its cards must lie close."""
 
 
+_NONE: Final = Policies(limit_milli=None, wishes=GpuRequest())
+
+
 def read_policies(
     annotations: Mapping[str, str], *, names: tuple[ContainerName, ...], asking: tuple[ContainerName, ...]
 ) -> dict[ContainerName, Policies]:
     """The policies of each container in `asking`; values may name any container in `names`."""
-    unknown = sorted(key for key in annotations if key.startswith(keys.PREFIX) and key not in _KNOWN)
+    said = [key for key in annotations if key.startswith(keys.PREFIX)]
+    if not said:
+        return dict.fromkeys(asking, _NONE)
+    unknown = sorted(key for key in said if key not in _KNOWN)
     if unknown:
         allowed = ", ".join(sorted(key.removeprefix(keys.PREFIX) for key in _KNOWN))
         raise _refused("annotations", repr(unknown[0]), f"{keys.PREFIX} with {allowed}")

@@ -18,10 +18,12 @@ from partage_plugins.errors import DecodeError
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _GRAMMAR: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<digits>[0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})"
+    r"(?P<sign>[+-]?)(?=\.?[0-9])(?P<whole>[0-9]{0,40})(\.(?P<part>[0-9]{0,40}))?"
     r"((?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?[0-9]{1,3}))",
     re.ASCII,
 )
+_PLAIN: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+"""As most amounts are written; they need no fraction."""
 _LARGEST: Final = 2**63 - 1
 ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
 
@@ -36,8 +38,8 @@ def parse_quantity(text: str, *, path: str = "$") -> Fraction:
 
 def parse_whole_quantity(text: str, *, path: str = "$", largest: int = _LARGEST) -> int:
     """A quantity that must be a whole number from 0 to `largest`."""
-    number = parse_quantity(text, path=path)
-    if number.denominator != 1 or not 0 <= number <= largest:
+    number = int(text) if _PLAIN.fullmatch(text) else parse_quantity(text, path=path)
+    if number.denominator != 1 or not 0 <= number.numerator <= largest:
         raise _refused(text, path, f"a whole quantity from 0 to {largest}")
     return number.numerator
 
@@ -52,19 +54,17 @@ def format_bytes(number: int) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _number(text: str) -> Fraction | None:
-    """Remembered: a cluster's pods have few amounts, and fractions are slow to make."""
+    """Remembered: a cluster's pods have few amounts, and fractions are slow to make, so each makes one alone."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         return None
-    number = Fraction(match["digits"]) * (-1 if match["sign"] == "-" else 1) * _scale(match)
-    return number if abs(number) <= _LARGEST else None
-
-
-def _scale(match: re.Match[str]) -> Fraction:
-    suffix, exponent = match["suffix"], match["exponent"]
-    if suffix in _BINARY:
-        return Fraction(1 << 10 * _BINARY[suffix])
-    return Fraction(10) ** (int(exponent) if exponent else _DECIMAL[suffix or ""])
+    sign, whole, part, suffix, exponent = match.group("sign", "whole", "part", "suffix", "exponent")
+    digits = int(whole + (part or "")) << 10 * _BINARY.get(suffix, 0)
+    power = (int(exponent) if exponent else _DECIMAL.get(suffix, 0)) - len(part or "")
+    above, below = (digits * 10**power, 1) if power >= 0 else (digits, 10**-power)
+    if above > _LARGEST * below:
+        return None
+    return Fraction(-above if sign == "-" else above, below)
 
 
 def _refused(text: str, path: str, allowed: str) -> DecodeError:

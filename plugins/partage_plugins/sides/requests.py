@@ -16,6 +16,8 @@ from partage_plugins.vocabulary.kinds import AnyKind, Role
 from partage_plugins.vocabulary.names import BudgetName, BudgetNameText, ContainerName, Kind, grantee_of
 from partage_plugins.vocabulary.pods import Budgeted, BudgetUse, ContainerRequest, Pod, PodRequest
 
+_MAPPING: Final = (dict, Mapping)
+"""What most plugins answer first: to ask an abstract class takes half a microsecond."""
 _ANNOTATION: Final = re.compile(r"(?!([a-z0-9.-]*\.)?partage\.dev/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 _RESOURCE: Final = re.compile(r"(?!([a-z0-9.-]*\.)?kubernetes\.io/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 
@@ -25,10 +27,10 @@ def check_asks(
 ) -> Iterator[tuple[ContainerName, Kind, object]]:
     """One plugin's requests, each of the type that its kind's owner declared, or `Budgeted` with such a one."""
     names = {container.name for container in pod.containers}
-    if not isinstance(answer, Mapping):
+    if not isinstance(answer, _MAPPING):
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: requests by container and kind, or None")
     for name, asks in answer.items():
-        if name not in names or not isinstance(asks, Mapping):
+        if name not in names or not isinstance(asks, _MAPPING):
             raise nonsense(
                 call, f"returned {asks!r:.80} for {name!r}; allowed: requests by kind, for the pod's containers"
             )
@@ -111,7 +113,7 @@ def check_grants(
 
 
 def _by_kind(asks: Mapping[Kind, object]) -> tuple[tuple[Kind, object], ...]:
-    return tuple((kind, asks[kind]) for kind in sorted(asks))
+    return tuple([(kind, asks[kind]) for kind in sorted(asks)])
 
 
 def _check_budget(call: Call, ask: Budgeted) -> None:

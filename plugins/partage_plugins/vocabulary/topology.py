@@ -25,6 +25,6 @@ class Bundle(Struct, frozen=True):
     """Of these devices those that must lie closer yet: bundles of another level inside the same group."""
 
     def __post_init__(self) -> None:
-        inside = sum(part.count for part in self.parts)
+        inside = sum([part.count for part in self.parts]) if self.parts else 0
         if inside > self.count:
             raise ValueError(f"a bundle of {self.count} devices has parts of {inside}")

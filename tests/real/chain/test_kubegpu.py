@@ -57,12 +57,12 @@ def test_a_job_has_whole_cards_that_are_joined_and_the_next_waits_for_such(chain
 
 
 def test_groups_that_no_node_has_keep_a_pod_waiting_and_say_so(chain: Chain) -> None:
-    """The two cards of a node are near to different processors."""
+    """The two cards of a node are near to different processors, and linked all the same."""
     together = in_groups(chain, "together", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/0/gpu/1")
-    chain.wait_why(together, "0/2 nodes are available: 2 node(s) had too few cards on one NUMA node")
-    apart = in_groups(chain, "apart", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/1/gpugrp0/0/gpu/0")
-    apart.wait_running()
-    assert len(cards_of(chain, apart)) == 2
+    chain.wait_why(together, "0/2 nodes are available: 2 node(s) had too few cards behind one PCIe switch")
+    linked = in_groups(chain, "linked", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/1/gpu/0")
+    linked.wait_running()
+    assert len(cards_of(chain, linked)) == 2
 
 
 def test_where_cards_come_from_is_not_the_users_to_say(chain: Chain) -> None:

@@ -1,7 +1,8 @@
 """KubeShare's documents with everything at work: their SharePods run in containers on simulated cards.
 
 The manifests are written as those documents write theirs, under the images' own names; the rig's registry has something
-to run under these.
+to run under these, with an `nvidia-smi` that lists the cards. `DEMO` fetches no script, and `ADVANCED` names a node of
+the rig's.
 """
 
 from __future__ import annotations
@@ -13,11 +14,20 @@ from typing import Any, Final
 import msgspec.yaml
 import pytest
 
+from partage_plugins.codecs import decode_allocation
+from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.gpu import Tags
+from partage_plugins.vocabulary.keys import ALLOCATION
 from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, installed
+from rig.client.resources import NAMESPACES, SERVICE_ACCOUNTS
+from rig.client.wait import until
+from rig.errors import Refused
 from rig.identity.people import SHAREPODS, TEAM
-from support.chain_stage import QUICK, Chain
+from rig.images.bases import compiled
+from support.chain_stage import EXCLUDING, QUICK, Chain
 from support.isolation_stage import image
 from support.scheduler_process import SchedulerProcess
+from support.simgpu_stage import CLIENT
 
 pytestmark = pytest.mark.timeout(600)
 IMAGES: Final = ("nvidia/cuda:9.0-base", "tensorflow/tensorflow:1.15.2-gpu-py3")
@@ -54,7 +64,7 @@ spec: # PodSpec
   containers:
   - name: cuda
     image: nvidia/cuda:9.0-base
-    command: ["sh", "-c", "nvidia-smi -L; while true; do sleep 1; done"]
+    command: ["nvidia-smi", "-L"]
     resources:
       limits:
         cpu: "1"
@@ -64,7 +74,7 @@ ADVANCED: Final = """
 apiVersion: kubeshare.nthu/v1
 kind: SharePod
 metadata:
-  name: by-hand
+  name: sharepod1
   annotations:
     "kubeshare/gpu_request": "0.5"
     "kubeshare/gpu_limit": "1.0"
@@ -72,11 +82,10 @@ metadata:
     "kubeshare/GPUID": "abcde"
 spec: # PodSpec
   nodeName: n2
-  terminationGracePeriodSeconds: 0
   containers:
   - name: cuda
     image: nvidia/cuda:9.0-base
-    command: ["sh", "-c", "while true; do sleep 1; done"]
+    command: ["nvidia-smi", "-L"]
     resources:
       limits:
         cpu: "1"
@@ -84,11 +93,15 @@ spec: # PodSpec
 """
 
 
+_NVIDIA_SMI: Final = b"#!/bin/sh\nexec /usr/bin/cards\n"
+
+
 @pytest.fixture
 def stage(chain: Chain) -> Iterator[Stage]:
     cluster, control = chain.rig.cluster, chain.rig.control
+    lists = {"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl")), "/usr/bin/nvidia-smi": _NVIDIA_SMI}
     for name in IMAGES:
-        chain.rig.registry.push(image(), name)
+        chain.rig.registry.push(image().with_files(lists), name)
     installed(cluster)
     kubeconfig = control.identities.kubeconfig(cluster.as_account(SHAREPODS).identity, control.server)
     controller = SchedulerProcess(
@@ -98,12 +111,38 @@ def stage(chain: Chain) -> Iterator[Stage]:
     made = Stage(cluster)
     try:
         yield made
-        for share in cluster.api.list(SHAREPODS_PATH.at(TEAM)):
-            made.delete(share["metadata"]["name"])
-            made.wait_gone(share["metadata"]["name"], within_s=90)
+        clear(made)
     finally:
         controller.kill()
         sys.stdout.write(controller.said[-4000:])
+
+
+@pytest.fixture
+def excluding(stage: Stage) -> Iterator[Stage]:
+    """A namespace that the operator has named."""
+    api = stage.cluster.api
+    api.create(NAMESPACES.at(), {"metadata": {"name": EXCLUDING}})
+
+    def why_no_pods() -> str | None:
+        try:
+            api.get(SERVICE_ACCOUNTS.at(EXCLUDING, "default"))
+        except Refused as refused:
+            return str(refused)
+        return None
+
+    until(f"pods can be made in {EXCLUDING}", why_no_pods)
+    made = Stage(stage.cluster, EXCLUDING)
+    yield made
+    clear(made)
+    api.delete(NAMESPACES.at(name=EXCLUDING))
+
+
+def clear(stage: Stage) -> None:
+    names = [share["metadata"]["name"] for share in stage.cluster.api.list(SHAREPODS_PATH.at(stage.namespace))]
+    for name in names:
+        stage.delete(name)
+    for name in names:
+        stage.wait_gone(name, within_s=90)
 
 
 def submit(stage: Stage, text: str, name: str, **annotations: str) -> None:
@@ -119,6 +158,17 @@ def wait_running(stage: Stage, name: str) -> None:
         return bool(share.get("status", {}).get("PodStatus", {}).get("phase") == "Running")
 
     stage.wait("says that it runs", name, runs, within_s=120)
+
+
+def wait_listed(stage: Stage, name: str) -> None:
+    """Until its program has listed the cards, and ended well: it is started again and again."""
+
+    def is_done(share: Any) -> bool:
+        (said,) = share.get("status", {}).get("PodStatus", {}).get("containerStatuses", ({},))
+        ends = (said.get(state, {}).get("terminated", {}) for state in ("state", "lastState"))
+        return any(end.get("exitCode") == 0 for end in ends)
+
+    stage.wait("has listed its cards", name, is_done, within_s=120)
 
 
 def test_the_walk_through_of_kubeshares_documents(stage: Stage) -> None:
@@ -145,7 +195,7 @@ def test_its_other_manifests_run_with_tags_and_placed_by_hand(stage: Stage) -> N
     submit(stage, SPECIFICATION, "keeps-others-off")
     submit(stage, ADVANCED, "beside", gpu_request="0.3")
     for name in ("by-hand", "sharepod1", "beside"):
-        wait_running(stage, name)
+        wait_listed(stage, name)
     words = "have the operator name namespace team-a in PARTAGE_GPU_EXCLUSION_NAMESPACES"
     stage.wait("says who may exclude", "keeps-others-off", lambda share: words in str(share.get("status")))
     assert stage.wait_placed("by-hand") == stage.wait_placed("beside") == ("n2", "abcde")
@@ -156,5 +206,20 @@ def test_its_other_manifests_run_with_tags_and_placed_by_hand(stage: Stage) -> N
     assert pod is not None
     pod.delete(0)
     stage.wait("has another pod", "by-hand", lambda share: share["status"]["PodObjectMeta"]["uid"] != first)
-    wait_running(stage, "by-hand")
+    wait_listed(stage, "by-hand")
     assert stage.card("by-hand") == stage.card("beside")
+
+
+def test_its_first_manifest_runs_untouched_where_the_operator_lets_it_exclude_others(
+    excluding: Stage, stage: Stage
+) -> None:
+    excluding.cluster.kubectl.run("apply", "-n", EXCLUDING, "-f", "-", stdin=SPECIFICATION)
+    wait_listed(excluding, "sharepod1")
+    pod = excluding.pod("sharepod1")
+    assert pod is not None
+    ((grant,),) = decode_allocation(pod.annotations[ALLOCATION], [GPU]).of(GPU).values()
+    assert grant.tags == Tags(affinity="red", anti_affinity="green", exclusion="blue")
+    assert str(grant.card) in pod.logs(), "it sees the card that it shares with nobody"
+    submit(stage, DEMO, "pod1")
+    wait_running(stage, "pod1")
+    assert stage.card("pod1") != grant.card

@@ -60,3 +60,15 @@ def test_keys_that_were_there_before_any_policy_kept_them_are_refused(cluster: C
     refused = helm.tried("install", RELEASE, CHART, *INTO)
     assert (refused.status, "delete configmap partage-keys" in refused.err) == (1, True), refused.err
     cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)
+
+
+def test_whose_pods_cards_are_taken_for_is_said_where_a_kube_scheduler_asks_as_well(helm: Helm) -> None:
+    behind = ("extender.enabled=true", "extender.callers={any}")
+    reserving = ("reservations.enabled=true", "reservations.image=pause")
+    said = [notes(helm, *values) for values in ((*behind, *reserving), behind, reserving)]
+    assert ["for none that a kube-scheduler places" in each for each in said] == [True, False, False]
+
+
+def notes(helm: Helm, *values: str) -> str:
+    """What helm says to whoever installs it."""
+    return helm.run("install", RELEASE, CHART, "--dry-run=client", values=values).partition("\nNOTES:\n")[2]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from partage_base.daemon.settings import CommonSettings
 from partage_crishim.settings import OF_GPU_OPERATOR, CrishimSettings
 from partage_dialects.settings import settings_from
 from partage_isolation.settings import BrokerSettings
+from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.sharepods.settings import SharePodSettings
 from rig.identity.permissions import FOLDER, Manifest
@@ -83,10 +85,6 @@ def test_helm_finds_nothing_to_complain_of(helm: Helm) -> None:
         (("reservations.enabled=true",), "for example --set reservations.image=registry.k8s.io/pause:3.10"),
         (("reservations.enabled=true", "reservations.image=p", "nvidiaGpu=hami"), "set nvidiaGpu=kubelet"),
         (("reservations.enabled=true", "reservations.image=p", "nvidiaGpu=whole"), "set nvidiaGpu=kubelet"),
-        (
-            ("scheduler.settings.mirror=true", "scheduler.blockedPlugins={volcano-dialect,kubeshare-v2-dialect}"),
-            "unblock volcano-dialect or kubeshare-v2-dialect",
-        ),
         (("monitoring.podMonitor=true",), "install the Prometheus operator first"),
     ],
 )
@@ -94,6 +92,28 @@ def test_values_that_contradict_each_other_are_refused_with_what_to_do(
     helm: Helm, values: tuple[str, ...], words: str
 ) -> None:
     assert words in helm.refusal(*values)
+
+
+def mirroring() -> list[str]:
+    """The dialects in whose words a scheduler can write what pods were given."""
+    dialects = entry_points(group=SCHEDULER_GROUP)
+    return sorted(dialect.name for dialect in dialects if hasattr(dialect.load(), "partage_mirror"))
+
+
+def mirrored(nvidia_gpu: str, blocked: Iterable[str]) -> tuple[str, ...]:
+    names = ",".join(blocked)
+    return "scheduler.settings.mirror=true", f"scheduler.blockedPlugins={{{names}}}", f"nvidiaGpu={nvidia_gpu}"
+
+
+@pytest.mark.parametrize("only", mirroring())
+def test_one_dialect_is_enough_to_mirror(helm: Helm, only: str) -> None:
+    others = (name for name in mirroring() if name != only)
+    assert environment(helm, "partage-scheduler", *mirrored("hami", others))["PARTAGE_SCHEDULER_MIRROR"] == "true"
+
+
+def test_a_mirror_with_nothing_to_write_is_refused_and_the_refusal_names_all_that_could(helm: Helm) -> None:
+    assert f"unblock one of {', '.join(mirroring())}" in helm.refusal(*mirrored("hami", mirroring()))
+    assert "unblock one of" in helm.refusal(*mirrored("kubelet", set(mirroring()) - {"hami-dialect"}))
 
 
 def test_a_policy_that_the_cluster_does_not_know_is_refused(helm: Helm) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from partage_dialects import hami, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
+from real.sharepods.stage import Stage, a_sharepod, installed
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
@@ -25,11 +26,12 @@ from rig.client.resources import (
 )
 from rig.client.wait import until
 from rig.errors import Refused
-from rig.identity.permissions import delivered
+from rig.identity.permissions import FOLDER, delivered
 
 pytestmark = pytest.mark.slow
 
 COUNTED, STRICT, FILLED, OPEN = "quota-counted", "quota-strict", "quota-filled", "quota-open"
+SHARING, SHAREPODS = "quota-sharing", "count/sharepods.kubeshare.nthu"
 LABEL = {"partage.dev/quota": "strict"}
 DRY = {"dryRun": "All"}
 PART = {GPU_MILLI: "500", GPU_MEMORY: "8Gi"}
@@ -62,7 +64,7 @@ COUNTS: Mapping[str, Mapping[str, str]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def quotas(admin: Cluster) -> Iterator[None]:
-    for name in (COUNTED, STRICT, FILLED, OPEN):
+    for name in (COUNTED, STRICT, FILLED, OPEN, SHARING):
         labels = LABEL if name in (STRICT, FILLED) else {}
         admin.api.create(NAMESPACES.at(), {"metadata": {"name": name, "labels": dict(labels)}})
         until(f"pods can be made in {name}", partial(_why_no_account, admin, name))
@@ -75,10 +77,29 @@ def quotas(admin: Cluster) -> Iterator[None]:
     until("the quota is counted", lambda: None if _status(admin) else "not yet")
     until("the policies are in force", lambda: _why_not_in_force(admin))
     yield
-    for name in (COUNTED, STRICT, FILLED, OPEN):
+    for name in (COUNTED, STRICT, FILLED, OPEN, SHARING):
         admin.api.delete(NAMESPACES.at(name=name))
     for manifest in delivered("quotas/admission.yaml"):
         admin.api.delete(path_of(manifest))
+
+
+@pytest.fixture
+def sharing(cluster: Cluster) -> Iterator[Stage]:
+    """A namespace with a quota for two SharePods; nobody makes their pods."""
+    installed(cluster)
+    cluster.api.create(
+        RESOURCE_QUOTAS.at(SHARING), {"metadata": {"name": "sharepods"}, "spec": {"hard": {SHAREPODS: "2"}}}
+    )
+    until("SharePods are counted", lambda: None if _shared(cluster) == "0" else f"{_shared(cluster)} are used")
+    yield Stage(cluster, SHARING)
+    for file in ("admission", "rbac", "crd"):
+        cluster.kubectl.run("delete", "-f", str(FOLDER / f"sharepods/{file}.yaml"))
+
+
+def _shared(cluster: Cluster) -> str:
+    return str(
+        cluster.api.get(RESOURCE_QUOTAS.at(SHARING, "sharepods")).get("status", {}).get("used", {}).get(SHAREPODS)
+    )
 
 
 def _why_no_account(admin: Cluster, namespace: str) -> str | None:
@@ -139,6 +160,18 @@ def test_omitted_memory_counts_nothing(cluster: Cluster) -> None:
 def test_a_dialect_of_which_a_quota_gives_nothing_is_refused(cluster: Cluster, limits: Mapping[str, str]) -> None:
     with pytest.raises(Refused, match="exceeded quota: cards"):
         created(cluster, COUNTED, a_pod("other", limits=limits))
+
+
+def test_sharepods_are_counted_as_objects(sharing: Stage) -> None:
+    for name in ("one", "two"):
+        sharing.create(a_sharepod(name, "0.5"))
+    with pytest.raises(
+        Refused, match=r"exceeded quota: sharepods, requested: count/sharepods\.kubeshare\.nthu=1, used:"
+    ):
+        sharing.create(a_sharepod("three", "0.1"))
+    sharing.delete("one")
+    until("what is gone is not counted", lambda: None if _shared(sharing.cluster) == "1" else _shared(sharing.cluster))
+    sharing.create(a_sharepod("three", "0.1"))
 
 
 def _used(cluster: Cluster, resource: str) -> str:

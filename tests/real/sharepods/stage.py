@@ -54,21 +54,23 @@ def by_hand(name: str, request: str, *, node: str, gpuid: str, **spec: Any) -> J
 
 
 class Stage:
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    """Those of one namespace."""
+
+    def __init__(self, cluster: Cluster, namespace: str = TEAM) -> None:
+        self.cluster, self.namespace = cluster, namespace
 
     def create(self, manifest: Json) -> str:
-        return str(self.cluster.api.create(SHAREPODS_PATH.at(TEAM), manifest)["metadata"]["name"])
+        return str(self.cluster.api.create(SHAREPODS_PATH.at(self.namespace), manifest)["metadata"]["name"])
 
     def share(self, name: str) -> Json:
-        return self.cluster.api.get(SHAREPODS_PATH.at(TEAM, name))
+        return self.cluster.api.get(SHAREPODS_PATH.at(self.namespace, name))
 
     def delete(self, name: str) -> None:
-        self.cluster.api.delete(SHAREPODS_PATH.at(TEAM, name))
+        self.cluster.api.delete(SHAREPODS_PATH.at(self.namespace, name))
 
     def pod(self, name: str) -> Pod | None:
         try:
-            return self.cluster.pods.get(TEAM, name)
+            return self.cluster.pods.get(self.namespace, name)
         except Refused as refused:
             if refused.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -119,7 +121,7 @@ class Stage:
 
     def ends(self, name: str, phase: str) -> None:
         """As kubelet would say it."""
-        self.cluster.api.patch(PODS.at(TEAM, name, "status"), {"status": {"phase": phase}})
+        self.cluster.api.patch(PODS.at(self.namespace, name, "status"), {"status": {"phase": phase}})
 
     def events(self, name: str) -> list[ObjectEvent]:
         return events_of(self.cluster.api, self.share(name))

@@ -5,15 +5,24 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec.yaml
 import pytest
 
-from partage_plugins.hooks import both, node, scheduler
+from partage_plugins.errors import DecodeError
+from partage_plugins.hooks import SCHEDULER_GROUP, both, node, scheduler
+from partage_plugins.registry.entry_points import from_paths
+from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.testing.catalogue import checks_of
+from partage_plugins.vocabulary import GPU
+from partage_scheduler.decision import Ledger
+from support.dialect_rows import Row, all_plugins
 
 REPOSITORY = Path(__file__).parents[3]
 GUIDE = (REPOSITORY / "docs/plugins.md").read_text()
@@ -65,9 +74,29 @@ def test_the_guide_has_no_heading_for_a_hook_that_does_not_exist() -> None:
     assert set(re.findall(r"^### `(\w+)`", GUIDE, re.MULTILINE)) == set(HOOKS)
 
 
+def block(language: str, has: str) -> str:
+    """The only one of that language that has these words."""
+    (found,) = (text for text in re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) if has in text)
+    return str(found)
+
+
 def test_the_guides_example_of_a_subject_can_be_checked() -> None:
-    example = re.search(r"```python\n(from partage_plugins\.testing import .*?)```", GUIDE, re.DOTALL)
-    assert example is not None
     names: dict[str, Any] = {}
-    exec(example[1], names)  # noqa: S102  our own guide
+    exec(block("python", "class TestFpga"), names)  # noqa: S102  our own guide
     assert checks_of(names["TestFpga"].subject)
+
+
+def test_the_guides_dialect_keeps_to_its_rows_beside_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("partage_dialects.percent")
+    exec(block("python", "class PercentDialect"), module.__dict__)  # noqa: S102  our own guide
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    said = tomllib.loads(block("toml", "percent-dialect"))["project"]["entry-points"][SCHEDULER_GROUP]
+    plugins = all_plugins()
+    plugins.load(from_paths(said))
+    side = SchedulerSide(plugins, Ledger())
+    taken, refused = msgspec.yaml.decode(block("yaml", "percent"), type=list[Row])
+    request = side.requests(taken.read())
+    assert {name: {GPU.name: ask} for name, ask in request.of(GPU).items()} == taken.expected
+    assert refused.refused is not None
+    with pytest.raises(DecodeError, match=refused.refused):
+        side.requests(refused.read())

@@ -55,6 +55,12 @@ def test_what_is_there_to_copy_names_resources_that_are_read() -> None:
     assert only["default"].keys() <= RESOURCES
 
 
+def test_the_page_counts_sharepods_by_the_name_that_they_have() -> None:
+    (kind,) = delivered("sharepods/crd.yaml")
+    page = (FOLDER / "quotas/README.md").read_text()
+    assert f"`count/{kind['metadata']['name']}`" in page
+
+
 def test_kueues_objects_name_each_other_and_cover_our_resources() -> None:
     flavor, cluster_queue, queue = delivered("quotas/kueue.yaml")
     (group,) = cluster_queue["spec"]["resourceGroups"]

@@ -126,7 +126,7 @@ class GrantRewriter:
         if request.pod_pid and is_fractional(claim.cards, known.gpu):
             await self.siblings.require_harmless(request)
         key = key_of(request)
-        container = shown(request, key, security, runtime_of(config, handler), claim.budgets)
+        container = shown(request, key, security, runtime_of(config, handler), claim)
         mine = Holding(
             key=key,
             pod=request.uid,

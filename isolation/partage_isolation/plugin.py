@@ -38,6 +38,7 @@ def question_for(container: Container, granted: Granted) -> Prepare | None:
         gen=granted.gen,
         grants=_one_for_each_card(grants),
         budget=container.budgets.get(GPU.name),
+        gang=container.gang,
     )
 
 

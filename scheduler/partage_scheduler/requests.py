@@ -10,7 +10,17 @@ import msgspec
 from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import BudgetUse, ContainerRequest, Namespace, Pod, PodName, PodRef, PodRequest, Room
+from partage_plugins.vocabulary import (
+    BudgetUse,
+    ContainerRequest,
+    Gang,
+    Namespace,
+    Pod,
+    PodName,
+    PodRef,
+    PodRequest,
+    Room,
+)
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates.memo import digest_of
 from partage_scheduler.predicates.needs import needs
@@ -22,6 +32,7 @@ _TEXT: Final = msgspec.json.Encoder()
 class _Known(NamedTuple):
     containers: tuple[ContainerRequest, ...]
     uses: tuple[BudgetUse, ...]
+    gang: Gang | None
     needs: Room
 
 
@@ -47,12 +58,12 @@ class RequestReader:
             known = self._read(pod)
             self._known.put(key, known, structure_bytes(len(said)))
         ref = PodRef(namespace=Namespace(pod.namespace), name=PodName(pod.name), uid=pod.uid)
-        return PodRequest(pod=ref, containers=known.containers, uses=known.uses, needs=known.needs)
+        return PodRequest(pod=ref, containers=known.containers, uses=known.uses, gang=known.gang, needs=known.needs)
 
     def _read(self, pod: ApiPod) -> _Known:
-        read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
+        gang = read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
         asked = self._ask(seen(pod))
-        return _Known(asked.containers, asked.uses, needs(pod))
+        return _Known(asked.containers, asked.uses, gang, needs(pod))
 
 
 def _said_by(pod: ApiPod) -> bytes:

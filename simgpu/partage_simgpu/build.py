@@ -21,6 +21,7 @@ READY_MADE: Final = "PARTAGE_SIMGPU"
 """The environment may name a folder that is used instead of a build of ours, such as one with sanitizers."""
 WORKLOADS: Final[Mapping[str, str]] = {
     "allocate": "takes memory of every kind and tells what each took from the card",
+    "collective": "launches kernels, and meets its peers on other cards after every few",
     "flood": "launches kernels without ever waiting",
     "graph-replay": "launches a graph of kernels again and again",
     "inference": "answers requests that come at a rate, and tells how long they took",

@@ -32,7 +32,7 @@ from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import ContainerTold, Prepare, Prepared, SetLimits, Told
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.vocabulary.pods import Gang, PodRef
 from partage_simgpu.description import card_uuid
 from partage_simgpu.node import SimulatedNode
 from support.broker_client import Client
@@ -159,10 +159,12 @@ class Isolated:
         limit: int = 1000,
         budget: str | None = None,
         pod: PodRef | None = None,
+        gang: str | None = None,
+        first: int = 0,
     ) -> Contained:
-        """A container with so much of each card, from the first card on; `share` and `limit` are of each, in milli.
+        """A container with so much of each card, from number `first` on; `share` and `limit` are of each, in milli.
 
-        `pod`: another container's; those of one that name the same `budget` have all that together.
+        `pod`: another container's; those of one that name the same `budget` have all that together. `gang`: of two.
         """
         self._count += 1
         amounts = [memory] if isinstance(memory, int) else list(memory)
@@ -173,9 +175,10 @@ class Isolated:
             gen=gen,
             grants=tuple(
                 GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=share, limit_milli=limit, memory_bytes=amount)
-                for index, amount in enumerate(amounts)
+                for index, amount in enumerate(amounts, first)
             ),
             budget=None if budget is None else BudgetName(budget),
+            gang=None if gang is None else Gang(Namespace("tests"), gang, 2),
         )
         return Contained(self, question, self.broker.client.prepare(question))
 

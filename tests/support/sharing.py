@@ -41,6 +41,9 @@ class Sharer:
     containers: int = 1
     """Of one pod, with one budget if there are several."""
     seconds: float = FOR_LONG_S
+    card: int = 0
+    gang: str | None = None
+    """Of two pods; this is one."""
 
 
 class Running:
@@ -48,6 +51,7 @@ class Running:
         self.sharer = sharer
         self.containers = list(_prepared(place, sharer))
         argv = [str(built_programs() / sharer.program), "--seconds", str(sharer.seconds), *sharer.words]
+        argv += ["--card", str(sharer.card)]
         self.processes = [
             subprocess.Popen(
                 argv,
@@ -94,6 +98,8 @@ def _prepared(place: Isolated, sharer: Sharer) -> Iterator[Contained]:
             name=f"{sharer.name}-{number}" if number else sharer.name,
             pod=pod,
             budget="pod" if sharer.containers > 1 else None,
+            gang=sharer.gang,
+            first=sharer.card,
         )
         container.install(built_library())
         pod = container.question.pod
@@ -132,7 +138,7 @@ def each_second(place: Isolated, running: Sequence[Running], step_s: float = 1.0
 
 
 def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
-    account = {each.pid: each.busy_ns for each in place.node.status()[0].processes}
+    account = {each.pid: each.busy_ns for card in place.node.status().values() for each in card.processes}
     return time.monotonic_ns(), [each.busy_ns(account) for each in running]
 
 

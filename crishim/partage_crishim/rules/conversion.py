@@ -17,13 +17,11 @@ from partage_plugins.codecs import container_key, encode_container
 from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import (
     Adjustment,
-    BudgetName,
     Container,
     ContainerAllocation,
     ContainerKey,
     ContainerName,
     Device,
-    Kind,
     Mount,
     Namespace,
     PodName,
@@ -63,7 +61,7 @@ def shown(
     key: ContainerKey,
     security: Security,
     runtime: Runtime,
-    budgets: Mapping[Kind, BudgetName],
+    claim: Claim,
 ) -> Container:
     """The request as plugins see it, without volumes that are images; refuses paths that can't be shown to them."""
     return Container(
@@ -94,7 +92,8 @@ def shown(
         ),
         security=security,
         runtime=runtime,
-        budgets=budgets,
+        budgets=claim.budgets,
+        gang=claim.allocation.gang,
     )
 
 

@@ -19,6 +19,7 @@ from partage_isolation.leases.policies.policy import Policy
 from partage_isolation.leases.seat import Member, Seat
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.pods import Gang
 
 __all__ = ["Arbiter", "Hint", "Member", "Shares", "Silent", "Write"]
 
@@ -46,9 +47,12 @@ class Arbiter:
         self.due: int | None = None
         """`tick` is wanted then."""
 
-    def put(self, key: BudgetKey, card: CardId, *, share: int, limit: int) -> None:
-        """A container has so much of a card, in milli; said again, that is what it has from now on."""
-        self.node.put((key, card), share, limit, self._now)
+    def put(self, key: BudgetKey, card: CardId, *, share: int, limit: int, gang: Gang | None = None) -> None:
+        """A container has so much of a card, in milli; said again, that is what it has from now on.
+
+        Those of a gang of pods have their cards together, where these are different cards.
+        """
+        self.node.put((key, card), share, limit, self._now, gang)
         self.due = self.node.due()
 
     def drop(self, key: BudgetKey) -> None:
@@ -60,12 +64,12 @@ class Arbiter:
         found = self._at(key, card, now)
         if found is None:
             return
-        seat, island = found
+        seat, _ = found
         members.joins(seat, member, self._now)
         if not seat.card.policy.is_metering and not seat.is_open:
             seat.happens(LeaseEvent.FREED, self._now)
             self.node.lines.say(seat)
-        self._go_on(island)
+        self._go_on(self.node.regroup(seat, self._now))
 
     def left(self, key: BudgetKey, card: CardId, member: Member, now: int) -> None:
         """It died, executed another program or hung up."""
@@ -78,7 +82,7 @@ class Arbiter:
             members.empties(seat, self.node.lines, self._now)
         else:
             island.finish(seat.demander, self._now)
-        self._go_on(island)
+        self._go_on(self.node.regroup(seat, self._now))
 
     def wanted(self, key: BudgetKey, card: CardId, member: Member, epoch: int, now: int) -> None:
         """One of its threads found the gate closed."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from partage_isolation.leases.card import Card
+from partage_isolation.leases.demander import Demander
+from partage_isolation.leases.demanders import Demanders
 from partage_isolation.leases.durations import NEVER, Timing
 from partage_isolation.leases.grants import Closing, Granting, Lines
 from partage_isolation.leases.life import FREE
 from partage_isolation.leases.meter import Meter
 from partage_isolation.leases.policies.policy import Policy, Tally
-from partage_isolation.leases.seat import Card, Demander, Seat
+from partage_isolation.leases.seat import Seat
 from partage_isolation.leases.turns import Turns
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.pods import Gang
 
 
 class Island:
@@ -86,31 +90,40 @@ class Node:
         self.cards: dict[CardId, Card] = {}
         self.seats: dict[Place, Seat] = {}
         self.islands: list[Island] = []
-        self._demanders: dict[BudgetKey, Demander] = {}
+        self._demanders = Demanders(timing)
         self._island_of: dict[CardId, Island] = {}
-        self._came = 0
 
-    def put(self, place: Place, share: int, limit: int, now: int) -> None:
+    def put(self, place: Place, share: int, limit: int, now: int, gang: Gang | None = None) -> None:
         """So much of that card is that container's from now on."""
         known = self.seats.get(place)
         if known:
             known.account.share, known.account.limit = share, limit
             self.island(place[1]).due = now
         else:
-            self._add(place, Tally(share, limit), now)
+            self._add(place, Tally(share, limit), now, gang)
             self._tie(now)
 
     def drop(self, key: BudgetKey, now: int) -> None:
-        demander = self._demanders.pop(key, None)
-        if demander is None:
+        gone = self._demanders.drop(key)
+        if not gone:
             return
-        for seat in demander.seats:
+        for seat in gone:
             del self.seats[key, seat.card_id]
             seat.card.forget(seat)
             if not seat.card.seats:
                 del self.cards[seat.card_id]
         self.lines.forget(key)
+        if (gang := gone[0].demander.gang) is not None:
+            self._demanders.gather(gang)
         self._tie(now)
+
+    def regroup(self, seat: Seat, now: int) -> Island:
+        """Its container may have come or gone: who of its gang is together; the cards that are decided on with its."""
+        gang = seat.demander.gang
+        if gang is not None and self._demanders.gather(gang):
+            self._tie(now)
+            self.island(seat.card_id).charge(now)
+        return self.island(seat.card_id)
 
     def island(self, card: CardId) -> Island:
         return self._island_of[card]
@@ -124,10 +137,9 @@ class Node:
             self.cards[card] = Card(card, self._policy(card), at=now)
         return self.cards[card]
 
-    def _add(self, place: Place, account: Tally, now: int) -> None:
+    def _add(self, place: Place, account: Tally, now: int, gang: Gang | None) -> None:
         key, card = place[0], self._card(place[1], now)
-        self._came += 1
-        demander = self._demanders.setdefault(key, Demander(key, self._came, self._timing))
+        demander = self._demanders.place(key, card, gang)
         seat = Seat(
             key,
             card,
@@ -138,12 +150,12 @@ class Node:
             wanted=Meter(now),
             got=Meter(now),
         )
-        demander.seats = sorted([*demander.seats, seat], key=lambda each: each.card_id)
+        demander.take_in([seat])
         card.seats.append(seat)
         self.seats[place] = seat
 
     def _tie(self, now: int) -> None:
-        tied = _islands(self._demanders.values(), self.cards.values())
+        tied = _islands(self._demanders, self.cards.values())
         self.islands = [Island(cards, self.lines, self._timing, due=now) for cards in tied]
         self._island_of = {card.id: island for island in self.islands for card in island.cards}
 

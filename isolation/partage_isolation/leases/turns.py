@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from partage_isolation.leases.card import Card
+from partage_isolation.leases.demander import Demander
 from partage_isolation.leases.durations import NEVER, Timing
 from partage_isolation.leases.grants import Granting
-from partage_isolation.leases.seat import Card, Demander, Seat
+from partage_isolation.leases.seat import Seat
 
 Entry = tuple[Demander, tuple[Seat, ...]]
 

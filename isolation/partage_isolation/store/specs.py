@@ -26,7 +26,7 @@ from partage_plugins.vocabulary.names import (
     ContainerKeyText,
     ContainerName,
 )
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.vocabulary.pods import Gang, PodRef
 
 FOLDER: Final = "run/partage/state/containers"
 BUDGETS_FOLDER: Final = "run/partage/state/budgets"
@@ -75,6 +75,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     library: str
     """The folder whose library it has."""
     budget: BudgetNameText | None = None
+    gang: Gang | None = None
 
     def card(self, card: CardId) -> CardSpec | None:
         return next((each for each in self.cards if each.id == card), None)

@@ -144,7 +144,8 @@ class Leases:
         """A container is served, or it and those of its budget have other shares and limits from now on."""
         metered = [card for card in spec.cards if self._terms.are_for(card.id)]
         for card in metered:
-            self._arbiter.put(spec.budget_key, card.id, share=card.share_in_force, limit=card.limit_in_force)
+            share, limit = card.share_in_force, card.limit_in_force
+            self._arbiter.put(spec.budget_key, card.id, share=share, limit=limit, gang=spec.gang)
         self._do()
         for card in metered:  # its page may be a new one
             self._write(self._arbiter.line(spec.budget_key, card.id))

@@ -30,6 +30,7 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec |
         cards=tuple(_cards(question.grants).values()),
         library=library,
         budget=question.budget,
+        gang=question.gang,
     )
     before = known or mate
     return spec if before is None else spec.as_in(_changed(before, question))

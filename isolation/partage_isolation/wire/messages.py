@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.names import (
     ContainerKeyText,
     ContainerNameText,
 )
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.vocabulary.pods import Gang, PodRef
 
 BROKER_SOCKET: Final = "run/partage/broker.sock"
 """Below the node's root; only root may connect."""
@@ -51,6 +51,8 @@ class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare")
     """At most one for each card; of its budget, where it uses one."""
     budget: BudgetNameText | None = None
     """Of its pod: all containers that use it have these grants together."""
+    gang: Gang | None = None
+    """Of its pod: containers of one have their leases together, on different cards."""
 
 
 class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):

@@ -36,6 +36,7 @@ from partage_plugins.vocabulary.names import (
     PodUidText,
     ShortText,
 )
+from partage_plugins.vocabulary.pods import Gang
 
 WHAT: Final = "allocation"
 WHAT_ON_CONTAINER: Final = "container annotation"
@@ -56,10 +57,11 @@ class _Envelope(Struct, frozen=True):
     containers: Annotated[dict[ContainerNameText, _RawGrants], Meta(max_length=MAX_CONTAINERS)]
     crit: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
     budgets: Annotated[dict[BudgetNameText, _RawGrants], Meta(max_length=MAX_CONTAINERS)] = {}
+    gang: Gang | None = None
 
 
 class _Written(Struct, frozen=True):
-    """An allocation as it is written; without budgets, it is what it was before there were any."""
+    """An allocation as it is written; without budgets and a gang, it is what it was before there were any."""
 
     v: int
     gen: int
@@ -68,6 +70,7 @@ class _Written(Struct, frozen=True):
     node: NodeName
     containers: Mapping[ContainerName, Grants]
     budgets: Mapping[BudgetName, Grants] | UnsetType = UNSET
+    gang: Gang | UnsetType = UNSET
 
 
 class _ContainerEnvelope(Struct, frozen=True):
@@ -114,7 +117,13 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
     containers = {name: read_parts(WHAT, grants, types, at=budgets.place_of(name)) for name, grants in counted.items()}
     crit = tuple(name for name in envelope.crit if name != budgets.FIELD) if envelope.budgets else envelope.crit
     return Allocation(
-        gen=envelope.gen, crit=crit, pod=envelope.pod, node=envelope.node, containers=containers, uses=uses
+        gen=envelope.gen,
+        crit=crit,
+        pod=envelope.pod,
+        node=envelope.node,
+        containers=containers,
+        uses=uses,
+        gang=envelope.gang,
     )
 
 
@@ -147,6 +156,7 @@ def encode_allocation(allocation: Allocation) -> str:
         node=allocation.node,
         containers=containers,
         budgets=shared or UNSET,
+        gang=allocation.gang or UNSET,
     )
     return fitting(msgspec.json.encode(written, order="deterministic"), WHAT).decode()
 

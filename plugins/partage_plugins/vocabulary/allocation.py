@@ -10,7 +10,7 @@ from msgspec import Struct
 from partage_plugins.vocabulary.inventory import not_decoded
 from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName, Kind, NodeName, PodUid, grantee_of
-from partage_plugins.vocabulary.pods import BudgetUse
+from partage_plugins.vocabulary.pods import BudgetUse, Gang
 
 Grants = Mapping[Kind, object]
 """One container's grants by kind: a tuple of the owner's grant type, or raw JSON where the reader has no owner."""
@@ -38,6 +38,8 @@ class Allocation(Struct, frozen=True, kw_only=True):
     """By who is counted: a container, or a budget under its name among containers (`grantee_of`)."""
     uses: tuple[BudgetUse, ...] = ()
     """Which containers use which budgets; in order."""
+    gang: Gang | None = None
+    """That the pod is of: on one node its containers have their leases together."""
 
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> dict[ContainerName, tuple[GrantT, ...]]:
         """The grants of this kind, each once: by container, or by budget."""

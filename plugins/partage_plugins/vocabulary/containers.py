@@ -11,7 +11,7 @@ from partage_plugins.vocabulary.allocation import Grants, typed_grants
 from partage_plugins.vocabulary.inventory import typed_part
 from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, Promise, RequestT
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName, Kind
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.vocabulary.pods import Gang, PodRef
 
 LONGEST_PATH: Final = 4096
 AbsolutePath = Annotated[str, Meta(pattern=rf"\A/[^\x00]{{0,{LONGEST_PATH - 1}}}\Z")]
@@ -77,6 +77,8 @@ class Container(Struct, frozen=True, kw_only=True):
     runtime: Runtime = Runtime()
     budgets: Mapping[Kind, BudgetName] = {}
     """The kinds of which its grants are a budget's. The budget is known by the pod's uid and this name."""
+    gang: Gang | None = None
+    """Of its pod, by its allocation."""
 
 
 class Granted(Struct, frozen=True, kw_only=True):

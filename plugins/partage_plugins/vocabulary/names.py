@@ -45,6 +45,7 @@ IN_WORDS: Final = {
 }
 
 NodeNameText = Annotated[NodeName, Meta(pattern=_SUBDOMAIN)]
+NamespaceText = Annotated[Namespace, Meta(pattern=_LABEL)]
 PodUidText = Annotated[PodUid, Meta(pattern=_UID)]
 ContainerNameText = Annotated[ContainerName, Meta(pattern=_LABEL)]
 BudgetNameText = Annotated[BudgetName, Meta(pattern=_LABEL)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT, Role
 from partage_plugins.vocabulary.names import (
@@ -13,8 +14,10 @@ from partage_plugins.vocabulary.names import (
     ContainerName,
     Kind,
     Namespace,
+    NamespaceText,
     PodName,
     PodUid,
+    TagText,
     budget_of,
 )
 
@@ -35,9 +38,9 @@ class Room(Struct, frozen=True, kw_only=True):
 class Gang(Struct, frozen=True):
     """Pods of one namespace that are bound all or none: so many of them at once, any more one by one."""
 
-    namespace: Namespace
-    name: str
-    size: int
+    namespace: NamespaceText
+    name: TagText
+    size: Annotated[int, Meta(ge=1, le=65535)]
 
 
 class PodContainer(Struct, frozen=True, kw_only=True):
@@ -104,6 +107,8 @@ class PodRequest(Struct, frozen=True, kw_only=True):
     containers: tuple[ContainerRequest, ...]
     uses: tuple[BudgetUse, ...] = ()
     """Which containers use which budgets; in order."""
+    gang: Gang | None = None
+    """That the pod is of; the host fills it in."""
     needs: Room = Room()
     """What the whole pod asks of its node beside devices; the host fills it in, and checks by itself that it fits."""
 

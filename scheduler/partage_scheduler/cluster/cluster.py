@@ -106,6 +106,10 @@ class Cluster:
 
     def seated(self, gang: Gang) -> int:
         """How many pods of a gang are on nodes, or assumed to be."""
+        return sum(self._seats.of_gang(gang).values())
+
+    def nodes_of(self, gang: Gang) -> Mapping[NodeName, int]:
+        """How many of them are on each node."""
         return self._seats.of_gang(gang)
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:

@@ -15,6 +15,7 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.needs import needs
 
 _NO_SEATS: Final[Mapping[PodUid, Seat]] = {}
+_NO_NODES: Final[Mapping[NodeName, int]] = {}
 _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 
@@ -58,7 +59,7 @@ class Seats:
     def __init__(self) -> None:
         self._seats: dict[PodUid, Seat] = {}
         self._on: dict[NodeName, dict[PodUid, Seat]] = {}
-        self._gangs: Counter[Gang] = Counter()
+        self._gangs: dict[Gang, Counter[NodeName]] = {}
         self._priorities: Counter[int] = Counter()
 
     def __len__(self) -> int:
@@ -70,8 +71,9 @@ class Seats:
     def on(self, node: NodeName) -> tuple[Seat, ...]:
         return tuple(self._on.get(node, _NO_SEATS).values())
 
-    def of_gang(self, gang: Gang) -> int:
-        return self._gangs[gang]
+    def of_gang(self, gang: Gang) -> Mapping[NodeName, int]:
+        """How many of its pods are on each node."""
+        return self._gangs.get(gang, _NO_NODES)
 
     def has_lower(self, priority: int) -> bool:
         return min(self._priorities, default=priority) < priority
@@ -79,7 +81,7 @@ class Seats:
     def add(self, seat: Seat) -> None:
         self._priorities[seat.pod.priority] += 1
         self._seats[seat.pod.uid] = self._on.setdefault(seat.node, {})[seat.pod.uid] = seat
-        self._count(seat.pod, 1)
+        self._count(seat.pod, seat.node, 1)
 
     def remove(self, seat: Seat) -> None:
         uid = seat.pod.uid
@@ -90,19 +92,22 @@ class Seats:
         self._priorities[priority] -= 1
         if not self._priorities[priority]:
             del self._priorities[priority]
-        self._count(seat.pod, -1)
+        self._count(seat.pod, seat.node, -1)
 
     def update(self, seat: Seat, pod: ApiPod) -> None:
         if gang_of(pod) != gang_of(seat.pod):
-            self._count(seat.pod, -1)
-            self._count(pod, 1)
+            self._count(seat.pod, seat.node, -1)
+            self._count(pod, seat.node, 1)
         seat.pod = pod  # of the same priority: that of a pod never changes
 
-    def _count(self, pod: ApiPod, sign: int) -> None:
+    def _count(self, pod: ApiPod, node: NodeName, sign: int) -> None:
         gang = gang_of(pod)
         if gang is not None:
-            self._gangs[gang] += sign
-            if not self._gangs[gang]:
+            nodes = self._gangs.setdefault(gang, Counter())
+            nodes[node] += sign
+            if not nodes[node]:
+                del nodes[node]
+            if not nodes:
                 del self._gangs[gang]
 
 

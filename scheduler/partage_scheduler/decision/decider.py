@@ -47,8 +47,10 @@ class Decision:
 
     def allocation(self, gen: int = 1) -> Allocation:
         """As it is written on the pod."""
-        pod, uses = self.request.pod.uid, self.request.uses
-        return Allocation(gen=gen, pod=pod, node=self.node, containers=self.grants, uses=uses)
+        asked = self.request
+        return Allocation(
+            gen=gen, pod=asked.pod.uid, node=self.node, containers=self.grants, uses=asked.uses, gang=asked.gang
+        )
 
 
 class Decider:

@@ -25,6 +25,7 @@ from partage_scheduler.metrics import Figures
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.preemptor import Preemptor
+from partage_scheduler.placement.spanning import REASON, spans
 from partage_scheduler.queue import Waiting
 from partage_scheduler.signatures import Signed
 
@@ -124,6 +125,8 @@ class Worker:
                 self._stays(stay.pod, stay.message, stay.causes, now)
         for bind, each in zip(binds, signed, strict=False):
             self._begin(bind, each)
+        if signed and waiting.gang is not None:
+            self._tell_gang(waiting.gang, binds)
         self._preemptor.disappoint()
         took_s = time.perf_counter() - started
         self._queue.took(waiting, took_s)
@@ -147,6 +150,11 @@ class Worker:
             for bind in binds:
                 self._stays(bind.pod, message, NOTHING, now)
             return ()
+
+    def _tell_gang(self, gang: Gang, binds: Sequence[Bind]) -> None:
+        """One event, on its first pod."""
+        if (words := spans(gang, binds, self._cluster.nodes_of(gang))) is not None:
+            self._events.failed(binds[0].pod, words, reason=REASON)
 
     def _begin(self, bind: Bind, signed: Signed) -> None:
         task = asyncio.create_task(self._bind(bind, signed))

@@ -18,10 +18,12 @@ struct cuda_image {
 
 /* A function, or a kernel, which is the same without a context. How long it runs is in its name:
  *   sim_<number><ns|us|ms|s>[_anything]    sim_forever    sim_arg: its first parameter, 64 bits, in nanoseconds
+ *   sim_meet: until its peers are there, too. Parameters: where a word of each peer is (64 bits), which one is its own,
+ *   how many there are, and the round, which grows (32 bits each)
  * Every other function runs for 10 us. */
 struct cuda_function {
     u32 magic;
-    bool from_argument;
+    bool from_argument, meets;
     struct cuda_image *image;
     u64 duration_ns;
     struct cuda_function *next;
@@ -35,6 +37,9 @@ CUresult function_of(CUfunction handle, struct cuda_function **found);
 /* How long a launch with these parameters runs. */
 CUresult function_duration(const struct cuda_function *function, void *const *params, void *const *extra,
                            u64 *duration_ns);
+
+/* A kernel that spins until its peers do. */
+CUresult stream_meet(struct cuda_stream *stream, void *const *params);
 
 /* Loads the function's code onto the device at its first launch there. */
 CUresult function_load(const struct cuda_function *function, struct device *device);

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { POLL_NS = 50000, LONGEST_NS = 50000000 };
+enum { POLL_NS = 50000, SPUN_NS = 2 * POLL_NS, LONGEST_NS = 50000000 };
 
 /* Streams that hold work, the helper thread that lets it go, and those who wait for that. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,8 +35,15 @@ static bool received(struct device *device, u64 end) {
     return device->received >= end;
 }
 
+/* Keeps the card busy a little longer than until the next look. */
+static void spin_on(struct cuda_stream *stream) {
+    u64 start = stream_start(stream);
+    if (!stream_full(stream) && start < stream->context->device->received + SPUN_NS)
+        stream_append(stream, start, SPUN_NS);
+}
+
 /* Is the first thing held in `stream` due? Else *then says when to ask again. The stream's lock is held. */
-static bool due(struct cuda_stream *stream, const struct held *held, u64 *then) {
+static bool due(struct cuda_stream *stream, struct held *held, u64 *then) {
     struct device *device = stream->context->device;
     const struct mark *mark = held->mark;
     u64 again = sim_now() + POLL_NS, start;
@@ -49,6 +56,11 @@ static bool due(struct cuda_stream *stream, const struct held *held, u64 *then) 
         break;
     case HELD_VALUE:
         if (held->ready(held->argument)) return true;
+        break;
+    case HELD_SPIN:
+        if (!held->begun) held->begun = received(device, stream_start(stream));
+        if (held->begun && held->ready(held->argument)) return true;
+        if (held->begun) spin_on(stream);
         break;
     case HELD_WAIT:
         if (mark->known && (mark->device == device || received(mark->device, mark->local))) return true;

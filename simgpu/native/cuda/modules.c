@@ -57,6 +57,8 @@ static void learn_duration(struct cuda_function *function) {
         function->duration_ns = SIM_NEVER;
     else if (!strcmp(name, "sim_arg"))
         function->from_argument = true;
+    else if (!strcmp(name, "sim_meet"))
+        function->meets = true;
     else
         number_and_unit(name + 4, &function->duration_ns);
 }

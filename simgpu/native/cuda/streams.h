@@ -21,7 +21,7 @@ struct mark {
     u64 local;                          /* once known */
 };
 
-enum held_kind { HELD_RUN, HELD_MARK, HELD_WAIT, HELD_CALL, HELD_VALUE };
+enum held_kind { HELD_RUN, HELD_MARK, HELD_WAIT, HELD_CALL, HELD_VALUE, HELD_SPIN };
 
 struct held {
     struct held *next;
@@ -31,7 +31,8 @@ struct held {
     struct cuda_event *event;                /* MARK: recorded there, if any */
     CUresult (*call)(void *argument, CUresult status); /* CALL: on the helper thread, when all before it is done */
     void *argument;
-    bool (*ready)(const void *argument); /* VALUE: asked again and again */
+    bool (*ready)(const void *argument); /* VALUE, SPIN: asked again and again */
+    bool begun;                         /* SPIN: it is on the card, which is busy with it until it is ready */
 };
 
 struct nodes {

@@ -186,6 +186,8 @@ static const struct known {
     {"kernels", "kernels of a graph or request", offsetof(struct options, kernels), WHOLE, false},
     {"mib", "how much memory, in MiB", offsetof(struct options, mib), WHOLE, false},
     {"kind", "what kind of memory, or all", offsetof(struct options, kind), WORD, false},
+    {"rank", "which of the peers, from 0", offsetof(struct options, rank), WHOLE, false},
+    {"at", "the file that peers share", offsetof(struct options, at), WORD, false},
     {"seed", "another seed, other choices", offsetof(struct options, seed), WHOLE, false},
 };
 enum { SECONDS, COUNT, KNOWN = sizeof known / sizeof *known };

@@ -35,6 +35,8 @@ struct options {
     u64 mib;
     const char *kind;
     u64 seed;
+    u64 rank;
+    const char *at;
 };
 
 struct program {

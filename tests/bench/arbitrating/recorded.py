@@ -9,6 +9,7 @@ from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.line import Hint, Write
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.pods import Gang
 from support.lease_simulation.cases import Case
 from support.lease_simulation.world import World
 
@@ -24,9 +25,9 @@ class Recorder(Arbiter):
         self.acts = 0
         self.seconds = 0.0
 
-    def put(self, key: BudgetKey, card: CardId, *, share: int, limit: int) -> None:
-        self.happened.append(lambda to: to.put(key, card, share=share, limit=limit))
-        super().put(key, card, share=share, limit=limit)
+    def put(self, key: BudgetKey, card: CardId, *, share: int, limit: int, gang: Gang | None = None) -> None:
+        self.happened.append(lambda to: to.put(key, card, share=share, limit=limit, gang=gang))
+        super().put(key, card, share=share, limit=limit, gang=gang)
 
     def joined(self, key: BudgetKey, card: CardId, member: Hashable, now: int) -> None:
         self.happened.append(lambda to: to.joined(key, card, member, now))

@@ -9,6 +9,8 @@ from partage_isolation.leases.durations import SECOND
 from partage_isolation.leases.line import Hint, Write
 from partage_isolation.leases.node import Place
 from partage_isolation.leases.policies import by_name
+from partage_plugins.vocabulary.names import Namespace
+from partage_plugins.vocabulary.pods import Gang
 from support.lease_simulation.cases import Case
 from support.lease_simulation.events import Chance, Events
 from support.lease_simulation.process import Process
@@ -30,10 +32,11 @@ class SimulatedBroker:
         self._tick_at: int | None = None
         events.at(events.now + _LOOKS_NS, self._look_for_stopped)
 
-    def put(self, place: Place, share: int, limit: int) -> None:
+    def put(self, place: Place, share: int, limit: int, gang: str = "") -> None:
         """A container has so much of a card."""
+        known = Gang(Namespace("default"), gang, 2) if gang and self._case.knows_gangs else None
         self.lines[place], self.processes[place] = Line(), []
-        self.arbiter.put(*place, share=share, limit=limit)
+        self.arbiter.put(*place, share=share, limit=limit, gang=known)
         self._act(self.arbiter.line(*place))
 
     def knows(self, process: Process, place: Place) -> None:

@@ -37,8 +37,15 @@ class Container:
     processes: int = 1
     cards: tuple[int, ...] = (0,)
     """Each process runs on one of them, in turn."""
+    gang: str = ""
+    """Of pods; its containers have their collectives together."""
     begins_ns: int = 0
     troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many processes it has."""
+        return self.processes * len(self.cards)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,8 @@ class Case:
     seed: int = 1
     timing: Timing = Timing()  # noqa: RUF009 - it is frozen
     gemini: Gemini = Gemini()  # noqa: RUF009 - as above
+    knows_gangs: bool = True
+    """The broker is told of them: they are on one node, and were declared."""
     tells_stopped: bool = True
     """The broker looks whether a silent process is stopped."""
 

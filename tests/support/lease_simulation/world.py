@@ -40,7 +40,7 @@ class World:
         self._bins: list[dict[int, float]] = [{} for _ in case.containers]
         self._gpus: dict[int, Gpu] = {}
         self._of: list[list[Process]] = []
-        self._meetings: dict[tuple[int, int], Meeting] = {}
+        self._meetings: dict[tuple[int | str, int], Meeting] = {}
         for number, container in enumerate(case.containers):
             self._add(number, container)
 
@@ -68,7 +68,7 @@ class World:
         begin = _BEGIN + container.begins_ns
         for card in container.cards:
             self._gpus.setdefault(card, Gpu(self._events))
-            self.broker.put((_key(number), _card(card)), container.share, container.limit)
+            self.broker.put((_key(number), _card(card)), container.share, container.limit, container.gang)
         processes = [
             self._make(number, container, card) for _ in range(container.processes) for card in container.cards
         ]
@@ -89,14 +89,20 @@ class World:
             bins=self._bins[number],
             program=container.workload(self._chance.fork(), _BEGIN + container.begins_ns),
             siblings=self.broker.processes[place],
-            meet=partial(self._meeting, number, len(container.cards) * container.processes),
+            meet=partial(self._meeting, *self._peers(number, container)),
         )
         self.broker.knows(process, place)
         return process
 
-    def _meeting(self, container: int, peers: int, number: int, work_ns: int) -> Meeting:
-        """The container's collective of that number."""
-        return self._meetings.setdefault((container, number), Meeting(peers, work_ns))
+    def _peers(self, number: int, container: Container) -> tuple[int | str, int]:
+        """Whose collectives it has a part in, and how many processes have."""
+        if not container.gang:
+            return number, container.size
+        return container.gang, sum(each.size for each in self._case.containers if each.gang == container.gang)
+
+    def _meeting(self, whose: int | str, peers: int, number: int, work_ns: int) -> Meeting:
+        """The collective of that number."""
+        return self._meetings.setdefault((whose, number), Meeting(peers, work_ns))
 
     def _begin(self, process: Process) -> None:
         self.broker.joined(process)

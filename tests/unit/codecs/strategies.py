@@ -18,11 +18,13 @@ from partage_plugins.vocabulary import (
     ContainerAllocation,
     ContainerKey,
     ContainerName,
+    Gang,
     GpuGrant,
     GpuPart,
     HealthCause,
     Inventory,
     Kind,
+    Namespace,
     NodeName,
     PodUid,
     Reads,
@@ -101,6 +103,7 @@ _grants = st.fixed_dictionaries({}, optional={GPU.name: st.lists(gpu_grants(), m
 grants: st.SearchStrategy[dict[Kind, object]] = st.tuples(
     _grants, st.dictionaries(unknown_kinds, raw_json, max_size=2)
 ).map(lambda both: {**both[0], **both[1]})
+gangs = st.builds(Gang, namespace=container_names.map(Namespace), name=tag_values, size=st.integers(1, 1000))
 _plain_allocations = st.builds(
     Allocation,
     gen=_GENERATION,
@@ -108,6 +111,7 @@ _plain_allocations = st.builds(
     pod=pod_uids,
     node=node_names,
     containers=st.dictionaries(container_names, grants, max_size=4),
+    gang=st.none() | gangs,
 )
 budget_names = container_names.map(BudgetName)
 _lists = st.lists(gpu_grants(), min_size=1, max_size=3).map(tuple)

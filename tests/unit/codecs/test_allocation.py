@@ -11,7 +11,19 @@ from hypothesis import given
 from partage_plugins.codecs import decode_allocation, decode_raw_grants, encode_allocation
 from partage_plugins.codecs.allocation import decode_grants
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, Kind, NodeName, PodUid, Tags
+from partage_plugins.vocabulary import (
+    GPU,
+    Allocation,
+    CardId,
+    ContainerName,
+    Gang,
+    GpuGrant,
+    Kind,
+    Namespace,
+    NodeName,
+    PodUid,
+    Tags,
+)
 from unit.codecs import documents, strategies
 from unit.codecs.documents import FPGA, allocation, text_of
 
@@ -123,3 +135,11 @@ def test_what_is_written_reads_as_the_same(allocation: Allocation) -> None:
     assert (again.of(GPU), again.uses) == (allocation.of(GPU), allocation.uses)
     assert raws(again) == raws(allocation)
     assert encode_allocation(again) == text
+
+
+def test_a_gang_is_read_and_an_allocation_without_one_says_nothing_of_it() -> None:
+    said = {"namespace": "team", "name": "train", "size": 2}
+    decoded = decode_allocation(text_of(allocation(gang=said)), (GPU,))
+    assert decoded.gang == Gang(Namespace("team"), "train", 2)
+    assert json.loads(encode_allocation(decoded))["gang"] == said
+    assert "gang" not in json.loads(encode_allocation(decode_allocation(text_of(allocation()), (GPU,))))

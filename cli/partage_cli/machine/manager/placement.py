@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from partage_base.keyring import SigningKey
 from partage_cli.machine.manager.shortage import CardRoom, NoRoom, shortage
 from partage_cli.machine.pods.pod import Container, Pod
-from partage_plugins.codecs import decode_allocation, encode_allocation, sign
+from partage_plugins.codecs import decode_allocation, encode_allocation, read_gang, sign
 from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary import (
@@ -58,7 +60,8 @@ class Placement:
         inits = (_read(each, "init") for each in spec.init_containers)
         apps = (_read(each, "app") for each in spec.containers)
         read = ReadPod(ref=ref, labels=meta.labels, annotations=meta.annotations, containers=(*inits, *apps))
-        request = self._side.requests(read)
+        gang = read_gang(meta.namespace, meta.annotations, meta.labels)
+        request = replace(self._side.requests(read), gang=gang)
         self._require_answered(read, request)
         return request
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from partage_isolation.plugin import adjustment_of, question_for
 from partage_isolation.wire.messages import Prepared, question_line, read_question
 from partage_plugins.testing.examples import container
-from partage_plugins.vocabulary import GPU, CardId, GpuGrant, Granted
+from partage_plugins.vocabulary import GPU, CardId, Gang, GpuGrant, Granted, Namespace
 from partage_plugins.vocabulary.names import BudgetName, Kind
 from support.broker import prepared
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, SECOND, part
@@ -44,6 +44,14 @@ def test_the_broker_hears_which_budget_its_grants_are_of() -> None:
     question = question_for(one, granted(SHARE))
     assert question is not None
     assert question.budget == "pod"
+
+
+def test_the_broker_hears_of_which_gang_its_pod_is() -> None:
+    train = Gang(Namespace("team"), "train", 2)
+    question = question_for(replace(container("train"), gang=train), granted(SHARE))
+    assert question is not None
+    assert question.gang == train
+    assert read_question(question_line(question)) == question
 
 
 def test_with_one_card_in_part_the_broker_hears_of_the_whole_ones_too() -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from partage_isolation.errors import NoFolder, SpecRefused
@@ -14,7 +15,7 @@ from partage_isolation.wire.limits import lowered, spec_of
 from partage_isolation.wire.messages import Prepare, SetLimits
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.vocabulary.pods import Gang, PodRef
 
 KEY = ContainerKey("ab" * 16)
 GIB = 1 << 30
@@ -84,6 +85,17 @@ def test_what_was_written_is_loaded(tmp_path: Path) -> None:
     Specs(tmp_path).remove(one)
     Specs(tmp_path).remove(one)
     assert Specs(tmp_path).load() == ((), ())
+
+
+def test_its_gang_survives_and_a_file_of_an_older_broker_has_none(tmp_path: Path) -> None:
+    train = Gang(Namespace("team"), "train", 2)
+    one = spec_of(msgspec.structs.replace(question(grant("a", GIB)), gang=train), library="/lib/1", known=None)
+    assert one.gang == train
+    Specs(tmp_path).write(one)
+    assert Specs(tmp_path).load() == ((one,), ())
+    older = msgspec.json.decode(msgspec.json.encode(spec(grant("a", GIB))), type=dict[str, object])
+    del older["gang"]
+    assert msgspec.convert(older, Spec).gang is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"key": "zz"}', b"\xff\xfe", b'{"v":1,"key":"' + b"cd" * 16])

@@ -18,6 +18,7 @@ from partage_isolation.store.specs import CardSpec, Spec
 from partage_isolation.wire.connection import LEASE_COSTS
 from partage_isolation.wire.packets import What, line_hint
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName
+from partage_plugins.vocabulary.pods import Gang
 from support.broker import pod
 from unit.isolation.leases.scene import CARDS, KEY, OTHER, OTHERS_OWN, OWN, FakeConnection, Scene
 
@@ -120,16 +121,20 @@ def test_what_is_decided_for_a_container_that_is_gone_goes_nowhere() -> None:
     assert scene.take_said() == [("drop", OTHER)]
 
 
-def test_shares_and_limits_in_force_are_what_the_arbiter_hears_of_metered_cards() -> None:
+def test_shares_limits_and_the_gang_in_force_are_what_the_arbiter_hears_of_metered_cards() -> None:
     scene = Scene()
     cards = (
         CardSpec(id=CARDS[0], memory=1, share=300, limit=800, lowered_limit=200),
         CardSpec(id=CARDS[1], memory=1, share=300, limit=800, lowered_share=100),
         CardSpec(id=CARDS[2], memory=1, share=300, limit=800),
     )
-    spec = Spec(key=KEY, pod=pod(), container=ContainerName("main"), gen=1, cards=cards, library="")
+    train = Gang(pod().namespace, "train", 2)
+    spec = Spec(key=KEY, pod=pod(), container=ContainerName("main"), gen=1, cards=cards, library="", gang=train)
     scene.leases.put(spec)
-    assert scene.take_said() == [("put", KEY, CARDS[0], 200, 200), ("put", KEY, CARDS[1], 100, 800)]
+    assert scene.take_said() == [
+        ("put", KEY, CARDS[0], 200, 200, train),
+        ("put", KEY, CARDS[1], 100, 800, train),
+    ]
 
 
 def test_containers_of_a_budget_have_one_seat_and_each_its_own_page() -> None:

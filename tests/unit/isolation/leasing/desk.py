@@ -10,6 +10,7 @@ from partage_isolation.leases.line import LineState, Shares, Write
 from partage_isolation.leases.policies import by_name
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.pods import Gang
 
 CARD = CardId("one")
 OTHER = CardId("two")
@@ -51,8 +52,10 @@ class Desk:
     def write(self, act: Write) -> None:
         self.lines[act.key, act.card] = Line(act.state, act.epoch, act.deadline_ns)
 
-    def put(self, key: BudgetKey, *, share: int, limit: int = 1000, card: CardId = CARD) -> None:
-        self.arbiter.put(key, card, share=share, limit=limit)
+    def put(
+        self, key: BudgetKey, *, share: int, limit: int = 1000, card: CardId = CARD, gang: Gang | None = None
+    ) -> None:
+        self.arbiter.put(key, card, share=share, limit=limit, gang=gang)
         self.write(self.arbiter.line(key, card))
         self.obey()
 

@@ -17,10 +17,12 @@ from partage_isolation.leases.line import EPOCHS, LineState, Write
 from partage_isolation.leases.policies import by_name
 from partage_isolation.leases.seat import Seat
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, Namespace
+from partage_plugins.vocabulary.pods import Gang
 
 CARDS = (CardId("one"), CardId("two"))
 KEYS = tuple(BudgetKey(name) for name in "abcd")
+GANG = Gang(Namespace("team"), "train", 3)
 WHICH = st.integers(min_value=0, max_value=20)
 
 Place = tuple[BudgetKey, CardId]
@@ -53,6 +55,7 @@ class Line:
 
 class Programs(RuleBasedStateMachine):
     policy = "virtual-time"
+    in_gang: frozenset[BudgetKey] = frozenset()
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,8 +112,9 @@ class Programs(RuleBasedStateMachine):
         limit=st.sampled_from([1000, 1000, 500, 100]),
     )
     def put(self, which: int, cards: tuple[CardId, ...], share: int, limit: int) -> None:
+        gang = GANG if KEYS[which] in self.in_gang else None
         for card in cards:
-            self.arbiter.put(KEYS[which], card, share=min(share, limit), limit=limit)
+            self.arbiter.put(KEYS[which], card, share=min(share, limit), limit=limit, gang=gang)
             self.limits[KEYS[which], card] = min(share, limit), limit
             if (KEYS[which], card) not in self.lines:
                 self.write(self.arbiter.line(KEYS[which], card))

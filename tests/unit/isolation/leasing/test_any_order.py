@@ -5,6 +5,8 @@ Messages with old and forged epochs come between those of processes that keep to
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from hypothesis.stateful import invariant, rule
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import EPOCHS, LineState
 from partage_isolation.names import BudgetKey
-from unit.isolation.leasing.programs import CARDS, WHICH, Programs
+from unit.isolation.leasing.programs import CARDS, KEYS, WHICH, Programs
 
 BOUND_NS = 25 * SECOND
 _steps = st.sampled_from([0, 1, 20_000, MS, 3 * MS, 7 * MS, 25 * MS, 120 * MS, 3 * SECOND, 3600 * SECOND])
@@ -106,7 +108,8 @@ class World(Programs):
             waiting = {place: grants for place, grants in waiting.items() if self.lines[place].grants == grants}
 
     def has_no_ceiling(self, key: BudgetKey) -> bool:
-        return all(limit == 1000 and share for place, (share, limit) in self.limits.items() if place[0] == key)
+        with_it = self.in_gang if key in self.in_gang else {key}
+        return all(limit == 1000 and share for place, (share, limit) in self.limits.items() if place[0] in with_it)
 
     def everybody_goes_on(self) -> None:
         for program in self.programs:
@@ -115,6 +118,29 @@ class World(Programs):
                 self.at_gate(program)
                 if program.launched is None:
                     self.say_drained(program, early=False)
+
+
+class GangOfPods(World):
+    """Three containers of one gang, and one that is of none."""
+
+    in_gang = frozenset(KEYS[:3])
+
+    @invariant()
+    def whose_cards_differ_are_together(self) -> None:
+        demanders = {program.place[0]: self.seat(program.place).demander for program in self.programs}
+        for each in demanders.values():
+            assert len(each.cards) == len(each.seats), "a card is demanded once"
+        of_gang = {demander for key, demander in demanders.items() if key in self.in_gang}
+        for one, other in itertools.combinations(of_gang, 2):
+            assert one.cards & other.cards
+
+    @invariant()
+    def who_is_not_there_is_with_nobody(self) -> None:
+        there = {program.place[0] for program in self.programs}
+        for key, _ in self.limits:
+            if key not in there:
+                demander = next(seat.demander for place, seat in self.arbiter.node.seats.items() if place[0] == key)
+                assert demander.keys == (key,)
 
 
 class StrictCaps(World):
@@ -136,8 +162,10 @@ class Gemini(World):
 
 
 World.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+GangOfPods.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 StrictCaps.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
 Gemini.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
 TestAnyOrder = pytest.mark.slow(World.TestCase)
+TestGangOfPodsInAnyOrder = pytest.mark.slow(GangOfPods.TestCase)
 TestCapsInAnyOrder = pytest.mark.slow(StrictCaps.TestCase)
 TestGeminiInAnyOrder = pytest.mark.slow(Gemini.TestCase)

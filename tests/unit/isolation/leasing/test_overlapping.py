@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_isolation.leases.card import divided
 from partage_isolation.leases.durations import MS, SECOND, Timing
-from partage_isolation.leases.seat import divided
 from support.lease_simulation import Case, Container, Figures, run
 from support.lease_simulation.workloads import flood, inference
 from unit.isolation.leasing.desk import A, Desk

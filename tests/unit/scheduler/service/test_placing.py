@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, POLICY, SIGNATURE
+from partage_plugins.vocabulary.keys import ALLOCATION, GANG, GANG_SIZE, GPU_MILLI, POLICY, SIGNATURE
 from partage_scheduler.api.streams import KINDS
 from partage_scheduler.cluster.unknown import UNREAD
 from support.fake_api import FakeApi, Lists, Refuse
@@ -218,3 +218,26 @@ async def test_a_leader_is_not_ready_until_it_knows_all_that_there_is(api: FakeA
         await until(lambda: running.parts.elector and running.parts.elector.leads)
         await until(lambda: set(running.health.against_ready) == {"caches"})
         await until(lambda: not running.health.against_ready)
+
+
+@pytest.mark.parametrize(("milli", "events"), [(600, 1), (1000, 0)])
+async def test_a_gang_on_several_nodes_with_parts_of_cards_is_told_what_that_costs(
+    api: FakeApi, tmp_path: Path, milli: int, events: int
+) -> None:
+    names = ("p0", "p1", "p2")
+    for node in ("n1", "n2"):
+        add_node(api, node)
+    gang = {GANG: "train", GANG_SIZE: "3"}
+    async with scheduler(api, settings_below(tmp_path)) as running:
+        for name in names:
+            body = pod_body(name, limits={GPU_MILLI: str(milli)})
+            api.objects.create(PODS, {**body, "metadata": {**body["metadata"], "annotations": gang}})
+        await until(lambda: not unbound(api))
+        await until(lambda: not running.parts.worker.in_flight)
+        await until(lambda: len(told(api, "Scheduled")) == len(names))  # which are sent after it
+    assert len({stands(api, name).spec.node_name for name in names}) == 2
+    found = told(api, "GangSpansNodes")
+    assert len(found) == events
+    assert all(each.startswith("gang train is on 2 nodes") for each in found)
+    written = [json.loads(api.objects.get(f"{PODS}/{name}")["metadata"]["annotations"][ALLOCATION]) for name in names]
+    assert [each["gang"] for each in written] == [{"namespace": "team", "name": "train", "size": 3}] * 3

@@ -137,6 +137,7 @@ def _kind(profile: Profile) -> dict[str, str | int]:
         "reserved": f"{profile.reserved_mib} MiB",
         "context": f"{profile.context_mib} MiB",
         "module": f"{profile.module_mib} MiB",
+        "graph_node": f"{profile.graph_node_kib} KiB",
         "memory_rate": profile.memory_gb_per_s * 10**9,
         "bus_rate": profile.bus_gb_per_s * 10**9,
     }

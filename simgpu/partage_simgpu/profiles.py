@@ -59,6 +59,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """What a process's first context takes."""
     module_mib: Count = 2
     """What the first launch from a module takes."""
+    graph_node_kib: Count = 32
+    """What each node of an instantiated graph takes."""
     architecture: Architecture = "hopper"
     compute: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}\.[0-9]\Z")] = "9.0"
     sms: Positive = 16

@@ -110,8 +110,24 @@ def _charged(facts: Facts) -> Mapping[tuple[int, CardId], int]:
 
 
 RUNTIME: Final = "runtime"
-Allowed = Mapping[tuple[BudgetKey, CardId], int]
+Place = tuple[BudgetKey, CardId]
+Allowed = Mapping[Place, int]
 """Bytes."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What budgets may hold of cards, as the rounds before leave it."""
+
+    allowed: Allowed = field(default_factory=dict)
+    """More than the limit where that was lowered below what was held, and then only what is held still."""
+    refused: Mapping[Place, int] = field(default_factory=dict)
+    """Of those that are beyond it: how often they had been refused when that was first seen."""
+
+    def was_refused(self, container: ContainerFacts, card: CardId) -> bool:
+        """Since it was seen to be beyond."""
+        times = container.cards[card].refused
+        return times > self.refused.get((container.budget, card), times)
 
 
 @dataclass(frozen=True)
@@ -122,6 +138,12 @@ class Rules:
     """For each process: what loaded code and the driver's own needs may add between two samples."""
     rounds: int = 2
     """That must show a violation."""
+    growth_bytes: int = 512 << 20
+    """So much beyond the limit of a budget is taken for what grew without a call that could be refused;"""
+    growth_part: int = 4
+    """and no more than one part in so many of the limit."""
+    refused_rounds: int = 60
+    """That it may stay there once something was refused: it may have to let go of what it has first."""
     doubtful_rounds: int = 3
     """That must show what may come right by itself: a listing that is late, a broker that was restarted."""
     context_in_limit: bool = True
@@ -144,7 +166,7 @@ class Suspicion(NamedTuple):
     """That make it a finding."""
 
 
-def suspicions(seen: Round, rules: Rules, allowed: Allowed) -> Iterator[Suspicion]:
+def suspicions(seen: Round, rules: Rules, bounds: Bounds) -> Iterator[Suspicion]:
     """All of one round; some perhaps twice."""
     for use in seen.uses.values():
         if isinstance(use, Blind):
@@ -152,7 +174,7 @@ def suspicions(seen: Round, rules: Rules, allowed: Allowed) -> Iterator[Suspicio
         elif use is not None:
             for pid in use.processes:
                 yield from _of_process(seen, rules, use, pid)
-            yield from _beyond_limits(seen, rules, use, allowed)
+            yield from _beyond_limits(seen, rules, use, bounds)
     yield from _of_mounts(seen, rules)
     yield from _of_books(seen, rules)
 
@@ -174,22 +196,42 @@ def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[S
             yield _suspicion(BytesBeyondLedger(key, card, pid), sight.birth, card, rules.rounds)
 
 
-def _beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> Iterator[Suspicion]:
+def _beyond_limits(seen: Round, rules: Rules, use: CardUse, bounds: Bounds) -> Iterator[Suspicion]:
     """Of a budget that holds too much one container is suspected: the one whose process has most that it was not lent.
 
-    Contexts are much alike, so that is the process which went past the library.
+    Contexts are much alike, so that is the process which went past the library. Code comes without a call that could
+    be refused: a little beyond is no suspicion, as nothing more is lent there, unless it stays after a refusal.
     """
+    for budget, beyond in beyond_limits(seen, rules, use, bounds.allowed).items():
+        finding = BytesBeyondLimit(beyond.key, use.card)
+        if beyond.amount > min(rules.growth_bytes, bounds.allowed.get((budget, use.card), 0) // rules.growth_part):
+            yield _suspicion(finding, None, use.card, rules.rounds)
+        if bounds.was_refused(seen.after[beyond.key], use.card):
+            yield _suspicion(finding, budget, use.card, rules.refused_rounds)
+
+
+class Beyond(NamedTuple):
+    amount: int
+    key: ContainerKey
+    """Whose process has most that it was not lent."""
+
+
+def beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> Mapping[BudgetKey, Beyond]:
+    """The budgets of which a card shows more than is allowed."""
     held = dict[BudgetKey, list[_Held]]()
     for pid, amount in use.processes.items():
         key = seen.owner(pid)
         if amount is not None and key is not None and key in seen.after:
             held.setdefault(seen.after[key].budget, []).append(_Held(amount - seen.lent(pid, use.card), amount, key))
+    found = dict[BudgetKey, Beyond]()
     for budget, processes in held.items():
         keys = {each.key for each in processes}
         on_top = 0 if rules.context_in_limit else sum(seen.after[key].overhead(use.card) for key in keys)
         most = allowed.get((budget, use.card), 0) + on_top + len(processes) * rules.tolerance_bytes
-        if sum(each.amount for each in processes) > most:
-            yield _suspicion(BytesBeyondLimit(max(processes).key, use.card), None, use.card, rules.rounds)
+        amount = sum(each.amount for each in processes) - most
+        if amount > 0:
+            found[budget] = Beyond(amount, max(processes).key)
+    return found
 
 
 class _Held(NamedTuple):

@@ -12,11 +12,21 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.audit.facts import CardUse, ContainerFacts
 from partage_isolation.audit.findings import Finding
-from partage_isolation.audit.suspicions import RUNTIME, Allowed, Round, Rules, Suspicion, suspicions
+from partage_isolation.audit.suspicions import (
+    RUNTIME,
+    Allowed,
+    Bounds,
+    Place,
+    Round,
+    Rules,
+    Suspicion,
+    beyond_limits,
+    suspicions,
+)
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.vocabulary.names import ContainerKey
 
 
 class Strikes(NamedTuple):
@@ -40,8 +50,7 @@ class Memory:
     """What one audit leaves to the next."""
 
     strikes: Mapping[Hashable, Strikes] = field(default_factory=dict)
-    allowed: Allowed = field(default_factory=dict)
-    """Bytes; more than the limit where that was lowered below what was held, and then only what is held still."""
+    bounds: Bounds = field(default_factory=Bounds)
     absent: Mapping[ContainerKey, Absence] = field(default_factory=dict)
     listed: AbstractSet[ContainerKey] = frozenset()
 
@@ -54,7 +63,8 @@ class Verdict:
 
 def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]:
     allowed = _allowed(memory, seen)
-    strikes = _strikes(memory, seen, rules, allowed)
+    bounds = Bounds(allowed, _refused(memory, seen, rules, allowed))
+    strikes = _strikes(memory, seen, rules, bounds)
     absent = _absent(memory, seen)
     listed = (memory.listed | (seen.running or {}).keys()) & seen.after.keys()
     sure = (one.suspicion.finding for one in strikes.values() if one.times >= one.suspicion.rounds)
@@ -63,10 +73,10 @@ def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]
     forget = tuple(
         key for key, absence in absent.items() if _is_gone(absence, seen.after[key], used, seen.now_s, rules)
     )
-    return Memory(strikes, allowed, absent, listed), Verdict(findings, forget)
+    return Memory(strikes, bounds, absent, listed), Verdict(findings, forget)
 
 
-def _strikes(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dict[Hashable, Strikes]:
+def _strikes(memory: Memory, seen: Round, rules: Rules, bounds: Bounds) -> dict[Hashable, Strikes]:
     silent_cards = {card for card, use in seen.uses.items() if use is None}
     silent_runtime = {RUNTIME} if seen.running is None else set[str]()
     unseen_mounts = {key for key in seen.after if seen.first_mounts(key) is None}
@@ -75,22 +85,32 @@ def _strikes(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dic
         for evidence, one in memory.strikes.items()
         if one.suspicion.source in silent_cards | silent_runtime | unseen_mounts
     }
-    for suspicion in suspicions(seen, rules, allowed):
+    for suspicion in suspicions(seen, rules, bounds):
         _, times, last_s = memory.strikes.get(suspicion.evidence, (None, 0, float("-inf")))
         counts = seen.now_s - last_s >= rules.apart_s
         strikes[suspicion.evidence] = Strikes(suspicion, times + counts, seen.now_s if counts else last_s)
     return strikes
 
 
-def _allowed(memory: Memory, seen: Round) -> dict[tuple[BudgetKey, CardId], int]:
+def _allowed(memory: Memory, seen: Round) -> dict[Place, int]:
     """The limit; where it was lowered, what was charged then, as far as it still is.
 
     Of budgets that are new to this audit the most that was ever granted counts as the limit before.
     """
     limits = {(each.budget, card): one for each in seen.after.values() for card, one in each.cards.items()}
-    return {
-        place: max(one.memory, min(memory.allowed.get(place, one.most), one.charged)) for place, one in limits.items()
-    }
+    before = memory.bounds.allowed
+    return {place: max(one.memory, min(before.get(place, one.most), one.charged)) for place, one in limits.items()}
+
+
+def _refused(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dict[Place, int]:
+    """A card that does not answer leaves it as it is."""
+    known = memory.bounds.refused.items()
+    found = {place: times for place, times in known if place in allowed and seen.uses.get(place[1]) is None}
+    for use in (each for each in seen.uses.values() if isinstance(each, CardUse)):
+        for budget, beyond in beyond_limits(seen, rules, use, allowed).items():
+            place, limits = (budget, use.card), seen.after[beyond.key].cards[use.card]
+            found[place] = memory.bounds.refused.get(place, limits.refused)
+    return found
 
 
 def _absent(memory: Memory, seen: Round) -> dict[ContainerKey, Absence]:

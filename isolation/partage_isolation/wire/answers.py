@@ -86,7 +86,15 @@ class Answering:
     # ---- To take and to give back ------------------------------------------------------------------------------------
 
     def _lend(self, session: Session, packet: Packet) -> bytes | None:
+        if packet.has_grown:
+            self._watch.measure(session.process, packet.card)
+            if self._watch.once_measured(session.process, packet.card, partial(self._lend_now, session, packet)):
+                return None
         return self._decided(session, packet, self._ledger.lending.lend)
+
+    def _lend_now(self, session: Session, packet: Packet) -> None:
+        if session.process.key in self._ledger.containers:
+            self._say(session, self._decided(session, packet, self._ledger.lending.lend))
 
     def _context(self, session: Session, packet: Packet) -> bytes | None:
         return self._decided(session, packet, self._ledger.lending.context)
@@ -113,7 +121,9 @@ class Answering:
             made = not packet.flags & Flag.CONTEXT_FAILED
             self._ledger.lending.context_ended(process, card, made=made)
             if made:
-                self._watch.context_made(process, card)
+                self._watch.measure(process, card)
+        if packet.has_grown:
+            self._watch.measure(process, card)
         if claims:
             self._watch.doubts(process, card)
 
@@ -123,15 +133,21 @@ class Answering:
         return card_answer(packet, self._ledger.containers[session.process.key].cards[packet.card])
 
     def _view(self, session: Session, packet: Packet) -> bytes | None:
-        """After a context was made its size is first measured: what is shown is right from the beginning."""
+        """After a context was made, or code was loaded, that is first measured: what is shown is right."""
+        if packet.has_grown:
+            self._watch.measure(session.process, packet.card)
         if self._watch.once_measured(session.process, packet.card, partial(self._viewed, session, packet)):
             return None
         return view_answer(packet, self._ledger.containers[session.process.key])
 
     def _viewed(self, session: Session, packet: Packet) -> None:
         budget = self._ledger.containers.get(session.process.key)
-        if session.calls is not None and budget is not None:
-            session.calls.send(view_answer(packet, budget))
+        if budget is not None:
+            self._say(session, view_answer(packet, budget))
+
+    def _say(self, session: Session, answer: bytes | None) -> None:
+        if session.calls is not None and answer is not None:
+            session.calls.send(answer)
 
     def _processes(self, session: Session, packet: Packet) -> bytes:
         return processes_answer(packet, self._registry.served[session.process.key], session)

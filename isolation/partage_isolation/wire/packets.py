@@ -61,6 +61,7 @@ class Flag(IntFlag):
     CONTEXT_FAILED = 4
     ANYBODY = 8
     AGAIN = 16
+    GREW = 32
 
 
 class Loss(IntEnum):
@@ -74,6 +75,7 @@ UNANSWERED: Final = frozenset((What.WANT, What.DRAINED, What.IDLE))
 """What a process says of leases on `signals`: not answered, whatever it is worth."""
 _AGAIN: Final = int(Flag.AGAIN)
 """As a plain number: it is looked at in every question."""
+_GREW: Final = int(Flag.GREW)
 _HEAD: Final = struct.Struct("<4H2I")
 _PACKET: Final = struct.Struct("<4H2I6Q")
 _AMOUNTS: Final = struct.Struct("<2Q2I")
@@ -108,6 +110,11 @@ class Packet(NamedTuple):
     def is_again(self) -> bool:
         """The same call of a program asked before, and was refused."""
         return bool(self.flags & _AGAIN)
+
+    @property
+    def has_grown(self) -> bool:
+        """The process may hold more than before by what is not accounted: the card is to be looked at first."""
+        return bool(self.flags & _GREW)
 
     @property
     def amounts(self) -> Amounts:

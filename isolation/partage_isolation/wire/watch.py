@@ -61,6 +61,8 @@ class Watch:
         self._proving: set[CardId] = set()
         self._letting_go: dict[CardId, asyncio.Event] = {}
         self._measuring: dict[tuple[Process, int], list[Callable[[], None]]] = {}
+        self._grew: set[tuple[Process, int]] = set()
+        """Since the sample that is under way began."""
 
     def close(self) -> None:
         for process in list(self._pidfds):
@@ -126,12 +128,16 @@ class Watch:
         if is_claim or budget.room(card) < provable(budget, card):
             self.prove(budget.cards[card].id)
 
-    def context_made(self, process: Process, card: int) -> None:
-        """Takes a sample in which the process says what it uses."""
+    def measure(self, process: Process, card: int) -> None:
+        """Takes a sample in which the process says what it uses: it has made a context, or has grown."""
         found = self._card(process, card)
-        if found is not None and (process, card) not in self._measuring:
-            self._measuring[process, card] = []
-            self._chores.start(self._measure(found, card, process))
+        if found is None:
+            return
+        if (process, card) in self._measuring:
+            self._grew.add((process, card))
+            return
+        self._measuring[process, card] = []
+        self._chores.start(self._measure(found, card, process))
 
     def once_measured(self, process: Process, card: int, then: Callable[[], None]) -> bool:
         """Calls that when such a sample was taken; False where none is under way."""
@@ -157,13 +163,17 @@ class Watch:
         late = asyncio.get_running_loop().call_later(_MEASURED_WITHIN_S, _all, waiting)
         try:
             for pause_s in (*_MEASURED_AFTER_S, 0.0):
+                self._grew.discard((process, number))
                 await self._sampler.sample(card, exact_of=(process,))
                 account = process.accounts.get(number)
                 if account is None or not account.is_made:
+                    if (process, number) in self._grew:
+                        continue
                     break
                 await asyncio.sleep(pause_s)  # busy just then, or the driver was; later the audit goes on trying
         finally:
             late.cancel()
+            self._grew.discard((process, number))
             del self._measuring[process, number]
             _all(waiting)
 

@@ -1,5 +1,6 @@
 #include "gate.h"
 
+#include "../memory/growth.h"
 #include "lanes.h"
 
 #define LOOK_AGAIN (100ull * OS_MS) /* a wake-up is lost with the page that it was for */
@@ -48,14 +49,14 @@ static bool passes(const struct gate *gate, bool beside_calm) {
 }
 
 /* While a stream captures, all that is launched beside it is counted: what is not yet done when the next one begins
- * must be known by then. */
+ * must be known by then. And a function may come whose local memory needs room. */
 static bool all_pass(void) {
     const unsigned cards = session_cards();
     bool calm = false;
     for (unsigned card = 0; card < cards; card++) calm |= is_calm(&gates[card]);
     for (unsigned card = 0; card < cards; card++)
         if (!passes(&gates[card], calm)) return false;
-    return cards && session_listens() && !atomic_load(&captures);
+    return cards && session_listens() && !atomic_load(&captures) && !locals_awaited();
 }
 
 /* Only the helper sees a line that changes while no thread looks, so without one nothing is unseen. A thread that

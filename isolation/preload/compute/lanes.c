@@ -1,5 +1,7 @@
 #include "lanes.h"
 
+#include "../memory/growth.h"
+
 #include <string.h>
 
 REAL_CALL(cuCtxGetCurrent, CUcontext *context);
@@ -111,7 +113,7 @@ static bool owner_of(CUstream stream, struct owner *owner, unsigned *card) {
 static void remember(CUstream stream, struct lane *lane, uint32_t serial) {
     const struct wire_line *line = atomic_load(&lane->gate->line);
     struct caller *const caller = caller_here();
-    if (!caller) return;
+    if (!caller || locals_awaited()) return;
     atomic_store(&lane->word, line ? &line->word : &line_shut.word);
     if (lane_cache.serial != serial) lane_cache = (struct lane_cache){.serial = serial, .caller = caller};
     if (lane_cached(stream) == lane) return;

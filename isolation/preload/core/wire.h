@@ -96,6 +96,9 @@ enum wire_flags {
     WIRE_CONTEXT_FAILED = 4,
     WIRE_ANYBODY = 8,
     WIRE_AGAIN = 16,
+    /* The process may hold more than before by what is not accounted, such as code: the card is looked at. The answer
+     * to a question comes after that. */
+    WIRE_GREW = 32,
 };
 
 enum wire_loss { WIRE_LOSS_CLOSED, WIRE_LOSS_FREE };

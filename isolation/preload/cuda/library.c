@@ -1,6 +1,7 @@
 /* What libcuda.so.1 is made of, and what its functions answer without a driver, or for names that the driver lacks. */
 #include "../frame/entries.h"
 #include "../hooks/hooks.h"
+#include "../memory/growth.h"
 #include "../memory/reserves.h"
 #include "../memory/shared.h"
 

@@ -1,4 +1,5 @@
 /* Contexts: room is asked for before one is made, and what it had is forgotten when it is gone. */
+#include "../memory/growth.h"
 #include "hooks.h"
 
 REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *active);
@@ -145,6 +146,7 @@ HOOK_CALL(cuCtxPopCurrent_v2, CUcontext *context) {
  * whatever address, is younger. */
 static void gone(unsigned card, CUcontext context, uint32_t since) {
     context_forgotten(context);
+    locals_forgotten(context);
     if (context) held_context_gone(context, since);
     if (card >= MOST_CARDS) return;
     virtual_check(card);

@@ -1,11 +1,14 @@
 /* Memory that graphs allocate: nothing when a graph is made or instantiated, its physical memory when it is first
  * launched or uploaded. How much that is at most is looked up once, when it is instantiated. */
+#include "../memory/growth.h"
 #include "../memory/reserves.h"
 #include "hooks.h"
 
 REAL_CALL(cuGraphGetNodes, CUgraph graph, CUgraphNode *nodes, size_t *count);
 REAL_CALL(cuGraphNodeGetType, CUgraphNode node, int *type);
 REAL_CALL(cuGraphMemAllocNodeGetParams, CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params);
+REAL_CALL(cuGraphKernelNodeGetParams, CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params);
+REAL_CALL(cuGraphKernelNodeGetParams_v2, CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params);
 REAL_CALL(cuGraphChildGraphNodeGetGraph, CUgraphNode node, CUgraph *graph);
 
 /* By executable and card; entry.bytes: the most that a launch takes. */
@@ -20,6 +23,7 @@ enum { DEEPEST = 32 };
 struct needs {
     uint64_t bytes[MOST_CARDS];
     bool any, elsewhere; /* elsewhere: where nothing was granted, or it is not known how much */
+    uint64_t nodes, locals; /* of its kernels the one with most bytes in each thread */
 };
 
 static void add_allocation(CUgraphNode node, struct needs *needs) {
@@ -34,12 +38,28 @@ static void add_allocation(CUgraphNode node, struct needs *needs) {
     needs->any = true;
 }
 
+/* The first form ends before `kernel`. */
+static void add_kernel(CUgraphNode node, struct needs *needs) {
+    CUDA_KERNEL_NODE_PARAMS params = {0};
+    if (DRIVER(REAL(cuGraphKernelNodeGetParams_v2)(node, &params)) != CUDA_SUCCESS &&
+        DRIVER(REAL(cuGraphKernelNodeGetParams)(node, &params)) != CUDA_SUCCESS)
+        return;
+    uint64_t locals = 0;
+    if (params.function)
+        locals = function_locals(params.function);
+    else if (params.kernel)
+        locals = kernel_locals(params.kernel);
+    if (locals > needs->locals) needs->locals = locals;
+}
+
 static void add_graph(CUgraph graph, struct needs *needs, int depth);
 
 static void add_node(CUgraphNode node, struct needs *needs, int depth) {
     int type;
     CUgraph child;
     if (DRIVER(REAL(cuGraphNodeGetType)(node, &type)) != CUDA_SUCCESS) return;
+    needs->nodes += type != CU_GRAPH_NODE_TYPE_CHILD;
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) add_kernel(node, needs);
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) add_allocation(node, needs);
     if (type == CU_GRAPH_NODE_TYPE_CHILD && depth < DEEPEST &&
         DRIVER(REAL(cuGraphChildGraphNodeGetGraph)(node, &child)) == CUDA_SUCCESS)
@@ -127,7 +147,10 @@ static void forget(CUgraphExec executable) {
 }
 
 HOOK_CALL(cuGraphExecDestroy, CUgraphExec executable) {
+    struct entry what;
+    const bool held = held_take(HELD_GROWN, (uint64_t)executable, &what);
     const CUresult result = DRIVER(REAL(cuGraphExecDestroy)(executable));
+    if (held) held_end(HELD_GROWN, &what, result == CUDA_SUCCESS, true);
     if (result == CUDA_SUCCESS && !table_is_empty(&executables)) forget(executable);
     if (result == CUDA_SUCCESS) cost_forget(executable);
     return result;
@@ -161,34 +184,72 @@ static struct needs needs_of(CUgraph graph) {
     return needs;
 }
 
+/* What the executable itself takes of the card, before it is made; it is of the current context. */
+struct claim {
+    unsigned card;
+    CUcontext context;
+    uint64_t bytes;
+};
+
+static CUresult claim_begin(struct claim *claim, const struct needs *needs) {
+    *claim = (struct claim){.card = NO_CARD};
+    if (!needs->nodes || !current_card(&claim->card, &claim->context) || claim->card >= MOST_CARDS) return CUDA_SUCCESS;
+    claim->bytes = needs->nodes * GRAPH_NODE_BYTES;
+    TRY(account_begin(claim->card, claim->bytes));
+    const CUresult result = locals_take(needs->locals);
+    if (result != CUDA_SUCCESS) account_end(claim->card, claim->bytes);
+    return result;
+}
+
+static CUresult claim_end(const struct claim *claim, CUresult result, CUgraphExec *made) {
+    if (!claim->bytes) return result;
+    const struct entry what = {.key = result == CUDA_SUCCESS ? (uint64_t)*made : 0,
+                               .bytes = claim->bytes,
+                               .of = (uint64_t)claim->context,
+                               .card = (uint16_t)claim->card};
+    uint64_t charged;
+    const bool noted = what.key && held_note(HELD_GROWN, &what, &charged); /* else NVML shows it */
+    account_end(claim->card, noted ? 0 : claim->bytes);
+    if (result == CUDA_SUCCESS) growth_comes(claim->card);
+    return result;
+}
+
+#define INSTANTIATE(call)                                                                                              \
+    do {                                                                                                               \
+        const struct needs needs = needs_of(graph);                                                                    \
+        struct claim claim;                                                                                            \
+        TRY(claim_begin(&claim, &needs));                                                                              \
+        return claim_end(&claim, instantiated(call, made, &needs), made);                                              \
+    } while (0)
+
 HOOK_CALL(cuGraphInstantiate, CUgraphExec *made, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
-    const struct needs needs = needs_of(graph);
-    return instantiated(DRIVER(REAL(cuGraphInstantiate)(made, graph, failed, log, log_bytes)), made, &needs);
+    INSTANTIATE(DRIVER(REAL(cuGraphInstantiate)(made, graph, failed, log, log_bytes)));
 }
 
 HOOK_CALL(cuGraphInstantiate_v2, CUgraphExec *made, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
-    const struct needs needs = needs_of(graph);
-    return instantiated(DRIVER(REAL(cuGraphInstantiate_v2)(made, graph, failed, log, log_bytes)), made, &needs);
+    INSTANTIATE(DRIVER(REAL(cuGraphInstantiate_v2)(made, graph, failed, log, log_bytes)));
 }
 
 /* With an upload the memory comes at once. */
+#define UPLOADED(uploads, needs, call)                                                                                 \
+    __extension__({                                                                                                    \
+        CUresult uploaded_ = (uploads) ? begin((needs).bytes, session_cards()) : CUDA_SUCCESS;                         \
+        if (uploaded_ == CUDA_SUCCESS) {                                                                               \
+            uploaded_ = DRIVER(call);                                                                                  \
+            if (uploads) end((needs).bytes, session_cards());                                                          \
+        }                                                                                                              \
+        uploaded_;                                                                                                     \
+    })
+
 HOOK_CALL(cuGraphInstantiateWithFlags, CUgraphExec *made, CUgraph graph, unsigned long long flags) {
-    const struct needs needs = needs_of(graph);
     const bool uploads = flags & CU_GRAPH_INSTANTIATE_UPLOAD;
-    if (uploads) TRY(begin(needs.bytes, session_cards()));
-    const CUresult result = DRIVER(REAL(cuGraphInstantiateWithFlags)(made, graph, flags));
-    if (uploads) end(needs.bytes, session_cards());
-    return instantiated(result, made, &needs);
+    INSTANTIATE(UPLOADED(uploads, needs, REAL(cuGraphInstantiateWithFlags)(made, graph, flags)));
 }
 
 static CUresult with_params(CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params,
                             CUresult (*call)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *)) {
-    const struct needs needs = needs_of(graph);
     const bool uploads = params && params->flags & CU_GRAPH_INSTANTIATE_UPLOAD;
-    if (uploads) TRY(begin(needs.bytes, session_cards()));
-    const CUresult result = DRIVER(call(made, graph, params));
-    if (uploads) end(needs.bytes, session_cards());
-    return instantiated(result, made, &needs);
+    INSTANTIATE(UPLOADED(uploads, needs, call(made, graph, params)));
 }
 
 HOOK_CALL(cuGraphInstantiateWithParams, CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {

@@ -21,6 +21,14 @@ enum hook {
 /* Whether what a stream is given is captured, by the driver's word; `per_thread`: what the default stream is. */
 HIDDEN bool stream_captures(CUstream stream, bool per_thread);
 
+/* ---- modules.c, for launches and graphs ------------------------------------------------------------------------- */
+
+/* Before a function is launched the long way: whether there is room for the local memory that it needs. */
+HIDDEN CUresult function_comes(CUfunction function, CUstream stream);
+/* Bytes of local memory in each thread; 0: none, or the driver can't say. */
+HIDDEN uint64_t function_locals(CUfunction function);
+HIDDEN uint64_t kernel_locals(CUkernel kernel);
+
 /* ---- launches.c, for graphs ------------------------------------------------------------------------------------- */
 
 /* A launch on its way: from before the driver is called until after it. */

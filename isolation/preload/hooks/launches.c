@@ -88,6 +88,7 @@ void passage_end(const struct passage *passage) {
     DECLARE_REAL(CUresult, name, UNPACK parameters);                                                                   \
     static __attribute__((noinline)) CUresult enter_##name(UNPACK parameters) {                                        \
         struct passage passage = {0};                                                                                  \
+        TRY(function_comes(f, into));                                                                                  \
         TRY(enter(&passage, into));                                                                                    \
         const CUresult result = DRIVER(REAL(name) arguments);                                                          \
         passage_end(&passage);                                                                                         \

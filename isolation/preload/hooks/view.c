@@ -1,5 +1,6 @@
 /* How a card looks to the container, for programs that ask CUDA and for libnvidia-ml.so.1. */
 #include "../core/partage_core.h"
+#include "../memory/growth.h"
 #include "hooks.h"
 
 struct view {
@@ -15,6 +16,7 @@ static bool view_of(unsigned card, struct view *view) {
     struct wire packet = {.what = WIRE_VIEW, .card = (uint16_t)card};
     *view = (struct view){0};
     if (card >= MOST_CARDS) return true;
+    packet.flags = growth_came(card) ? WIRE_GREW : 0;
     if (!session_enter(deadline)) return false;
     const bool answered = session_ask(&packet, session_patience(deadline));
     const uint64_t credit = account_credit(card);

@@ -8,6 +8,7 @@ enum { TRIES = 16, PATIENCE = 40, MOST_WAITS = 6 };
 #define SURE_NS (3ull * OS_MS) /* a question that waits for others is answered after 5 ms */
 #define FIRST_WAIT_NS (2ull * OS_MS)
 #define SOON_NS (2ull * OS_MS) /* a question is answered by then, or waits for more than this */
+#define CODE_BYTES (2ull << 20)
 #define NO_CALL_TAKES (1ull << 56) /* more than any card has: amounts below never overflow */
 
 static struct account {
@@ -345,6 +346,17 @@ static CUresult ask_context(unsigned card, uint64_t unknown, uint32_t flags, uin
 CUresult account_context(unsigned card) {
     return card < MOST_CARDS ? insist(card, 0, ask_context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
+
+/* What is lent and not used goes back first, so that it is lent again only where there is room. */
+static CUresult ask_code(unsigned card, uint64_t bytes, uint32_t flags, uint64_t deadline) {
+    if (!session_enter(deadline)) return CUDA_ERROR_NOT_INITIALIZED;
+    if (take_excess(&accounts[card], 0)) say_returned(card);
+    const CUresult result = lend(card, bytes, flags | WIRE_GREW, session_patience(deadline));
+    leave();
+    return result;
+}
+
+CUresult account_code(unsigned card) { return card < MOST_CARDS ? insist(card, CODE_BYTES, ask_code) : CUDA_SUCCESS; }
 
 void accounts_forget(void) {
     for (unsigned card = 0; card < MOST_CARDS; card++) accounts[card] = (struct account){0};

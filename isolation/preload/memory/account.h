@@ -55,6 +55,8 @@ HIDDEN uint64_t account_used(unsigned card);
 HIDDEN void account_tell(unsigned card, uint32_t flags);
 /* Asks for room for a context. */
 HIDDEN CUresult account_context(unsigned card);
+/* Code is about to be loaded, and nobody says how much: a block of room must be left by what the card then shows. */
+HIDDEN CUresult account_code(unsigned card);
 
 /* ---- as a part of the session ----------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Notes of memory that belongs to contexts: addresses of cuMemAlloc and its kin, and arrays. */
+/* Notes of memory that belongs to contexts: addresses of cuMemAlloc and its kin, arrays, and what grew beside them. */
 #include "shared.h"
 
 #include <string.h>

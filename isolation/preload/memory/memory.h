@@ -2,6 +2,7 @@
  *
  *   account.h   how many bytes            table.h     hash tables
  *   held        addresses and arrays      reserves    what pools and graphs keep
+ *   growth      what no program asks for
  *
  * Every hook that takes memory: the card, account_begin with the most that may be taken, the driver, a note of what it
  * gave, account_end. Every hook that gives memory back: the note is taken away, account_begin_free, the driver,
@@ -51,13 +52,13 @@ HIDDEN void context_met(unsigned card, CUcontext context);
 
 /* ---- what is held: held.c --------------------------------------------------------------------------------------- */
 
-enum held_kind { HELD_MEMORY, HELD_ARRAYS, HELD_KINDS };
+enum held_kind { HELD_MEMORY, HELD_ARRAYS, HELD_GROWN, HELD_KINDS };
 
 /* A point in time: what was noted before. */
 HIDDEN uint32_t held_now(void);
 
 /* Notes memory of a context at an address and says how many bytes of the card it is that no other note has: all 2 MiB
- * blocks that it touches, or, of arrays, as many as given. False: there is no room for the note. What the note of
+ * blocks that it touches, or, of all else, as many as given. False: there is no room for the note. What the note of
  * something that is long gone had is given back. */
 HIDDEN bool held_note(enum held_kind kind, const struct entry *what, uint64_t *charged);
 

@@ -40,6 +40,7 @@ struct sim_model {
     u64 reserved;                  /* bytes of these that the driver keeps */
     u64 context;                   /* bytes that a process's first context takes */
     u64 module;                    /* bytes that the first launch from a module takes */
+    u64 graph_node;                /* bytes that each node of an instantiated graph takes */
     u64 memory_rate, bus_rate;     /* bytes/s of copies on the card, and to the host */
     int32_t numa;                  /* -1: unknown */
     int32_t pcie_switch;           /* -1: none */

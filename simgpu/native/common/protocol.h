@@ -52,7 +52,9 @@ enum sim_piece_kind {
     SIM_VMM,
     SIM_MANAGED,
     SIM_GRAPH,
-    SIM_MODULE
+    SIM_MODULE,
+    SIM_LOCALS,
+    SIM_EXECUTABLE,
 };
 
 enum sim_result {

@@ -34,6 +34,7 @@ struct cuda_context *context_new(struct device *device, bool is_primary) {
     context->device = device;
     context->is_primary = is_primary;
     context->id = ++last_id;
+    context->locals = LOCALS_AT_FIRST;
     return context;
 }
 
@@ -69,6 +70,7 @@ void context_end(struct cuda_context *context) {
     struct sim_reply reply;
     atomic_store(&context->references, 0);
     memory_context_gone(context);
+    growth_context_gone(context);
     while (context->streams) stream_drop(context->streams);
     context->blocking_tail = context->dropped_tail = 0;
     if (!--device->contexts) {

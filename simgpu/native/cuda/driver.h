@@ -39,6 +39,7 @@ static inline void mutex_release(pthread_mutex_t *const *mutex) { pthread_mutex_
 
 struct cuda_context;
 struct cuda_stream;
+struct growth;
 
 struct device {
     int ordinal;                       /* as the program counts */
@@ -58,24 +59,27 @@ struct device {
     struct after *after;               /* actions that wait for a time */
 };
 
-enum { CONTEXT_LIMITS = 7 };
+/* Bytes of local memory for each thread that are part of what a context takes: the stack limit's beginning. A guess. */
+enum { CONTEXT_LIMITS = 7, LOCALS_AT_FIRST = 1024 };
 
 struct cuda_context {
     u32 magic;
     struct device *device;
     bool is_primary;
     u32 flags;
-    _Atomic u32 references;            /* 0: destroyed, or a primary one that is not retained */
-    struct cuda_stream *legacy;             /* the default stream; per-thread ones hang at the threads */
-    struct cuda_stream *streams;            /* all, the legacy one included */
-    _Atomic u64 blocking_tail;         /* greatest end of work in streams that the legacy one waits for */
-    _Atomic u64 dropped_tail;          /* greatest end of work in streams that are destroyed */
-    _Atomic u32 blocking_held;         /* how many of these streams hold work back; see held.c */
-    _Atomic u32 blocking_captures;     /* how many of these streams capture */
+    _Atomic u32 references; /* 0: destroyed, or a primary one that is not retained */
+    struct cuda_stream *legacy; /* the default stream; per-thread ones hang at the threads */
+    struct cuda_stream *streams; /* all, the legacy one included */
+    _Atomic u64 blocking_tail; /* greatest end of work in streams that the legacy one waits for */
+    _Atomic u64 dropped_tail; /* greatest end of work in streams that are destroyed */
+    _Atomic u32 blocking_held; /* how many of these streams hold work back; see held.c */
+    _Atomic u32 blocking_captures; /* how many of these streams capture */
     u64 id;
-    u32 version;                       /* of the API that made it */
-    size_t limits[CONTEXT_LIMITS];     /* 0: as the driver begins */
-    u32 opened;                        /* bit n: may reach the memory of device n */
+    u32 version; /* of the API that made it */
+    size_t limits[CONTEXT_LIMITS]; /* 0: as the driver begins */
+    u32 opened; /* bit n: may reach the memory of device n */
+    _Atomic u64 locals; /* bytes of local memory that there are for each thread of the device */
+    struct growth *grown; /* what it takes beside what programs allocate */
     struct cuda_context *next;
 };
 
@@ -188,9 +192,22 @@ void *memory_data(CUdeviceptr address, size_t *length);
 /* Everything that the process holds of this device goes; its last context was destroyed. */
 void memory_context_gone(struct cuda_context *context);
 
-/* Takes, once for a module and device, what loading its code takes: lazily, at its first launch. */
-CUresult memory_for_module(struct device *device, u64 *piece);
+/* Takes bytes of the device that no program asked for; 0 bytes are no piece. */
+CUresult memory_grow(struct device *device, u32 kind, u64 bytes, u64 *piece);
 void memory_give_back(u64 piece);
+
+/* ---- growth.c: what contexts take beside what programs allocate in them ------------------------------------------ */
+
+/* Local memory of all threads that the device can have at once, for a kernel that uses so many bytes in each. It is
+ * there from the kernel's first launch to the end of the context. */
+CUresult locals_grow(struct cuda_context *context, u64 bytes);
+
+/* Takes bytes until growth_drop, or the end of the context, which makes *holder NULL. */
+CUresult growth_new(struct cuda_context *context, u32 kind, u64 bytes, struct growth **holder);
+void growth_drop(struct growth **holder);
+
+/* All goes. */
+void growth_context_gone(struct cuda_context *context);
 
 /* The work of a graph node that sets memory; `set` is a CUDA_MEMSET_NODE_PARAMS, of which the work keeps
  * what it needs. */

@@ -41,6 +41,15 @@ void executable_measure(struct cuda_executable *executable) {
     executable->length_ns = length;
 }
 
+/* Children count by what is in them. Without a current context it is of no device. */
+static CUresult take_memory(struct cuda_executable *executable) {
+    struct cuda_context *context;
+    u64 nodes = 0;
+    if (context_current(&context)) return CUDA_SUCCESS;
+    for (u32 i = 0; i < executable->count; i++) nodes += executable->steps[i].task->work.kind != NODE_CHILD;
+    return growth_new(context, SIM_EXECUTABLE, nodes * context->device->about->model.graph_node, &executable->growth);
+}
+
 static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgraphNode *failed) {
     struct cuda_graph *graph;
     TRY(graph_of(handle, &graph));
@@ -54,8 +63,10 @@ static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgrap
     executable->id = atomic_fetch_add(&last_id, 1) + 1;
     pthread_mutex_init(&executable->lock, NULL);
     CUresult result = steps_of(graph, &executable->steps, &executable->count);
+    if (!result) result = take_memory(executable);
     if (!result) result = graph_clone(graph, &executable->graph);
     if (result) {
+        growth_drop(&executable->growth);
         steps_drop(executable->steps, executable->count);
         free(executable);
         return result;
@@ -107,6 +118,7 @@ CALL(cuGraphExecDestroy, CUgraphExec handle) {
     if (executable->made_from) executable->made_from->instance = NULL;
     steps_drop(executable->steps, executable->count);
     graph_drop(executable->graph);
+    growth_drop(&executable->growth);
     free(executable);
     return CUDA_SUCCESS;
 }
@@ -121,7 +133,7 @@ static CUresult run_steps(struct cuda_executable *executable, struct cuda_stream
         const struct work *work = &step->task->work;
         if (step->disabled) continue;
         if (work->kind == NODE_KERNEL)
-            result = function_load(step->task->function, stream->context->device);
+            result = function_load(step->task->function, stream->context);
         else if (work->run)
             result = work->run(work->argument);
     }

@@ -22,6 +22,7 @@ struct cuda_executable {
     pthread_mutex_t lock;           /* one launch at a time */
     struct device *device;          /* of the last launch, */
     u64 tail;                       /* which ends there: launches of one executable never overlap */
+    struct growth *growth;          /* what it takes of the device that was current when it was made */
 };
 
 CUresult executable_of(CUgraphExec handle, struct cuda_executable **found);

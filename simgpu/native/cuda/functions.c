@@ -12,6 +12,28 @@ CUresult function_of(CUfunction handle, struct cuda_function **found) {
     return CUDA_SUCCESS;
 }
 
+/* How many bytes of local memory it uses in each thread; of the other attributes nothing is known. */
+static CUresult attribute(int *value, int which, const struct cuda_function *function) {
+    enum { LOCAL_BYTES = 3, ATTRIBUTES = 16 };
+    if (!value || which < 0 || which >= ATTRIBUTES) return CUDA_ERROR_INVALID_VALUE;
+    *value = which == LOCAL_BYTES ? (int)function->locals : which == 0 ? THREADS_PER_BLOCK : 0;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuFuncGetAttribute, int *value, int which, CUfunction handle) {
+    struct cuda_function *function;
+    TRY(function_of(handle, &function));
+    return attribute(value, which, function);
+}
+
+CALL(cuKernelGetAttribute, int *value, int which, CUkernel handle, CUdevice ordinal) {
+    struct cuda_function *function;
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    TRY(function_of((CUfunction)handle, &function));
+    return attribute(value, which, function);
+}
+
 /* The first parameter out of the buffer form: pairs of a key and a value, ended by 0; key 1 is the buffer. */
 static const void *buffer_of(void *const *extra) {
     for (; extra && *extra; extra += 2)

@@ -20,12 +20,13 @@ struct cuda_image {
  *   sim_<number><ns|us|ms|s>[_anything]    sim_forever    sim_arg: its first parameter, 64 bits, in nanoseconds
  *   sim_meet: until its peers are there, too. Parameters: where a word of each peer is (64 bits), which one is its own,
  *   how many there are, and the round, which grows (32 bits each)
- * Every other function runs for 10 us. */
+ * Every other function runs for 10 us. With _locals_<number> behind that it uses so many bytes of local memory in each
+ * thread. */
 struct cuda_function {
     u32 magic;
     bool from_argument, meets;
     struct cuda_image *image;
-    u64 duration_ns;
+    u64 duration_ns, locals;
     struct cuda_function *next;
     unsigned block[3], shared_bytes; /* of the launch functions before CUDA 4 */
     unsigned char params[4096]; /* theirs, too */
@@ -41,8 +42,8 @@ CUresult function_duration(const struct cuda_function *function, void *const *pa
 /* A kernel that spins until its peers do. */
 CUresult stream_meet(struct cuda_stream *stream, void *const *params);
 
-/* Loads the function's code onto the device at its first launch there. */
-CUresult function_load(const struct cuda_function *function, struct device *device);
+/* Before each launch: loads the function's code at the first one, and has the local memory that it needs. */
+CUresult function_load(const struct cuda_function *function, struct cuda_context *context);
 
 /* Whether these numbers can be launched on the device: by the function, or (NULL) at all. */
 CUresult shape_check(const struct cuda_function *function, const struct shape *shape);

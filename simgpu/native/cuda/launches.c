@@ -31,7 +31,7 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in
     TRY(function_duration(function, params, extra, &duration_ns));
     TRY(stream_begin(stream, &capturing));
     if (capturing) return capture_kernel(stream, function, shape, duration_ns);
-    TRY(function_load(function, stream->context->device));
+    TRY(function_load(function, stream->context));
     if (function->meets) return stream_meet(stream, params);
     CUresult result = stream_enqueue(stream, device_sticks(stream->context->device) ? SIM_NEVER : duration_ns, NULL);
     return result || !blocking() ? result : stream_finish(stream);

@@ -48,6 +48,12 @@ static bool number_and_unit(const char *name, u64 *duration_ns) {
     return false;
 }
 
+static void learn_locals(struct cuda_function *function) {
+    static const char mark[] = "_locals_";
+    const char *found = strstr(function->name, mark);
+    if (found && !strncmp(function->name, "sim_", 4)) function->locals = strtoull(found + sizeof mark - 1, NULL, 10);
+}
+
 static void learn_duration(struct cuda_function *function) {
     enum { OTHERWISE_NS = 10000 };
     const char *name = function->name;
@@ -71,6 +77,7 @@ static struct cuda_function *function_new(struct cuda_image *image, const char *
     function->image = image;
     memcpy(function->name, name, length);
     learn_duration(function);
+    learn_locals(function);
     function->next = image->functions;
     image->functions = function;
     image->count++;
@@ -91,15 +98,20 @@ CUresult image_function(struct cuda_image *image, const char *name, struct cuda_
     return function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult function_load(const struct cuda_function *function, struct device *device) {
-    struct cuda_image *image = function->image;
+static CUresult image_load(struct cuda_image *image, struct device *device) {
     u32 bit = 1u << device->ordinal;
     if (atomic_load_explicit(&image->loaded, memory_order_acquire) & bit) return CUDA_SUCCESS;
     HOLD(lock);
     CUresult result = CUDA_SUCCESS;
-    if (!(image->loaded & bit)) result = memory_for_module(device, &image->piece[device->ordinal]);
+    if (!(image->loaded & bit))
+        result = memory_grow(device, SIM_MODULE, device->about->model.module, &image->piece[device->ordinal]);
     if (!result) atomic_fetch_or(&image->loaded, bit);
     return result;
+}
+
+CUresult function_load(const struct cuda_function *function, struct cuda_context *context) {
+    TRY(image_load(function->image, context->device));
+    return locals_grow(context, function->locals);
 }
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
@@ -111,11 +123,24 @@ static CUresult image_of(struct cuda_image *handle, bool library, struct cuda_im
     return CUDA_SUCCESS;
 }
 
+/* Lazily is how the driver does it since CUDA 12.2. */
+static bool eagerly(void) {
+    const char *value = getenv("CUDA_MODULE_LOADING");
+    return value && !strcmp(value, "EAGER");
+}
+
 static CUresult load(CUmodule *made, const void *image) {
     struct cuda_context *context;
     TRY(context_current(&context));
     if (!made || !image) return CUDA_ERROR_INVALID_VALUE;
-    return image_new(context, made);
+    struct cuda_image *loaded;
+    TRY(image_new(context, &loaded));
+    CUresult result = eagerly() ? image_load(loaded, context->device) : CUDA_SUCCESS;
+    if (result)
+        image_drop(loaded);
+    else
+        *made = loaded;
+    return result;
 }
 
 static CUresult can_read(const char *path) {
@@ -176,6 +201,12 @@ CALL(cuLibraryLoadFromFile, CUlibrary *made, const char *path, const int *jit, v
     CUresult result = driver_ready();
     if (!result) result = can_read(path);
     return result ? result : cuLibraryLoadData(made, path, jit, jit_values, jit_count, options, values, count);
+}
+
+CALL(cuLibraryGetKernel, CUkernel *found, CUlibrary handle, const char *name) {
+    struct cuda_image *image;
+    CUresult result = image_of(handle, true, &image);
+    return result ? result : image_function(image, name, (struct cuda_function **)found);
 }
 
 CALL(cuLibraryUnload, CUlibrary handle) {

@@ -209,6 +209,14 @@ CALL(cuGraphNodeGetType, CUgraphNode handle, int *type) {
     return CUDA_SUCCESS;
 }
 
+/* Values of parameters are not kept. */
+CALL(cuGraphKernelNodeGetParams_v2, CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
+    struct cuda_node *node;
+    TRY(of_kind(handle, NODE_KERNEL, out, &node));
+    *out = (CUDA_KERNEL_NODE_PARAMS){.function = node->task->function, .shape = node->task->shape};
+    return CUDA_SUCCESS;
+}
+
 CALL(cuGraphMemAllocNodeGetParams, CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *out) {
     struct cuda_node *node;
     CUresult result = of_kind(handle, NODE_ALLOC, out, &node);

@@ -44,11 +44,10 @@ CUresult piece_open(const struct sim_token *token, struct sim_reply *reply, int 
     return driver_result(ask(&request, reply, file));
 }
 
-CUresult memory_for_module(struct device *device, u64 *piece) {
+CUresult memory_grow(struct device *device, u32 kind, u64 bytes, u64 *piece) {
     LOCKED;
     *piece = 0;
-    const u64 bytes = device->about->model.module;
-    return bytes ? piece_take(device, SIM_MODULE, bytes, piece) : CUDA_SUCCESS;
+    return bytes ? piece_take(device, kind, bytes, piece) : CUDA_SUCCESS;
 }
 
 void memory_give_back(u64 piece) {

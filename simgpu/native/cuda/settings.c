@@ -20,7 +20,8 @@ CALL(cuCtxGetFlags, unsigned *flags) {
 
 /* As the driver begins, by number: stack, printf, malloc heap, sync depth, pending launches, L2 fetch, L2 persisting.
  */
-static const size_t limits[CONTEXT_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
+enum { STACK };
+static const size_t limits[CONTEXT_LIMITS] = {LOCALS_AT_FIRST, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
 static CUresult limit_of(int limit, struct cuda_context **context) {
     TRY(context_current(context));
@@ -38,6 +39,7 @@ CALL(cuCtxGetLimit, size_t *value, int limit) {
 CALL(cuCtxSetLimit, int limit, size_t value) {
     struct cuda_context *context;
     CUresult result = limit_of(limit, &context);
+    if (!result && limit == STACK) result = locals_grow(context, value);
     if (!result) context->limits[limit] = value;
     return result;
 }

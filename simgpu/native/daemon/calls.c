@@ -34,7 +34,7 @@ static enum sim_result detach(const struct call *call) {
 
 static enum sim_result take(const struct call *call) {
     u32 card = call->request->card;
-    if (!call->request->bytes || call->request->kind > SIM_MODULE || call->request->kind == SIM_CONTEXT)
+    if (!call->request->bytes || call->request->kind > SIM_EXECUTABLE || call->request->kind == SIM_CONTEXT)
         return SIM_MISUSED;
     if (atomic_load(&call->node->file->card[card].live.health) == SIM_LOST) return SIM_CARD_LOST;
     if (call->node->to_fail[card]) {

@@ -47,6 +47,7 @@ static const struct field FIELDS[] = {
     FIELD(reserved, SIZE),
     FIELD(context, SIZE),
     FIELD(module, SIZE),
+    FIELD(graph_node, SIZE),
     FIELD(memory_rate, SIZE),
     FIELD(bus_rate, SIZE),
     FIELD(numa, SIGNED),

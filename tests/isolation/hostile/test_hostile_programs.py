@@ -106,9 +106,9 @@ def test_noise_harms_nobody(place: Place, tmp_path: Path) -> None:
 
 def test_memory_taken_past_the_library_is_charged_and_found(place: Place, tmp_path: Path) -> None:
     victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
-    with unharmed(place, tmp_path, victim), attacking(place, hostile, "take_past", "1200") as thief:
+    with unharmed(place, tmp_path, victim), attacking(place, hostile, "take_past", "1500") as thief:
         thief.line()
-        place.until("it is charged", lambda: place.held(hostile).charged_bytes >= 1200 * MIB)
+        place.until("it is charged", lambda: place.held(hostile).charged_bytes >= 1500 * MIB)
         place.until("it is found", lambda: place.findings, within_s=30)
         thief.end()
 

@@ -99,7 +99,21 @@ def kernel(name: str) -> int:
 
 def launch(name: str, one: int = 0, suffix: str = "") -> None:
     """A kernel of this name in a stream."""
-    call(f"cuLaunchKernel{suffix}", kernel(name), 1, 1, 1, 1, 1, 1, 0, one, None, None)
+    run(kernel(name), one, suffix)
+
+
+def run(function: int, one: int = 0, suffix: str = "") -> None:
+    call(f"cuLaunchKernel{suffix}", function, 1, 1, 1, 1, 1, 1, 0, one, None, None)
+
+
+def repeated(function: int, count: int, one: int) -> int:
+    """An executable graph that launches it so often."""
+
+    def body() -> None:
+        for _ in range(count):
+            run(function, one)
+
+    return captured(one, body)[0]
 
 
 def captured(one: int, body: Callable[[], object]) -> tuple[int, object]:

@@ -176,7 +176,7 @@ def test_a_program_that_dies_in_the_middle_of_sharing_leaves_nothing(node: Simul
 
 
 def test_an_instance_of_a_card_has_memory_of_its_own(tmp_path: Path) -> None:
-    divided = card("h100", mig=("1g.10gb", "1g.10gb"), context_mib=64)
+    divided = card("h100", mig=("1g.10gb", "1g.10gb"), context_mib=64, graph_node_kib=0)
     with simulated_node(tmp_path, cards=(divided,)) as node, program(node) as one:
         index = next(number for number, status in node.status().items() if status.processes)
         total = node.status()[index].total_bytes

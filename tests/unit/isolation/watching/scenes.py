@@ -38,10 +38,16 @@ def row(  # noqa: PLR0913  a story names what is special
 
 
 def container(
-    *rows: ProcessFacts, limit: int = 1024 * MIB, key: ContainerKey = KEY, budget: BudgetName | None = None
+    *rows: ProcessFacts,
+    limit: int = 1024 * MIB,
+    key: ContainerKey = KEY,
+    budget: BudgetName | None = None,
+    refused: int = 0,
 ) -> ContainerFacts:
     charged = sum(amounts.charged for one in rows for amounts in one.cards.values())
-    limits = CardLimits(memory=limit, share=500, limit=1000, granted=limit, most=limit, charged=charged)
+    limits = CardLimits(
+        memory=limit, share=500, limit=1000, granted=limit, most=limit, charged=charged, refused=refused
+    )
     return ContainerFacts(
         key=key,
         pod=POD,

@@ -9,7 +9,7 @@ import pytest
 from partage_isolation.audit.facts import Blind, ContainerFacts, ProcessFacts
 from partage_isolation.audit.findings import Finding, OfContainer
 from partage_isolation.audit.proofs import Birth
-from partage_isolation.audit.suspicions import Round, Rules
+from partage_isolation.audit.suspicions import Bounds, Round, Rules
 from partage_isolation.audit.verdict import Memory
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
@@ -18,7 +18,16 @@ HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(s
 WITHOUT_LIBRARY = seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False),))
 COVERED = seen(books=container(), firsts={KEY: sight(1, wrong=("/run/partage",))})
 BEYOND_LEDGER = seen(books=container(row(7, 100 * MIB)), uses={7: 165 * MIB}, sights=(sight(7),))
-BEYOND_LIMIT = seen(books=container(row(7, 100 * MIB, overhead=1100 * MIB)), uses={7: 1200 * MIB}, sights=(sight(7),))
+
+
+def beyond_limit(by_mib: int, *, refused: int = 0) -> Round:
+    """A container whose process holds so much more than its limit and the tolerance, and was refused so often."""
+    held = (1024 + 64 + by_mib) * MIB
+    books = container(row(7, 100 * MIB, overhead=held - 100 * MIB), refused=refused)
+    return seen(books=books, uses={7: held}, sights=(sight(7),))
+
+
+BEYOND_LIMIT = beyond_limit(257)
 WITHOUT_ROW = seen(books=container(), uses={7: 5 * MIB}, sights=(sight(7),))
 NOBODY = seen(books=container(), uses={9: 5 * MIB}, sights=(sight(9, key=None, library=None, wrong=None),))
 NOTHING = seen(books=container())
@@ -122,7 +131,7 @@ def test_a_limit_that_was_lowered_is_no_violation_as_long_as_nothing_grows() -> 
     story = Story()
     assert story.kinds(round_with(1000 * MIB, 900 * MIB), *[round_with(100 * MIB, 900 * MIB)] * 5) == [set()] * 6
     assert story.kinds(round_with(100 * MIB, 500 * MIB)) == [set()], "it has freed some"
-    assert story.kinds(*[round_with(100 * MIB, 900 * MIB)] * 2)[-1] == {"BytesBeyondLimit"}, "and may not go back"
+    assert story.kinds(*[round_with(100 * MIB, 1100 * MIB)] * 2)[-1] == {"BytesBeyondLimit"}, "and may not go back"
 
 
 def test_a_limit_that_was_lowered_before_the_audit_began_is_no_violation_either() -> None:
@@ -130,6 +139,43 @@ def test_a_limit_that_was_lowered_before_the_audit_began_is_no_violation_either(
     limits = replace(books.cards[CARD], most=1000 * MIB)
     lowered = seen(books=replace(books, cards={CARD: limits}), uses={7: 900 * MIB}, sights=(sight(7),))
     assert Story().kinds(*[lowered] * 5) == [set()] * 5
+
+
+# ---- What grew -------------------------------------------------------------------------------------------------------
+
+
+def test_a_container_that_grew_a_little_beyond_its_limit_is_not_stopped_while_nothing_was_refused() -> None:
+    assert Story().kinds(*[beyond_limit(256)] * 200) == [set()] * 200
+    refused_before = beyond_limit(256, refused=3)
+    assert Story().kinds(*[refused_before] * 200) == [set()] * 200, "that was no answer to it"
+
+
+def test_what_may_grow_beyond_a_limit_is_a_quarter_of_it_and_512_mib_at_most() -> None:
+    for limit_mib, most_mib in ((1024, 256), (2048, 512), (8192, 512)):
+        for more_mib, kinds in ((0, set[str]()), (1, {"BytesBeyondLimit"})):
+            held = (limit_mib + 64 + most_mib + more_mib) * MIB
+            books = container(row(7, 0, overhead=held), limit=limit_mib * MIB)
+            assert Story().kinds(*[seen(books=books, uses={7: held}, sights=(sight(7),))] * 2)[-1] == kinds
+
+
+def test_a_container_that_stays_beyond_its_limit_after_it_was_refused_is_stopped() -> None:
+    story = Story()
+    assert story.kinds(beyond_limit(100, refused=3), *[beyond_limit(100, refused=4)] * 59) == [set()] * 60
+    assert story.kinds(beyond_limit(100, refused=4)) == [{"BytesBeyondLimit"}]
+
+
+def test_a_container_that_comes_back_within_its_limit_after_a_refusal_begins_anew() -> None:
+    story = Story()
+    beyond, refused, within = beyond_limit(100), beyond_limit(100, refused=1), beyond_limit(0, refused=1)
+    assert story.kinds(beyond, *[refused] * 59, within, *[refused] * 200) == [set()] * 261
+
+
+def test_a_card_that_does_not_answer_forgets_no_refusal() -> None:
+    refused = beyond_limit(100, refused=1)
+    silent = replace(refused, uses={CARD: None})
+    story = Story()
+    assert story.kinds(beyond_limit(100), silent, *[refused] * 59) == [set()] * 61
+    assert story.kinds(silent, refused) == [set(), {"BytesBeyondLimit"}]
 
 
 def test_contexts_that_do_not_count_come_on_top_of_the_limit() -> None:
@@ -279,7 +325,7 @@ def test_what_is_gone_leaves_nothing_in_memory() -> None:
     for one in (HONEST, WITHOUT_LIBRARY, COVERED, GONE, GONE):
         story.then(one)
     story.then(seen(running={}))
-    assert story.memory == Memory(strikes={}, allowed={}, absent={}, listed=frozenset())
+    assert story.memory == Memory(strikes={}, bounds=Bounds(), absent={}, listed=frozenset())
 
 
 # ---- What is said ----------------------------------------------------------------------------------------------------

@@ -63,7 +63,8 @@ def test_whatever_rounds_show_one_alone_accuses_and_forgets_nobody(story: Sequen
         verdict = told.then(one)
         assert not verdict.findings or number > 0
         assert len(verdict.findings) <= len(told.memory.strikes) <= 64
-        assert told.memory.allowed.keys() <= {(KEY, card) for card in one.uses}
+        assert told.memory.bounds.refused.keys() <= told.memory.bounds.allowed.keys()
+        assert told.memory.bounds.allowed.keys() <= {(KEY, card) for card in one.uses}
         assert told.memory.absent.keys() | told.memory.listed <= one.after.keys()
         if one.running is not None:
             absences = absences + 1 if KEY in one.after and KEY not in one.running else 0

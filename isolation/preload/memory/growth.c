@@ -1,0 +1,108 @@
+#include "growth.h"
+
+REAL_CALL(cuDeviceGetAttribute, int *value, int attribute, CUdevice device);
+REAL_CALL(cuCtxGetDevice, CUdevice *device);
+
+/* How large each context's local memory is: entry.bytes for each thread. And functions that will make it larger. */
+static struct table areas, awaited;
+static struct os_lock growing;
+static _Atomic uint64_t unseen; /* one bit a card */
+
+/* ---- local memory ----------------------------------------------------------------------------------------------- */
+
+static uint64_t attribute(int which) {
+    CUdevice device;
+    int value;
+    if (DRIVER(REAL(cuCtxGetDevice)(&device)) != CUDA_SUCCESS) return 0;
+    if (DRIVER(REAL(cuDeviceGetAttribute)(&value, which, device)) != CUDA_SUCCESS) return 0;
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+/* All that can be on the current device at once. */
+static uint64_t threads(void) {
+    enum { MULTIPROCESSORS = 16, THREADS_PER_MULTIPROCESSOR = 39 };
+    return attribute(MULTIPROCESSORS) * attribute(THREADS_PER_MULTIPROCESSOR);
+}
+
+/* Until the context is gone. Keys are odd, as no handle is. */
+static CUresult charge(unsigned card, CUcontext context, uint64_t bytes) {
+    static _Atomic uint64_t last;
+    const struct entry what = {
+        .key = 2 * atomic_fetch_add(&last, 1) + 1, .bytes = bytes, .of = (uint64_t)context, .card = (uint16_t)card};
+    uint64_t charged;
+    TRY(account_begin(card, bytes));
+    const bool noted = held_note(HELD_GROWN, &what, &charged);
+    account_end(card, noted ? 0 : bytes);
+    return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult grow(unsigned card, CUcontext context, uint64_t each) {
+    struct entry area, before;
+    const uint64_t is = table_get(&areas, (uint64_t)context, &area) ? area.bytes : LOCALS_AT_FIRST;
+    if (each <= is) return CUDA_SUCCESS;
+    TRY(charge(card, context, (each - is) * threads()));
+    area = (struct entry){.key = (uint64_t)context, .bytes = each, .times = 1};
+    return table_put(&areas, &area, &before) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult locals_take(uint64_t each) {
+    unsigned card;
+    CUcontext context;
+    if (each <= LOCALS_AT_FIRST || !current_card(&card, &context) || card >= MOST_CARDS) return CUDA_SUCCESS;
+    os_lock(&growing);
+    const CUresult result = grow(card, context, each);
+    os_unlock(&growing);
+    return result;
+}
+
+void locals_forgotten(CUcontext context) {
+    struct entry area;
+    if (context && !table_is_empty(&areas)) table_take(&areas, (uint64_t)context, &area);
+}
+
+/* ---- functions that are awaited --------------------------------------------------------------------------------- */
+
+bool locals_awaited(void) { return !table_is_empty(&awaited); }
+
+void locals_await(CUfunction function, const void *owner, uint64_t each) {
+    const struct entry entry = {.key = (uint64_t)function, .bytes = each, .of = (uint64_t)owner, .times = 1};
+    struct entry before;
+    if (each > LOCALS_AT_FIRST)
+        table_put(&awaited, &entry, &before); /* without room for it only NVML shows what it takes */
+    else
+        locals_came(function); /* one of the same address that is gone */
+}
+
+uint64_t locals_of(CUfunction function) {
+    struct entry entry;
+    return function && locals_awaited() && table_get(&awaited, (uint64_t)function, &entry) ? entry.bytes : 0;
+}
+
+void locals_came(CUfunction function) {
+    struct entry entry;
+    if (function && locals_awaited()) table_take(&awaited, (uint64_t)function, &entry);
+}
+
+static bool is_of(const struct entry *entry, void *owner) { return entry->of == (uint64_t)owner; }
+
+void locals_owner_gone(const void *owner) {
+    if (locals_awaited()) table_sweep(&awaited, is_of, (void *)owner);
+}
+
+/* ---- what is not known beforehand ------------------------------------------------------------------------------- */
+
+void growth_comes(unsigned card) {
+    if (card < MOST_CARDS) atomic_fetch_or(&unseen, 1ull << card);
+}
+
+bool growth_came(unsigned card) {
+    const uint64_t bit = 1ull << card;
+    return atomic_load(&unseen) & bit && atomic_fetch_and(&unseen, ~bit) & bit;
+}
+
+void growth_forget(void) {
+    growing = (struct os_lock){0};
+    table_forget(&areas);
+    table_forget(&awaited);
+    atomic_store(&unseen, 0);
+}

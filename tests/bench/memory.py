@@ -98,7 +98,7 @@ def costs(bench: Bench, place: Place) -> None:
 
 def raced(place: Place, container: Container) -> Course:
     """What is raced over, once the broker knows what a context takes."""
-    return Course(container.environment, container.limit, CONTEXT_MIB)
+    return Course(container.environment, container.limit, CONTEXT_MIB, charged=place.charged)
 
 
 def warm_up(place: Place, container: Container, folder: Path) -> None:

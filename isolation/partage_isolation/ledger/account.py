@@ -21,6 +21,8 @@ class Amounts(NamedTuple):
     lent: int
     changes: int = 0
     in_flight: int = 0
+    returns: int = 0
+    """How often it gave back."""
 
 
 class Charge(NamedTuple):
@@ -37,6 +39,11 @@ class Charges:
     def __init__(self) -> None:
         self._each: dict[tuple[ProcessId, int], Charge] = {}
         self._sums: dict[int, Charge] = {}
+        self._growth: dict[int, int] = {}
+
+    def growth(self, card: int) -> int:
+        """How often one of them was charged more than before: equal numbers mean that none was."""
+        return self._growth.get(card, 0)
 
     def on(self, card: int) -> Charge:
         return self._sums.get(card, NOTHING)
@@ -48,6 +55,8 @@ class Charges:
             self._each[place] = now
         else:
             self._each.pop(place, None)
+        if sum(now) > sum(before):
+            self._growth[card] = self.growth(card) + 1
         asked, fixed = self._sums.get(card, NOTHING)
         self._sums[card] = Charge(asked + now.asked - before.asked, fixed + now.fixed - before.fixed)
 
@@ -80,6 +89,9 @@ class Account:
     """As the process says; only what it may hold by it is charged."""
     changes: int = 0
     in_flight: int = 0
+    returns: int = 0
+    is_dry: bool = False
+    """It gave back all that it did not use, and no credit was lent to it since: what it takes it asks for."""
     doubted: int = 0
     """All that was ever added to `unproved`: tells what came after a sample began."""
     is_made: bool = False
@@ -107,11 +119,12 @@ class Account:
 
     def tell(self, amounts: Amounts) -> None:
         self.used, self.changes = min(amounts.used, MOST_BYTES), amounts.changes
-        self.in_flight = amounts.in_flight
+        self.in_flight, self.returns = amounts.in_flight, amounts.returns
 
     def lend(self, asked: int, credit: int) -> None:
         """It may have so much, which it is about to use, and the credit, unasked."""
         self.lent, self.used = asked + credit, asked
+        self.is_dry = self.is_dry and not credit
 
     def give_back(self, lent: int) -> None:
         """Only so much is still needed."""
@@ -127,7 +140,7 @@ class Account:
         """Another program runs in the process: what the last one had is gone, once a sample shows it."""
         left, self.lent = self.lent + self.overhead + self.reserved, 0
         self.overhead = self.reserved = self.used = self.changes = self.in_flight = 0
-        self.is_made, self.falls = False, 0
+        self.is_made, self.is_dry, self.falls = False, False, 0
         self.doubt(left)
 
     def begin_context(self, size: int) -> None:

@@ -83,8 +83,8 @@ class Process:
     accounts: dict[int, Account] = field(default_factory=dict[int, Account])
     is_silent: bool = False
     """It did not answer a hint in time: it is not waited for until it says something."""
-    is_waiting: bool = False
-    """A question of its own is parked: it can't give anything back before that is answered."""
+    is_prompt: bool = False
+    """It gives back also while a question of its own is parked, and says which recall that answers."""
     died_ns: int = 0
 
     @property
@@ -137,6 +137,8 @@ class Budget:
     """What several of them hold, or could."""
     charges: Charges = field(default_factory=Charges)
     """What each of them has."""
+    waiting: dict[Process, int] = field(default_factory=dict[Process, int])
+    """Those with a question that is parked, and of which card."""
 
     def card_number(self, card: CardId) -> int | None:
         return next((number for number, book in enumerate(self.cards) if book.id == card), None)
@@ -155,6 +157,10 @@ class Budget:
     def room(self, card: int) -> int:
         """What is left below the limit; negative where a limit was lowered or overhead has risen."""
         return self.cards[card].limit - self.charged(card)
+
+    def is_short(self, card: int) -> bool:
+        """Somebody waits for room there."""
+        return card in self.waiting.values()
 
     def fixed(self, card: int) -> int:
         """Of what its processes have, what no program asked for."""

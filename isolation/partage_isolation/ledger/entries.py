@@ -35,6 +35,11 @@ class Entries:
     def of(self, process: Process) -> Budget:
         return self.containers[process.key]
 
+    def has(self, process: Process) -> bool:
+        """False where its container was forgotten meanwhile."""
+        budget = self.containers.get(process.key)
+        return budget is not None and budget.processes.get(process.id) is process
+
     # ---- Processes ---------------------------------------------------------------------------------------------------
 
     def add(self, budget: Budget, process: Process) -> bool:

@@ -116,6 +116,8 @@ class Lives:
             return None
         process.happens(Event.RESUMED)
         process.is_silent = False
+        for account in process.accounts.values():
+            account.is_dry = False  # a return of its may have been lost
         return process
 
     def restore(self, process: Process) -> bool:

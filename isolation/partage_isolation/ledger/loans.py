@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from partage_isolation.ledger.account import Account, Amounts
-from partage_isolation.ledger.budget import SPEAKING, Budget, CardBook, Process, State
+from partage_isolation.ledger.budget import SPEAKING, Budget, Process, State
 from partage_isolation.ledger.entries import Entries
 from partage_plugins.vocabulary.names import CardId
 
@@ -36,13 +36,14 @@ class Refused(Struct, frozen=True):
     """The limit does not allow it; it may hold so much, as before."""
 
     lent: int
+    is_sure: bool = True
+    """At some moment since it was asked for there was no room: see `rounds`. Else it may be asked for again."""
 
 
 class Park(Struct, frozen=True):
-    """It may become possible in a moment: once those gave back what they don't use, and a sample was taken."""
+    """It may become possible in a moment: once others gave back what they don't use, and a sample was taken."""
 
     lent: int
-    recall: tuple[Process, ...]
 
 
 class NoRoom(Struct, frozen=True):
@@ -89,11 +90,18 @@ def _provable(process: Process, account: Account) -> int:
     return account.unproved
 
 
-def lenders(budget: Budget, card: int, asker: Process) -> Iterator[Process]:
-    """Those that may have more than they use, and would say so."""
+def holders(budget: Budget, card: int, asker: Process | None = None) -> Iterator[tuple[Process, Account]]:
+    """The others that may have more than they use."""
     for process, account in budget.accounts(card):
-        is_there = process.state is State.LIVE and not process.is_silent and not process.is_waiting
-        if is_there and account.lent and process is not asker:
+        if account.lent and process.state in SPEAKING and process is not asker:
+            yield process, account
+
+
+def lenders(budget: Budget, card: int, asker: Process | None = None) -> Iterator[Process]:
+    """Those of them that would say so."""
+    for process, _ in holders(budget, card, asker):
+        can_give = process.is_prompt or process not in budget.waiting
+        if can_give and process.state is State.LIVE and not process.is_silent:
             yield process
 
 
@@ -121,19 +129,18 @@ class Lending:
 
         `again`: the same call of a program asked before, and was refused.
         """
-        account = self._told(process, card, amounts)
+        account = self._asking(process, card, amounts, patience)
         if account is None:
             return NoRoom()
         if amounts.lent <= account.lent:
             return Lent(account.lent)
         if self.is_settling and patience:
-            return Park(account.lent, ())
+            return Park(account.lent)
         budget = self._entries.of(process)
         left = budget.room(card) - (amounts.lent - account.lent)
         if left < 0:
-            parked = _parked(budget, card, process, -left, patience)
-            return parked or _refused(budget.cards[card], account, again=again)
-        account.lend(amounts.lent, credit_of(left))
+            return _short(budget, card, process, -left, patience, again=again)
+        account.lend(amounts.lent, 0 if budget.is_short(card) else credit_of(left))
         self._entries.note(process, card)
         return Lent(account.lent)
 
@@ -141,17 +148,16 @@ class Lending:
         self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
     ) -> Verdict:
         """A context is about to be made; `again` as for `lend`."""
-        account = self._told(process, card, amounts)
+        account = self._asking(process, card, amounts, patience)
         if account is None:
             return NoRoom()
         if self.is_settling and patience:
-            return Park(account.lent, ())
+            return Park(account.lent)
         budget = self._entries.of(process)
         room = budget.room(card) + (account.reserved if budget.context_in_limit else 0)
         size = self._size(budget, card, room)
         if size > room and budget.context_in_limit:
-            parked = _parked(budget, card, process, size - room, patience)
-            return parked or _refused(budget.cards[card], account, again=again)
+            return _short(budget, card, process, size - room, patience, again=again)
         account.begin_context(size)
         self._entries.note(process, card)
         return Lent(account.lent)
@@ -183,9 +189,18 @@ class Lending:
             account.end_context(made=made)
             self._entries.note(process, card)
 
+    def _asking(self, process: Process, card: int, amounts: Amounts, patience: Patience) -> Account | None:
+        """As `_told`; what a parked question said was told when it was asked, and is old by now."""
+        is_old = patience is not Patience.ALL and card in process.accounts and self._is_there(process)
+        return process.accounts[card] if is_old else self._told(process, card, amounts)
+
+    def _is_there(self, process: Process) -> bool:
+        """It did not die while it waited, and its container was not forgotten."""
+        return process.state not in _OVER and self._entries.has(process)
+
     def _told(self, process: Process, card: int, amounts: Amounts) -> Account | None:
-        """Notes what it says; its account, or None where there is no row for one, or it died while it waited."""
-        if process.state in _OVER:
+        """Notes what it says; its account, or None where there is no row for one, or it is not there any more."""
+        if not self._is_there(process):
             return None
         account = process.accounts.get(card)
         if account is None:
@@ -198,17 +213,15 @@ class Lending:
         return account
 
 
-def _parked(budget: Budget, card: int, asker: Process, short: int, patience: Patience) -> Park | None:
-    """So much is missing: None where waiting does not help."""
-    if not patience:
-        return None
-    recall = tuple(lenders(budget, card, asker)) if patience is Patience.ALL else ()
-    idle = sum(min(process.accounts[card].lent, MOST_CREDIT) for process in recall)
-    is_worth_it = short <= idle + provable(budget, card)
-    return Park(asker.accounts[card].lent, recall) if is_worth_it else None
-
-
-def _refused(book: CardBook, account: Account, *, again: bool) -> Refused:
-    """Counted once for each call of a program, which asks again before it believes."""
-    book.refused += not again
-    return Refused(account.lent)
+def _short(  # noqa: PLR0913  all that decides
+    budget: Budget, card: int, asker: Process, short: int, patience: Patience, *, again: bool
+) -> Park | Refused:
+    """So much is missing: parked where more may be free than is known."""
+    lent = asker.accounts[card].lent
+    if patience:
+        unused = sum(account.lent for _, account in holders(budget, card, asker)) if patience is Patience.ALL else 0
+        if short <= unused + provable(budget, card):
+            return Park(lent)
+    if patience is not Patience.PROOF:  # the last word: counted once for each call of a program
+        budget.cards[card].refused += not again
+    return Refused(lent)

@@ -105,13 +105,14 @@ class Answering:
         if isinstance(verdict, Park):
             self._parking.park(session, packet, verdict, partial(ask, process, card, amounts, again=again))
             return None
-        return verdict_answer(packet, verdict)
+        return verdict_answer(packet, verdict, amounts.returns)
 
     def _return(self, session: Session, packet: Packet) -> None:
         process, card = session.process, packet.card
         if self._ledger.lending.returned(process, card, packet.amounts):
             self._watch.doubts(process, card)
-        self._hints.returned(process, card)
+        if self._hints.returned(process, card, packet.number):
+            process.accounts[card].is_dry = packet.amounts.lent <= packet.amounts.used
 
     def _amounts(self, session: Session, packet: Packet) -> None:
         process, card, amounts = session.process, packet.card, packet.amounts

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.account import Amounts
@@ -21,11 +20,23 @@ from partage_isolation.wire.packets import What, hint
 
 PATIENCE_S: Final = 0.050
 """A process that runs replies within a millisecond; on a busy machine it may first have to be scheduled."""
-_FRESH_S: Final = 0.005
-"""A process that gave its credit back so short ago is not asked again."""
 _FIRST: Final = 1 << 31
 
 Reply = asyncio.Future[Amounts | None]
+
+
+@dataclass(slots=True)
+class _Recall:
+    """Of one process and one card.
+
+    One is out at a time, and who comes meanwhile waits for the next: a reply under way says what was unused before.
+    """
+
+    signals: Connection
+    heard: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    number: int = 0
+    too_late: asyncio.TimerHandle | None = None
+    after: _Recall | None = None
 
 
 class Hints:
@@ -33,14 +44,14 @@ class Hints:
         self._counters = counters
         self._numbers: Iterator[int] = itertools.cycle(range(_FIRST, 1 << 32))
         self._reports: dict[int, tuple[Process, Reply]] = {}
-        self._recalls: dict[tuple[Process, int], Reply] = {}
-        self._gave_s: WeakKeyDictionary[Process, float] = WeakKeyDictionary()
+        self._recalls: dict[tuple[Process, int], _Recall] = {}
 
-    async def recall(self, who: list[tuple[Process, Connection]], card: int, *, lately_too: bool = False) -> None:
-        """Recalls what they don't use, and waits for it; `lately_too`: also from those that did so a moment ago."""
-        lately_s = time.monotonic() - _FRESH_S
-        due = [each for each in who if lately_too or self._gave_s.get(each[0], 0.0) < lately_s]
-        await self._replies([(process, self._recalled(process, signals, card)) for process, signals in due])
+    async def recall(self, who: list[tuple[Process, Connection]], card: int) -> set[Process]:
+        """Recalls what they don't use, and waits for it; those that gave it back since this was called."""
+        asked = {process: self._recalled(process, signals, card) for process, signals in who}
+        if asked:
+            await asyncio.wait(asked.values(), timeout=PATIENCE_S)
+        return {process for process, heard in asked.items() if heard.done() and heard.result()}
 
     async def report(self, who: list[tuple[Process, Connection, int]]) -> dict[Process, Amounts]:
         """Asks them what they use of the card of that number, and waits for it."""
@@ -51,32 +62,53 @@ class Hints:
         ]
         return {process: amounts for process, amounts in done if amounts is not None}
 
-    def returned(self, process: Process, card: int) -> None:
-        reply = self._recalls.get((process, card))
-        if reply is not None and not reply.done():
-            self._gave_s[process] = time.monotonic()
-            reply.set_result(None)
+    def returned(self, process: Process, card: int, number: int) -> bool:
+        """It gave something back; whether as the reply to a recall. A library of before says no number."""
+        recall = self._recalls.get((process, card))
+        if recall is None or (process.is_prompt and number != recall.number):
+            return False
+        self._over(process, card, was_heard=True)
+        return True
 
     def told(self, process: Process, number: int, amounts: Amounts) -> None:
         asked, reply = self._reports.get(number, (None, None))
         if asked is process and reply is not None and not reply.done():
             reply.set_result(amounts)
 
-    def _recalled(self, process: Process, signals: Connection, card: int) -> Reply | None:
-        """One question for all who wait for it."""
-        known = self._recalls.get((process, card))
-        if known is not None and not known.done():
-            return known
-        self._counters.recalls += 1
-        if not signals.hint(hint(What.RECALL, card, next(self._numbers))):
-            return None
-        reply = self._recalls[process, card] = asyncio.get_running_loop().create_future()
-        reply.add_done_callback(lambda done: self._recall_over(process, card, done))
-        return reply
+    # ---- Recalls -----------------------------------------------------------------------------------------------------
 
-    def _recall_over(self, process: Process, card: int, reply: Reply) -> None:
-        if self._recalls.get((process, card)) is reply:
-            del self._recalls[process, card]
+    def _recalled(self, process: Process, signals: Connection, card: int) -> asyncio.Future[bool]:
+        """Whether it gives back what it does not use from now on."""
+        known = self._recalls.get((process, card))
+        if known is None:
+            return self._send(process, card, _Recall(signals))
+        if known.after is None:
+            known.after = _Recall(signals)
+        return known.after.heard
+
+    def _send(self, process: Process, card: int, recall: _Recall) -> asyncio.Future[bool]:
+        self._counters.recalls += 1
+        self._recalls[process, card] = recall
+        recall.number = next(self._numbers)
+        recall.too_late = asyncio.get_running_loop().call_later(PATIENCE_S, self._unheard, process, card)
+        if not recall.signals.hint(hint(What.RECALL, card, recall.number)):
+            self._unheard(process, card)
+        return recall.heard
+
+    def _unheard(self, process: Process, card: int) -> None:
+        process.is_silent = True
+        self._counters.unanswered += 1
+        self._over(process, card, was_heard=False)
+
+    def _over(self, process: Process, card: int, *, was_heard: bool) -> None:
+        recall = self._recalls.pop((process, card))
+        if recall.too_late is not None:
+            recall.too_late.cancel()
+        recall.heard.set_result(was_heard)
+        if recall.after is not None:
+            self._send(process, card, recall.after)
+
+    # ---- Reports -----------------------------------------------------------------------------------------------------
 
     def _reported(self, process: Process, signals: Connection, card: int) -> Reply | None:
         number = next(self._numbers)

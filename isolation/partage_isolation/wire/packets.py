@@ -62,6 +62,8 @@ class Flag(IntFlag):
     ANYBODY = 8
     AGAIN = 16
     GREW = 32
+    SURE = 64
+    PROMPT = 128
 
 
 class Loss(IntEnum):
@@ -78,8 +80,8 @@ _AGAIN: Final = int(Flag.AGAIN)
 _GREW: Final = int(Flag.GREW)
 _HEAD: Final = struct.Struct("<4H2I")
 _PACKET: Final = struct.Struct("<4H2I6Q")
-_AMOUNTS: Final = struct.Struct("<2Q2I")
-_LENT: Final = struct.Struct("<4H2I2Q32x")
+_AMOUNTS: Final = struct.Struct("<2Q3I")
+_LENT: Final = struct.Struct("<4H2I2Q2I2I16x")
 _SHARED: Final = struct.Struct("<4Q")
 _HELLO: Final = struct.Struct("<16s2I")
 _CARD: Final = struct.Struct("<16sQ4I")
@@ -157,9 +159,9 @@ def answer(to: Packet, result: int, body: bytes = b"", *, flags: int = 0) -> byt
     return (head + body).ljust(BYTES, b"\0")
 
 
-def lent_answer(to: Packet, result: int, lent: int) -> bytes:
-    """The answer to a question for memory: how much is lent now."""
-    return _LENT.pack(VERSION, to.what | ANSWER, to.card, result, to.number, 0, 0, lent)
+def lent_answer(to: Packet, result: int, lent: int, returns: int = 0, flags: int = 0) -> bytes:
+    """The answer to a question for memory: how much is lent now, after so many returns."""
+    return _LENT.pack(VERSION, to.what | ANSWER, to.card, result, to.number, flags, 0, lent, 0, 0, returns, 0)
 
 
 def hint(what: What, card: int, number: int) -> bytes:

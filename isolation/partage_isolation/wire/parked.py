@@ -1,22 +1,26 @@
 """Questions that wait a moment, and hold up no other.
 
-Siblings give back what they don't use, a sample shows what is really free; then they are decided, whichever way.
+Siblings give back what they don't use, a sample shows what is really free; then they are decided, whichever way. A
+refusal is decided in rounds, until one is sure or the time is over: then who asked is told so, and may ask again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Final
 
 from partage_isolation.audit.facts import Sample
 from partage_isolation.audit.metrics import Counters
-from partage_isolation.ledger.budget import Budget
+from partage_isolation.ledger import rounds
+from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Decide, Park, Patience, Refused, Verdict
+from partage_isolation.ledger.loans import Decide, Lent, NoRoom, Park, Patience, Refused, Verdict, holders, lenders
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Packet
+from partage_isolation.wire.peers import is_stopped
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry, Session
 from partage_isolation.wire.views import verdict_answer
@@ -25,12 +29,24 @@ from partage_plugins.vocabulary.names import CardId
 
 LONGEST_S: Final = 0.100
 """A question at the limit is answered by then; a program waits for it in an allocation."""
-_AGAIN_S: Final = (0.002, 0.005, 0.010, 0.020, 0.040)
-"""Between samples: a driver takes a moment to free what it was told to."""
+_AGAIN_S: Final = (0.0, 0.001, 0.002, 0.005, 0.010, 0.020, 0.040)
+"""Between rounds: processes that are at it rest, and a driver takes a moment with what the dead had."""
 _AWAKE_S: Final = 3.0
 """After a start, before NVML has ever answered: what is free is not known, and a refusal might be wrong."""
 _SHORTEST_S: Final = 0.020
 """For a sample, also where siblings took long to give back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    process: Process
+    budget: Budget
+    card: int
+    decide: Decide
+
+    @property
+    def card_id(self) -> CardId:
+        return self.budget.cards[self.card].id
 
 
 class ParkedQuestions:
@@ -46,7 +62,6 @@ class ParkedQuestions:
     ) -> None:
         self._ledger, self._sampler, self._hints, self._chores = ledger, sampler, hints, chores
         self._counters, self._signals_of = counters, registry.signals_of
-        self._waiting: set[Session] = set()
         self._settled_s = 0.0
         """Until then growth is not refused but waits: the ledger was lost, and processes come to say what they hold."""
 
@@ -61,48 +76,52 @@ class ParkedQuestions:
 
     def park(self, session: Session, packet: Packet, verdict: Park, decide: Decide) -> None:
         """Answers later. A process has one question at a time; a second one is refused."""
-        if session in self._waiting:
-            _answer(session, packet, Refused(verdict.lent))
+        process = session.process
+        budget = self._ledger.containers[process.key]
+        if process in budget.waiting:
+            _answer(session, packet, Refused(verdict.lent, is_sure=False))
             return
         self._counters.parked += 1
-        self._waiting.add(session)
-        card = self._ledger.containers[session.process.key].cards[packet.card].id
-        self._chores.start(self._wait(session, packet, card, verdict, decide))
+        budget.waiting[process] = packet.card
+        self._chores.start(self._wait(session, packet, _Question(process, budget, packet.card, decide)))
 
-    async def recall(self, budget: Budget, card: int) -> None:
-        """Processes with credit give it back, or are silent."""
-        lent = [process for process, account in budget.accounts(card) if account.lent and not process.is_waiting]
-        lenders = [(process, signals) for process in lent if (signals := self._signals_of(process))]
-        if lenders:
-            await self._hints.recall(lenders, card, lately_too=True)
+    async def recall(self, budget: Budget, card: int, asker: Process | None = None) -> bool:
+        """Others give back the credit that they have; whether all of them did who could have spent it meanwhile."""
+        could = [(process, self._signals_of(process)) for process in lenders(budget, card, asker)]
+        asked = [(process, signals) for process, signals in could if signals]
+        heard = await self._hints.recall(asked, card)
+        return all(process in heard or is_stopped(process.pid) for process, _ in holders(budget, card, asker))
 
-    async def _wait(self, session: Session, packet: Packet, card: CardId, verdict: Park, decide: Decide) -> None:
-        session.process.is_waiting = True
+    async def _wait(self, session: Session, packet: Packet, asked: _Question) -> None:
         try:
-            decided = await self._decided(card, packet.card, verdict, decide)
+            decided = await self._decided(asked)
         finally:
-            session.process.is_waiting = False
-            self._waiting.discard(session)
+            del asked.budget.waiting[asked.process]
         _answer(session, packet, decided)
 
-    async def _decided(self, card: CardId, number: int, verdict: Park, decide: Decide) -> Verdict:
+    async def _decided(self, asked: _Question) -> Verdict:
         longest_s = LONGEST_S if self._sampler.has_answered else _AWAKE_S
-        until = max(time.monotonic() + longest_s, self._settled_s)
-        lenders = [(process, signals) for process in verdict.recall if (signals := self._signals_of(process))]
-        if lenders:
-            await self._hints.recall(lenders, number)
+        until, is_sure = max(time.monotonic() + longest_s, self._settled_s), False
         for pause_s in chain(_AGAIN_S, repeat(_AGAIN_S[-1])):
-            now = decide(patience=Patience.PROOF)
-            if not isinstance(now, Park):
+            began = rounds.begin(asked.budget, asked.card, asked.process)
+            are_heard = await self.recall(asked.budget, asked.card, asked.process)
+            now, is_seen = await self._looked(asked, until)
+            if isinstance(now, Lent | NoRoom):
                 return now
-            sample = await self._sample(card, until)
-            now = decide(patience=Patience.PROOF)
-            if not isinstance(now, Park):
-                return now
-            if time.monotonic() >= until or not self._is_worth_another(card, sample):
+            is_sure = are_heard and is_seen and rounds.is_sure(asked.budget, asked.card, began)
+            if is_sure or time.monotonic() >= until or not (is_seen or self._may_see):
                 break
             await asyncio.sleep(min(pause_s, max(0.0, until - time.monotonic())))
-        return decide(patience=Patience.NONE)
+        last = asked.decide(patience=Patience.NONE)
+        return Refused(last.lent, is_sure) if isinstance(last, Refused) else last
+
+    async def _looked(self, asked: _Question, until: float) -> tuple[Verdict, bool]:
+        """What is decided now, after a sample if that may change it; and whether all was seen that a sample shows."""
+        now = asked.decide(patience=Patience.PROOF)
+        if not isinstance(now, Park):
+            return now, True
+        sample = await self._sample(asked.card_id, until)
+        return asked.decide(patience=Patience.PROOF), sample is not None and not self._settling
 
     async def _sample(self, card: CardId, until: float) -> Sample | None:
         try:
@@ -111,11 +130,10 @@ class ParkedQuestions:
         except TimeoutError:
             return None
 
-    def _is_worth_another(self, card: CardId, sample: Sample | None) -> bool:
-        """The living show all that they have in one sample; a driver takes a moment with what the dead had."""
-        if sample is None:
-            return self._settling or not self._sampler.has_answered
-        return self._settling or self._sampler.has_dead(card)
+    @property
+    def _may_see(self) -> bool:
+        """A sample that failed may come to be: there is time for that."""
+        return self._settling or not self._sampler.has_answered
 
     @property
     def _settling(self) -> bool:
@@ -123,5 +141,6 @@ class ParkedQuestions:
 
 
 def _answer(session: Session, packet: Packet, verdict: Verdict) -> None:
+    account = session.process.accounts.get(packet.card)
     if session.calls is not None:
-        session.calls.send(verdict_answer(packet, verdict))
+        session.calls.send(verdict_answer(packet, verdict, account.returns if account else 0))

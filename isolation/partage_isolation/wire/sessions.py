@@ -86,7 +86,9 @@ class Arriving:
         process, is_signals = session.process, bool(packet.flags & Flag.SIGNALS)
         if is_signals:
             process.is_silent = False
-        elif packet.token == wire.NO_TOKEN:
+        else:
+            process.is_prompt = bool(packet.flags & Flag.PROMPT)
+        if not is_signals and packet.token == wire.NO_TOKEN:
             session.close()  # of the program that ran in the process before
             for card in process.accounts:
                 self._watch.doubts(process, card)

@@ -8,9 +8,9 @@ from typing import Final
 from uuid import UUID
 
 from partage_isolation.ledger.budget import Budget, CardBook, State
-from partage_isolation.ledger.loans import Lent, NoRoom, Verdict, believed
+from partage_isolation.ledger.loans import Lent, NoRoom, Refused, Verdict, believed
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.packets import Packet, Result
+from partage_isolation.wire.packets import Flag, Packet, Result
 from partage_isolation.wire.served import Served, Session
 from partage_plugins.vocabulary.names import CardId
 
@@ -31,12 +31,14 @@ _OK: Final = int(Result.OK)
 """As a plain number: most answers have it."""
 
 
-def verdict_answer(packet: Packet, verdict: Verdict) -> bytes:
+def verdict_answer(packet: Packet, verdict: Verdict, returns: int) -> bytes:
+    """`returns`: how often the process gave back by now."""
     if isinstance(verdict, Lent):
-        return wire.lent_answer(packet, _OK, verdict.lent)
+        return wire.lent_answer(packet, _OK, verdict.lent, returns)
     if isinstance(verdict, NoRoom):
         return wire.answer(packet, Result.FULL)
-    return wire.lent_answer(packet, Result.NO, verdict.lent)
+    is_sure = isinstance(verdict, Refused) and verdict.is_sure
+    return wire.lent_answer(packet, Result.NO, verdict.lent, returns, Flag.SURE if is_sure else 0)
 
 
 def card_answer(packet: Packet, book: CardBook) -> bytes:

@@ -24,13 +24,15 @@ enum wire_what {
     /* What card number `card` of the container is. Answer: card. */
     WIRE_CARD,
     /* Asks that `amounts.lent` bytes of `card` be lent to the process: all that it holds and is about to take. Answer:
-     * amounts.lent as it is then: at least what was asked for with WIRE_OK, as before with WIRE_NO. With WIRE_AGAIN the
-     * same call of the program asked before, and was refused: it is not counted as refused once more. */
+     * amounts.lent as it is then, after amounts.returns: at least what was asked for with WIRE_OK, as before with
+     * WIRE_NO. With WIRE_AGAIN the same call of the program asked before, and was refused: it is not counted as refused
+     * once more. WIRE_NO with WIRE_SURE: there was no room at some moment since; without: it may be asked again. */
     WIRE_LEND,
-    /* Not answered: of what was lent only `amounts.lent` is still needed. */
+    /* Not answered: of what was lent only `amounts.lent` is still needed. With the number of the last WIRE_RECALL where
+     * all goes back that is not in use. */
     WIRE_RETURN,
     /* A context is about to be made on `card`. Answer: WIRE_OK where there is room for what one usually takes.
-     * WIRE_AGAIN as above. */
+     * WIRE_AGAIN and WIRE_SURE as above. */
     WIRE_CONTEXT,
     /* Not answered: how much is in use now; WIRE_CONTEXT_MADE or _FAILED in flags ends what WIRE_CONTEXT began. Also
      * the reply to WIRE_REPORT, with its number. */
@@ -56,8 +58,8 @@ enum wire_what {
     /* It has let go of all that it opened by that name, or did not get it. Answer: WIRE_OK. */
     WIRE_CLOSE,
 
-    /* Hints of the broker, replied to on the same socket. Give back what is lent and not in use: WIRE_RETURN, also
-     * where that is nothing. */
+    /* Hints of the broker, replied to on `calls`. Give back what is lent and not in use: WIRE_RETURN with this number,
+     * also where that is nothing. */
     WIRE_RECALL = 32,
     /* Say WIRE_AMOUNTS with this number. */
     WIRE_REPORT,
@@ -99,6 +101,8 @@ enum wire_flags {
     /* The process may hold more than before by what is not accounted, such as code: the card is looked at. The answer
      * to a question comes after that. */
     WIRE_GREW = 32,
+    WIRE_SURE = 64,
+    WIRE_PROMPT = 128, /* of WIRE_HELLO: WIRE_RECALL is replied to also while a question waits, and with its number */
 };
 
 enum wire_loss { WIRE_LOSS_CLOSED, WIRE_LOSS_FREE };
@@ -143,6 +147,7 @@ struct wire {
             uint64_t lent; /* bytes that it may hold without asking */
             uint32_t changes; /* how often `used` has changed, modulo 2^32 */
             uint32_t in_flight; /* calls of the driver that are changing it */
+            uint32_t returns; /* how often the process said WIRE_RETURN of this card, modulo 2^32 */
         } amounts;
         struct {
             uint64_t name; /* a hash of what programs hand each other; counts inside one container */

@@ -12,15 +12,14 @@ struct view {
  * charged has this very credit in it. */
 static bool view_of(unsigned card, struct view *view) {
     KEEP_ERRNO;
-    const uint64_t deadline = os_now() + SESSION_WAIT;
     struct wire packet = {.what = WIRE_VIEW, .card = (uint16_t)card};
     *view = (struct view){0};
     if (card >= MOST_CARDS) return true;
     packet.flags = growth_came(card) ? WIRE_GREW : 0;
-    if (!session_enter(deadline)) return false;
-    const bool answered = session_ask(&packet, session_patience(deadline));
+    if (!account_enter()) return false;
+    const bool answered = account_ask_in_turn(&packet);
     const uint64_t credit = account_credit(card);
-    session_leave();
+    account_leave_turn();
     if (!answered || packet.result != WIRE_OK) return answered;
     view->limit = packet.view.limit;
     view->used = packet.view.charged > credit ? packet.view.charged - credit : 0;
@@ -122,7 +121,7 @@ static int processes(unsigned card, struct partage_process *list, unsigned room)
     if (card >= MOST_CARDS) return 0;
     if (!session_enter(deadline)) return -1;
     const int total = all_processes(card, list, room, session_patience(deadline));
-    session_leave();
+    account_leave_turn();
     return total;
 }
 

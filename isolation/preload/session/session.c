@@ -188,7 +188,7 @@ static bool connect_both(uint64_t deadline) {
     disconnect();
     watch_forks();
     check_process();
-    return connect_one(&session.calls, 0, deadline, &count) &&
+    return connect_one(&session.calls, WIRE_PROMPT, deadline, &count) &&
            connect_one(&session.signals, WIRE_SIGNALS, deadline, &again) && learn_cards(count, deadline) &&
            confirm_parts(deadline);
 }

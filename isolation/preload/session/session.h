@@ -25,6 +25,8 @@ HIDDEN bool session_start(void);
 
 /* Waits for the turn until session_patience(deadline); every entered turn is left. */
 HIDDEN bool session_enter(uint64_t deadline);
+/* Enters it if it is free. */
+HIDDEN bool session_try(void);
 HIDDEN void session_leave(void);
 
 /* A deadline that holds for a broker that is away: while it answers, other threads are only before this one. */

@@ -23,6 +23,11 @@ bool session_enter(uint64_t deadline) {
     return true;
 }
 
+bool session_try(void) {
+    uint32_t seen = FREE;
+    return atomic_compare_exchange_strong(&turn, &seen, TAKEN);
+}
+
 void session_leave(void) {
     if (atomic_exchange(&turn, FREE) == WAITED_FOR) os_wake(&turn, 1);
 }

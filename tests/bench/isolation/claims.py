@@ -37,19 +37,22 @@ class Claims:
     def now(self) -> int:
         return (self._read(_TOTAL) - self._read(_REMOVED)) % _WRAP
 
+    def of(self, slot: int) -> int:
+        return self._read(_MINE + slot * _WORD.size)
+
     def forget(self, slot: int) -> None:
         """Once all that the process of a slot had is free again."""
-        claimed = self._read(_MINE + slot * _WORD.size)
+        claimed = self.of(slot)
         self._write(_MINE + slot * _WORD.size, 0)
         self._write(_REMOVED, (self._read(_REMOVED) + claimed) % _WRAP)
 
     def set_right(self) -> None:
         """When no process claims: a process that was killed between two stores leaves the sum too high."""
-        living = sum(self._read(_MINE + slot * _WORD.size) for slot in range(SLOTS))
+        living = sum(map(self.of, range(SLOTS)))
         self._write(_REMOVED, (self._read(_TOTAL) - living) % _WRAP)
 
     def excuse(self, size: int) -> None:
-        """So many bytes may be out of the broker's reach from now on."""
+        """So many bytes are out of the broker's reach from now on."""
         self._write(_EXCUSED, size)
 
     def _read(self, offset: int) -> int:

@@ -96,6 +96,11 @@ class Place:
     def held(self, container: Container) -> CardHeld:
         return self.told(container).cards[0]
 
+    def charged(self, pid: int) -> int:
+        """What is lent to a process and kept for its contexts, in whichever container it is."""
+        processes = (each for told in self.isolation.told().containers for each in told.processes if each.pid == pid)
+        return sum(card.lent_bytes + card.overhead_bytes for each in processes for card in each.cards)
+
     def settled(self, container: Container) -> Callable[[int], None]:
         """What waits until the broker knows that a process is dead: for the next question it looks at the card."""
 

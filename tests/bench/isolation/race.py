@@ -31,8 +31,6 @@ MIB: Final = 1 << 20
 KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,graph,context,opened"
 """Every path; the last one is memory of each other's, by IPC."""
 _RETURNED_S: Final = 0.1
-OUT_OF_REACH: Final = 32 * MIB
-"""What a stopped process may keep lent and not use; and it may have begun a context that cannot be measured."""
 _LATEST_S: Final = 0.02
 _NO_ROOM: Final = 3
 _END_S: Final = 60.0
@@ -57,6 +55,8 @@ class Course:
     """Whether the broker is taken away: a call that waits for it in vain is then no fault."""
     settled: Callable[[int], None] = lambda _: time.sleep(_RETURNED_S)
     """Returns when all that the dead process with this pid had must be there for others."""
+    charged: Callable[[int], int] = lambda _: 0
+    """What the broker charges the living process with this pid now: lent, and for its contexts."""
 
     def environment_of(self, slot: int) -> Mapping[str, str]:
         all_of_them = (self.environment, *self.others)
@@ -200,10 +200,14 @@ class Race:
         self._claims.forget(slot)
 
     def _stop(self, slot: int) -> None:
-        self._claims.excuse(OUT_OF_REACH + self.course.context_mib * MIB)
-        self.asleep = self._of(slot).process.pid
+        """What the broker charges the process beyond its claims nobody can have before it goes on."""
+        pid = self.asleep = self._of(slot).process.pid
         self._of(slot).send(signal.SIGSTOP)
         self.seen.stopped += 1
+        before, now = -1, self.course.charged(pid)
+        while now != before:  # what it asked for before it was stopped may be answered in between
+            self._claims.excuse(max(0, now - self._claims.of(slot)))
+            before, now = now, self.course.charged(pid)
 
     def _go_on(self, slot: int) -> None:
         self._of(slot).send(signal.SIGCONT)

@@ -70,7 +70,9 @@ def attacking(place: Place, container: Container, name: str, *words: str) -> Gen
 
 def course(place: Place, container: Container, processes: int) -> Course:
     environment, settled = container.environment, place.settled(container)
-    return Course(environment, container.limit, CONTEXT_MIB, processes=processes, settled=settled)
+    return Course(
+        environment, container.limit, CONTEXT_MIB, processes=processes, settled=settled, charged=place.charged
+    )
 
 
 @contextmanager

@@ -30,6 +30,7 @@ def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS,
         kinds=kinds,
         processes=processes,
         settled=place.settled(container),
+        charged=place.charged,
     )
 
 

@@ -27,13 +27,18 @@ bool session_start(void) { return true; }
 unsigned session_cards(void) { return 1; }
 unsigned session_card_of(const unsigned char uuid[16]) { return (void)uuid, 0; }
 
+/* What goes back may come while a question is under way. */
+static struct os_lock books;
+
 static void lend(struct wire *packet) {
+    os_lock(&books);
     const uint64_t wanted = packet->amounts.lent, limit = atomic_load(&broker_limit);
     uint64_t lent = atomic_load(&broker_lent);
     packet->result = wanted <= lent || wanted <= limit ? WIRE_OK : WIRE_NO;
     if (wanted > lent && wanted <= limit) lent = wanted + (limit - wanted) / 16;
     atomic_store(&broker_lent, lent);
     packet->amounts.lent = lent;
+    os_unlock(&books);
 }
 
 bool session_ask(struct wire *packet, uint64_t deadline) {
@@ -47,8 +52,10 @@ bool session_ask_once(struct wire *packet, uint64_t deadline) { return session_a
 /* It always answers, so a thread waits for its turn as long as others are before it, on however slow a machine. */
 uint64_t session_patience(uint64_t deadline) { return (void)deadline, OS_NEVER; }
 
-/* Returns are in turn, so they come one by one. */
 bool session_tell(struct wire *packet) {
-    if (packet->what == WIRE_RETURN) atomic_store(&broker_lent, packet->amounts.lent);
+    if (packet->what != WIRE_RETURN) return true;
+    os_lock(&books);
+    atomic_store(&broker_lent, packet->amounts.lent);
+    os_unlock(&books);
     return true;
 }

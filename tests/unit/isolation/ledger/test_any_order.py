@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Budget, Process, State
-from partage_isolation.ledger.loans import Lent, NoRoom, Park, Patience, Refused, Verdict
+from partage_isolation.ledger.loans import Lent, NoRoom, Park, Patience, Refused, Verdict, lenders
 from partage_isolation.ledger.samples import Beginning
 from partage_isolation.names import budget_key
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey, PodUid
@@ -194,7 +194,7 @@ class World(RuleBasedStateMachine):
         process = self.process(program)
         verdict = self.ledger.lending.context(process, 0, self.amounts(program))
         if isinstance(verdict, Park):
-            self.settle(verdict)
+            self.settle(process)
             verdict = self.ledger.lending.context(process, 0, self.amounts(program), patience=Patience.NONE)
         if isinstance(verdict, Lent):
             assert self.charged <= max(self.limit, self.charged)
@@ -205,7 +205,7 @@ class World(RuleBasedStateMachine):
         process = self.process(program)
         verdict = self.ledger.lending.lend(process, 0, self.amounts(program, wanted))
         if isinstance(verdict, Park):
-            self.settle(verdict)
+            self.settle(process)
             verdict = self.ledger.lending.lend(process, 0, self.amounts(program, wanted), patience=Patience.NONE)
         self.judge(program, wanted, verdict)
         assert not isinstance(verdict, Park | NoRoom)
@@ -237,9 +237,9 @@ class World(RuleBasedStateMachine):
         """What is charged for contexts: a measured one may fall later than it is really gone."""
         return self.budget.fixed(0)
 
-    def settle(self, verdict: Park) -> None:
-        """Those that were recalled give back, and a sample is taken."""
-        for process in verdict.recall:
+    def settle(self, asker: Process) -> None:
+        """The others give back, and a sample is taken."""
+        for process in list(lenders(self.budget, 0, asker)):
             program = next(each for each in self.programs if each.id == process.id)
             program.lent, program.credit = program.used, 0
             self.ledger.lending.returned(process, 0, self.amounts(program))

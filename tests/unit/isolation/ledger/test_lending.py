@@ -8,7 +8,7 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
-from partage_isolation.ledger.loans import Lent, NoRoom, Park, Refused
+from partage_isolation.ledger.loans import Lent, NoRoom, Park, Patience, Refused, lenders
 from partage_isolation.ledger.pieces import Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, charged, ledger_of, process_of, restarted, sample
 
@@ -57,19 +57,63 @@ def test_credit_of_siblings_is_recalled_before_anything_is_refused() -> None:
     ledger = ledger_of(GIB)
     one, other = process_of(ledger, 10), process_of(ledger, 11)
     lend(ledger, one, 100 * MIB)
-    verdict = lend(ledger, other, GIB - 110 * MIB)
-    assert isinstance(verdict, Park)
-    assert verdict.recall == (one,)
+    assert isinstance(lend(ledger, other, GIB - 110 * MIB), Park)
+    assert list(lenders(ledger.containers[KEY], 0, other)) == [one]
 
 
-def test_a_silent_sibling_is_not_waited_for() -> None:
+def test_a_sibling_may_have_more_unused_than_it_was_granted_as_credit() -> None:
+    ledger = ledger_of(GIB)
+    one, other = process_of(ledger, 10), process_of(ledger, 11)
+    lend(ledger, one, 600 * MIB)
+    assert isinstance(lend(ledger, other, 900 * MIB), Park)
+
+
+def test_while_somebody_waits_for_room_no_credit_is_lent() -> None:
+    ledger = ledger_of(GIB)
+    one, other = process_of(ledger, 10), process_of(ledger, 11)
+    ledger.containers[KEY].waiting[other] = 0
+    assert lend(ledger, one, 100 * MIB) == Lent(100 * MIB)
+
+
+def test_who_waits_itself_lends_to_others_where_its_library_can() -> None:
+    ledger = ledger_of(GIB)
+    one, other = process_of(ledger, 10), process_of(ledger, 11)
+    lend(ledger, one, 100 * MIB)
+    ledger.containers[KEY].waiting[one] = 0
+    assert not list(lenders(ledger.containers[KEY], 0, other))
+    one.is_prompt = True
+    assert list(lenders(ledger.containers[KEY], 0, other)) == [one]
+
+
+def test_a_question_that_outlives_its_container_finds_no_room() -> None:
+    ledger = ledger_of(GIB)
+    one, other = process_of(ledger, 10), process_of(ledger, 11)
+    lend(ledger, one, GIB)
+    assert isinstance(lend(ledger, other, MIB), Park)
+    ledger.forget(KEY)
+    assert ledger.lending.lend(other, 0, Amounts(0, MIB), Patience.PROOF) == NoRoom()
+
+
+def test_what_a_question_said_when_it_was_asked_is_not_told_again() -> None:
+    ledger = ledger_of(GIB)
+    one, other = process_of(ledger, 10), process_of(ledger, 11)
+    lend(ledger, one, 500 * MIB)
+    lend(ledger, other, 400 * MIB)
+    assert isinstance(lend(ledger, other, 900 * MIB, used=400 * MIB), Park)
+    ledger.lending.returned(other, 0, Amounts(100 * MIB, 100 * MIB))
+    assert isinstance(ledger.lending.lend(other, 0, Amounts(400 * MIB, 900 * MIB), Patience.PROOF), Park | Refused)
+    assert other.accounts[0].used == 100 * MIB
+
+
+def test_a_silent_sibling_is_not_asked_until_it_speaks() -> None:
     ledger = ledger_of(GIB)
     one, other = process_of(ledger, 10), process_of(ledger, 11)
     lend(ledger, one, 100 * MIB)
     one.is_silent = True
-    assert lend(ledger, other, GIB - 110 * MIB) == Refused(0)
-    ledger.lending.told(one, 0, Amounts(100 * MIB, 132 * MIB))
     assert isinstance(lend(ledger, other, GIB - 110 * MIB), Park)
+    assert not list(lenders(ledger.containers[KEY], 0, other))
+    ledger.lending.told(one, 0, Amounts(100 * MIB, 132 * MIB))
+    assert list(lenders(ledger.containers[KEY], 0, other)) == [one]
 
 
 def test_overhead_rises_at_once_and_falls_after_three_equal_samples() -> None:

@@ -30,7 +30,7 @@ _U64 = st.integers(min_value=0, max_value=2**64 - 1)
 _U32 = st.integers(min_value=0, max_value=2**32 - 1)
 
 
-@given(st.builds(Amounts, _U64, _U64, _U32, _U32))
+@given(st.builds(Amounts, _U64, _U64, _U32, _U32, _U32))
 def test_amounts_come_back_as_they_were_sent(amounts: Amounts) -> None:
     packet = wire.read(wire.question(What.AMOUNTS, body=wire.amounts_body(amounts)))
     assert packet is not None

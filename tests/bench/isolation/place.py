@@ -65,9 +65,11 @@ class Place:
         self.isolation.broker.kill()
         self.isolation.broker.start()
 
-    def container(self, *, memory_mib: int, share: int = 100, objects: Path | None = None) -> Container:
+    def container(
+        self, *, memory_mib: int, share: int = 100, limit: int = 1000, objects: Path | None = None
+    ) -> Container:
         """Another one, with a part of the first card; its programs have the library from `objects`, if that is said."""
-        return self._container(self.isolation.prepare(memory_mib * MIB, share=share), memory_mib, objects)
+        return self._container(self.isolation.prepare(memory_mib * MIB, share=share, limit=limit), memory_mib, objects)
 
     def budget(self, *, memory_mib: int, containers: int) -> list[Container]:
         """So many of one pod that have that together."""

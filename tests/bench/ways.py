@@ -1,12 +1,11 @@
 """Whether a flood gets its share and no more by each known way around a lease.
 
-A container with 10 % of a simulated card floods it by that way, beside an ordinary flood with 90 %. What each had of ten
-seconds is the card's own account. That the way was really taken, its program says (`ways.c` of the library's programs);
-that it is metered all the same is seen by its leases, and by the memory that it sees.
+A container with 10 % of a simulated card floods it by that way, beside an ordinary flood with 90 %. What each had of
+ten seconds is the card's own account. That the way was really taken, its program says (`ways.c` of the library's
+programs); that it is metered all the same, its leases and the memory that it sees.
 
-Contexts of OpenGL and VDPAU can't be made without a display; the library hooks them as it does others. What it never
-sees, such as a context of the driver's own tables, is like `past`. Nodes of a graph are changed one by one by a hook that
-does the same as that of `updated`.
+Contexts of OpenGL and VDPAU, and those of the driver's own tables, can't be made on a simulated card: to the library
+they are like `past`. Nodes of a graph that are changed one by one go through hooks that do what that of `updated` does.
 """
 
 from __future__ import annotations

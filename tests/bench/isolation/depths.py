@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
 from bench.harness import Bench
-from bench.isolation.place import Container, Place, a_place
+from bench.isolation.place import a_place, flooded
 from bench.isolation.programs import programs
-from partage_simgpu.build import built
 
 MS: Final = 1_000_000
 LENGTHS: Final = {1_000: 2_000, 20_000: 2_000, 100_000: 600, MS: 100, 5 * MS: 30}
@@ -55,7 +52,7 @@ def depths(bench: Bench) -> None:
             bench.engaged("the program sees its limit", free.total == one.limit)
             _told(bench, f"graphs of {ns / 1_000:g} us, alone", free, FREE_NS // ns, bare.depth)
             most[ns] = bare.depth
-        with _flood(place, other):
+        with flooded(place, other):
             for ns in LENGTHS:
                 lent = _graphs(bench, one.environment, ns)
                 _told(bench, f"graphs of {ns / 1_000:g} us, in turns", lent, LEASE_NS // ns, most[ns])
@@ -97,15 +94,3 @@ def _run(environment: Mapping[str, str], *words: object) -> Found:
     if done.returncode:
         raise SystemExit(f"depth ended with {done.returncode}: {done.stderr}")
     return Found(**json.loads(done.stdout))
-
-
-@contextmanager
-def _flood(place: Place, container: Container) -> Generator[None]:
-    argv = [str(built() / "flood"), "--seconds", str(_WITHIN_S)]
-    process = subprocess.Popen(argv, env={**os.environ, **container.environment}, stdout=subprocess.DEVNULL)
-    try:
-        place.until("the flood has a process on the card", lambda: place.told(container).processes)
-        yield
-    finally:
-        process.kill()
-        process.wait()

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Final, Self
+from typing import Self
 
 import pytest
 

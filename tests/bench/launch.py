@@ -6,7 +6,7 @@ at a time and lengthens that before it ends. That the library is at work is asse
 launch had to wait for a lease. Times hold on a machine that does nothing else.
 
 Graphs are also launched on a simulated card that takes its time for them: as many must be in flight as without the
-library, as far as their work may be.
+library, as far as their work may be, and no more. So are short kernels under a limit.
 
 Published of others, for comparison: a launch takes 2 to 4 us on a real card; HAMi adds 1 to 11 % to one that is waited
 for (GPU-Virt-Bench).
@@ -19,7 +19,7 @@ from typing import Final
 
 from bench.harness import Bench
 from bench.isolation.costs import Engaged, measured
-from bench.isolation.depths import depths
+from bench.isolation.depths import depths, short_kernels
 from bench.isolation.lease import CARDS, LIMIT, Lending, Time, lending
 from bench.measuring.rounds import Difference
 from partage_isolation.library.objects import CUDA
@@ -84,6 +84,7 @@ def main() -> int:
         bench.figure(f"{KINDS[kind]}, {said}, added, ns", measure(bench, kind, time).median_ns)
     for time, said in TIMES.items():
         bench.figure(f"{MANY} threads, {said}, added, ns", measure(bench, "kernel", time, MANY).median_ns)
+    short_kernels(bench)
     depths(bench)
     return bench.finish()
 

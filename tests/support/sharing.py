@@ -34,6 +34,7 @@ class Sharer:
     name: str
     share: int
     program: str
+    """A workload's name, or the path of a program that takes `--seconds` as they do."""
     words: tuple[str, ...] = ()
     limit: int = 1000
     processes: int = 1
@@ -81,6 +82,11 @@ class Running:
     def lines(self) -> list[dict[str, Any]]:
         """What they said at their end, which is waited for."""
         return [json.loads(process.communicate(timeout=FOR_LONG_S)[0]) for process in self.processes]
+
+    def said(self) -> dict[str, Any]:
+        """What its one process says at its beginning, which is waited for."""
+        assert self.processes[0].stdout is not None
+        return dict(json.loads(self.processes[0].stdout.readline()))
 
     def end(self) -> None:
         for process in self.processes:

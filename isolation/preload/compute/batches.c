@@ -19,9 +19,11 @@ REAL_CALL(cuEventDestroy_v2, CUevent event);
 static struct table graphs;
 static _Atomic uint32_t serials;
 
-/* One that was wrong by much is right after a few. */
+/* One that was wrong by much is right after a few, and sooner where it was too high: what a batch took is exact or too
+ * much, as a stream pauses where its program waits, or has no lease. */
 static uint64_t mixed(uint64_t before, uint64_t sample) {
     if (!sample) sample = 1;
+    if (before && sample < before) return before / 2 + sample / 2;
     return before ? before + sample / 4 - before / 4 : sample;
 }
 

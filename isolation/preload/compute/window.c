@@ -1,18 +1,20 @@
-/* How much may be in flight: about a millisecond of the card's time in each stream, and nothing that ends after the
- * deadline, but always one launch. So the container that is to have the card next waits no longer than that. On a card
- * of one's own it is fifty.
+/* How much may be in flight: little more than a millisecond of the card's time in each stream, and nothing that ends
+ * after the deadline, but always one launch. So the container that is to have the card next waits no longer than that.
+ * On a card of one's own it is fifty.
  */
 #include "window.h"
 
 enum { MOST_CREDIT = 256, PARTS = 4, NAPS = 8 };
 enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins what is done next, so it is kept */
 
-#define WINDOW_NS (1ull * OS_MS)
+/* With the part that may be done and not known to be: who waits for each millisecond of work is not made to wait twice.
+ */
+#define WINDOW_NS (5ull * OS_MS / 4)
 #define FREE_WINDOW_NS (50ull * OS_MS) /* no other process is there, but one may come */
-#define SHORT_NS (50 * 1000ull)        /* a driver's whole queue of such launches is no more than that */
-#define SPIN_NS (30 * 1000ull)      /* before the first of the shortest naps */
-#define NAP_NS (50 * 1000ull)       /* at least, */
-#define LONG_NAP_NS (1ull * OS_MS)  /* and at most: a part of what is in flight */
+#define SHORT_NS (50 * 1000ull) /* a driver's whole queue of such launches is no more than that */
+#define SPIN_NS (30 * 1000ull) /* before the first of the shortest naps */
+#define NAP_NS (50 * 1000ull) /* at least, */
+#define LONG_NAP_NS (1ull * OS_MS) /* and at most: a part of what is in flight */
 #define PATIENCE_NS (100ull * OS_MS) /* at least, and several times as long as was expected */
 
 /* ---- what is in flight ------------------------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@ have it mounted. What a program could do about variables is not what is tested h
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,10 +22,12 @@ from typing import Final
 from partage_isolation.library.objects import built
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Prepared
 from partage_plugins.vocabulary import CardId, ContainerKey
+from partage_simgpu.build import built as workloads
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import Card
 
 MIB: Final = 1 << 20
+FOR_LONG_S: Final = "100000"
 _POLL_S: Final = 0.002
 _SELDOM_S: Final = 0.02
 _LAST_LINES: Final = 20
@@ -65,9 +69,11 @@ class Place:
         self.isolation.broker.kill()
         self.isolation.broker.start()
 
-    def container(self, *, memory_mib: int, share: int = 100, objects: Path | None = None) -> Container:
+    def container(
+        self, *, memory_mib: int, share: int = 100, limit: int = 1000, objects: Path | None = None
+    ) -> Container:
         """Another one, with a part of the first card; its programs have the library from `objects`, if that is said."""
-        return self._container(self.isolation.prepare(memory_mib * MIB, share=share), memory_mib, objects)
+        return self._container(self.isolation.prepare(memory_mib * MIB, share=share, limit=limit), memory_mib, objects)
 
     def budget(self, *, memory_mib: int, containers: int) -> list[Container]:
         """So many of one pod that have that together."""
@@ -132,3 +138,16 @@ def a_place(*, cards: Sequence[str | Card] = ("h100",), settings: Mapping[str, s
     """One whose broker runs; all of it is gone afterwards."""
     with isolated(cards=cards, library=built(), settings=settings) as isolation:
         yield Place(isolation)
+
+
+@contextmanager
+def flooded(place: Place, container: Container) -> Generator[None]:
+    """Another container's program that wants the card all the while."""
+    argv = [str(workloads() / "flood"), "--seconds", FOR_LONG_S]
+    process = subprocess.Popen(argv, env={**os.environ, **container.environment}, stdout=subprocess.DEVNULL)
+    try:
+        place.until("the flood has a process on the card", lambda: place.told(container).processes)
+        yield
+    finally:
+        process.kill()
+        process.wait()

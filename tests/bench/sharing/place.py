@@ -43,8 +43,9 @@ class Place:
         self._repeats = 0 if bench.smoke else REPEATS
         self._settles_s, self._step_s = (SMOKE_S, SMOKE_S) if bench.smoke else (SETTLES_S, 1.0)
 
-    def run(self, case: Case, seconds: int) -> Seen:
-        return self._quietly(case.name, lambda: Seen(case, self._seconds(case.sharers, seconds)))
+    def run(self, case: Case, seconds: int, look: Callable[[Sequence[Running]], None] = lambda _: None) -> Seen:
+        """`look` is given what runs, before it is measured."""
+        return self._quietly(case.name, lambda: Seen(case, self._seconds(case.sharers, seconds, look)))
 
     def latency(self, *sharers: Sharer) -> tuple[float, float]:
         """The median and the 99th percentile of requests of the first, in ms, until it has had them all."""
@@ -58,8 +59,11 @@ class Place:
             self._look(running)
         return float(told["p50_ms"]), float(told["p99_ms"])
 
-    def _seconds(self, sharers: Sequence[Sharer], seconds: int) -> list[tuple[float, ...]]:
+    def _seconds(
+        self, sharers: Sequence[Sharer], seconds: int, look: Callable[[Sequence[Running]], None]
+    ) -> list[tuple[float, ...]]:
         with sharing(self._isolation, *sharers) as running:
+            look(running)
             time.sleep(self._settles_s)
             seen = watched(self._isolation, running, seconds, self._step_s)
             self._look(running)

@@ -93,6 +93,20 @@ async def test_every_process_has_the_bytes_that_the_card_has_of_it(node: Simulat
     assert (await sample(nvml)).processes == {}
 
 
+@pytest.fixture
+def served(tmp_path: Path) -> Path:
+    """The root of a driver whose NVML lists processes of an MPS server."""
+    library = tmp_path / "usr/lib64/libnvidia-ml.so.1"
+    library.parent.mkdir(parents=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, Path(__file__).with_name("served.c")], check=True)
+    return tmp_path
+
+
+async def test_processes_of_an_mps_server_are_seen_once_each(served: Path) -> None:
+    async with asked(served) as nvml:
+        assert (await sample(nvml)).processes == {1: 30 * MIB, 2: 100 * MIB, 3: 200 * MIB}
+
+
 @pytest.mark.parametrize("what", ["bytes", "lists"])
 async def test_a_card_that_does_not_tell_what_processes_hold_is_blind_and_not_empty(
     node: SimulatedNode, what: str, nvml: NvmlChild

@@ -1,7 +1,6 @@
 """Errors in memory and races of the library itself, while everything is launched at once and leases come and go.
 
-The library and the program are built with a sanitizer, the driver is not: what is reported is ours. The simulated
-driver is built with less address space than usual: tools need the most of it themselves.
+The library and the program are built with a sanitizer, the driver is not: what is reported is ours.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ import pytest
 from bench.isolation.programs import SOURCES
 from isolation.gates.stage import Place, gated
 from isolation.memory.stage import objects_in
-from isolation.memory.test_sanitizers import CACHE, OPTIONS, SANITIZERS, SMALL_ARENA, built, runtime
-from partage_isolation.library.objects import sources as library_sources
 from partage_isolation.wire.packets import What
 from partage_simgpu.build import READY_MADE
-from partage_simgpu.build import sources as simulation_sources
 from support.granter import Granter
+from support.sanitized import CACHE, OPTIONS, SANITIZERS, made, preload, runtimes, small_driver
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -58,16 +55,12 @@ def leases_until_it_ends(place: Place, process: subprocess.Popen[str]) -> int:
 
 @pytest.mark.parametrize("sanitizer", list(SANITIZERS))
 def test_a_sanitizer_has_nothing_to_report(tmp_path: Path, sanitizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    built(simulation_sources(), CACHE / "simgpu", f"CFLAGS={SMALL_ARENA}")
-    monkeypatch.setenv(READY_MADE, str(CACHE / "simgpu"))
-    name = sanitizer.replace(",", "-")
-    objects = CACHE / f"preload-{name}"
-    built(library_sources(), objects, f"SANITIZE={sanitizer}", "CFLAGS=-O1 -g")
-    program = CACHE / f"programs-{name}" / "gating"
-    built(SOURCES, program.parent, f"CFLAGS=-O1 -g -fsanitize={sanitizer}", str(program))
-    with gated(tmp_path, library=objects) as place:
-        first = ":".join(map(runtime, SANITIZERS[sanitizer]))
-        environment = {**place.node.environment, **OPTIONS, "LD_PRELOAD": f"{first}:{objects_in(place.folder)}"}
+    monkeypatch.setenv(READY_MADE, str(small_driver()))
+    program = CACHE / f"programs-{sanitizer.replace(',', '-')}" / "gating"
+    made(SOURCES, program.parent, f"CFLAGS=-O1 -g -fsanitize={sanitizer}", str(program))
+    with gated(tmp_path, library=preload(sanitizer)) as place:
+        first = f"{runtimes(sanitizer)}:{objects_in(place.folder)}"
+        environment = {**place.node.environment, **OPTIONS, "LD_PRELOAD": first}
         argv = [str(program), THREADS, TURNS, "1"]
         with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
             turns = leases_until_it_ends(place, process)

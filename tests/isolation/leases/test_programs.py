@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 import pytest
 
+from bench.isolation.programs import programs
 from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.messages import TimeTold
 from partage_simgpu.build import built as built_programs
@@ -22,7 +21,6 @@ from support.simgpu import card, driver_past
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds
 FOR_LONG = "600"
-AROUND: Final = Path(__file__).with_name("around_process.py")
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +32,13 @@ def place() -> Iterator[Isolated]:
 
 
 class Program:
-    """One of the simulated card's, in a container; or a flood that is written `around` its lease."""
+    """One of the simulated card's, or by its path, in a container."""
 
-    def __init__(self, container: Contained, *words: str, around: bool = False) -> None:
+    def __init__(self, container: Contained, *words: str) -> None:
         container.install(built_library())
         self.container = container
         environment = {**os.environ, **container.place.node.environment, "LD_PRELOAD": container.preload}
         argv = [str(built_programs() / words[0]), "--seconds", FOR_LONG, *words[1:]]
-        if around:
-            argv = [sys.executable, str(AROUND), words[0], str(driver_past(container.place.node))]
         self._process = subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL)
         until(lambda: self.time.processes > 0)
 
@@ -96,11 +92,12 @@ def test_two_that_want_all_get_what_they_were_promised(place: Isolated, words: t
         assert small.time.leases > 5
 
 
-@pytest.mark.parametrize("way", ["past", "open", "leaked"])
+@pytest.mark.parametrize("way", ["past", "open", "leaked", "blocking", "green", "updated"])
 def test_ordinary_calls_lead_around_no_lease(place: Isolated, way: str) -> None:
     """Who is not metered has as much of the card as the other one."""
     some = [place.prepare(share=share) for share in (100, 900)]
-    with Program(some[0], way, around=True) as hostile, Program(some[1], "flood", "--kernel-us", "1000") as other:
+    floods = str(programs() / "ways"), way, str(driver_past(place.node))
+    with Program(some[0], *floods) as hostile, Program(some[1], "flood", "--kernel-us", "1000") as other:
         other.more(0.5)
         assert shared(hostile, other, 1.5) < 0.3  # 1 to 9
 

@@ -26,8 +26,8 @@ void *found(void *library, const char *name) {
     return function;
 }
 
-void calls_find(void) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+void calls_find_in(const char *name) {
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 #define CALL(name) driver.name = (__typeof__(name) *)found(library, #name);
 #include "calls.def"
 #undef CALL
@@ -38,3 +38,5 @@ u64 number(const char *word, u64 most) {
     if (!value || value > most) stop_with("%s is no number up to %llu", word, (unsigned long long)most);
     return value;
 }
+
+void calls_find(void) { calls_find_in("libcuda.so.1"); }

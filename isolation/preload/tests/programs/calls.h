@@ -19,7 +19,8 @@ extern struct driver {
 #undef CALL
 } driver;
 
-/* Finds all of the above in libcuda.so.1. */
+/* Finds all of the above in a library, named or by its path; mostly in libcuda.so.1. */
+void calls_find_in(const char *library);
 void calls_find(void);
 
 /* What a library has by that name, without which the program ends. */

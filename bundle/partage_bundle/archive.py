@@ -1,7 +1,7 @@
 """One archive for a cluster without a network: images, trees and chart, and by which sums it is checked.
 
 It is not compressed as a whole, since its parts are. A tree's archive is a layer of its image, so it is in there
-once and has two names. The chart names the images that lie beside it.
+once and has two names. The chart names the images that lie beside it by their digests.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from partage_bundle import image
+from partage_bundle.errors import BundleError
 from partage_bundle.layer import Layer, header
 from partage_bundle.process import ROOT
 
 CHART: Final = ROOT / "manifests/chart"
 SUMS: Final = "SHA256SUMS"
-_NAMES_IMAGES: Final = re.compile(rb"^appVersion:.*$", re.MULTILINE)
+_SAYS_VERSION: Final = re.compile(rb"^appVersion:.*$", re.MULTILINE)
 
 
 def write(target: Path, version: str, layouts: Mapping[str, Path], trees: Mapping[str, Layer]) -> None:
     """`layouts` are by the image's name, `trees` by the name of their archive. It appears whole."""
     part = target.with_suffix(".part")
     with part.open("wb") as file, tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        digests = _Writer(tar, f"partage-{version}").write(layouts, trees, dict(_chart(version)))
+        digests = _Writer(tar, f"partage-{version}").write(layouts, trees, dict(_chart(version, layouts)))
         _add(tar, f"partage-{version}/{SUMS}", sums(digests))
     part.rename(target)
 
@@ -46,9 +48,9 @@ class _Writer:
         self, layouts: Mapping[str, Path], trees: Mapping[str, Layer], chart: Mapping[str, bytes]
     ) -> dict[str, str]:
         """What each file's digest is."""
-        for image, layout in sorted(layouts.items()):
+        for name, layout in sorted(layouts.items()):
             for path in sorted(each for each in layout.rglob("*") if each.is_file()):
-                self._file(f"images/{image}/{path.relative_to(layout)}", path)
+                self._file(f"images/{name}/{path.relative_to(layout)}", path)
         blobs = {digest: name for name, digest in self._digests.items()}
         for name, layer in sorted(trees.items()):
             digest = self._digests[f"trees/{name}"] = _digest(layer.file)
@@ -66,12 +68,26 @@ class _Writer:
         self._digests[name] = _digest(path)
 
 
-def _chart(version: str) -> Iterator[tuple[str, bytes]]:
+def _chart(version: str, layouts: Mapping[str, Path]) -> Iterator[tuple[str, bytes]]:
     for path in sorted(each for each in CHART.rglob("*") if each.is_file()):
         content = path.read_bytes()
         if path == CHART / "Chart.yaml":
-            content = _NAMES_IMAGES.sub(f"appVersion: {version}".encode(), content)
+            content = _SAYS_VERSION.sub(f"appVersion: {version}".encode(), content)
+        elif path == CHART / "values.yaml":
+            content = _pinned(content, version, layouts)
         yield f"chart/{path.relative_to(CHART)}", content
+
+
+def _pinned(values: bytes, version: str, layouts: Mapping[str, Path]) -> bytes:
+    """A digest is these bits, wherever a registry's tag goes. The tag beside it tells people the version."""
+    for name, layout in layouts.items():
+        value = f"\n  {name.removeprefix('partage-')}: {name}"
+        found = values.count(f"{value}\n".encode())
+        if found != 1:
+            raise BundleError(f"{CHART}/values.yaml names the image {name} {found} times; it must be once")
+        pinned = f"{value}:{version}@{image.index_of(layout)['digest']}\n"
+        values = values.replace(f"{value}\n".encode(), pinned.encode())
+    return values
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

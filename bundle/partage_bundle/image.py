@@ -57,6 +57,12 @@ def write(layout: Path, tree: Tree, version: str, built: Iterable[tuple[Machine,
     return index
 
 
+def index_of(layout: Path) -> dict[str, Any]:
+    """Kind, digest and size of what the tag names, as whoever wrote the layout left them."""
+    (index,) = json.loads((layout / "index.json").read_bytes())["manifests"]
+    return dict(index)
+
+
 def path_of(layout: Path, digest: str) -> Path:
     return layout / "blobs" / digest.replace(":", "/")
 

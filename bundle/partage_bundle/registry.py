@@ -47,7 +47,7 @@ class Repository:
 def push(layout: Path, to: Repository) -> str:
     """All that the layout's index names, then the index under the tag; its digest, by which pods should name it."""
     try:
-        top = json.loads((layout / "index.json").read_bytes())["manifests"][0]
+        top = image.index_of(layout)
     except FileNotFoundError as error:
         raise PushRefused(f"{layout} has no images; tools/bundle all writes them") from error
     tag = top["annotations"][image.TAG]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,15 +42,15 @@ DRIVER_ROOT: Final = "/run/nvidia/driver"
 class InstallStage:
     rig: Rig
     helm: Helm
-    version: str
+    images: Mapping[str, str]
+    """Of each tree, by its digest."""
 
     @property
     def values(self) -> list[str]:
         """What this cluster's operator says of it."""
-        names = {name: f"partage-{name}:{self.version}" for name in TREES}
         return [
             f"image.registry={REGISTRY}",
-            *(f"image.{name}={tagged}" for name, tagged in names.items()),
+            *(f"image.{tree}={name}" for tree, name in self.images.items()),
             f"driverRoot={DRIVER_ROOT}",
         ]
 
@@ -110,9 +110,8 @@ def installable(home: Path, *, say: Callable[[str], None]) -> Generator[InstallS
             driver = node.daemon(simgpud())
             driver.start()
             driver.wait_ready()
-        version = version_here()
-        push_images(rig, version, home)
-        yield InstallStage(rig, helm_in(home, rig.cluster.kubectl.kubeconfig), version)
+        images = push_images(rig, version_here(), home)
+        yield InstallStage(rig, helm_in(home, rig.cluster.kubectl.kubeconfig), images)
 
 
 def give_address(machine: Machine, service: str, server: str, *, port: int = 443) -> None:
@@ -122,10 +121,11 @@ def give_address(machine: Machine, service: str, server: str, *, port: int = 443
         machine.run("iptables", "-t", "nat", "-A", chain, *to)
 
 
-def push_images(rig: Rig, version: str, home: Path) -> None:
-    machine = MACHINES[os.uname().machine]
+def push_images(rig: Rig, version: str, home: Path) -> Mapping[str, str]:
+    machine, pushed = MACHINES[os.uname().machine], dict[str, str]()
     for name, tree in TREES.items():
         layout = home / name
         image.write(layout, tree, version, [(machine, built(name, machine.name, version=version))])
         repository = f"{rig.registry.address}/partage/{image.name(tree)}"
-        push(layout, Repository.of(repository, is_plain=True))
+        pushed[name] = f"{image.name(tree)}:{version}@{push(layout, Repository.of(repository, is_plain=True))}"
+    return pushed

@@ -1,12 +1,12 @@
 """A cluster of real nodes with simulated cards and nothing of partage, and releases of partage to install in it.
 
-Nodes have systemd, containerd and kubelet as any host has, and no Python. A release is what `make bundle` makes of this
-checkout: its images are in the rig's registry, its chart lies in a folder.
+Nodes have systemd, containerd and kubelet as any host has, and no Python. A release is what `make bundle` makes of a
+commit: its images are in the rig's registry, its chart lies in a folder.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from partage_bundle import archive, built, image, recipe
-from partage_bundle.registry import Repository, push
-from partage_bundle.tree import version_here
 from partage_isolation.wire.messages import ContainerTold
 from partage_simgpu.driver_root import SIMGPUD
 from rig import images
@@ -28,19 +25,21 @@ from rig.identity.people import OUR_NAMESPACE, TEAM
 from rig.images.bases import compiled
 from rig.machine.addresses import SERVICES
 from rig.nodes.machine import Machine
-from rig.rig import Rig, RigSettings, running
-from support import page, systemd_node
+from rig.rig import CHECKOUT, Rig, RigSettings, running
+from support import contents, page, systemd_node
 from support.chart import Helm, helm_in, remove_delivered
 from support.install_stage import give_address
 from support.isolation_stage import told_by
+from support.releases import Release, clone, release
 from support.simgpu_stage import DRIVER, generate_cdi, install_driver
 
-REGISTRY: Final = "registry.example/partage"
 IMAGE: Final = "first"
 WITHIN_S: Final = 240.0
+_TYPED_WITHIN_S: Final = 900.0
+"""A command waits for all nodes, one after the other; what it may take is for others to judge."""
 _PAGES_IMAGE: Final = "registry.example/cuda-program"
 _A_NODE: Final = "gpu-1"
-_NEW_CHART: Final = "./partage-NEW/chart"
+_CHARTS: Final = ("./partage-VERSION/chart", "./partage-NEW/chart")
 """These stand in the page for what its reader has."""
 _PROGRAM: Final = Path(__file__).parents[1] / "real/chain/c/first.c"
 _FIRST: Final = "/usr/bin/first"
@@ -60,42 +59,22 @@ _KUBELETS_OWN: Final = "kube-node-lease"
 _COMES_AND_GOES: Final = ("events", "events.events.k8s.io")
 
 
-@dataclass(frozen=True)
-class Release:
-    version: str
-    chart: Path
-
-
-def release(rig: Rig, folder: Path, version: str) -> Release:
-    """Built, pushed and unpacked as the page says."""
-    layouts: dict[str, Path] = {}
-    here = recipe.MACHINES[os.uname().machine]
-    for tree in recipe.TREES.values():
-        name = image.name(tree)
-        layouts[name] = folder / "images" / name
-        image.write(layouts[name], tree, version, [(here, built(tree.name, here.name, version=version))])
-        push(layouts[name], Repository.of(f"{rig.registry.address}/partage/{name}", is_plain=True))
-    whole = folder / "whole.tar"
-    archive.write(whole, version, layouts, {})
-    subprocess.run(("tar", "-xf", whole, "-C", folder), check=True)
-    whole.unlink()
-    return Release(version, folder / f"partage-{version}" / "chart")
-
-
 @dataclass
 class StoryStage:
     rig: Rig
     machines: dict[str, Machine]
     helm: Helm
     releases: Sequence[Release]
-    """One, and perhaps the next."""
+    """One, and the next."""
     logs: list[Path] = field(default_factory=list[Path])
 
     def follow(self, part: str, *, release: int = 0) -> None:
         """Types what the page says in that part, for all nodes at once and for that release."""
         chart = self.releases[release].chart
         for command in page.commands(part):
-            typed = command.replace(_A_NODE, "--all").replace(_NEW_CHART, str(chart))
+            typed = command.replace(_A_NODE, "--all")
+            for each in _CHARTS:
+                typed = typed.replace(each, str(chart))
             self._type(typed, folder=chart.parents[1])
 
     def _type(self, command: str, *, folder: Path) -> None:
@@ -113,7 +92,7 @@ class StoryStage:
             capture_output=True,
             text=True,
             check=False,
-            timeout=WITHIN_S,
+            timeout=_TYPED_WITHIN_S,
         )
         assert done.returncode == 0, f"{command}: {done.stderr}{done.stdout}"
 
@@ -172,14 +151,13 @@ class StoryStage:
         }
 
     def objects(self) -> list[str]:
-        """All that the API server can list, but for the team's own; of nodes their labels and annotations, too."""
+        """All that the API server can list and what it says; of nodes what does not change with each heartbeat."""
         kubectl = self.rig.cluster.kubectl
         listed = kubectl.run("api-resources", "--verbs=list", "-o", "name").split()
         kinds = ",".join(kind for kind in listed if kind not in _COMES_AND_GOES)
-        columns = "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name"
-        found = kubectl.run("get", kinds, "--all-namespaces", "--no-headers", "-o", columns).splitlines()
-        lines = {" ".join(line.split()) for line in found if _KUBELETS_OWN not in line.split()}
-        return sorted({*lines, *(s for n in self.machines for s in self._node(n))})
+        found = json.loads(kubectl.run("get", kinds, "--all-namespaces", "-o", "json"))["items"]
+        others = (each for each in found if each["metadata"].get("namespace") != _KUBELETS_OWN)
+        return sorted({*contents.lines(others), *(s for n in self.machines for s in self._node(n))})
 
     def told(self) -> str:
         """What the cluster and the nodes' services say, for who must find out why something failed."""
@@ -207,12 +185,12 @@ class StoryStage:
 
 @contextmanager
 def story_stage(
-    folder: Path, *, nodes: Sequence[str], releases: int, say: Callable[[str], None], keep_logs: Path
+    folder: Path, *, nodes: Sequence[str], before: str, say: Callable[[str], None], keep_logs: Path
 ) -> Generator[StoryStage]:
-    """Nodes that are ready, and so many releases at hand."""
+    """Nodes that are ready, the release of the commit `before` and after it that of this checkout."""
     with running(RigSettings(nodes={}, control=ControlSettings()), say=say, keep_logs=keep_logs) as rig:
-        versions = [f"{version_here()}{'-next' * number}" for number in range(releases)]
-        made = [release(rig, folder / each, each) for each in versions]
+        checkouts = (clone(before, folder / "before"), CHECKOUT)
+        made = [release(rig, each, folder / f"release-{at}") for at, each in enumerate(checkouts)]
         rig.registry.push(_image(), IMAGE)
         rig.registry.push(_image().starting("/bin/sh", "-c", _RUNS), _PAGES_IMAGE)
         remove_delivered(rig.cluster.kubectl)

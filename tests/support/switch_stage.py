@@ -39,6 +39,8 @@ _PARTAGE_TOML: Final = (
 """Below /usr a node of the rig has what the machine has."""
 VERSION: Final = "0.1.0-g000000000001"
 BUNDLE: Final = "/opt/bundle"
+EXTRA_ARGS: Final = "/etc/default/kubelet"
+"""Where people put flags of kubelet."""
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli", "node")
 _MORTAL: Final = (sys.executable, "-P", str(Path(__file__).with_name("node_programs") / "mortal.py"))
 _KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)
@@ -96,7 +98,7 @@ class SwitchStage:
         return self.machine.run("systemctl", *words).strip()
 
     def kubelet_endpoint(self) -> str:
-        """As the one that runs was started."""
+        """By its configuration file."""
         return str(json.loads(self.machine.path(CONFIG).read_text())["containerRuntimeEndpoint"])
 
     def wait_ready(self, why: str = "the node is ready") -> None:
@@ -124,6 +126,23 @@ class SwitchStage:
         shutil.rmtree(self.machine.path(f"{UNITS}/kubelet.service.d"), ignore_errors=True)
         self.machine.path("/etc/fault.sh").unlink(missing_ok=True)
         self.systemctl("daemon-reload")
+
+    @contextmanager
+    def kubelet_with(self, argument: str) -> Generator[None]:
+        """Kubelet has that argument too, as people give it one."""
+        self.machine.write(EXTRA_ARGS, f"KUBELET_EXTRA_ARGS={argument}\n")
+        flag, _, value = argument.partition("=")
+        folders = [self.machine.path(value)] if flag == "--config-dir" else []
+        for each in folders:
+            each.mkdir()
+        self.systemctl("restart", "kubelet")
+        try:
+            yield
+        finally:
+            self.machine.path(EXTRA_ARGS).unlink()
+            for each in folders:
+                each.rmdir()
+            self.systemctl("restart", "kubelet")
 
     def put_keys(self) -> None:
         path, content = public_file(self.key)

@@ -91,14 +91,14 @@ async def followed(
 
 
 async def image_version(server: ApiServer, namespace: str) -> str | None:
-    """The tag of the installer's image, which is its version; None where it is named by digest, or is not there."""
+    """The tag of the installer's image, which is its version; None where it has only a digest, or is not there."""
     try:
         found = await server.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{DAEMON_SET}", _DaemonSet)
     except NotFound:
         return None
     images = [container.image for container in found.spec.template.spec.containers]
-    name = images[0].rpartition("/")[2] if images else ""
-    return None if "@" in name else name.partition(":")[2] or None
+    name = images[0].partition("@")[0].rpartition("/")[2] if images else ""
+    return name.partition(":")[2] or None
 
 
 class _Image(msgspec.Struct, frozen=True):

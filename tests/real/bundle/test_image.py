@@ -1,35 +1,50 @@
-"""A pod runs from the image of the nodes' tree, as it was pushed by the command that people use."""
+"""What people type brings images into a registry, and a chart that names just these; a pod runs from them."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from partage_bundle import image, recipe
-from partage_bundle.registry import Repository, push
-from real.bundle.conftest import HERE
 from rig.client.manifests import a_pod
-from rig.rig import Rig
+from rig.rig import CHECKOUT, Rig
+from support.chart import helm_in
+
+pytestmark = pytest.mark.timeout(600)
 
 TEAM = "team-a"
 
 
 @pytest.fixture
-def layout(node_tree: Path, tmp_path: Path) -> Path:
-    version = (node_tree / "VERSION").read_text().strip()
-    image.write(tmp_path, recipe.TREES["node"], version, [(recipe.MACHINES[HERE], node_tree)])
-    return tmp_path
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "bundle"
 
 
-def test_a_pod_runs_the_pushed_image_by_its_digest(rig: Rig, layout: Path, node_tree: Path) -> None:
-    to = Repository.of(f"{rig.registry.address}/partage-node", is_plain=True)
-    digest = push(layout, to)
-    assert push(layout, to) == digest, "what is there already is taken again"
-    version = (node_tree / "VERSION").read_text().strip()
-    name = f"registry.example/partage-node:{version}@{digest}"
-    command = ["/opt/partage/current/bin/partage", "--version"]
-    pod = rig.cluster.pods.create(TEAM, a_pod("bundle", image=name, command=command, node="n1"))
-    pod.wait_succeeded()
-    pod.wait_written("partage 0.1.0\n")
-    pod.delete_and_wait()
+def bundle(*words: str | Path) -> list[str]:
+    done = subprocess.run((CHECKOUT / "tools/bundle", *words), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_pod_runs_the_image_that_was_pushed_and_that_the_packaged_chart_names(
+    rig: Rig, out: Path, tmp_path: Path
+) -> None:
+    *_, archive = bundle("all", "--out", out)
+    pushed = bundle("push", f"{rig.registry.address}/partage", "--plain-http", "--out", out)
+    assert bundle("push", f"{rig.registry.address}/partage", "--plain-http", "--out", out) == pushed, "taken again"
+    subprocess.run(("tar", "-xf", archive, "-C", tmp_path), check=True)
+    (chart,) = tmp_path.glob("partage-*/chart")
+    version = chart.parent.name.removeprefix("partage-")
+    rendered = helm_in(tmp_path).run(
+        *("template", "partage", chart, "--kube-version", "1.36.0"), values=["image.registry=registry.example/partage"]
+    )
+    for each in pushed:
+        name, _, digest = each.rpartition("/")[2].partition("@")
+        image = f"registry.example/partage/{name}:{version}@{digest}"
+        assert f"image: {image}\n" in rendered
+        command = ["/opt/partage/current/bin/partage", "--version"]
+        pod = rig.cluster.pods.create(TEAM, a_pod(name, image=image, command=command, node="n1"))
+        pod.wait_succeeded()
+        pod.wait_written("partage 0.1.0\n")
+        pod.delete_and_wait()

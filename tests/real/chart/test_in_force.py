@@ -32,6 +32,9 @@ DRY = {"dryRun": "All"}
 VOLUMES = Resource("v1", "persistentvolumes", namespaced=False)
 CLAIMS = Resource("v1", "persistentvolumeclaims")
 CLASSES = Resource("storage.k8s.io/v1", "storageclasses", namespaced=False)
+SLICES = Resource("resource.k8s.io/v1", "resourceslices", namespaced=False)
+DEVICE_CLASSES = Resource("resource.k8s.io/v1", "deviceclasses", namespaced=False)
+DEVICE_CLAIMS = Resource("resource.k8s.io/v1", "resourceclaims")
 PLACED: Mapping[str, tuple[Json, str]] = {
     "share": (a_pod("p", limits=SHARE), OURS),
     "memory": (a_pod("p", limits={GPU_MEMORY: "1Gi"}), OURS),
@@ -165,6 +168,43 @@ def test_a_pod_with_a_share_and_a_claim_that_waits_for_it_is_placed_where_both_a
     assert pod.node == "n2"
     assert cluster.api.get(CLAIMS.at(TEAM, "data"))["status"]["phase"] == "Bound"
     assert asked.scheduler.stop() == 0
+
+
+def test_a_pod_with_a_share_and_a_claim_of_dra_is_placed_where_both_are(
+    cluster: Cluster, asked: Behind, tmp_path: Path
+) -> None:
+    """Of a driver that is made up: nobody prepares the device, so the pod is bound and no more."""
+    for name in ("d1", "d2", "d3"):
+        with_cards(cluster, name)
+    create_device_claim(cluster, device_on="d2")
+    pod = cluster.pods.create(
+        TEAM,
+        a_pod(
+            "sends",
+            scheduler="partage-kube-scheduler",
+            more={"resources": {"limits": SHARE, "claims": [{"name": "port"}]}},
+            spec={"resourceClaims": [{"name": "port", "resourceClaimName": "port"}]},
+        ),
+    )
+    wait_bound([pod])
+    require_good([pod], tmp_path)
+    assert pod.node == "d2"
+    status = cluster.api.get(DEVICE_CLAIMS.at(TEAM, "port"))["status"]
+    (given,) = status["allocation"]["devices"]["results"]
+    assert (given["pool"], given["device"]) == ("d2", "port-0")
+    assert [each["uid"] for each in status["reservedFor"]] == [pod.uid]
+    assert asked.scheduler.stop() == 0
+
+
+def create_device_claim(cluster: Cluster, *, device_on: str) -> None:
+    driver = "ports.example"
+    pool = {"name": device_on, "generation": 1, "resourceSliceCount": 1}
+    said = {"driver": driver, "nodeName": device_on, "pool": pool, "devices": [{"name": "port-0"}]}
+    cluster.api.create(SLICES.at(), {"metadata": {"name": "ports"}, "spec": said})
+    chosen = {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]}
+    cluster.api.create(DEVICE_CLASSES.at(), {"metadata": {"name": "port"}, "spec": chosen})
+    wished = {"devices": {"requests": [{"name": "one", "exactly": {"deviceClassName": "port"}}]}}
+    cluster.api.create(DEVICE_CLAIMS.at(TEAM), {"metadata": {"name": "port"}, "spec": wished})
 
 
 def create_waiting_claim(cluster: Cluster, *, volume_on: str) -> None:

@@ -155,6 +155,22 @@ def test_a_setting_is_what_the_daemon_runs_with(helm: Helm) -> None:
     assert settings_from(said).nvidia_gpu == "hami"
 
 
+@pytest.mark.parametrize(
+    ("values", "drains"),
+    [
+        ((), False),
+        (("profile=gpu-operator",), True),
+        (("profile=gpu-operator", "scheduler.settings.drain_paused=false"), False),
+        (("scheduler.settings.drain_paused=true",), True),
+    ],
+)
+def test_beside_the_gpu_operator_pods_leave_a_driver_that_it_upgrades_unless_told_otherwise(
+    helm: Helm, values: tuple[str, ...], *, drains: bool
+) -> None:
+    said = environment(helm, "partage-scheduler", *values)
+    assert read("scheduler", SchedulerSettings, said).drain_paused is drains
+
+
 def test_the_controller_of_sharepods_reads_requests_as_the_scheduler_does(helm: Helm) -> None:
     values = ("sharepods.enabled=true", "sharepods.settings.lease_s=30", "nvidiaGpu=whole")
     said = environment(helm, "partage-sharepods", *values)

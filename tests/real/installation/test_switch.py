@@ -9,11 +9,33 @@ import pytest
 
 from partage_cli.installation.places import TURN
 from rig.client.wait import until
-from support.switch_faults import FAULTS, HANGS, a_running_pod, befallen, require_containerd
-from support.switch_stage import SwitchStage
+from support.switch_faults import CONTAINERD, FAULTS, HANGS, a_running_pod, befallen, require_containerd
+from support.switch_stage import BUNDLE, EXTRA_ARGS, SwitchStage
 from support.systemd_node import CONFIG
 
 pytestmark = pytest.mark.timeout(180)
+
+INSTALL_DIES_AFTER = (
+    "journal.done look",
+    "journal.done unpack",
+    "journal.done units",
+    "journal.done speak",
+    "journal.take_version",
+)
+SWITCH_DIES_AFTER = (
+    "journal.done save",
+    "journal.done arm",
+    "journal.done endpoint",
+    "turn.confirm",
+    "journal.done confirm",
+)
+"""Each run gets as far as that, the next one further."""
+DROP_INS = "/etc/kubernetes/kubelet.conf.d"
+TOLD_BY = {
+    "a drop-in": (f"--config-dir={DROP_INS}", f"{DROP_INS}/zz-partage.conf"),
+    "a flag": (f"--container-runtime-endpoint={CONTAINERD}", EXTRA_ARGS),
+}
+"""What kubelet is started with, and the file that is changed then; its configuration file is the usual way."""
 
 
 @pytest.mark.parametrize("fault", [name for name in FAULTS if name != HANGS])
@@ -77,6 +99,55 @@ def test_a_switch_leaves_containers_alone_and_is_taken_back_without_a_trace(stag
     assert stage.machine.path(CONFIG).read_bytes() == before
     assert stage.machine.run("find", "/etc/systemd/system", "-name", "partage-switch-back*") == ""
     assert stage.machine.run("find", "/var/lib/kubelet", "/etc/kubernetes", "-name", "*partage*") == ""
+
+
+@pytest.mark.timeout(480)
+def test_a_command_that_is_killed_after_any_step_leaves_a_node_that_works_and_the_next_one_finishes(
+    stage: SwitchStage,
+) -> None:
+    done = stage.node("uninstall")
+    assert done.returncode == 0, done.stderr + stage.told()
+    _, command = a_running_pod(stage)
+    processes = stage.processes(command)
+    for point in INSTALL_DIES_AFTER:
+        stage.killed_after(point, "install", "--tree", BUNDLE)
+        stage.wait_ready(f"the node is ready after {point}")
+        assert stage.processes(command) == processes, point
+    stage.install()
+    for point in SWITCH_DIES_AFTER:
+        stage.killed_after(point, "switch-on")
+        stage.wait_ready(f"the node is ready after {point}")
+        a_running_pod(stage)[0].delete()
+        assert stage.processes(command) == processes, point
+    done = stage.node("switch-on")
+    assert done.returncode == 0, done.stderr + stage.told()
+    assert (stage.status().in_force, stage.status().switch) == (True, "confirmed")
+    done = stage.node("switch-off")
+    assert done.returncode == 0, done.stderr + stage.told()
+    require_containerd(stage)
+    assert stage.processes(command) == processes
+    assert len(processes) == 1
+
+
+@pytest.mark.parametrize("way", TOLD_BY)
+def test_the_file_that_tells_kubelet_its_runtime_is_the_one_that_is_changed_and_put_back(
+    stage: SwitchStage, way: str
+) -> None:
+    argument, file = TOLD_BY[way]
+    changed = stage.machine.path(file)
+    a_running_pod(stage)[0].delete()  # without an image of a sandbox no canary could run
+    with stage.kubelet_with(argument):
+        before = changed.read_text() if changed.exists() else None
+        done = stage.node("switch-on")
+        assert done.returncode == 0, done.stderr + stage.told()
+        assert (stage.status().in_force, stage.status().endpoint) == (True, "crishim")
+        assert "/run/partage/crishim.sock" in changed.read_text()
+        assert stage.kubelet_endpoint() == CONTAINERD
+        a_running_pod(stage)[0].delete()
+        done = stage.node("switch-off")
+        assert done.returncode == 0, done.stderr + stage.told()
+        require_containerd(stage)
+        assert (changed.read_text() if changed.exists() else None) == before
 
 
 def until_struck(stage: SwitchStage) -> None:

@@ -12,6 +12,9 @@ from partage_bundle import archive
 from partage_bundle.layer import Layer
 
 VERSION = "0.1.0-g0123456789ab"
+DIGEST = f"sha256:{'d' * 64}"
+
+VALUES = "appVersion: kept\nimage:\n  node: {image}\nmutation:\n  schedulerName: partage-node\n"
 
 
 @pytest.fixture
@@ -19,11 +22,11 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of one image, whose layer is the archive of its tree, and of a chart."""
     layout, chart = tmp_path / "layout", tmp_path / "chart"
     (layout / "blobs").mkdir(parents=True)
-    (layout / "index.json").write_text("{}")
+    (layout / "index.json").write_text(f'{{"manifests": [{{"digest": "{DIGEST}"}}]}}')
     (layout / "blobs/layer").write_bytes(b"a tree" * 1000)
     chart.mkdir()
     (chart / "Chart.yaml").write_text("name: partage\nversion: 0.1.0\nappVersion: 0.1.0\n")
-    (chart / "values.yaml").write_text("appVersion: kept\n")
+    (chart / "values.yaml").write_text(VALUES.format(image="partage-node"))
     monkeypatch.setattr(archive, "CHART", chart)
     tree = tmp_path / "tree.tar.gz"
     tree.write_bytes((layout / "blobs/layer").read_bytes())
@@ -50,9 +53,10 @@ def test_a_tree_is_in_it_once_and_has_two_names(unpacked: Path) -> None:
     assert tree.samefile(layer)
 
 
-def test_the_chart_names_the_images_that_lie_beside_it(unpacked: Path) -> None:
+def test_the_chart_names_the_images_that_lie_beside_it_by_their_digests(unpacked: Path) -> None:
     assert (unpacked / "chart/Chart.yaml").read_text() == f"name: partage\nversion: 0.1.0\nappVersion: {VERSION}\n"
-    assert (unpacked / "chart/values.yaml").read_text() == "appVersion: kept\n"
+    values = VALUES.format(image=f"partage-node:{VERSION}@{DIGEST}")
+    assert (unpacked / "chart/values.yaml").read_text() == values
 
 
 def test_owners_and_times_of_the_builder_are_not_in_it(written: Path) -> None:

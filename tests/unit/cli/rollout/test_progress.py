@@ -83,7 +83,7 @@ def test_programs_are_told_the_same() -> None:
         (f"registry.example:5000/partage-node:{V1}", V1),
         (f"partage-node:{V1}", V1),
         (f"registry.example:5000/partage-node@sha256:{'0' * 64}", None),
-        (f"registry.example/partage-node:{V1}@sha256:{'0' * 64}", None),
+        (f"registry.example/partage-node:{V1}@sha256:{'0' * 64}", V1),
         ("registry.example:5000/partage-node", None),
     ],
 )

@@ -1,0 +1,52 @@
+"""Releases of partage, made by the commands of the page "Install": of this checkout, and of an earlier commit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig.rig import CHECKOUT, Rig
+
+
+@dataclass(frozen=True)
+class Release:
+    version: str
+    chart: Path
+
+
+def release(rig: Rig, checkout: Path, folder: Path) -> Release:
+    """Built, pushed into the rig's registry and unpacked in that folder, by what that checkout says of a bundle."""
+    *_, archive = _bundle(checkout, "all", "--out", str(folder)).splitlines()
+    _bundle(checkout, "push", f"{rig.registry.address}/partage", "--plain-http", "--out", str(folder))
+    subprocess.run(("tar", "-xf", archive, "-C", folder), check=True)
+    Path(archive).unlink()
+    (chart,) = folder.glob("partage-*/chart")
+    return Release(chart.parent.name.removeprefix("partage-"), chart)
+
+
+def clone(commit: str, folder: Path) -> Path:
+    """A checkout of that commit of this repository, of which nothing is written into the repository itself."""
+    git("clone", "--quiet", "--shared", "--no-checkout", str(CHECKOUT), str(folder))
+    git("-C", str(folder), "checkout", "--quiet", "--detach", commit)
+    return folder
+
+
+def commit_of(name: str) -> str | None:
+    """Its whole hash; None where there is no such commit here."""
+    words = ("git", "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
+    done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def git(*words: str) -> None:
+    subprocess.run(("git", *words), cwd=CHECKOUT, check=True)
+
+
+def _bundle(checkout: Path, *words: str) -> str:
+    """`tools/bundle` of a checkout that has no environment of its own, and takes this one's."""
+    argv = (sys.executable, "-P", "-m", "partage_bundle", *words)
+    env = {**os.environ, "PYTHONPATH": str(checkout / "bundle")}
+    return subprocess.run(argv, cwd=checkout, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout

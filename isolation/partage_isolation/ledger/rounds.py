@@ -23,25 +23,23 @@ from partage_isolation.ledger.loans import holders
 
 
 @dataclass(frozen=True)
-class Round:
-    """As it begins."""
-
+class RoundStart:
     growth: int
     is_dry: bool
     changes: Mapping[Process, int]
     """Of those with a question of their own."""
 
 
-def begin(budget: Budget, card: int, asker: Process) -> Round:
+def begin(budget: Budget, card: int, asker: Process) -> RoundStart:
     others = list(holders(budget, card, asker))
-    return Round(
+    return RoundStart(
         budget.charges.growth(card),
         all(account.is_dry for _, account in others),
         {process: account.changes for process, account in others if process in budget.waiting},
     )
 
 
-def is_sure(budget: Budget, card: int, began: Round) -> bool:
+def is_sure(budget: Budget, card: int, began: RoundStart) -> bool:
     """At the end of one in which all others were heard, and still there is no room."""
     is_alone = budget.charges.growth(card) == began.growth
     now = {process: account.changes for process, account in budget.accounts(card)}

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from partage_base.processes import process_descriptor
 from partage_simgpu.control import connected, pid_of
 from partage_simgpu.driver_root import SIMGPUD
 from partage_simgpu.errors import NodeFailed
@@ -122,12 +123,14 @@ def running(root: Path) -> Simgpud | None:
     try:
         with connected(root) as peer:
             pid = pid_of(peer)
-            pidfd = os.pidfd_open(pid)
+            pidfd = process_descriptor(pid)
+            if pidfd is None:
+                return None
             if _hung_up(peer):  # then the number may have been another's by the time it was opened
                 os.close(pidfd)
                 return None
             return Simgpud(pid, pidfd)
-    except (NodeFailed, ProcessLookupError):
+    except NodeFailed:
         return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from partage_base.processes import process_descriptor
 from partage_cli.machine.manager import life
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.errors import Objection
@@ -152,14 +153,16 @@ class Questions:
         pid = (await self._runtime.container(piece.id)).pid
         if pid is None:
             return
-        with suppress(ProcessLookupError):
-            descriptor = os.pidfd_open(pid)
-            try:
-                now = await self._runtime.container(piece.id)
-                if (now.state, now.pid) == ("running", pid):
+        descriptor = process_descriptor(pid)
+        if descriptor is None:
+            return
+        try:
+            now = await self._runtime.container(piece.id)
+            if (now.state, now.pid) == ("running", pid):
+                with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(descriptor, number)
-            finally:
-                os.close(descriptor)
+        finally:
+            os.close(descriptor)
 
     async def _inspect(self, managed: ManagedPod) -> wire.Last:
         pieces = managed.pieces.all

@@ -11,6 +11,7 @@ import os
 from typing import Final, Protocol
 
 from partage_base.cri.errors import PeerAway, PeerRefused, PeerSlow
+from partage_base.processes import process_descriptor
 from partage_cli.machine.runtime.kernel_events import readable
 from partage_cli.machine.runtime.messages import ContainerState
 
@@ -41,9 +42,8 @@ async def ended(runtime: States, container_id: str) -> ContainerState | None:
 
 async def _process_ended(runtime: States, container_id: str, pid: int) -> bool:
     """Whether it was waited for; without waiting where the process is gone, which the runtime may not know yet."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    descriptor = process_descriptor(pid)
+    if descriptor is None:
         return False
     try:
         # Only a process that was there before the runtime said "runs" is the container's: numbers are used again.

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from partage_base.processes import process_descriptor
 from partage_cli.machine.places import HOLD
 from partage_cli.machine.setup.errors import Held, NotStarted
 
@@ -63,15 +64,17 @@ def end_holder(root: Path, *, within_s: float) -> int | None:
     pid = holder(root)
     if pid is None:
         return None
-    with contextlib.suppress(ProcessLookupError):
-        descriptor = os.pidfd_open(pid)
-        try:
-            if holder(root) == pid:  # the number may have been another's before it was opened
+    descriptor = process_descriptor(pid)
+    if descriptor is None:
+        return pid
+    try:
+        if holder(root) == pid:  # the number may have been another's before it was opened
+            with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-                if not select.select([descriptor], [], [], within_s)[0]:
-                    raise NotStarted(f"process {pid}, which supervises this machine, does not end; kill it")
-        finally:
-            os.close(descriptor)
+            if not select.select([descriptor], [], [], within_s)[0]:
+                raise NotStarted(f"process {pid}, which supervises this machine, does not end; kill it")
+    finally:
+        os.close(descriptor)
     return pid
 
 

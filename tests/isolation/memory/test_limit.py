@@ -95,7 +95,7 @@ def test_memory_that_graphs_keep_goes_back_before_anything_is_refused(one: Progr
 
 def test_a_graph_may_be_captured_and_instantiated_where_it_could_not_be_launched(one: Program) -> None:
     one.ask("s = stream()")
-    one.ask(f"a = alloc({LIMIT})")
+    one.ask(f"a = alloc({LIMIT - BLOCK})")
     one.ask("g = captured(s, lambda: free_async(alloc_async(5 << 20, s), s))[0]")
     assert one.error("call('cuGraphLaunch', g, s)") == OUT_OF_MEMORY
 

@@ -98,7 +98,8 @@ def test_a_switch_leaves_containers_alone_and_is_taken_back_without_a_trace(stag
     assert pod.refresh()["status"]["containerStatuses"][0]["restartCount"] == 0
     assert stage.machine.path(CONFIG).read_bytes() == before
     assert stage.machine.run("find", "/etc/systemd/system", "-name", "partage-switch-back*") == ""
-    assert stage.machine.run("find", "/var/lib/kubelet", "/etc/kubernetes", "-name", "*partage*") == ""
+    find = ("find", "/var/lib/kubelet", "/etc/kubernetes", "-name", "*partage*")
+    until("kubelet has cleaned up after the canary", lambda: stage.machine.run(*find) or None)
 
 
 @pytest.mark.timeout(480)

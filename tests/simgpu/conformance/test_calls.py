@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 VARIANTS: Final = ((), ("-D__CUDA_API_VERSION_INTERNAL",), ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM",))
 HANDLES: Final = (
     "CUcontext|CUstream|CUevent|CUmodule|CUlibrary|CUfunction|CUgraph|CUgraphNode|CUgraphExec|CUarray|CUmemoryPool"
-    "|CUhostFn|CUstreamCallback|nvmlDevice(_t)?|nvmlEventSet(_t)?|nvmlGpuInstance(_t)?"
+    "|CUdevResourceDesc|CUhostFn|CUstreamCallback|nvmlDevice(_t)?|nvmlEventSet(_t)?|nvmlGpuInstance(_t)?"
 )
 WORDS: Final = r"size_t|\w*u64|\w*uint64_t|unsigned long long|CUdeviceptr\w*|CUmemGenericAllocationHandle\w*"
 WIDE: Final = re.compile(rf"\*|\[|\b({WORDS}|{HANDLES})\b")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from simgpu.daemon.wire import CONTEXT, MODULE, Ask, Fields, Reply, Result
+from simgpu.daemon.wire import CONTEXT, EXECUTABLE, Ask, Fields, Reply, Result
 
 UNKNOWN_CARD = 1 << 31
 
@@ -121,7 +121,7 @@ class Accounts:
         return Result.OK
 
     def _take(self, who: int, card: int, kind: int, amount: int, reply: Reply) -> Result:
-        if not amount or kind == CONTEXT or kind > MODULE:
+        if not amount or kind == CONTEXT or kind > EXECUTABLE:
             return Result.MISUSED
         return self._new(who, card, amount, reply.id)
 

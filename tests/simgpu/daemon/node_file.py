@@ -9,8 +9,8 @@ from typing import Final
 ROWS: Final = 64
 STARTING, RUNNING, RELOADING, GONE = range(4)
 HEALTHY, LOST = range(2)
-_CARD_BYTES: Final = 19904
-_MODEL_BYTES: Final = 632
+_CARD_BYTES: Final = 19912
+_MODEL_BYTES: Final = 640
 
 
 class Event(ctypes.Structure):

@@ -49,7 +49,7 @@ class Result(IntEnum):
     BROKEN = 7
 
 
-CONTEXT, BLOCK, MODULE = 0, 1, 8
+CONTEXT, BLOCK, EXECUTABLE = 0, 1, 10
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ SECONDS_OF: Final = {OURS: SECONDS, GEMINI: GEMINI_SECONDS, KUBESHARE: GEMINI_SE
 
 OFF: Final = 0.02
 WHOLE: Final = 0.97
+WHOLE_OF_TWO_FLOODS: Final = 0.99
 REUSED: Final = 0.95
 ALONE: Final = 0.99
 P99_OF_GEMINI: Final = 0.08
@@ -67,7 +68,8 @@ def told(bench: Bench, place: Place, seen: Seen, reach: Mapping[str, float]) -> 
     bench.bar(f"{name}: furthest from its share", off, at_most=OFF, unit="of the card")
     bench.bar(f"{name}: sigma of seconds", seen.sigma, at_most=seen.case.most_sigma, unit="of the card")
     if seen.case.is_full:
-        bench.bar(f"{name}: sum", seen.total, at_least=WHOLE, unit="of the card")
+        least = WHOLE_OF_TWO_FLOODS if seen.case is COMPARED[0] else WHOLE
+        bench.bar(f"{name}: sum", seen.total, at_least=least, unit="of the card")
     else:
         bench.figure(f"{name}: sum", seen.total)
 

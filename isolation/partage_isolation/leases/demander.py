@@ -41,7 +41,7 @@ class Demander:
         """A torn gang harms others until it runs on all its cards. It is served soon, and each time less soon."""
         timing = self.timing
         if self.is_torn():
-            self.longest_wait_ns = min(timing.longest_wait_ns, 2 * timing.quantum_ns << min(self.torn_turns, 10))
+            self.longest_wait_ns = min(timing.longest_wait_ns, timing.quantum_ns << min(self.torn_turns, 10))
         else:
             self.longest_wait_ns, self.torn_turns = timing.longest_wait_ns, 0
         for seat in self.seats:

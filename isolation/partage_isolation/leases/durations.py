@@ -15,13 +15,13 @@ NEVER: Final = 1 << 80
 class Timing:
     """All in nanoseconds; the defaults are what was measured to be good."""
 
-    quantum_ns: int = 20 * MS
+    quantum_ns: int = 32 * MS
     """Of a lease while others want the card."""
     min_run_ns: int = 5 * MS
     """A lease lasts at least so long, whichever process wakes up."""
     drain_least_ns: int = 2 * MS
     """Work that is under way when a lease ends has at least so long."""
-    drain_quanta: int = 8
+    drain_quanta: int = 5
     """And so many quanta at most: several processes may each have a long kernel under way."""
     credit_ns: int = 300 * MS
     """A container that was idle is ahead of the others by so much at most, in time divided by share."""

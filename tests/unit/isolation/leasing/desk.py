@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.durations import MS, SECOND, Timing
 from partage_isolation.leases.line import LineState, Shares, Write
 from partage_isolation.leases.policies import by_name
 from partage_isolation.names import BudgetKey
@@ -29,8 +29,9 @@ class Desk:
     """Calls the arbiter with short words, and writes what it wants written."""
 
     def __init__(self, policy: str = "virtual-time", **containers: int) -> None:
-        chosen = by_name(policy)
-        self.arbiter = Arbiter(policy=lambda _: chosen)
+        timing = Timing(quantum_ns=20 * MS, drain_quanta=8)
+        chosen = by_name(policy, timing)
+        self.arbiter = Arbiter(policy=lambda _: chosen, timing=timing)
         self.now = SOME_TIME
         self.arbiter.tick(self.now)
         self.lines: dict[tuple[str, str], Line] = {}

@@ -16,7 +16,7 @@ LONG = flood(30 * MS)
 
 
 def beside(*containers: Container, quanta: int = 8) -> Figures:
-    return run(Case(containers, lasts_ns=10 * SECOND, timing=Timing(drain_quanta=quanta)))
+    return run(Case(containers, lasts_ns=10 * SECOND, timing=Timing(quantum_ns=20 * MS, drain_quanta=quanta)))
 
 
 @given(st.integers(0, 1 << 60), st.lists(st.integers(1, 256), min_size=1, max_size=8))

@@ -24,11 +24,11 @@ def test_every_policy_can_be_said_and_no_other() -> None:
     assert BrokerSettings().policy == DEFAULT
 
 
-def test_by_default_time_is_metered_in_turns_of_20_ms_and_goes_on_without_a_broker() -> None:
+def test_by_default_time_is_metered_in_turns_of_32_ms_and_goes_on_without_a_broker() -> None:
     terms = terms_of(BrokerSettings())
     assert terms.are_for(ONE)
     assert terms.enforced == terms.enforced_on([ONE, OTHER]) == ALL
-    assert terms.timing.quantum_ns == 20 * MS
+    assert terms.timing.quantum_ns == 32 * MS
     assert (terms.lease.loss, terms.lease.loss_after, terms.lease.idle_us) == (Loss.FREE, 1_000_000_000, 500)
 
 

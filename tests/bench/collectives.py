@@ -25,7 +25,7 @@ SMOKE_SECONDS: Final = 1.0
 CARDS: Final = ("h100", "h100")
 TIMES_TOGETHER: Final = 10
 """Of the rounds of those that don't have their leases together."""
-PART_TOGETHER: Final = 0.6
+PART_TOGETHER: Final = 0.8
 """Of what their share of the rounds without neighbours would be."""
 
 

@@ -9,6 +9,8 @@ and a round is believed in which nobody can have taken anything:
   is lent again, for from then on it says at once what it frees. It says so late where a question of its own is waiting,
   and could spend it: then the number of its changes must have stayed the same.
 
+Who is stopped by a signal neither takes nor frees, and is left out.
+
 In such a round use only falls. What is charged at its end, and each has said since it began, was in use when it began,
 or until the first of those frees that are not known yet.
 """
@@ -16,6 +18,7 @@ or until the first of those frees that are not known yet.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from partage_isolation.ledger.budget import Budget, Process, State
@@ -28,14 +31,17 @@ class RoundStart:
     is_dry: bool
     changes: Mapping[Process, int]
     """Of those with a question of their own."""
+    stopped: AbstractSet[Process]
 
 
-def begin(budget: Budget, card: int, asker: Process) -> RoundStart:
-    others = list(holders(budget, card, asker))
+def begin(budget: Budget, card: int, asker: Process, stopped: AbstractSet[Process] = frozenset()) -> RoundStart:
+    """`stopped`: those of the others that are, and still will be at the end."""
+    others = [each for each in holders(budget, card, asker) if each[0] not in stopped]
     return RoundStart(
         budget.charges.growth(card),
         all(account.is_dry for _, account in others),
         {process: account.changes for process, account in others if process in budget.waiting},
+        stopped,
     )
 
 
@@ -44,9 +50,15 @@ def is_sure(budget: Budget, card: int, began: RoundStart) -> bool:
     is_alone = budget.charges.growth(card) == began.growth
     now = {process: account.changes for process, account in budget.accounts(card)}
     are_still = all(now.get(process, changes) == changes for process, changes in began.changes.items())
-    return is_alone and began.is_dry and are_still and not _is_unknown(budget, card)
+    return is_alone and began.is_dry and are_still and not _is_unknown(budget, card, began.stopped)
 
 
-def _is_unknown(budget: Budget, card: int) -> bool:
-    """More may be charged than there is, until a sample shows it: contexts not measured yet, and the dead."""
-    return any(account.is_made or process.state is State.DEAD for process, account in budget.accounts(card))
+def _is_unknown(budget: Budget, card: int, stopped: AbstractSet[Process]) -> bool:
+    """More may be charged than there is, until a sample shows it: contexts not measured yet, and the dead.
+
+    A context of a process that is stopped can't be measured: what is charged for it is out of reach.
+    """
+    return any(
+        process.state is State.DEAD or (account.is_made and process not in stopped)
+        for process, account in budget.accounts(card)
+    )

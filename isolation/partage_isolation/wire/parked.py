@@ -15,7 +15,7 @@ from typing import Final
 from partage_isolation.audit.facts import Sample
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger import rounds
-from partage_isolation.ledger.budget import Budget, Process
+from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Decide, Lent, NoRoom, Park, Patience, Refused, Verdict, holders, lenders
 from partage_isolation.wire.hints import Hints
@@ -103,7 +103,7 @@ class ParkedQuestions:
         longest_s = LONGEST_S if self._sampler.has_answered else _AWAKE_S
         until, is_sure = max(time.monotonic() + longest_s, self._settled_s), False
         for pause_s in chain(_AGAIN_S, repeat(_AGAIN_S[-1])):
-            began = rounds.begin(asked.budget, asked.card, asked.process)
+            began = rounds.begin(asked.budget, asked.card, asked.process, _stopped(asked))
             are_heard = await self.recall(asked.budget, asked.card, asked.process)
             now, is_seen = await self._looked(asked, until)
             if isinstance(now, Lent | NoRoom):
@@ -138,6 +138,13 @@ class ParkedQuestions:
     @property
     def _settling(self) -> bool:
         return time.monotonic() < self._settled_s
+
+
+def _stopped(asked: _Question) -> frozenset[Process]:
+    """Of those that don't speak: one that runs replies."""
+    others = (process for process, _ in holders(asked.budget, asked.card, asked.process))
+    quiet = (process for process in others if process.is_silent or process.state is not State.LIVE)
+    return frozenset(process for process in quiet if is_stopped(process.pid))
 
 
 def _answer(session: Session, packet: Packet, verdict: Verdict) -> None:

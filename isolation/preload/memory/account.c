@@ -159,7 +159,7 @@ static CUresult insist(unsigned card, uint64_t bytes, CUresult (*ask)(unsigned, 
         struct need need = {.bytes = bytes, .deadline = deadline, .is_again = tries > 0};
         const uint32_t changes = atomic_load(&accounts[card].changes);
         const CUresult result = ask(card, &need);
-        if (result != CUDA_ERROR_OUT_OF_MEMORY || tries == TRIES) return result;
+        if (result != CUDA_ERROR_OUT_OF_MEMORY || tries == TRIES || os_now() > deadline) return result;
         if (memory_shrink(card) || others_gave_back(&accounts[card], changes)) continue;
         if (!ask_again(&need, &waited)) return result;
     }

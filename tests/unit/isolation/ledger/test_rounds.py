@@ -5,7 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partage_isolation.ledger import rounds
+from partage_isolation.ledger.account import Amounts
 from unit.isolation.ledger.callers import World
+from unit.isolation.ledger.keeping import KEY, MIB, ledger_of, process_of
 
 STEPS = 300
 
@@ -24,3 +27,14 @@ def test_most_refusals_become_sure_and_room_is_lent() -> None:
         world.step()
     assert world.refused > 20
     assert world.lent > 20
+
+
+def test_one_that_is_stopped_makes_no_refusal_unsure_by_what_it_holds_unused_or_unmeasured() -> None:
+    ledger = ledger_of(1024 * MIB, context=100 * MIB)
+    stopped, asker = process_of(ledger, 10), process_of(ledger, 11)
+    ledger.lending.lend(stopped, 0, Amounts(0, 600 * MIB))
+    ledger.lending.context(stopped, 0, Amounts(0, 600 * MIB))
+    ledger.lending.context_ended(stopped, 0, made=True)
+    budget = ledger.containers[KEY]
+    for who, is_sure in ((frozenset({stopped}), True), (frozenset(), False)):
+        assert rounds.is_sure(budget, 0, rounds.begin(budget, 0, asker, who)) is is_sure

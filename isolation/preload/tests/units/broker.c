@@ -35,6 +35,7 @@ static void lend(struct wire *packet) {
     const uint64_t wanted = packet->amounts.lent, limit = atomic_load(&broker_limit);
     uint64_t lent = atomic_load(&broker_lent);
     packet->result = wanted <= lent || wanted <= limit ? WIRE_OK : WIRE_NO;
+    packet->flags = WIRE_SURE; /* it knows of nobody else */
     if (wanted > lent && wanted <= limit) lent = wanted + (limit - wanted) / 16;
     atomic_store(&broker_lent, lent);
     packet->amounts.lent = lent;

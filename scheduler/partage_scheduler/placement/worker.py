@@ -24,8 +24,8 @@ from partage_scheduler.cycle import Bind, Stay
 from partage_scheduler.metrics import Figures
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.placement.bindings import Bindings
+from partage_scheduler.placement.gang_span import REASON, spans
 from partage_scheduler.placement.preemptor import Preemptor
-from partage_scheduler.placement.spanning import REASON, spans
 from partage_scheduler.queue import Waiting
 from partage_scheduler.signatures import Signed
 

@@ -8,7 +8,7 @@ import pytest
 
 from partage_plugins.vocabulary import Gang, Namespace, NodeName
 from partage_scheduler.cycle import Bind
-from partage_scheduler.placement.spanning import spans
+from partage_scheduler.placement.gang_span import spans
 from partage_scheduler.queue import Waiting
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage

@@ -22,6 +22,7 @@ from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.settings import CommonSettings, Field, fields_of
 from partage_cli.rollout.installer.settings import InstallerSettings
 from partage_crishim.settings import CrishimSettings
+from partage_dra.settings import DraSettings
 from partage_isolation.settings import BrokerSettings
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.sharepods.settings import SharePodSettings
@@ -32,6 +33,7 @@ SETTINGS: Final[Mapping[tuple[str, str], type[CommonSettings]]] = {
     ("nodes", "crishim"): CrishimSettings,
     ("nodes", "broker"): BrokerSettings,
     ("advertiser", "settings"): AdvertiserSettings,
+    ("dra", "settings"): DraSettings,
     ("scheduler", "settings"): SchedulerSettings,
     ("sharepods", "settings"): SharePodSettings,
 }
@@ -39,8 +41,8 @@ SETTINGS: Final[Mapping[tuple[str, str], type[CommonSettings]]] = {
 SAID_BY_THE_CHART: Final = frozenset(
     (
         *("node_name", "root", "driver_root", "kubeconfig", "namespace", "metrics_address", "stop_deadline_s"),
-        *("cluster", "pod_resources", "scheduler_name", "keys", "signing_keys", "elect", "reserve_image"),
-        *("host", "tree", "node_settings", "listen", "trusted_namespaces", "profile", "library_folder"),
+        *("cluster", "pod_resources", "scheduler_name", "keys", "signing_keys", "elect", "reserve_image", "claims"),
+        *("publish", "host", "tree", "node_settings", "listen", "trusted_namespaces", "profile", "library_folder"),
         *("extender_address", "extender_certificate", "extender_key", "extender_callers", "extender_slice", "pod_ip"),
     )
 )

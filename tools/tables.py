@@ -28,6 +28,7 @@ PACKAGES: Final = {
     "advertiser": ("advertiser/partage_advertiser", "AdvertiserSettings"),
     "broker": ("isolation/partage_isolation", "BrokerSettings"),
     "crishim": ("crishim/partage_crishim", "CrishimSettings"),
+    "dra": ("dra/partage_dra", "DraSettings"),
     "installer": ("cli/partage_cli/rollout/installer", "InstallerSettings"),
     "manager": ("cli/partage_cli/machine/manager", "ManagerSettings"),
     "scheduler": ("scheduler/partage_scheduler", "SchedulerSettings"),

@@ -57,7 +57,9 @@ class Tree:
     """Of the programs that the project declares."""
 
 
-_OF_NODES: Final = frozenset({"partage-advertiser", "partage-broker", "partage-crishim", "partage-installer"})
+_OF_NODES: Final = frozenset(
+    {"partage-advertiser", "partage-broker", "partage-crishim", "partage-dra", "partage-installer"}
+)
 _ALONE: Final = frozenset({"partage-manager"})
 """For a machine without a cluster, where it places, too: it is node and scheduler in one, and in no tree."""
 _OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods"})

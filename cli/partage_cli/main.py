@@ -53,6 +53,14 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "exec": Subcommand(
             "partage_cli.machine.commands.terminal", "Run a command in a pod of this machine.", "execute"
         ),
+        "grant": Subcommand(
+            "partage_cli.machine.commands.grant",
+            "Give a share of the cards to containers of Docker or Podman.",
+            "grant",
+        ),
+        "grants": Subcommand(
+            "partage_cli.machine.commands.grant", "Show what was given to containers of Docker and Podman.", "grants"
+        ),
         "images": Subcommand("partage_cli.machine.commands.images", "Show the images of this machine.", "images"),
         "inspect": Subcommand(
             "partage_cli.machine.commands.pods", "Show all that is known of a pod of this machine.", "inspect"
@@ -63,6 +71,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
             "partage_cli.machine.commands.pods", "Show this machine's pods, what they have and what they use.", "ps"
         ),
         "pull": Subcommand("partage_cli.machine.commands.images", "Fetch an image from its registry.", "pull"),
+        "revoke": Subcommand("partage_cli.machine.commands.grant", "End what `partage grant` gave.", "revoke"),
         "rm": Subcommand("partage_cli.machine.commands.lives", "Remove pods of this machine.", "rm"),
         "run": Subcommand("partage_cli.machine.commands.run", "Run an image with a share of this machine's cards."),
         "start": Subcommand(
@@ -88,6 +97,10 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
         "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
         "node": Subcommand("partage_cli.node.command", "Put partage on this node, switch it, let its cards rest."),
+        "resume": Subcommand("partage_cli.suspend.command", "Let a suspended pod go on.", "resume"),
+        "suspend": Subcommand(
+            "partage_cli.suspend.command", "Take a pod's memory from its card until it is resumed.", "suspend"
+        ),
         "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
     },
     "Simulation": {

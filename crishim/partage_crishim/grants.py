@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.cri import Changes, CreateRequest, rewritten
+from partage_base.inventory_file import InventoryFile
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
 from partage_crishim.guardian import Guardian
-from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.ledger import CardLedger
 from partage_crishim.natives import Natives
 from partage_crishim.rules.allocation import Claim, claim_of
@@ -122,7 +122,7 @@ class GrantRewriter:
         require_counted(config)
         security = security_of(request, handler)
         default = config.default_handler
-        require_confinable(security, claim, known.gpu, self.policy.confinement, default_handler=default)
+        require_confinable(security, claim.cards, known.gpu, self.policy.confinement, default_handler=default)
         if request.pod_pid and is_fractional(claim.cards, known.gpu):
             await self.siblings.require_harmless(request)
         key = key_of(request)
@@ -149,7 +149,7 @@ class GrantRewriter:
 
     async def _changes(self, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted) -> Changes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
-        require_apart(request.mounts, adjusted.adjustment)
+        require_apart(request.mounts, adjusted.adjustment.places)
         require_sources(adjusted.adjustment, adjusted.owners, target_of, self.policy.roots)
         guard = await self.guardian.changes(request, adjusted.adjustment.env)
         return changes_of(adjusted.adjustment, claim, key, guard)

@@ -9,8 +9,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from partage_base.cri import Changes, CreateRequest
+from partage_base.inventory_file import InventoryFile
 from partage_crishim.containerd import Containerd
-from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
 from partage_crishim.rules.errors import CardsBesideUs, NodeNotReady

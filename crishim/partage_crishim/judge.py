@@ -1,7 +1,7 @@
 """The judge: says of every held call whether it passes, is rewritten, or is refused.
 
-A request without an allocation in its bytes, on a node without cards, is not parsed. It passes as it came, whatever
-state our own parts are in. A request that claims an allocation is refused when anything goes wrong. The guard stands
+A request without an allocation or a claim in its bytes, on a node without cards, is not parsed. It passes as it came,
+whatever state our own parts are in. A request that has either is refused when anything goes wrong. The guard stands
 between: where it cannot tell, it closes the way to cards and lets the container start.
 """
 
@@ -14,6 +14,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, rewritten
+from partage_crishim.claims import ClaimGate
 from partage_crishim.grants import GrantRewriter
 from partage_crishim.guardian import Guardian
 from partage_crishim.rules.allocation import may_claim
@@ -24,10 +25,13 @@ from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Re
 from partage_plugins.vocabulary import Kind
 
 _LONGEST_LINE: Final = 1000
-_UNREAD: Final = "partage: a request that names an allocation cannot be read; is this kubelet newer than crishim?"
+_UNREAD: Final = (
+    "partage: a request that names an allocation or a claim cannot be read; is this kubelet newer than crishim?"
+)
 _UNWRITTEN: Final = "partage: crishim cannot write to its folder below /run/partage; is the disk full?"
 _RESTORED: Final = (
-    "partage: a pod with an allocation cannot be restored from a checkpoint; create it again, to be scheduled"
+    "partage: a pod with an allocation or a claim cannot be restored from a checkpoint; create it again, to be "
+    "scheduled"
 )
 """Its containers would hold grants that were not verified or reserved, and that are not enforced.
 
@@ -67,12 +71,14 @@ class Judge:
         self,
         grants: GrantRewriter,
         guardian: Guardian,
+        claims: ClaimGate,
         *,
         tell: Callable[[Incident], None],
         changed: Callable[[ContainerChange], None],
     ) -> None:
         self._grants = grants
         self._guardian = guardian
+        self._claims = claims
         self._tell = tell
         self._changed = changed
 
@@ -107,6 +113,8 @@ class Judge:
 
     async def _decided(self, message: bytes, request: CreateRequest) -> Verdict:
         claim = self._grants.claim(request)
+        if request.cdi or request.target:
+            await self._claims.require(request, is_granted=claim is not None)
         if claim is not None:
             verdict = await self._grants.rewrite(message, request, claim)
             self._note(request, "granted", gen=claim.allocation.gen, kinds=tuple(claim.raw))

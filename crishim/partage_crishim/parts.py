@@ -9,13 +9,15 @@ from typing import Final
 
 import structlog
 
+from partage_base.claim_records import ClaimRecords
 from partage_base.cri import CHECKPOINT, PodResources, RuntimeClient
+from partage_base.inventory_file import InventoryFile
 from partage_base.keyring import Keyring
+from partage_crishim.claims import ClaimGate
 from partage_crishim.collector import Collector
 from partage_crishim.containerd import Containerd
 from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
 from partage_crishim.guardian import Guardian
-from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.judge import ContainerChange, Incident, Judge
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
@@ -119,4 +121,11 @@ class Parts:
             clean_up=self.collector.wake,
             closed=policy.closed,
         )
-        self.judge = Judge(grants, self.guardian, tell=tell, changed=changed)
+        claims = ClaimGate(
+            records=ClaimRecords(root),
+            inventory=self.inventory,
+            containerd=self.containerd,
+            runtime=runtime,
+            confinement=policy.grants.confinement,
+        )
+        self.judge = Judge(grants, self.guardian, claims, tell=tell, changed=changed)

@@ -33,7 +33,10 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     )
     enforce: Annotated[
         Literal["strict", "advisory"],
-        Setting("strict refuses part of a card whose limits no plugin enforces; advisory starts it all the same."),
+        Setting(
+            "strict refuses part of a card whose limits no plugin enforces; advisory starts it all the same, but "
+            "nothing whose memory should move and does not."
+        ),
     ] = "strict"
     allow_unconfined: Annotated[
         bool,

@@ -13,20 +13,15 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from partage_dra.names import DRIVER, MEMORY, SHARE, device_name
-from partage_dra.share_config import ceiling, read_share_config
+from partage_dra.parts import Cuts, Part
 from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.codecs.share_config import ceiling, read_share_config
 from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.vocabulary.claim_devices import MEMORY, SHARE, device_name
+from partage_plugins.vocabulary.claims import DRIVER, ClaimRef
 from partage_plugins.vocabulary.gpu import Card, GpuGrant, GpuPart
+from partage_plugins.vocabulary.health import HealthCause
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
-
-
-class ClaimRef(Struct, frozen=True):
-    """As kubelet names a claim."""
-
-    namespace: str
-    name: str
-    uid: str
 
 
 class DeviceShare(Struct, frozen=True, kw_only=True):
@@ -89,7 +84,13 @@ MOST_RESULTS: Final = 32
 """Of an allocation, as the API server has it."""
 
 
-def shares_of(claim: Claim, asked: ClaimRef, part: GpuPart, pool: str) -> tuple[DeviceShare, ...]:
+def shares_of(
+    claim: Claim,
+    asked: ClaimRef,
+    part: GpuPart,
+    pool: str,
+    cuts: Cuts = Cuts(),  # noqa: B008  immutable
+) -> tuple[DeviceShare, ...]:
     """What it gives here, in its order; raises `Refused`."""
     if claim.metadata.uid != asked.uid:
         raise Refused(f"partage: claim {asked.name} is another one by now; delete the pod to have it made again")
@@ -99,29 +100,44 @@ def shares_of(claim: Claim, asked: ClaimRef, part: GpuPart, pool: str) -> tuple[
     mine = [each for each in devices.results if each.driver == DRIVER and each.pool == pool]
     if not 0 < len(mine) <= MOST_RESULTS:
         raise Refused(f"partage: claim {asked.name} has {len(mine)} devices here; allowed: 1 to {MOST_RESULTS}")
-    cards = {device_name(card.id): card for card in part.cards if card.pool == "dra"}
-    return tuple(_share(each, devices.config, cards) for each in mine)
+    known = dict(_devices(part, cuts))
+    return tuple(_share(each, devices.config, known) for each in mine)
 
 
-def _share(result: _Result, configs: tuple[_Config, ...], cards: Mapping[str, Card]) -> DeviceShare:
-    card = cards.get(result.device)
+def _devices(part: GpuPart, cuts: Cuts) -> Iterator[tuple[str, tuple[Card, Part | None]]]:
+    """By name; a card that is cut is there in its parts alone."""
+    for card in part.cards:
+        if card.pool == "dra":
+            pieces = cuts.of(card)
+            yield from ((piece.device(card.id), (card, piece)) for piece in pieces)
+            if not pieces:
+                yield device_name(card.id), (card, None)
+
+
+def _share(result: _Result, configs: tuple[_Config, ...], known: Mapping[str, tuple[Card, Part | None]]) -> DeviceShare:
+    card, piece = known.get(result.device, (None, None))
     if card is None:
         raise Refused(f"partage: device {result.device:.80} is not on this node, or not in its pool dra any more")
     if card.is_lost:
         raise Refused(f"partage: device {result.device} is lost; delete the pod to move it")
+    if card.cause == HealthCause.NATIVE:
+        raise Refused(f"partage: device {result.device} is not free: {card.condition}; kubelet tries again")
     return DeviceShare(
         request=result.request,
         pool=result.pool,
         device=result.device,
         share_id=result.share_id,
         card=card,
-        grant=None if result.admin_access else _grant(result, configs, card),
+        grant=None if result.admin_access else _grant(result, configs, card, piece),
     )
 
 
-def _grant(result: _Result, configs: tuple[_Config, ...], card: Card) -> GpuGrant:
-    share = _consumed(result, SHARE, WHOLE_MILLI)
-    memory = _consumed(result, MEMORY, card.memory_bytes)
+def _grant(result: _Result, configs: tuple[_Config, ...], card: Card, piece: Part | None) -> GpuGrant:
+    if piece is None:
+        share = _consumed(result, SHARE, WHOLE_MILLI)
+        memory = _consumed(result, MEMORY, card.memory_bytes)
+    else:
+        share, memory = piece.share_milli, piece.memory_bytes(card)
     limit = ceiling(read_share_config(raw) for raw in _parameters(result.request, configs))
     if limit < share:
         raise Refused(

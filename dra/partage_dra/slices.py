@@ -1,7 +1,8 @@
 """A node's cards as devices of DRA: what of each may be consumed, what claims can choose by, and what is wrong. Pure.
 
-Only cards of the pool `dra` are here, so that each card has one allocator. A card that is degraded takes no new pods;
-one that is lost ends those that have it.
+Only cards of the pool `dra` are here, so that each card has one allocator. A card is one device of which claims take
+what they name, or several fixed parts that draw on its counters. One that is degraded takes no new pods; one that is
+lost ends those that have it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from partage_dra.names import MEMORY, SHARE, device_name
+from partage_dra.parts import Cuts
 from partage_plugins.rules.levels import card_levels
+from partage_plugins.vocabulary.claim_devices import MEMORY, SHARE, device_name
 from partage_plugins.vocabulary.gpu import MIB, Card, GpuPart
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
@@ -27,8 +29,9 @@ class Capacity(Struct, frozen=True):
     """An amount that claims consume in steps; what is not asked for is all of it."""
 
     value: int
-    least: int
-    step: int
+    least: int = 0
+    step: int = 0
+    """0: all of it is consumed."""
 
 
 class Taint(Struct, frozen=True):
@@ -43,21 +46,50 @@ class Device(Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, Attribute]
     capacity: Mapping[str, Capacity]
     taints: tuple[Taint, ...] = ()
+    counters: str | None = None
+    """It is a fixed part, and takes its capacity from these."""
 
 
-def devices_of(part: GpuPart) -> tuple[Device, ...]:
+class CounterSet(Struct, frozen=True):
+    """What a card's parts have together."""
+
+    name: str
+    counters: Mapping[str, int]
+
+
+def devices_of(part: GpuPart, cuts: Cuts = Cuts()) -> tuple[Device, ...]:  # noqa: B008  immutable
     """In the order of the cards."""
-    levels = card_levels(part)
+    return tuple(_devices(part, cuts))
+
+
+def counters_of(part: GpuPart, cuts: Cuts) -> tuple[CounterSet, ...]:
+    """Of the cards that are cut."""
     return tuple(
-        Device(
-            name=device_name(card.id),
-            attributes=dict(_attributes(card, part, levels.nvlink[place], levels.pcie[place])),
-            capacity={SHARE: Capacity(WHOLE_MILLI, 0, 1), MEMORY: Capacity(card.memory_bytes // MIB * MIB, MIB, MIB)},
-            taints=tuple(_taints(card)),
-        )
-        for place, card in enumerate(part.cards)
-        if card.pool == "dra"
+        CounterSet(device_name(card.id), {SHARE: WHOLE_MILLI, MEMORY: card.memory_bytes // MIB * MIB})
+        for card in part.cards
+        if card.pool == "dra" and cuts.of(card)
     )
+
+
+def _devices(part: GpuPart, cuts: Cuts) -> Iterator[Device]:
+    levels = card_levels(part)
+    for place, card in enumerate(part.cards):
+        if card.pool != "dra":
+            continue
+        attributes = dict(_attributes(card, part, levels.nvlink[place], levels.pcie[place]))
+        whole, taints = card.memory_bytes // MIB * MIB, tuple(_taints(card))
+        pieces = cuts.of(card)
+        if not pieces:
+            free = {SHARE: Capacity(WHOLE_MILLI, 0, 1), MEMORY: Capacity(whole, MIB, MIB)}
+            yield Device(name=device_name(card.id), attributes=attributes, capacity=free, taints=taints)
+        for piece in pieces:
+            yield Device(
+                name=piece.device(card.id),
+                attributes={**attributes, "part": piece.kind},
+                capacity={SHARE: Capacity(piece.share_milli), MEMORY: Capacity(piece.memory_bytes(card))},
+                taints=taints,
+                counters=device_name(card.id),
+            )
 
 
 def _attributes(card: Card, part: GpuPart, nvlink: int, pcie: int) -> Iterator[tuple[str, Attribute]]:

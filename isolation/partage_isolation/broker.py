@@ -23,21 +23,24 @@ from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.runtime import Runtime
 from partage_isolation.audit.suspicions import Rules
 from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.durations import Timing
+from partage_isolation.leases.durations import SECOND, Timing
 from partage_isolation.leases.line import EPOCHS
 from partage_isolation.leases.policies import Gemini
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.renewal import Renewal, installer
+from partage_isolation.moving.room import Pace
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import ROWS, Models, SizesFile
 from partage_isolation.store.folders import Folders
 from partage_isolation.store.rows_file import RowsFile
 from partage_isolation.store.specs import Specs
 from partage_isolation.wire.containers import Containers
+from partage_isolation.wire.engines import Engines
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.leases import Leases, Terms
-from partage_isolation.wire.messages import CardTold, Told
+from partage_isolation.wire.messages import CardTold, Release, Released, Told
+from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.packets import Loss
 from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.peers import boot_id
@@ -91,6 +94,14 @@ class Broker:
             counters=counters,
         )
         stack.callback(self._leases.close)
+        self._moving = Moving(
+            ledger,
+            leases=self._leases,
+            registry=registry,
+            card_bytes=self._models.bytes_of,
+            pace=Pace(longest_wait_ns=round(settings.moving_longest_wait_s * SECOND)),
+        )
+        stack.callback(self._moving.close)
         chores = Chores(_defect)
         self._renewal = Renewal(installer(settings), self._models.driver(), start=chores.start)
         sampler = Sampler(
@@ -118,18 +129,22 @@ class Broker:
                 counters=counters,
                 watch=self._watch,
                 parking=self._parking,
-                leases=self._leases.answers,
+                guarded=self._moving.guarded,
+                others={**self._leases.answers, **self._moving.answers},
             ),
             parking=self._parking,
             watch=self._watch,
             leases=self._leases,
+            moving=self._moving,
             counters=counters,
             permit=self._driver_limits.permit,
         )
+        self.engines = Engines(self.containers, registry, Runtime(RuntimeClient(client)))
+        stack.callback(self.engines.close)
         self._auditor = Auditor(
             books=self.containers,
             nvml=sampler,
-            runtime=Runtime(RuntimeClient(client)),
+            runtime=self.engines,
             engagement=Engagement(InstalledFiles(self._library, root)),
             board=Board(root),
             figures=AuditFigures(daemon.metrics),
@@ -164,11 +179,21 @@ class Broker:
         self._renewal.look(self._models.driver())
         await self._auditor.tick()
         await self._driver_limits.look(self.containers.facts, self._auditor.listed)
-        self.containers.runtime_has({key: container.id for key, container in self._auditor.listed.items()})
+        listed = self._auditor.listed
+        self.containers.runtime_has({key: {one.id for one in listed.of(key)} for key in listed.keys_in_use})
         for card, use in self._auditor.uses.items():
             self._unannounced.seen(card, use)
         self._leases.look()
         self._nvml.tidy()
+
+    async def release(self, question: Release) -> Released:
+        """Lets go of a claim: it ends now where nobody has it, else at an audit that finds so."""
+        key = question.key
+        self.containers.release(key)
+        if question.kills:
+            self.engines.kill(key)
+        listing = await self._auditor.listing()
+        return Released(is_over=listing is not None and self.containers.end(key, listing.keys_in_use))
 
     def tell(self) -> Told:
         try:

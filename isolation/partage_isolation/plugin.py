@@ -16,13 +16,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
-from partage_isolation.wire.messages import Prepare, Prepared
+from partage_isolation.wire.messages import Prepare, Prepared, Release
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.gpu import GPU, GpuGrant
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, ContainerKey
 from partage_plugins.vocabulary.node import NodeContext
 
 
@@ -39,6 +39,7 @@ def question_for(container: Container, granted: Granted) -> Prepare | None:
         grants=_one_for_each_card(grants),
         budget=container.budgets.get(GPU.name),
         gang=container.gang,
+        is_claim=container.is_claim,
     )
 
 
@@ -73,6 +74,11 @@ WITHOUT_BUDGETS: Final = (
     "partage: this node's broker is of a version without budgets, so the limits of this container would not hold; "
     "restart partage-broker after the upgrade. kubelet tries again"
 )
+IN_USE: Final = "partage: a container of this node has the claim still, so its limits stay until that has ended"
+WITHOUT_CLAIMS: Final = (
+    "partage: this node's broker is of a version without claims, so the limits of this one would not hold; "
+    "restart partage-broker after the upgrade. kubelet tries again"
+)
 NONSENSE: Final = (
     "partage: this node's broker and its isolation plugin do not understand each other; "
     "restart partage-broker and partage-crishim from one version of partage. kubelet tries again"
@@ -83,7 +89,21 @@ class IsolationNode:
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
         """Where the broker is to be found; it is not asked yet, since it may be started later."""
-        self._broker = BrokerClient(Path(context.root))
+        self._broker, self._role = BrokerClient(Path(context.root)), context.role
+
+    @hookimpl
+    def partage_removed(self, key: ContainerKey) -> None:
+        """Lets go of a claim; a container's end the broker sees by itself."""
+        if self._role != "dra":
+            return
+        try:
+            is_over = self._broker.release(Release(key=key)).is_over
+        except BrokerAway as error:
+            raise Refused(AWAY) from error
+        except BrokerNonsense as error:
+            raise Refused(NONSENSE) from error
+        if not is_over:
+            raise Refused(IN_USE)
 
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
@@ -99,4 +119,6 @@ class IsolationNode:
             raise Refused(NONSENSE) from error
         if prepared.budget != question.budget:
             raise Refused(WITHOUT_BUDGETS)
+        if prepared.is_claim != question.is_claim:
+            raise Refused(WITHOUT_CLAIMS)
         return adjustment_of(prepared)

@@ -57,6 +57,11 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
     gemini_window_ms: Annotated[
         float, Meta(ge=1000, le=60_000), Setting("Under `gemini`: over how long shares and limits are counted.")
     ] = 10_000.0
+    moving_longest_wait_s: Annotated[
+        float,
+        Meta(ge=1, le=3600),
+        Setting("How long a container whose memory was moved to the host waits for its turn at most."),
+    ] = 30.0
     compute_on_broker_loss: Annotated[
         Literal["free-run", "closed"],
         Setting("What holds for launches once the broker has been away for a second: all go, or none."),

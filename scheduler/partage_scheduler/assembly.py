@@ -18,9 +18,10 @@ from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api import Events, StatusWriter
 from partage_scheduler.api.binder import WITHIN_S, Binder
+from partage_scheduler.api.claim_writer import ClaimWriter
 from partage_scheduler.api.election import Elector
 from partage_scheduler.api.leader_endpoint import LeaderEndpoint
-from partage_scheduler.api.streams import KINDS, Freshness
+from partage_scheduler.api.streams import KINDS, OF_CLAIMS, Freshness
 from partage_scheduler.authority import Authority
 from partage_scheduler.core import Core, new_core
 from partage_scheduler.eviction import EvictionSettings, Notices
@@ -58,6 +59,7 @@ class Parts:
     extender: Extender | None
     """None where no address for a kube-scheduler is set."""
     endpoint: LeaderEndpoint | None
+    allocates_claims: bool = False
 
 
 def assemble(  # noqa: PLR0913 - said once, and by name
@@ -71,7 +73,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 ) -> Parts:
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     elector = _elector(settings, server, identity) if settings.elect else None
-    freshness = Freshness(KINDS)
+    freshness = Freshness((*KINDS, *(OF_CLAIMS if settings.claims else ())))
     authority = Authority(elector, freshness)
     within_s = settings.terms.last_word_s if settings.elect else WITHIN_S
     binder = Binder(server, may_bind=authority.may_bind, erred=figures.erred, within_s=within_s, doubt_s=doubt_s)
@@ -89,7 +91,8 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
     activity = TimedActivity(figures.plugin_seconds)
     core = new_core(settings, registry, activity=activity, let_go=waits_no_more, told=events.doubted)
-    bindings = Bindings(core, signer, binder, status)
+    claims = _claim_writer(server, core, authority, figures) if settings.claims else None
+    bindings = Bindings(core, signer, binder, status, claims)
     preemptor = Preemptor(server, core.preemption, events, status, may_act=authority.may_bind, ended=figures.removed)
     reserver = _reserver(settings, core, server, authority)
     worker = Worker(
@@ -131,6 +134,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,
         endpoint=_endpoint(settings, server, authority),
+        allocates_claims=settings.claims,
     )
 
 
@@ -161,6 +165,16 @@ def _reserver(settings: SchedulerSettings, core: Core, server: ApiServer, author
         image=settings.reserve_image,
         quiet_s=settings.reserve_quiet_s,
         may_act=authority.may_decide,
+    )
+
+
+def _claim_writer(server: ApiServer, core: Core, authority: Authority, figures: Figures) -> ClaimWriter:
+    return ClaimWriter(
+        server,
+        known=core.cluster.claims.get,
+        told=core.intake.resource_claims.changed,
+        may_write=authority.may_bind,
+        erred=figures.erred,
     )
 
 

@@ -78,14 +78,16 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
             f"reserve_image takes cards from kubelet by pods that ask for {RESOURCE}, and a plugin reads that word as "
             "its own: set PARTAGE_NVIDIA_GPU to kubelet, or leave reserve_image empty"
         )
-    predicates = Predicates(ours=ours)
+    predicates = Predicates(ours=ours, allocates_claims=settings.claims)
     cluster = Cluster(
         decider,
         predicates,
         trusted=trusted or _trust(settings, registry).trusted,
         asks=Asks(side.requests, ours).of,
         told=told,
-        settings=ClusterSettings(silent_after_s=settings.silent_after_s),
+        settings=ClusterSettings(
+            silent_after_s=settings.silent_after_s, claims_of=settings.scheduler_name if settings.claims else ""
+        ),
         kinds=registry.kinds,
     )
     budgets = Budgets()

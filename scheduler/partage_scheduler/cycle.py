@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from partage_plugins.answers import Scores
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
 from partage_plugins.vocabulary import Allocation, NodeName, Pod, PodRequest
 from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.claims import ClaimGrant, NotYet, pinned
 from partage_scheduler.cluster import NOTHING, REFUSED, Cause, Cluster
 from partage_scheduler.decision import Barred, Decider, Decision, Explanation
 from partage_scheduler.objects import ApiPod
@@ -24,6 +26,7 @@ from partage_scheduler.queue import Waiting
 from partage_scheduler.requests import RequestReader
 
 _LATER = frozenset((Cause.TIME,))
+_CLAIMS = frozenset((Cause.CLAIM,))
 _VOLUMES = frozenset((Cause.VOLUME,))
 _ELSEWHERE = Reason("nominated", "another node is nominated")
 
@@ -36,6 +39,8 @@ class Bind:
     decision: Decision
     allocation: Allocation
     """What is signed; without containers where it asks for no device."""
+    claims: tuple[ClaimGrant, ...] = ()
+    """What is written on its claims before."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,10 @@ class Cycle:
             request = self.request(pod)
         except PluginError:
             raise
+        except NotYet as error:
+            return Stay(pod, in_all(self.cluster.size, [str(error)]), _CLAIMS)
         except PartageError as error:  # written wrongly: only its owner can help
-            return Stay(pod, str(error), NEVER)
+            return Stay(pod, str(error), _CLAIMS if pod.spec.resource_claims else NEVER)
         if (why := self._predicates.unsupported(pod)) is not None:
             return Stay(pod, in_all(self.cluster.size, [why.removesuffix(".")]), _VOLUMES)
         barred = self.barred(pod, request, now)
@@ -93,8 +100,10 @@ class Cycle:
         return Stay(pod, nowhere(explanation), causes)
 
     def request(self, pod: ApiPod) -> PodRequest:
-        """Raises what dialects raise, where the request is written wrongly."""
-        return self._requests.of(pod)
+        """Raises what dialects raise, where the request is written wrongly, and what reading its claims does."""
+        request = self._requests.of(pod)
+        claims = self.cluster.claims.asks(pod)
+        return replace(request, containers=(*request.containers, *claims)) if claims else request
 
     def preferences(self, pod: ApiPod) -> Scores | None:
         """By slot; None where all are alike."""
@@ -102,7 +111,9 @@ class Cycle:
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Where it can't be, by everything but plugins and room, in the order in which reasons are told."""
-        return self._predicates.barred(pod, self.decider.end) + self.cluster.barred(pod, request, now)
+        plain = self._predicates.barred(pod, self.decider.end) + self.cluster.barred(pod, request, now)
+        pins = self.cluster.claims.pins(pod)
+        return [*pinned(pins, self.decider), *plain] if pins else plain
 
     def _one(self, pod: ApiPod, now: float) -> Verdict:
         try:
@@ -115,8 +126,8 @@ class Cycle:
             return Stay(pod, str(error), _LATER)
         if isinstance(decision, Stay):
             return decision
-        self.cluster.assume(pod, decision)
-        return Bind(pod, decision, decision.allocation())
+        claims = self.cluster.assume(pod, decision)
+        return Bind(pod, decision, decision.allocation(), claims)
 
     def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Stay) -> list[Stay]:
         for bind in found:
@@ -163,6 +174,8 @@ def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> fr
         causes.add(Cause.VOLUME)
     if explanation.reasons.get(REFUSED):
         causes.add(Cause.TIME)
+    if pod.spec.resource_claims:
+        causes.add(Cause.CLAIM)
     if needs_others(pod):
         causes.add(Cause.POD)
     return frozenset(causes)

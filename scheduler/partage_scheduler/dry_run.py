@@ -39,12 +39,12 @@ INSTEAD: Final = Instead[SchedulerSettings](
 async def _show(settings: SchedulerSettings) -> None:
     core = new_core(settings, plugins())
     async with await api_server(settings) as server:
-        await look(server, core, namespace=settings.namespace)
+        await look(server, core, namespace=settings.namespace, claims=settings.claims)
     for line in would_be(core):
         click.echo(line)
 
 
-async def look(server: ApiServer, core: Core, *, namespace: str) -> None:
+async def look(server: ApiServer, core: Core, *, namespace: str, claims: bool = False) -> None:
     intake = core.intake
 
     async def listed(stream: Stream[T], sink: Sink[T]) -> None:
@@ -61,6 +61,9 @@ async def look(server: ApiServer, core: Core, *, namespace: str) -> None:
     await listed(streams.CLASSES, intake.classes)
     await listed(streams.CSI_NODES, intake.csi_nodes)
     await listed(streams.BUDGETS, intake.budgets)
+    if claims:
+        await listed(streams.DEVICE_CLASSES, intake.device_classes)
+        await listed(streams.RESOURCE_CLAIMS, intake.resource_claims)
     await listed(streams.PODS, intake.pods)
 
 

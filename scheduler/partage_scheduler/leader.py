@@ -70,6 +70,9 @@ class Leader:
         self._start(streams.CLASSES, intake.classes)
         self._start(streams.CSI_NODES, intake.csi_nodes)
         self._start(streams.BUDGETS, intake.budgets)
+        if self._parts.allocates_claims:
+            self._start(streams.DEVICE_CLASSES, intake.device_classes)
+            self._start(streams.RESOURCE_CLAIMS, intake.resource_claims)
         self._start(streams.PODS, intake.pods)
 
     def _start(self, stream: Stream[T], sink: Sink[T]) -> None:

@@ -68,6 +68,13 @@ class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
         Meta(ge=5, le=3600),
         Setting("Seconds without a heartbeat after which a node takes no new pods with devices; four of them missed."),
     ] = 40.0
+    claims: Annotated[
+        bool,
+        Setting(
+            "Allocate claims on cards of the pool dra for pods placed here. Needs Kubernetes 1.34, and a DRA driver "
+            "that publishes nothing."
+        ),
+    ] = False
     evict_lost: Annotated[
         bool, Setting("Evict pods from cards that are lost, through the Eviction API; they get an event anyway.")
     ] = False

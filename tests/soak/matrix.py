@@ -4,8 +4,10 @@
     tools/named soak matrix --only kubernetes@1.37.2 --only containerd@1.7.35
 
 In a cluster of each pair one pod shares a card and is kept within its part, and one whose allocation was forged is
-refused. kubelet has no part in critest, so critest runs once for each containerd, straight and through crishim in the
-same order: each spec must end alike. The last line is one JSON object. Exit status: 0 when all is well, 3 when not.
+refused. From Kubernetes 1.36 on a pod has its part by a claim, too, with kubelet straight at its runtime, and keeps it
+while others with the claim come and go. kubelet has no part in critest, so critest runs once for each containerd,
+straight and through crishim in the same order: each spec must end alike. The last line is one JSON object. Exit status:
+0 when all is well, 3 when not.
 """
 
 from __future__ import annotations
@@ -38,12 +40,14 @@ from rig.lone import LoneRuntime, lone_runtime
 from rig.programs.catalogue import RELEASES
 from support.chain_stage import PLACED_WITHIN_S, Chain, chained
 from support.crishim import SOCKET, crishim, in_front
+from support.dra_stage import claimed, devices, request
 from support.isolation_stage import ask
 
 NODE: Final = "n1"
 SEED: Final = 1
 EXIT_WRONG: Final = 3
 _KEPT_WITHIN: Final = ("took 100", "cuMemAlloc_v2 2")
+_CLAIMS_FROM: Final = (1, 36)
 _WORTH_TELLING: Final = 300
 
 
@@ -55,6 +59,8 @@ class PairFound:
     containerd: str
     seconds: float
     wrong: str = ""
+    claims_wrong: str | None = None
+    """None: not tried, since that Kubernetes shares no device among claims."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +110,31 @@ def _tried(kubernetes: str, containerd: str) -> PairFound:
             wrong = _pods_wrong(chain)
     except RigError as error:
         wrong = _short(error)
-    return PairFound(kubernetes=kubernetes, containerd=containerd, seconds=_since(began), wrong=wrong)
+    claims_wrong = _claims_wrong(releases) if _has_claims(releases[0]) else None
+    seconds = _since(began)
+    return PairFound(
+        kubernetes=kubernetes, containerd=containerd, seconds=seconds, wrong=wrong, claims_wrong=claims_wrong
+    )
+
+
+def _has_claims(kubernetes: str) -> bool:
+    major, minor, *_ = map(int, kubernetes.partition("@")[2].split("."))
+    return (major, minor) >= _CLAIMS_FROM
+
+
+def _claims_wrong(releases: tuple[str, ...]) -> str:
+    """Before 1.37 kubelet lets go of a claim that is in use when other pods with it come and go."""
+    try:
+        with claimed(say=_say, releases=releases) as stage:
+            stage.claim("kept", devices(request(300, "1Gi")))
+            pod = stage.pod("kept-a", claim="kept")
+            pod.wait_running()
+            stage.come_and_go("kept")
+            took = (ask(pod, "take 100"), ask(pod, "take 2048"))
+            stage.clear()
+    except RigError as error:
+        return _short(error)
+    return "" if took == _KEPT_WITHIN else f"a pod whose claim has 1 GiB takes 100 MiB and then 2 GiB: {took}"
 
 
 def _pods_wrong(chain: Chain) -> str:
@@ -176,10 +206,13 @@ def _told(pairs: Sequence[PairFound], compared: Sequence[CritestFound]) -> int:
             f"{found.containerd:24}{found.passed:>8}{found.failed:>8}{found.skipped:>9}{found.seconds:5.0f}  {same}",
             *found.differ,
         )
-    _say(f"\n{'kubelet':14}{'runtime':34}{'s':>5}  one pod shares a card, one is refused")
+    _say(f"\n{'kubelet':14}{'runtime':34}{'s':>5}  one pod shares a card, one is refused; one has its part by a claim")
     for pair in pairs:
-        _say(f"{pair.kubernetes:14}{pair.containerd:34}{pair.seconds:5.0f}  {pair.wrong or 'yes'}")
-    is_wrong = any(pair.wrong for pair in pairs) or any(found.wrong or found.differ for found in compared)
+        claims = "not tried" if pair.claims_wrong is None else pair.claims_wrong or "yes"
+        _say(f"{pair.kubernetes:14}{pair.containerd:34}{pair.seconds:5.0f}  {pair.wrong or 'yes'}; {claims}")
+    is_wrong = any(pair.wrong or pair.claims_wrong for pair in pairs) or any(
+        found.wrong or found.differ for found in compared
+    )
     figures = {"soak": "matrix", "pairs": list(map(asdict, pairs)), "critest": list(map(asdict, compared))}
     sys.stdout.write(json.dumps({**figures, "ok": not is_wrong}) + "\n")
     return EXIT_WRONG if is_wrong else 0

@@ -180,7 +180,7 @@ def chained(  # noqa: PLR0913 - said once, and by name
             for name, node in rig.nodes.items():
                 _furnish(name, node)
                 chain.advertisers[name] = AdvertiserStage(rig, name)
-                chain.advertisers[name].start(env=_PLUGINS_ENV)
+                start_advertiser(chain.advertisers[name])
             scheduler.start()
             for advertiser in chain.advertisers.values():
                 _wait_sharing(advertiser)
@@ -189,7 +189,9 @@ def chained(  # noqa: PLR0913 - said once, and by name
             scheduler.kill()
 
 
-_PLUGINS_ENV: Final = {**ENV, "PYTHONPATH": PLUGINS_FOLDER}
+def start_advertiser(stage: AdvertiserStage, settings: Mapping[str, str] | None = None) -> None:
+    """With the plugins of this node, and these settings beside the defaults."""
+    stage.start(env={**ENV, "PYTHONPATH": PLUGINS_FOLDER, **(settings or {})})
 
 
 def _node(name: str, key: Ed25519PrivateKey, profile: str) -> NodeSettings:

@@ -26,7 +26,8 @@ KUBERNETES: Final = "1.36.0"
 EVERYTHING: Final = (
     *("extender.enabled=true", "kubeScheduler.enabled=true", "sharepods.enabled=true", "quotas.enabled=true"),
     *("reservations.enabled=true", "reservations.image=pause", "mutation.enabled=true"),
-    "criticalQuota.enabled=true",
+    *("criticalQuota.enabled=true", "dra.enabled=true", "dra.cards=all", "dra.parts={2,4}"),
+    "dra.allocator=partage-scheduler",
 )
 """All that can be switched on in a cluster without the Prometheus operator."""
 _WITHIN_S: Final = 60.0

@@ -30,6 +30,9 @@ COLLECTIONS: Final = frozenset(
         "csinodes",
         "poddisruptionbudgets",
         "endpointslices",
+        "resourceclaims",
+        "resourceslices",
+        "deviceclasses",
     }
 )
 
@@ -105,12 +108,12 @@ class Objects:
         return self._store("MODIFIED", path, body)
 
     def patch(self, path: str, body: Object, *, strategic: bool = False) -> Object:
-        if path.endswith("/status"):
-            path = path.removesuffix("/status")
-            return self._store("MODIFIED", path, with_status(self.get(path), body, strategic=strategic))
+        of_status, path = path.endswith("/status"), path.removesuffix("/status")
         version = body.get("metadata", {}).get("resourceVersion", "")
         if version not in {"", self.get(path)["metadata"]["resourceVersion"]}:
             raise No(409, "Conflict", f"{path}: the object has been modified; please apply your changes to the latest")
+        if of_status:
+            return self._store("MODIFIED", path, with_status(self.get(path), body, strategic=strategic))
         return self._store("MODIFIED", path, merged(self.get(path), body))
 
     def delete(self, path: str, options: Object | None = None) -> Object:

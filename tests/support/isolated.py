@@ -30,8 +30,21 @@ from partage_isolation.library.pages import install_page
 from partage_isolation.store.folders import OBJECTS
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import ContainerTold, Prepare, Prepared, SetLimits, Told
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.codecs.inventory import encode_inventory
+from partage_plugins.vocabulary.gpu import Card as CardFacts
+from partage_plugins.vocabulary.gpu import GpuGrant, GpuPart
+from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.names import (
+    BudgetName,
+    CardId,
+    ContainerKey,
+    ContainerName,
+    Kind,
+    Namespace,
+    PodName,
+    PodUid,
+)
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from partage_plugins.vocabulary.pods import Gang, PodRef
 from partage_simgpu.description import card_uuid
 from partage_simgpu.node import SimulatedNode
@@ -148,6 +161,22 @@ class Isolated:
     def told(self) -> Told:
         return self.broker.client.tell()
 
+    def tell_inventory(self, card_bytes: int) -> None:
+        """As the advertiser would, of the first card: by it the broker knows how much memory there is to share."""
+        known = CardFacts(
+            id=CardId(card_uuid(NODE, 0)),
+            index=0,
+            model="any",
+            memory_bytes=card_bytes,
+            compute_capability="9.0",
+            pci="0000:01:00.0",
+            pool="shared",
+        )
+        part = GpuPart(driver="580.65.06", cuda="13.0", cards=(known,))
+        path = self.root / INVENTORY_FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_inventory(Inventory(kinds={Kind("gpu"): part})))
+
     def prepare(  # noqa: PLR0913  what a container is granted
         self,
         memory: int | Sequence[int] = 1 << 30,
@@ -161,6 +190,7 @@ class Isolated:
         pod: PodRef | None = None,
         gang: str | None = None,
         first: int = 0,
+        movable: bool = False,
     ) -> Contained:
         """A container with so much of each card, from number `first` on; `share` and `limit` are of each, in milli.
 
@@ -174,7 +204,13 @@ class Isolated:
             container=ContainerName(name),
             gen=gen,
             grants=tuple(
-                GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=share, limit_milli=limit, memory_bytes=amount)
+                GpuGrant(
+                    card=CardId(card_uuid(NODE, index)),
+                    share_milli=share,
+                    limit_milli=limit,
+                    memory_bytes=amount,
+                    movable=movable,
+                )
                 for index, amount in enumerate(amounts, first)
             ),
             budget=None if budget is None else BudgetName(budget),

@@ -18,7 +18,7 @@ from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import ContainerTold, Told
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant, GpuPart, Inventory
+from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant, GpuPart, Inventory, Pool
 from rig import images
 from rig.client.pods import Pod
 from rig.client.wait import until
@@ -58,7 +58,7 @@ def image() -> images.Image:
     return images.preloadable().with_files({SERVING[0]: program})
 
 
-def inventory() -> str:
+def inventory(pool: Pool = "shared") -> str:
     cards = tuple(
         Card(
             id=CardId(uuid),
@@ -67,7 +67,7 @@ def inventory() -> str:
             memory_bytes=(CARD_MIB if index == 0 else 22 * 1024) * MIB,
             compute_capability="9.0",
             pci=f"0000:{index + 1:02x}:00.0",
-            pool="shared",
+            pool=pool,
         )
         for index, uuid in enumerate(UUIDS)
     )

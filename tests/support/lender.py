@@ -62,7 +62,7 @@ class Lender:
         self.uuids = [UUID(one.removeprefix("GPU-").removeprefix("MIG-")).bytes for one in limits]
         self.limits = list(limits.values())
         self.answering: Answering = honest
-        self.gives_credit = True
+        self.gives_credit = self.is_sure = True
         self.rows: dict[bytes, Row] = {}
         self.heard: list[tuple[int, Packet]] = []
         self.pieces: dict[tuple[int, int], set[int]] = {}
@@ -213,7 +213,11 @@ class Lender:
             credit = min(CREDIT_MOST, left // CREDIT_PART) if self.gives_credit else 0
             granted, result = wanted + credit, Result.OK
         row.lent[card] = granted
-        return wire.answer(packet, result, wire.amounts_body(Amounts(used=packet.amounts.used, lent=granted)))
+        body, flags = (
+            wire.amounts_body(Amounts(used=packet.amounts.used, lent=granted)),
+            Flag.SURE * (self.is_sure and result == Result.NO),
+        )
+        return wire.answer(packet, result, body, flags=flags)
 
     # ---- packets -----------------------------------------------------------------------------------------------------
 

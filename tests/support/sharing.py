@@ -45,6 +45,8 @@ class Sharer:
     card: int = 0
     gang: str | None = None
     """Of two pods; this is one."""
+    memory_bytes: int = MEMORY
+    movable: bool = False
 
 
 class Running:
@@ -98,8 +100,9 @@ def _prepared(place: Isolated, sharer: Sharer) -> Iterator[Contained]:
     pod: PodRef | None = None
     for number in range(sharer.containers):
         container = place.prepare(
-            MEMORY,
+            sharer.memory_bytes,
             share=sharer.share,
+            movable=sharer.movable,
             limit=sharer.limit,
             name=f"{sharer.name}-{number}" if number else sharer.name,
             pod=pod,

@@ -95,6 +95,11 @@ class RuntimeClient:
         sets = (info.spec.process.capabilities or {}).values()
         return frozenset(name for names in sets for name in names or ())
 
+    async def cdi_devices(self, container_id: str) -> tuple[str, ...] | None:
+        """The CDI devices that kubelet asked for; None where the runtime does not say."""
+        info = _read_info(await self._info(container_id), _InfoWithConfig)
+        return None if info is None else tuple(each.name for each in info.config.devices or ())
+
     async def stop(self, container_id: str, *, grace_s: int) -> None:
         """Asks it to end, and kills it after the grace; one that has ended already is none to complain about."""
         request: Any = StopContainerRequest(container_id=container_id.encode(), timeout=grace_s)
@@ -175,6 +180,20 @@ class _InfoWithSpec(msgspec.Struct, frozen=True):
     """The same, with what the container was really made from."""
 
     spec: _Spec = msgspec.field(name="runtimeSpec")
+
+
+class _CdiDevice(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    devices: list[_CdiDevice] | None = msgspec.field(name="CDI_devices", default=None)
+
+
+class _InfoWithConfig(msgspec.Struct, frozen=True):
+    """The same, with what kubelet asked for."""
+
+    config: _Asked
 
 
 def _read_info(info: bytes, type_: type[_T]) -> _T | None:

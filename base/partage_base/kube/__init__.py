@@ -49,6 +49,10 @@ from partage_base.kube.paths import (
     pod_path,
     pod_status_path,
     pods_path,
+    resource_claim_path,
+    resource_claims_path,
+    resource_slice_path,
+    resource_slices_path,
     secrets_path,
     token_path,
 )
@@ -104,6 +108,10 @@ __all__ = [
     "pod_path",
     "pod_status_path",
     "pods_path",
+    "resource_claim_path",
+    "resource_claims_path",
+    "resource_slice_path",
+    "resource_slices_path",
     "secrets_path",
     "token_path",
 ]

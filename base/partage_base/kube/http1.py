@@ -15,6 +15,7 @@ from partage_base.kube.errors import HEAD_BYTES
 
 MOST_HEAD_BYTES: Final = 64 << 10
 MOST_REFUSAL_BYTES: Final = 64 << 10
+JSON: Final = "application/json"
 _START: Final = b"HTTP/1."
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\r\n]*)?")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -50,7 +51,8 @@ class Request:
     path: str
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
-    content_type: str = "application/json"
+    content_type: str = JSON
+    accept: str = JSON
 
     @property
     def call(self) -> str:
@@ -77,10 +79,11 @@ def written(request: Request, prefix: str, of_us: bytes) -> bytes:
     if not _TARGET.fullmatch(target):
         raise ValueError(f"{target!r:.200} can't be asked for")
     start = f"{request.method} {target} HTTP/1.1\r\n".encode()
+    accept = f"Accept: {request.accept}\r\n".encode()
     if request.body is None:
-        return b"".join((start, of_us, _END))
+        return b"".join((start, of_us, accept, _END))
     length = f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n\r\n".encode()
-    return b"".join((start, of_us, length, request.body))
+    return b"".join((start, of_us, accept, length, request.body))
 
 
 class Answer:

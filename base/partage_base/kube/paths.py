@@ -67,6 +67,25 @@ def events_path(namespace: str = "") -> str:
     return _in_namespace(namespace, "events")
 
 
+def resource_claims_path() -> str:
+    """Those of all namespaces together."""
+    return "/apis/resource.k8s.io/v1/resourceclaims"
+
+
+def resource_claim_path(namespace: str, name: str) -> str:
+    checked = _checked("namespace", namespace), _checked("resource claim", name)
+    return "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}".format(*checked)
+
+
+def resource_slices_path() -> str:
+    """All of them, of every driver and node."""
+    return "/apis/resource.k8s.io/v1/resourceslices"
+
+
+def resource_slice_path(name: str) -> str:
+    return f"{resource_slices_path()}/{_checked('resource slice', name)}"
+
+
 def secrets_path(namespace: str) -> str:
     """All Secrets of a namespace."""
     return _in_namespace(namespace, "secrets")

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, Literal, Self, TypeVar
 
 import msgspec
 
+from partage_base.kube import binary
 from partage_base.kube.access import Access
 from partage_base.kube.answers import decoded
 from partage_base.kube.errors import TooLarge, Unreachable
@@ -102,6 +103,16 @@ class ApiServer:
     async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
         request = Request("PATCH", path, body=msgspec.json.encode(body), content_type=_PATCHES[how])
         return await self._call(request, type_)
+
+    async def add_finalizer(self, path: str, finalizer: str, type_: type[T]) -> T:
+        """Puts it on the object as it is now, and leaves every byte of the rest alone, which a patch does not.
+
+        Raises `Conflict` where the object changed meanwhile.
+        """
+        request = Request("GET", path, accept=binary.TYPE)
+        body = await self._transport.answer(request, deadline_s=self._deadline_s)
+        changed = binary.with_finalizer(request.call, bytes(body), finalizer)
+        return await self._call(Request("PUT", path, body=changed, content_type=binary.TYPE), type_)
 
     async def delete(self, path: str, *, uid: str = "", grace_s: int | None = None) -> None:
         """Deletes one object; with a `uid`: only if it is that one, else `Conflict`.

@@ -130,7 +130,7 @@ class Transport:
     @asynccontextmanager
     async def _asked(self, request: Request, *, lasts: bool) -> AsyncGenerator[aiohttp.ClientResponse]:
         credentials = await self._access.current()
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        headers = {"Accept": request.accept, "Accept-Encoding": "identity"}
         if credentials.authorization is not None:
             headers["Authorization"] = credentials.authorization
         if request.body is not None:
@@ -204,7 +204,7 @@ def _server(credentials: Credentials, user_agent: str) -> _Server:
         tls=(credentials.tls or _usual_tls()) if url.scheme == "https" else None,
         server_name=credentials.server_name,
     )
-    headers = {"User-Agent": user_agent, "Accept": "application/json", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
     if credentials.authorization is not None:
         headers["Authorization"] = credentials.authorization
     of_us = said_of_us(name if is_default else f"{name}:{url.port}", headers)

@@ -11,7 +11,7 @@ import click
 
 from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
-from partage_cli.audit import of_cards, of_node, of_pods, of_scheduler, sources
+from partage_cli.audit import of_cards, of_claims, of_node, of_pods, of_scheduler, sources
 from partage_cli.audit.observation import SeenCluster
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.doctor.findings import Finding, Severity
@@ -97,6 +97,7 @@ def _of_here(
     yield from of_node.inventory(here, cluster, kinds)
     yield from of_node.runtime(here, cluster, kinds)
     yield from of_node.broker(here, kinds)
+    yield from of_claims.claims(here, cluster.claims)
 
 
 def _print(findings: list[Finding], output: str) -> None:

@@ -13,6 +13,7 @@ from partage_isolation.wire.messages import Told
 from partage_plugins.codecs import decode_allocation, decode_inventory, decode_signature, verify
 from partage_plugins.errors import DecodeError, SignatureRefused
 from partage_plugins.vocabulary import Allocation, AnyKind, Inventory
+from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
 from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY, SIGNATURE
 from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.objects import ApiNode, ApiPod
@@ -57,6 +58,19 @@ class SeenCluster:
     """Empty where there are none here: then no signature was checked."""
     unread: tuple[str, ...] = ()
     """Objects that can't be read: which, and why."""
+    claims: frozenset[ClaimUid] | None = None
+    """That are allocated; None where the API server does not say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenClaims:
+    """What the DRA driver of this node put in force."""
+
+    records: tuple[ClaimRecord, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Records that can't be read: which, and why."""
+    files: frozenset[ClaimUid] = frozenset()
+    """Claims that have a CDI file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +81,7 @@ class SeenHere:
     inventory: str | Unseen
     containers: tuple[ListedContainer, ...] | Unseen
     broker: Told | Unseen
+    claims: SeenClaims | Unseen = SeenClaims()
 
 
 def seen_pods(pods: Iterable[ApiPod], kinds: Iterable[AnyKind], keys: Keys) -> Iterator[SeenPod]:

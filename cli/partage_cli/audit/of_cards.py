@@ -9,6 +9,7 @@ from partage_cli.audit.observation import SeenCluster, SeenNode, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.tables import age
 from partage_plugins.vocabulary import GPU, Card, CardId
+from partage_plugins.vocabulary.card_memory import Promised, in_words, together
 from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.usage import Usage, usages
@@ -96,9 +97,16 @@ def _too_much(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Fin
     for id_, held in by_card.items():
         names = ", ".join(pod.name for pod, _ in held)
         share = sum(usage.share_milli for _, usage in held)
-        memory = sum(usage.memory_bytes for _, usage in held)
+        memory = together(usage.memory for _, usage in held)
         where = f"card {id_} of node {node}, held by {names}:"
         if share > WHOLE_MILLI:
             yield about.wrong(f"{where} {share} milli of it are given away", do=_MOVE)
-        if id_ in known and memory > known[id_].memory_bytes:
-            yield about.wrong(f"{where} {memory} of its {known[id_].memory_bytes} bytes are given away", do=_MOVE)
+        card = known.get(id_)
+        if card is not None and not card.capacity.keeps(memory):
+            yield about.wrong(f"{where} {_given_away(card, memory)}", do=_MOVE)
+
+
+def _given_away(card: Card, memory: Promised) -> str:
+    if card.beyond_bytes:
+        return f"more memory is promised than can be kept ({in_words(card.capacity, memory)})"
+    return f"{memory.total} of its {card.memory_bytes} bytes are given away"

@@ -78,7 +78,7 @@ def broker(here: SeenHere, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
     elif isinstance(here.containers, Unseen):
         yield about.unknown("not compared: the runtime could not be asked", do=_AS_ROOT)
     else:
-        told = {each.key: each for each in here.broker.containers}
+        told = {each.key: each for each in here.broker.containers if not each.is_claim}
         found = list(_of_broker(about, told, _with_grants(here.containers, tuple(kinds))))
         yield from found or [about.ok(f"limits of {len(told)} containers, as crishim gave them")]
 

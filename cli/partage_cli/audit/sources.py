@@ -12,16 +12,29 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from partage_base.claim_records import ClaimRecords
 from partage_base.cri import CriError, ListedContainer, RuntimeClient, UnaryClient
 from partage_base.keyring import KeyFolders, load_public_keys
-from partage_base.kube import ApiServer, Unread, leases_path, nodes_path, pods_path
-from partage_cli.audit.observation import Keys, SeenCluster, SeenHere, seen_node, seen_pods
+from partage_base.kube import (
+    ApiServer,
+    NotAllowed,
+    NotFound,
+    Unread,
+    leases_path,
+    nodes_path,
+    pods_path,
+    resource_claims_path,
+)
+from partage_cli.audit.observation import Keys, SeenClaims, SeenCluster, SeenHere, seen_node, seen_pods
 from partage_cli.doctor.local_node import Unseen, text_of
+from partage_dra.claims import Claim
+from partage_dra.spec_file import SpecFiles
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import BROKER_SOCKET, Told
-from partage_plugins.errors import Refused
+from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import AnyKind
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
+from partage_plugins.vocabulary.places import CLAIMS_FOLDER, INVENTORY_FILE
 from partage_scheduler.api.streams import NOT_ENDED
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
 
@@ -46,8 +59,18 @@ async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ..
         pods=tuple(seen_pods(pods.items, kinds, keys)),
         nodes={node.name: seen_node(node, kinds, ages.get(node.name)) for node in nodes.items},
         keys=keys,
+        claims=await _allocated(server),
         unread=(*_unread("node", nodes.unread), *_unread("lease", leases.unread), *_unread("pod", pods.unread)),
     )
+
+
+async def _allocated(server: ApiServer) -> frozenset[ClaimUid] | None:
+    """A node's own identity may not list claims, and older clusters have none."""
+    try:
+        found = await server.list(resource_claims_path(), Claim, limit=_PAGE)
+    except (NotAllowed, NotFound):
+        return None
+    return frozenset(ClaimUid(each.metadata.uid) for each in found.items if each.status.allocation is not None)
 
 
 def here(root: Path, name: str, runtime: Path) -> SeenHere:
@@ -57,6 +80,7 @@ def here(root: Path, name: str, runtime: Path) -> SeenHere:
         inventory=text_of(root / INVENTORY_FILE),
         containers=_containers(runtime),
         broker=_broker(root),
+        claims=_claims(root),
     )
 
 
@@ -90,6 +114,22 @@ async def _listed(socket: Path) -> tuple[ListedContainer, ...] | Unseen:
         return Unseen(socket, str(error))
     finally:
         client.close()
+
+
+def _claims(root: Path) -> SeenClaims | Unseen:
+    folder = root / CLAIMS_FOLDER
+    records, read, unread = ClaimRecords(root), list[ClaimRecord](), list[str]()
+    try:
+        for uid in records.uids():
+            try:
+                record = records.of(uid)
+            except DecodeError as error:
+                unread.append(f"the record of claim {uid}: {error}")
+            else:
+                read += () if record is None else (record,)
+        return SeenClaims(records=tuple(read), unread=tuple(unread), files=SpecFiles(root).claims())
+    except PermissionError as error:
+        return Unseen(folder, error.strerror or str(error))
 
 
 def _broker(root: Path) -> Told | Unseen:

@@ -13,7 +13,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolution import resolve
 from partage_base.daemon.sources import DEFAULT_PATH, read_toml
 from partage_cli.clusters import KUBECONFIG, NAMESPACE
-from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, kubelet, system, turns
+from partage_cli.doctor import broker, claims, cluster, containerd, daemons, driver, inventory, kubelet, system, turns
 from partage_cli.doctor.checks import Check, run
 from partage_cli.doctor.findings import About, Finding, Severity
 from partage_cli.doctor.local_node import LocalNode
@@ -35,6 +35,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "advertiser": daemons.advertiser,
     "inventory": inventory.inventory,
     "device-plugin": inventory.native,
+    "claims": claims.claims,
     "runtime": containerd.container_runtime,
     "runtime-variables": containerd.nvidia_runtime,
     "keys": daemons.keys,
@@ -43,7 +44,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "selinux": system.selinux,
     "api": cluster.cluster,
 }
-_OF_A_CLUSTER: Final = frozenset(("kubelet-endpoint", "kubelet-speaks", "private-keys", "api"))
+_OF_A_CLUSTER: Final = frozenset(("kubelet-endpoint", "kubelet-speaks", "claims", "private-keys", "api"))
 """On a machine of its own there is no kubelet, and who signs is here."""
 _CHECKS_OF_A_MACHINE: Final[Mapping[str, Check]] = {
     **{name: check for name, check in CHECKS.items() if name not in _OF_A_CLUSTER},

@@ -38,10 +38,15 @@ class Question(Struct, frozen=True, kw_only=True):
 async def answer(server: ApiServer, question: Question) -> Answer:
     """Raises `KubeError`, and `Refused` where there is no such pod or what it asks for is written wrongly."""
     pod = await _pod(server, question)
-    settings = SchedulerSettings(root=question.root, namespace=question.partage, scheduler_name=_scheduler(pod))
+    settings = SchedulerSettings(
+        root=question.root,
+        namespace=question.partage,
+        scheduler_name=_scheduler(pod),
+        claims=bool(pod.spec.resource_claims),  # whoever allocates them, they are counted as ours would
+    )
     verified = bool(load_public_keys(settings.below_root(settings.keys)).keys)
     core = _mind(settings, plugins(), verified=verified)
-    await look(server, core, namespace=question.partage)
+    await look(server, core, namespace=question.partage, claims=settings.claims)
     cluster, queue = core.cluster, core.queue
     stands = stand(
         core.preemption.finder,

@@ -33,8 +33,8 @@ def as_text(answer: Answer, *, all_nodes: bool) -> str:
 
 
 def _given(each: GivenCard) -> tuple[str, ...]:
-    amounts = str(each.share_milli), str(each.limit_milli), amount(each.memory_bytes)
-    return (each.container, short_id(each.card), *amounts)
+    memory = f"{amount(each.memory_bytes)} movable" if each.movable else amount(each.memory_bytes)
+    return (each.container, short_id(each.card), str(each.share_milli), str(each.limit_milli), memory)
 
 
 def _waiting(pod: PodReport, found: Explained, *, all_nodes: bool) -> Iterator[str]:
@@ -76,10 +76,17 @@ def _card(card: CardReport) -> tuple[str, ...]:
         short_id(card.card),
         card.model,
         str(card.share_left_milli),
-        amount(max(0, card.memory_left_bytes)),
+        _memory(card),
         _holders(card.holders),
         "; ".join(card.obstacles) or "nothing",
     )
+
+
+def _memory(card: CardReport) -> str:
+    left = amount(max(0, card.memory_left_bytes))
+    if not card.beyond_bytes:
+        return left
+    return f"{left} (+{amount(card.beyond_bytes)} beyond it, {amount(card.promised_bytes)} promised)"
 
 
 def _holders(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ The trees go last, by a script that is on the node before: it needs nothing of t
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import shutil
 from collections.abc import Collection, Iterator
@@ -13,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from partage_base.claim_records import ClaimRecords
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolution import resolve
 from partage_base.daemon.sources import DEFAULT_PATH, read_toml
@@ -21,10 +23,13 @@ from partage_cli.doctor.local_node import Unseen, names_in, text_of
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.places import STATE, TREES
+from partage_cli.installation.removal.drain import ClaimName
+from partage_dra.spec_file import SpecFiles
 from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE
 from partage_isolation.library.current import CURRENT as LINK
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.specs import FOLDER as LIMITS
+from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 RUN: Final = str(Path(INVENTORY_FILE).parent)
@@ -67,6 +72,22 @@ def current_library(host: Host) -> str:
 def used_libraries(host: Host) -> frozenset[str]:
     """Versions that containers have; a program whose library is gone runs without limits. Raises `StepFailed`."""
     return frozenset(_used(host))
+
+
+def claims(host: Host) -> frozenset[ClaimName]:
+    """That the DRA driver put in force; one whose record can't be read has no name, and its pods are not found."""
+    records, found = ClaimRecords(host.root), set[ClaimName]()
+    for uid in records.uids():
+        with contextlib.suppress(DecodeError):
+            if (record := records.of(uid)) is not None:
+                found.add(ClaimName(record.claim.namespace, record.claim.name))
+    return frozenset(found)
+
+
+def remove_specs(host: Host) -> None:
+    """By which runtimes put cards and claims into containers."""
+    host.path(CARDS).unlink(missing_ok=True)
+    SpecFiles(host.root).keep_only(())
 
 
 def remove(folders: Collection[Path]) -> None:

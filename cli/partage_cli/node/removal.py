@@ -12,7 +12,7 @@ import click
 
 from partage_base.kube import ApiServer, KubeError
 from partage_cli.clusters import ask_cluster
-from partage_cli.installation import journal
+from partage_cli.installation import journal, traces
 from partage_cli.installation.errors import AdvertiserStays, PodsStay
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
@@ -85,11 +85,12 @@ def _leave(host: Host, kept: journal.Journal, kubeconfig: Path | None, within_s:
     if site is None or ("save" not in kept.states and not kubelet_speaks(host)):
         return  # no pod here holds a card by us
     access = kubeconfig or (host.path(site.kubeconfig) if site.kubeconfig else None)
+    claims = functools.partial(traces.claims, host)
     look_now = functools.partial(look, host.root)
     pause(host.root, "partage is being uninstalled")
     if not wait_until(lambda seen: seen.rests, look_now, _PAUSED_WITHIN_S).advertiser_runs:
         _ask(access, lambda server: withdraw(server, site.node))  # nothing else tells that no pod is to come
-    _ask(access, lambda server: Drain(server, site.node, say=host.say).run(within_s))
+    _ask(access, lambda server: Drain(server, site.node, say=host.say, claims=claims).run(within_s))
     end_advertiser(host, look_now)
     _ask(access, lambda server: withdraw(server, site.node))
 

@@ -50,7 +50,7 @@ def _cells(node: NodeReport, card: Card) -> tuple[str, ...]:
         node.node,
         f"- {_short(card)}" if card.parent else f"{card.index} {_short(card)}",
         printable(card.model),
-        _amount(card.memory_bytes),
+        _memory(card),
         click.style(card.state, fg=_COLOURS[card.state]),
         card.pool,
         *_of_node(node),
@@ -88,6 +88,11 @@ def _beat(beat: Heartbeat | None) -> str:
     if beat is None:
         return click.style("none", fg="yellow")
     return click.style(f"stale: {age(beat.age_s)}", fg="yellow") if beat.stale else age(beat.age_s)
+
+
+def _memory(card: Card) -> str:
+    beyond = f" +{_amount(card.beyond_bytes)}" if card.beyond_bytes else ""
+    return _amount(card.memory_bytes) + beyond
 
 
 def _amount(size_bytes: int) -> str:

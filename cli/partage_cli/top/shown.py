@@ -14,7 +14,7 @@ from partage_cli.tables import amount, pod_name, printable, short_id
 from partage_cli.top.columns import Column, cut, fitted
 from partage_cli.top.grantees import Grantee, grantees
 from partage_cli.top.times import time_columns
-from partage_isolation.wire.messages import CardHeld, CardTold, Told
+from partage_isolation.wire.messages import CardHeld, CardTold, MovingTold, Told
 
 _BAR: Final = 20
 _NONE: Final = "no container has limits here"
@@ -101,9 +101,25 @@ def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Co
         Column("LIMIT", 2, tuple(_limit(held) for _, held in rows)),
         Column("OVERHEAD", 6, tuple(amount(held.overhead_bytes) for _, held in rows)),
         Column("REFUSED", 5, tuple(_refused(held) for _, held in rows)),
+        *_moving_columns([held.moving for _, held in rows]),
         Column("PROCESSES", 6, tuple(_processes(each, held) for each, held in rows)),
         *time_columns([held for _, held in rows], blocks=frame.blocks),
     ]
+
+
+def _moving_columns(rows: Sequence[MovingTold | None]) -> list[Column]:
+    """Where some memory moves: what of it is on the card, what on the host, and for how long it was on the way."""
+    if not any(rows):
+        return []
+    return [
+        Column("RESIDENT", 2, tuple(amount(each.resident_bytes) if each else "" for each in rows)),
+        Column("MOVED", 2, tuple(_moved(each) if each else "" for each in rows)),
+        Column("MOVING", 5, tuple(f"{each.seconds:.1f} s, {each.times} x" if each else "" for each in rows)),
+    ]
+
+
+def _moved(told: MovingTold) -> str:
+    return click.style(amount(told.moved_bytes), fg="yellow") if told.is_out else amount(told.moved_bytes)
 
 
 def _card_name(card: CardTold) -> str:

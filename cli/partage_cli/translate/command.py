@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Literal
 
 import click
 import msgspec.yaml
@@ -12,7 +12,7 @@ from partage_base.daemon import logs
 from partage_base.daemon.plugins import load_all
 from partage_cli.machine.pods.yaml_text import read_mappings
 from partage_cli.main import SUBCOMMANDS
-from partage_cli.translate.manifests import pods_in, translate
+from partage_cli.translate.manifests import Document, pods_in, translate, translate_to_claims
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed
@@ -29,25 +29,38 @@ _MOST_DOCUMENTS: Final = 256
     epilog="""\b
 Examples:
   partage translate pods.yaml > native.yaml
+  partage translate --to dra pods.yaml > claims.yaml
   kubectl get pod train -o yaml | partage translate -
 """,
 )
 @click.argument("file", type=click.File("rb"))
+@click.option(
+    "--to", type=click.Choice(("native", "dra")), default="native", show_default=True, help="Our keys, or claims."
+)
 @click.option("--scheduler-name", default="partage-scheduler", show_default=True, help="Of pods that are translated.")
-def command(file: BinaryIO, *, scheduler_name: str) -> None:
-    """Print manifests with what pods ask for in the native dialect; - reads what is piped in.
+def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]) -> None:
+    """Print manifests with what pods ask for in the native dialect, or as claims; - reads what is piped in.
 
     Pods, and templates of what makes pods, are read by the dialects that are installed here, with the variables of
     the scheduler: PARTAGE_NVIDIA_GPU says who reads nvidia.com/gpu. What asks in no other dialect is printed as it is,
-    without its comments. What is printed asks for the same; what the native dialect can't say is refused,
-    or told on stderr where it hardly matters.
+    without its comments. What is printed asks for the same; what can't be said is refused, or told on stderr where
+    it hardly matters.
+
+    With --to dra pods of every dialect get claims that kube-scheduler allocates, and the templates of these.
     """
     logs.configure("partage", level="error", log_format="text")
     registry = load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
     reads = SchedulerSide(registry, Ledger()).requests
     documents = read_mappings(file.read(MAX_ANNOTATION_BYTES + 1), "manifest", most=_MOST_DOCUMENTS)
+    made, notes = list[Document](), list[str]()
     for document in documents:
-        for pod in pods_in(document):
-            for note in translate(pod, reads, scheduler=scheduler_name) or ():
-                click.echo(note, err=True)
-    click.echo("---\n".join(msgspec.yaml.encode(document).decode() for document in documents), nl=False)
+        for pod, owner in pods_in(document):
+            if to == "native":
+                notes += translate(pod, reads, scheduler=scheduler_name) or ()
+            elif (claimed := translate_to_claims(pod, owner, reads)) is not None:
+                made += claimed.templates
+                notes += claimed.notes
+        made.append(document)
+    for note in notes:
+        click.echo(note, err=True)
+    click.echo("---\n".join(msgspec.yaml.encode(document).decode() for document in made), nl=False)

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from partage_cli.translate.claims import claims_of
+from partage_cli.translate.claims import left_out as claims_leave_out
 from partage_cli.translate.native import Words, left_out, unsaid, words_for
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, PartageError, Refused
@@ -35,20 +37,34 @@ class Meant(NamedTuple):
     gang: Gang | None
 
 
-def pods_in(document: Document) -> Iterator[Document]:
-    """The pods of a document and the templates of those that it makes; what is found may be changed in place."""
-    kind, spec = document.get("kind"), document.get("spec")
+class Claimed(NamedTuple):
+    """What a pod's claims are made from, and what is left out, for people."""
+
+    templates: list[Document]
+    notes: list[str]
+
+
+class PodIn(NamedTuple):
+    """A pod of a document, or the template of those that an object makes; it may be changed in place."""
+
+    pod: Document
+    owner: Document
+    """Metadata of what makes it, or its own."""
+
+
+def pods_in(document: Document) -> Iterator[PodIn]:
+    kind, spec, owner = document.get("kind"), document.get("spec"), document.get("metadata") or {}
     if kind == "Pod":
-        yield document
+        yield PodIn(document, owner)
     elif kind == "List":
         for item in document.get("items") or ():
             yield from pods_in(item)
     elif kind == "CronJob" and isinstance(spec, dict):
-        yield from pods_in({"kind": "Job", "spec": (spec.get("jobTemplate") or {}).get("spec")})
+        yield from pods_in({"kind": "Job", "metadata": owner, "spec": (spec.get("jobTemplate") or {}).get("spec")})
     elif kind in _TEMPLATES:
         template = document.get("template") if kind == "PodTemplate" else (spec or {}).get("template")
         if isinstance(template, dict):
-            yield template
+            yield PodIn(template, owner)
 
 
 def translate(pod: Document, reads: Reader, *, scheduler: str) -> list[str] | None:
@@ -57,11 +73,10 @@ def translate(pod: Document, reads: Reader, *, scheduler: str) -> list[str] | No
     Returns what is left out, for people. Raises `Refused` where ours has no words for what counts.
     """
     asked = _asked(pod, reads)
-    foreign = _foreign_keys(pod, reads)
+    foreign = _keys_that_count(pod, reads, _may_be_foreign)
     if not foreign:
         return None
-    for place, key in foreign:
-        del _at(pod, place)[key]
+    _remove(pod, foreign)
     _write(pod, words_for(asked.request, asked.gang))
     pod["spec"]["schedulerName"] = scheduler
     again = _asked(pod, reads)
@@ -69,6 +84,45 @@ def translate(pod: Document, reads: Reader, *, scheduler: str) -> list[str] | No
     if lacking is not None or asked.gang != again.gang:
         raise Refused(f"{_named(pod)}: partage.dev/ has no words for {lacking or 'its gang'}; {_REMEDY}")
     return [f"{_named(pod)}: {each}" for each in left_out(asked.request)]
+
+
+def translate_to_claims(pod: Document, owner: Document, reads: Reader) -> Claimed | None:
+    """Changes what asks in any dialect into claims; None where nothing does. Raises what dialects raise.
+
+    Templates of claims are named after the owner. Raises `Refused` where claims have no words.
+    """
+    asked = _asked(pod, reads)
+    if not asked.request.asking:
+        return None
+    name = owner.get("name")
+    if not isinstance(name, str):
+        raise Refused(f"{_named(pod)}: its claims' templates are named after it, and it has no name; give it one")
+    claims = claims_of(asked.request, asked.gang)
+    _remove(pod, _keys_that_count(pod, reads, _has_domain))
+    if left := _asked(pod, reads).request.asking:
+        raise Refused(f"{_named(pod)}: {min(left)} asks for cards in a way that can't be taken out of it; {_REMEDY}")
+    spec = pod["spec"]
+    spec.pop("schedulerName", None)
+    templates = [_template(owner, f"{name}-{claim.name}", claim.spec) for claim in claims]
+    spec["resourceClaims"] = [
+        *(spec.get("resourceClaims") or ()),
+        *({"name": each.name, "resourceClaimTemplateName": f"{name}-{each.name}"} for each in claims),
+    ]
+    for container in _containers(pod):
+        if mine := [{"name": each.name} for each in claims if container["name"] in each.containers]:
+            resources = container.setdefault("resources", {})
+            resources["claims"] = [*(resources.get("claims") or ()), *mine]
+    return Claimed(templates, [f"{_named(pod)}: {each}" for each in claims_leave_out(asked.request)])
+
+
+def _template(owner: Document, name: str, spec: Document) -> Document:
+    namespace = owner.get("namespace")
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "spec": {"spec": spec},
+    }
 
 
 def _asked(pod: Document, reads: Reader) -> Meant:
@@ -114,9 +168,9 @@ def _at(pod: Document, place: _Place) -> Document:
     return here
 
 
-def _foreign_keys(pod: Document, reads: Reader) -> list[tuple[_Place, str]]:
+def _keys_that_count(pod: Document, reads: Reader, may: Callable[[str], bool]) -> list[tuple[_Place, str]]:
     """Those that are missed where they are taken out, and those that alone say something where they are put in."""
-    others = [(place, key) for place in _places(pod) for key in _at(pod, place) if _may_be_foreign(key)]
+    others = [(place, key) for place in _places(pod) for key in _at(pod, place) if may(key)]
     bare = _without(pod, others)
     outcome, of_bare = _outcome(pod, reads), _outcome(bare, reads)
     return [
@@ -127,15 +181,23 @@ def _foreign_keys(pod: Document, reads: Reader) -> list[tuple[_Place, str]]:
     ]
 
 
+def _has_domain(key: str) -> bool:
+    """Every dialect has one of its own."""
+    return "/" in key
+
+
 def _may_be_foreign(key: str) -> bool:
-    """Every dialect has a domain of its own."""
-    return "/" in key and not key.startswith(PREFIX)
+    return _has_domain(key) and not key.startswith(PREFIX)
+
+
+def _remove(pod: Document, keys: list[tuple[_Place, str]]) -> None:
+    for place, key in keys:
+        del _at(pod, place)[key]
 
 
 def _without(pod: Document, keys: list[tuple[_Place, str]]) -> Document:
     less = deepcopy(pod)
-    for place, key in keys:
-        del _at(less, place)[key]
+    _remove(less, keys)
     return less
 
 
@@ -150,11 +212,15 @@ def _write(pod: Document, words: Words) -> None:
     if words.annotations:
         meta = pod.setdefault("metadata", {})
         meta["annotations"] = {**(meta.get("annotations") or {}), **words.annotations}
-    for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
+    for container in _containers(pod):
         for name, limits in words.limits.items():
             if container["name"] == name:
                 amounts = container.setdefault("resources", {})
                 amounts["limits"] = {**(amounts.get("limits") or {}), **limits}
+
+
+def _containers(pod: Document) -> Iterator[Document]:
+    yield from (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
 
 
 def _named(pod: Document) -> str:

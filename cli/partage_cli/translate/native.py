@@ -17,7 +17,7 @@ from partage_plugins.vocabulary.gpu import LEVELS
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
-def _level(ask: GpuRequest) -> str | None:
+def level_of(ask: GpuRequest) -> str | None:
     """Ours asks for all cards in one place or for none."""
     levels = [bundle.level for bundle in ask.bundles if bundle.count == ask.count and not bundle.parts]
     return levels[0] if len(levels) == 1 and levels[0] in LEVELS else None
@@ -33,8 +33,9 @@ _VALUES: Final[Mapping[str, Callable[[GpuRequest], str | None]]] = {
     keys.CARDS: lambda ask: ",".join(ask.cards) or None,
     keys.CARDS_NOT: lambda ask: ",".join(ask.cards_not) or None,
     keys.POLICY: lambda ask: ask.policy,
-    keys.TOPOLOGY: _level,
+    keys.TOPOLOGY: level_of,
     keys.REPEAT_CARDS: lambda ask: "yes" if ask.repeats_cards else None,
+    keys.MOVABLE: lambda ask: "yes" if ask.movable else None,
 }
 
 

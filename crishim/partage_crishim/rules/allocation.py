@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from partage_base.cri.create_request import CreateRequest
+from partage_crishim.rules.claimed import may_have_claim
 from partage_crishim.rules.errors import AllocationRefused
 from partage_plugins.codecs import RawGrants, decode_allocation, decode_raw_grants
 from partage_plugins.errors import DecodeError
@@ -48,8 +49,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def may_claim(message: bytes) -> bool:
-    """Whether a pod in this request can have an allocation."""
-    return _ALLOCATION_BYTES in message
+    """Whether a pod in this request can have an allocation, or a container in it a claim."""
+    return _ALLOCATION_BYTES in message or may_have_claim(message)
 
 
 def claim_of(request: CreateRequest) -> Claim | None:

@@ -4,7 +4,7 @@ Counted is the kind `gpu`, which is ours; devices of other kinds are their plugi
 takes no new pods, which is the scheduler's business: containers of pods that are here may restart on it.
 
 The containers of a budget hold its grants together, so a budget counts once. Where they were made from allocations that
-differ, it counts with the most that any of them was given of a card.
+differ, it counts with the most that any of them was given of a card. Memory that moves counts as `card_memory` says.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from msgspec import Struct
 from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
 from partage_plugins.vocabulary import Card, ContainerKey, GpuGrant, GpuPart
+from partage_plugins.vocabulary.card_memory import Amount, of_pod, together
 from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
@@ -72,16 +73,21 @@ def require_room(mine: Holding, others: Iterable[Holding], part: GpuPart | None)
 
 def _require_room_on(card: Card, held: Iterable[Holding]) -> None:
     share: dict[tuple[str, str], int] = {}
-    memory: dict[tuple[str, str], int] = {}
+    stays: dict[tuple[str, str], int] = {}
+    moves: dict[tuple[str, str], int] = {}
     for each in held:
         grants = [grant for grant in each.cards if grant.card == card.id]
         account = each.account
         share[account] = max(share.get(account, 0), sum([grant.share_milli for grant in grants]))
-        memory[account] = max(memory.get(account, 0), sum([grant.memory_bytes for grant in grants]))
+        stays[account] = max(stays.get(account, 0), sum([each.memory_bytes for each in grants if not each.movable]))
+        moves[account] = max(moves.get(account, 0), sum([each.memory_bytes for each in grants if each.movable]))
+    promised = together(
+        [of_pod([Amount("app", stays[each], False), Amount("app", moves[each], True)]) for each in stays]
+    )
     too_much = None
     if sum(share.values()) > WHOLE_MILLI:
         too_much = "compute"
-    elif sum(memory.values()) > card.memory_bytes:
+    elif not card.capacity.keeps(promised):
         too_much = "memory"
     if too_much:
         raise NoRoom(

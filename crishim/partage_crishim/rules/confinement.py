@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Final
 
 from partage_base.cri.create_request import CreateRequest
-from partage_crishim.rules.allocation import Claim
 from partage_crishim.rules.errors import NotConfinable
 from partage_plugins.vocabulary import GPU, GpuGrant, GpuPart, Security
 from partage_plugins.vocabulary.nvidia import HANDLERS
@@ -47,11 +46,16 @@ def is_fractional(cards: Iterable[GpuGrant], part: GpuPart | None) -> bool:
 
 
 def require_confinable(
-    security: Security, claim: Claim, part: GpuPart | None, policy: Confinement, *, default_handler: str | None = None
+    security: Security,
+    cards: Iterable[GpuGrant],
+    part: GpuPart | None,
+    policy: Confinement,
+    *,
+    default_handler: str | None = None,
 ) -> None:
     """Refuses part of a card to a container that could take the rest."""
     why = _why_not(security, policy, default_handler)
-    if why and not policy.allow_unconfined and is_fractional(claim.cards, part):
+    if why and not policy.allow_unconfined and is_fractional(cards, part):
         raise not_confinable(why)
 
 

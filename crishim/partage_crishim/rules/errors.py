@@ -34,5 +34,15 @@ class CardsBesideUs(ContainerRefused):
     """The container asks for cards past its allocation, or for one that carries grants."""
 
 
+class ClaimRefused(ContainerRefused):
+    """What kubelet gives by a claim is not what was prepared, or not all that the container has."""
+
+
+def not_prepared(uid: str) -> ClaimRefused:
+    return ClaimRefused(
+        f"partage: claim {uid!a:.80} is not prepared on this node; is partage-dra running there? kubelet tries again"
+    )
+
+
 class NodeNotReady(ContainerRefused):
     """A part of the node that is needed does not answer; kubelet tries again."""

@@ -47,10 +47,9 @@ class Roots:
     devices: tuple[str, ...]
 
 
-def require_apart(mounts: Iterable[RequestMount], adjustment: Adjustment) -> None:
+def require_apart(mounts: Iterable[RequestMount], places: Iterable[str]) -> None:
     """Refuses a request that mounts at, above or below a path of ours."""
-    ours = [IN_CONTAINER, *(mount.container_path for mount in adjustment.mounts)]
-    ours += [device.container_path for device in adjustment.devices]
+    ours = (IN_CONTAINER, *places)
     for mount in mounts:
         for path in ours:
             if _meet(_cleaned(mount.container_path), _cleaned(path)):

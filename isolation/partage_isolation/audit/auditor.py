@@ -14,7 +14,8 @@ from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import CardUse, ContainerFacts, Nvml, Sample
 from partage_isolation.audit.findings import Finding, OfContainer
-from partage_isolation.audit.runtime import RuntimeContainer, Stopper, Stopping
+from partage_isolation.audit.listing import Listing
+from partage_isolation.audit.runtime import Stopper, Stopping
 from partage_isolation.audit.suspicions import Round, Rules
 from partage_isolation.audit.threads import in_thread
 from partage_isolation.audit.verdict import Memory, Verdict, audited
@@ -67,7 +68,7 @@ class Books(Protocol):
 
 
 class Lister(Stopper, Protocol):
-    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
+    async def containers(self, *, with_claims: bool = False) -> Listing | None:
         """None: it does not answer."""
         ...
 
@@ -94,8 +95,8 @@ class Auditor:
         self._stopping = Stopping(runtime, stopped=figures.stopped)
         self._look_s = look_s
         self._memory = Memory()
-        self.listed: Mapping[ContainerKey, RuntimeContainer] = {}
-        """Granted containers, as the runtime listed them last."""
+        self.listed = Listing()
+        """Containers with a grant or a claim, as the runtime listed them last."""
         self.uses: Mapping[CardId, Sample | None] = {}
         """What the cards said last; None: they did not."""
         self._stuck = 0
@@ -122,21 +123,29 @@ class Auditor:
     async def _seen(self) -> Round:
         before = self._facts()
         cards = sorted({card for container in before.values() for card in container.cards})
-        listing, uses = await asyncio.gather(self._runtime.containers(), self._uses(cards))
+        listing, uses = await asyncio.gather(self._listing(before.values()), self._uses(cards))
         after = self._facts()
-        if listing is not None:
-            self.listed = listing
         seen = Round(
             now_s=time.monotonic(),
             before=before,
             after=after,
             uses=uses,
-            running=None if listing is None else {key: one.running for key, one in listing.items()},
+            listing=listing,
             folders=frozenset(map(ContainerKey, self._folders())),
         )
         pids = frozenset(pid for use in uses.values() if isinstance(use, CardUse) for pid in use.processes)
         looked = await self._looked(Wanted(pids, self.listed, after.keys(), seen.rows))
         return seen.with_looked(sights=looked.sights, firsts=looked.firsts, gone=looked.gone)
+
+    async def listing(self) -> Listing | None:
+        """As of now; None where the runtime does not answer."""
+        return await self._listing(self._books.facts())
+
+    async def _listing(self, containers: Iterable[ContainerFacts]) -> Listing | None:
+        listing = await self._runtime.containers(with_claims=any(one.is_claim for one in containers))
+        if listing is not None:
+            self.listed = listing
+        return listing
 
     def _facts(self) -> dict[ContainerKey, ContainerFacts]:
         return {container.key: container for container in self._books.facts()}
@@ -186,6 +195,6 @@ class Auditor:
             self._books.forget(key)
         for finding in verdict.findings:
             if self._stops and finding.stops and isinstance(finding, OfContainer):
-                container = self.listed.get(finding.key)
-                if container is not None and container.running:
-                    self._stopping.stop(finding.key, container.id, finding.sentence)
+                for container in self.listed.of(finding.key):
+                    if container.running and finding.container in (None, container.id):
+                        self._stopping.stop(finding.key, container.id, finding.sentence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -19,8 +19,8 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_isolation.audit.cgroups import group_of, shared_hierarchy
 from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.nvml_messages import LONGEST_GROUP, Limited
-from partage_isolation.audit.runtime import RuntimeContainer
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 AGAIN_S: Final = 300.0
@@ -79,17 +79,13 @@ class DriverLimits:
         """What the driver lets a container have of a card; None: it was not told."""
         return next((held for place, held in self._told.held.items() if (place.key, place.card) == (key, card)), None)
 
-    async def look(
-        self, containers: Callable[[], Iterable[ContainerFacts]], listed: Mapping[ContainerKey, RuntimeContainer]
-    ) -> None:
+    async def look(self, containers: Callable[[], Iterable[ContainerFacts]], listed: Listing) -> None:
         """Has it hold what is in force now."""
         async with self._one_at_a_time:
             if self._can():
                 await self._hold(containers(), listed)
 
-    async def _hold(
-        self, containers: Iterable[ContainerFacts], listed: Mapping[ContainerKey, RuntimeContainer]
-    ) -> None:
+    async def _hold(self, containers: Iterable[ContainerFacts], listed: Listing) -> None:
         told, wanted = self._told, dict(self._wanted(containers, listed))
         self._groups = {one.id: self._groups[one.id] for one in listed.values() if one.id in self._groups}
         told.held = {place: held for place, held in told.held.items() if place in wanted}
@@ -131,15 +127,13 @@ class DriverLimits:
 
     # ---- Where containers are ----------------------------------------------------------------------------------------
 
-    def _wanted(
-        self, containers: Iterable[ContainerFacts], listed: Mapping[ContainerKey, RuntimeContainer]
-    ) -> Iterator[tuple[Place, int]]:
+    def _wanted(self, containers: Iterable[ContainerFacts], listed: Listing) -> Iterator[tuple[Place, int]]:
         for facts in containers:
-            container = listed.get(facts.key)
-            group = self._group(container) if container is not None and container.running else None
-            for card, limits in facts.cards.items() if group is not None else ():
-                if not card.startswith(_MIG) and group is not None:
-                    yield Place(facts.key, card, group), limits.memory
+            groups = (self._group(container) for container in listed.of(facts.key) if container.running)
+            for group in (each for each in groups if each is not None):
+                for card, limits in facts.cards.items():
+                    if not card.startswith(_MIG):
+                        yield Place(facts.key, card, group), limits.memory
 
     def _group(self, container: RuntimeContainer) -> Path | None:
         if container.id not in self._groups and container.pid is not None:

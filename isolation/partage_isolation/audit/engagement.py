@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from partage_isolation.audit.facts import ProcessFacts
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import Birth, birth, container_of, executes
-from partage_isolation.audit.runtime import RuntimeContainer
 from partage_isolation.audit.suspicions import Sight
 from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS
 from partage_plugins.vocabulary.names import ContainerKey
@@ -81,8 +81,8 @@ class Wanted:
 
     pids: Iterable[int]
     """On cards."""
-    containers: Mapping[ContainerKey, RuntimeContainer]
-    """Granted ones, as the runtime listed them last."""
+    containers: Listing
+    """As the runtime listed them last."""
     prepared: AbstractSet[ContainerKey]
     """Those of them that owe the broker something."""
     rows: Mapping[int, tuple[ProcessFacts, ...]]
@@ -91,7 +91,8 @@ class Wanted:
 @dataclass(frozen=True)
 class Looked:
     sights: Mapping[int, Sight]
-    firsts: Mapping[ContainerKey, Sight]
+    firsts: Mapping[str, Sight]
+    """By the runtime's ids."""
     gone: frozenset[int]
 
 
@@ -102,7 +103,7 @@ class Engagement:
         self._installed, self._proc, self._clock = installed, proc, clock
         self._proved: dict[int, tuple[Sight, float]] = {}
         self._blocking: dict[int, Birth] = {}
-        self._firsts: dict[ContainerKey, tuple[Sight, float]] = {}
+        self._firsts: dict[str, tuple[Sight, float]] = {}
         self._holders, self._places = Holders(proc), Places(installed, proc)
         self._wrong: frozenset[int] = frozenset()
         self._again = 0
@@ -121,14 +122,13 @@ class Engagement:
         self._installed.look()
         self._places.look()
         self._again = 0
-        keys = {container.id: key for key, container in wanted.containers.items()}
-        self._firsts = {key: first for key, first in self._firsts.items() if key in wanted.containers}
-        prepared = {key: one for key, one in wanted.containers.items() if key in wanted.prepared}
-        running = {key: self._some_pid(one) for key, one in prepared.items() if one.running}
-        firsts = {key: first for key, pid in running.items() if pid and (first := self._first(key, pid, keys))}
-        sights = {pid: sight for pid in wanted.pids if (sight := self._seen(pid, keys, wanted)) is not None}
-        prepared_ids = {one.id for one in prepared.values()}
-        sights |= self._held(set(self._holders.some(prepared_ids)) - sights.keys(), keys)
+        listed = wanted.containers
+        self._firsts = {id_: first for id_, first in self._firsts.items() if id_ in listed}
+        prepared = {id_: one for id_, one in listed.items() if one.key in wanted.prepared}
+        running = {id_: self._some_pid(one) for id_, one in prepared.items() if one.running}
+        firsts = {id_: first for id_, pid in running.items() if pid and (first := self._first(id_, pid, listed))}
+        sights = {pid: sight for pid in wanted.pids if (sight := self._seen(pid, wanted)) is not None}
+        sights |= self._held(set(self._holders.some(prepared)) - sights.keys(), listed)
         self._proved = {pid: proved for pid, proved in self._proved.items() if pid in sights}
         self._blocking = {pid: born for pid, born in self._blocking.items() if pid in sights}
         return Looked(sights, firsts, frozenset(self._gone(wanted.rows)))
@@ -136,52 +136,52 @@ class Engagement:
     def _some_pid(self, container: RuntimeContainer) -> int | None:
         return container.pid or self._holders.members.get(container.id)
 
-    def _first(self, key: ContainerKey, pid: int, keys: Mapping[str, ContainerKey]) -> Sight | None:
+    def _first(self, id_: str, pid: int, listed: Listing) -> Sight | None:
         """A container's first process, for its mounts alone; None where that is not one of this container any more."""
-        sight, proved_s = self._firsts.get(key, (None, 0.0))
+        sight, proved_s = self._firsts.get(id_, (None, 0.0))
         if sight is not None and sight.pid == pid and self._clock() - proved_s < _FIRST_AGAIN_S:
             return sight
-        sight = self._looked_at(pid, keys, with_maps=False)
-        if sight is None or sight.key != key:
+        sight = self._looked_at(pid, listed, with_maps=False)
+        if sight is None or sight.container != id_:
             return None
         if sight.wrong_places == ():
-            self._firsts[key] = sight, self._clock()
+            self._firsts[id_] = sight, self._clock()
         return sight
 
-    def _held(self, pids: AbstractSet[int], keys: Mapping[str, ContainerKey]) -> dict[int, Sight]:
+    def _held(self, pids: AbstractSet[int], listed: Listing) -> dict[int, Sight]:
         """Processes that have a card's device open, for their mounts alone; each time again while these are wrong."""
-        looked = ((pid, self._looked_at(pid, keys, with_maps=False)) for pid in pids | self._wrong)
+        looked = ((pid, self._looked_at(pid, listed, with_maps=False)) for pid in pids | self._wrong)
         sights = {pid: sight for pid, sight in looked if sight is not None and sight.wrong_places}
         self._wrong = frozenset(sights)
         return sights
 
-    def _seen(self, pid: int, keys: Mapping[str, ContainerKey], wanted: Wanted) -> Sight | None:
+    def _seen(self, pid: int, wanted: Wanted) -> Sight | None:
         sight, proved_s = self._proved.get(pid, (None, 0.0))
         if sight is not None and _is_connected(sight, wanted.rows):
             if self._clock() - proved_s < _AGAIN_S or self._again >= _MOST_AGAIN:
                 return sight
             self._again += 1
         self._proved.pop(pid, None)
-        sight = self._looked_at(pid, keys)
+        sight = self._looked_at(pid, wanted.containers)
         if sight is not None and sight.has_library and sight.wrong_places == ():
             self._proved[pid] = sight, self._clock()
         return sight
 
-    def _looked_at(self, pid: int, keys: Mapping[str, ContainerKey], *, with_maps: bool = True) -> Sight | None:
+    def _looked_at(self, pid: int, listed: Listing, *, with_maps: bool = True) -> Sight | None:
         """None: it is gone, or became another one meanwhile."""
         born = self._birth(pid)
         if born is None:
             return None
         self._looks_at = pid, born
-        container = container_of(self._text(pid, "cgroup") or "", keys)
-        key = keys[container] if container is not None else None
+        id_ = container_of(self._text(pid, "cgroup") or "", listed)
+        container = listed[id_] if id_ is not None else None
         is_quick = self._blocking.get(pid) != born
-        library = self._has_library(pid) if key is not None and with_maps and is_quick else None
-        wrong = None if key is None else self._places.wrong(pid, key, with_links=is_quick)
+        library = self._has_library(pid) if container is not None and with_maps and is_quick else None
+        wrong = None if container is None else self._places.wrong(pid, container, with_links=is_quick)
         self._looks_at = None
         if self._birth(pid) != born:
             return None
-        return Sight(pid, born, key, library, wrong)
+        return Sight(pid, born, id_, None if container is None else container.key, library, wrong)
 
     def _birth(self, pid: int) -> Birth | None:
         return birth(self._text(pid, "stat") or "")

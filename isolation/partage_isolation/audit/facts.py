@@ -49,6 +49,23 @@ class ProcessFacts:
 
 
 @dataclass(frozen=True)
+class MovingFacts:
+    """Of what one budget holds of one card, and can leave it."""
+
+    resident: int
+    moved: int
+    """On the host."""
+    times: int
+    """How often it had to leave."""
+    spent_ns: int
+    """On the way, in all."""
+    is_out: bool
+    is_suspended: bool
+    late: int
+    """What it was told to let go of and holds still, for too long."""
+
+
+@dataclass(frozen=True)
 class CardLimits:
     """What one budget may have of one card, and what is charged to it."""
 
@@ -68,6 +85,8 @@ class CardLimits:
     granted_limit: int = 0
     time: Shares | None = None
     """What it wanted and got of the card's time; None where that is not metered."""
+    moving: MovingFacts | None = None
+    """Of memory that can move; None where none does."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +100,11 @@ class ContainerFacts:
     processes: tuple[ProcessFacts, ...] = field(default=())
     budget_name: BudgetName | None = None
     """None: it shares with no other container."""
+    is_claim: bool = False
+    is_kept: bool = False
+    """A claim that is not released: it stays, whatever the runtime lists."""
+    engine_containers: tuple[str, ...] = ()
+    """Those that entered the claim, by their engine's ids."""
 
     @cached_property
     def budget(self) -> BudgetKey:

@@ -5,7 +5,7 @@ A finding that `stops` means that limits are not in force; the others are told a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -31,6 +31,8 @@ class Finding:
 @dataclass(frozen=True)
 class OfContainer(Finding):
     key: ContainerKey
+    container: str | None = field(default=None, kw_only=True)
+    """The runtime's id of the one in which it was seen: a claim may have several."""
 
     @property
     def subject(self) -> str:
@@ -98,6 +100,21 @@ class BytesBeyondLimit(OfContainer):
     @property
     def sentence(self) -> str:
         return f"it holds more memory of card {self.card} than its limit, contexts and loaded code included"
+
+
+@dataclass(frozen=True)
+class DoesNotMove(OfContainer):
+    """It was told to leave the card, since others have their turn, and does not."""
+
+    stops: ClassVar[bool] = True
+    card: CardId
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"its memory is promised to leave card {self.card} for others, and does not: a kernel or a capture that "
+            "does not end, or no host memory for it, holds it there"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.metrics import Metrics
-from partage_isolation.audit.facts import CardLimits, ContainerFacts
+from partage_isolation.audit.facts import CardLimits, ContainerFacts, MovingFacts
 from partage_isolation.leases.line import Shares, Windows
 from partage_isolation.ledger.samples import ContextSizes
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
@@ -145,6 +145,20 @@ class BrokerFigures:
             "counter",
             "How often more was asked for than the limit allows.",
             tuple(refused),
+        )
+        yield from self._of_moves([(each, card, one) for each, card, limits in rows if (one := limits.moving)])
+
+    def _of_moves(self, rows: Sequence[tuple[ContainerFacts, CardId, MovingFacts]]) -> Iterator[Family]:
+        """Nothing of those whose memory stays."""
+        moved = [self._sample(each, card, one.moved) for each, card, one in rows]
+        times_out = [self._sample(each, card, one.times) for each, card, one in rows]
+        seconds = [self._sample(each, card, one.spent_ns / 1e9) for each, card, one in rows]
+        yield Family("partage_container_memory_moved_bytes", "gauge", "Memory moved to the host.", tuple(moved))
+        yield Family(
+            "partage_container_moves_total", "counter", "How often it had to leave its card.", tuple(times_out)
+        )
+        yield Family(
+            "partage_container_moving_seconds_total", "counter", "Time that its memory was on the way.", tuple(seconds)
         )
 
     def _sessions(self) -> Mapping[str, float]:

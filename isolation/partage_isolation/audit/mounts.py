@@ -11,12 +11,14 @@ from __future__ import annotations
 import contextlib
 import mmap
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import structlog
 
+from partage_isolation.audit.listing import RuntimeContainer
 from partage_isolation.audit.proofs import (
     Expected,
     FileId,
@@ -38,8 +40,8 @@ from partage_isolation.store.folders import (
     PARENT,
     PRELOAD,
     PRELOAD_INSIDE,
+    inside_of,
 )
-from partage_plugins.vocabulary.names import ContainerKey
 
 _SELF: Final = Path("/proc/self")
 _log: Final = structlog.get_logger()
@@ -75,15 +77,17 @@ class InstalledFiles:
         """The library's core, in each version."""
         return frozenset(self._known.values())
 
-    def expected(self, key: ContainerKey) -> tuple[Expected, ...]:
+    def expected(self, container: RuntimeContainer) -> tuple[Expected, ...]:
         (device, parent), libraries, versions = self._sources
-        preload = frozenset({(device, f"{parent}/{key}/{PRELOAD}")})
-        return (
-            Expected(INSIDE, frozenset({(device, f"{parent}/{key}")})),
-            Expected(f"{INSIDE}/{LIBRARY}", libraries, frozenset({versions})),
-            Expected(PRELOAD_INSIDE, preload),
-            Expected(NIX_PRELOAD_INSIDE, preload, may_be_absent=True),
-        )
+        folder = f"{parent}/{container.key}"
+        preload = frozenset({(device, f"{folder}/{PRELOAD}")})
+        preloads = Expected(PRELOAD_INSIDE, preload), Expected(NIX_PRELOAD_INSIDE, preload, may_be_absent=True)
+        own = frozenset({(device, folder)})
+        if container.claim is None:
+            library = Expected(f"{INSIDE}/{LIBRARY}", libraries, frozenset({versions}))
+            return Expected(INSIDE, own), library, *preloads
+        files = (_file(libraries, name) for name in OBJECTS)
+        return Expected(inside_of(container.claim), own), *files, *preloads
 
     def _present(self) -> tuple[Path, ...]:
         try:
@@ -99,6 +103,12 @@ class InstalledFiles:
             _log.error("the library's file does not show in our own maps, so it can't be proved", file=str(path))
             return
         present[place] = found
+
+
+def _file(libraries: AbstractSet[Source], name: str) -> Expected:
+    """One of the library, in some version, by itself."""
+    sources = frozenset((device, f"{root}/{name}") for device, root in libraries)
+    return Expected(f"{INSIDE}/{LIBRARY}/{name}", sources, libraries)
 
 
 def _is_version(path: Path) -> bool:
@@ -118,20 +128,20 @@ def _mapped(path: Path) -> FileId | None:
 class Places:
     def __init__(self, installed: InstalledFiles, proc: Path) -> None:
         self._installed, self._proc = installed, proc
-        self._known: dict[tuple[ContainerKey, str], tuple[str, ...]] = {}
-        """Wrong places by container and mount namespace, for one look."""
+        self._known: dict[tuple[str, str], tuple[str, ...]] = {}
+        """Wrong places by the runtime's id of a container and mount namespace, for one look."""
 
     def look(self) -> None:
         self._known.clear()
 
-    def wrong(self, pid: int, key: ContainerKey, *, with_links: bool) -> tuple[str, ...] | None:
+    def wrong(self, pid: int, container: RuntimeContainer, *, with_links: bool) -> tuple[str, ...] | None:
         """None: it could not be seen."""
         process = self._proc / str(pid)
         try:
-            which = key, str((process / "ns/mnt").readlink())
+            which = container.id, str((process / "ns/mnt").readlink())
             if which not in self._known:
                 seen = mounts((process / "mountinfo").read_text(errors="replace"))
-                wrong = self._judged(process, seen, key, with_links=with_links)
+                wrong = self._judged(process, seen, container, with_links=with_links)
                 if wrong is None:
                     return None
                 self._known[which] = wrong
@@ -140,9 +150,9 @@ class Places:
         return self._known[which]
 
     def _judged(
-        self, process: Path, seen: Sequence[MountLine], key: ContainerKey, *, with_links: bool
+        self, process: Path, seen: Sequence[MountLine], container: RuntimeContainer, *, with_links: bool
     ) -> tuple[str, ...] | None:
-        expected = self._installed.expected(key)
+        expected = self._installed.expected(container)
         wrong = wrong_places(seen, expected)
         if not wrong or not with_links:
             return wrong

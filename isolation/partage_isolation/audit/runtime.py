@@ -1,75 +1,101 @@
-"""What the container runtime says of granted containers, by their keys; and stopping one.
+"""What the container runtime says of containers with a grant or a claim, and stopping one.
 
 A runtime that is away says nothing, and costs nothing but freshness: its silence must not be taken for an empty list.
-A container's annotation and the pid of its first process never change, so each is asked for and read once.
+A container's annotation, its CDI devices and the pid of its first process never change, so each is asked for and read
+once. CDI devices are in no list, so they are asked for only where claims are served.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 import structlog
 
-from partage_base.cri import CriError, ListedContainer, RuntimeClient
+from partage_base.cri import CriError, ListedContainer, PeerRefused, RuntimeClient
 from partage_base.daemon.logs import Repeats
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.claims import ClaimUid, claim_key, claimed_by
 from partage_plugins.vocabulary.keys import CONTAINER
 from partage_plugins.vocabulary.names import ContainerKey
 
+_NOT_FOUND: Final = 5
 _log: Final = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class RuntimeContainer:
-    id: str
-    pid: int | None
-    """Of its first process, as the node has it; None where it does not run, or the runtime does not say."""
-    running: bool
 
 
 class Runtime:
     def __init__(self, client: RuntimeClient) -> None:
         self._client = client
         self._keys: dict[str, ContainerKey | None] = {}
+        self._claims: dict[str, ClaimUid | None] = {}
         self._pids: dict[str, int] = {}
         self._repeats = Repeats(every_s=60)
 
-    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
-        """All that carry our annotation, whatever their state; None where the runtime does not answer."""
+    async def containers(self, *, with_claims: bool = False) -> Listing | None:
+        """All that carry our annotation, whatever their state; None where the runtime does not answer.
+
+        `with_claims`: also those that have a claim and have not ended.
+        """
         try:
             listed = await self._client.containers()
-            found = self._ours(listed)
-            return {key: await self._described(each) for key, each in found.items()}
+            found = [await self._described(each, key) for key, each in self._granted(listed).items()]
+            if with_claims:
+                found += [
+                    await self._described(each, claim_key(claim), claim) for claim, each in await self._claiming(listed)
+                ]
         except CriError as error:
             what = "the container runtime does not answer; no container is collected until it does"
             self._repeats.failed(what, error)
             return None
+        self._pids = {each.id: each.pid for each in found if each.pid is not None}
+        return Listing(found)
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
         """Raises `CriError` where that can't be said to be done."""
         await self._client.stop(container_id, grace_s=grace_s)
 
-    def _ours(self, listed: tuple[ListedContainer, ...]) -> dict[ContainerKey, ListedContainer]:
+    def _granted(self, listed: Iterable[ListedContainer]) -> dict[ContainerKey, ListedContainer]:
         ours = {each.id: each for each in listed if CONTAINER in each.annotations}
         self._keys = {id_: self._keys[id_] if id_ in self._keys else _key(each) for id_, each in ours.items()}
-        self._pids = {id_: pid for id_, pid in self._pids.items() if id_ in ours and ours[id_].running}
         found = dict[ContainerKey, ListedContainer]()
         for id_, key in self._keys.items():
             if key is not None and (key not in found or ours[id_].running):
                 found[key] = ours[id_]
         return found
 
-    async def _described(self, each: ListedContainer) -> RuntimeContainer:
-        if each.running and each.id not in self._pids:
+    async def _claiming(self, listed: Iterable[ListedContainer]) -> list[tuple[ClaimUid, ListedContainer]]:
+        others = [each for each in listed if CONTAINER not in each.annotations and not each.exited]
+        claims = dict[str, ClaimUid | None]()
+        for each in others:
+            if each.id not in self._claims:  # kept at once: the next listing goes on where this one fails
+                self._claims[each.id] = await self._claim(each.id)
+            claims[each.id] = self._claims.get(each.id)
+        self._claims = claims
+        return [(claim, each) for each in others if (claim := claims[each.id]) is not None]
+
+    async def _claim(self, id_: str) -> ClaimUid | None:
+        """Of several claims the first: no library lets such a container have anything."""
+        try:
+            devices = await self._client.cdi_devices(id_) or ()
+        except PeerRefused as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None  # it was removed meanwhile
+        return next((claim for claim in map(claimed_by, devices) if claim is not None), None)
+
+    async def _described(
+        self, each: ListedContainer, key: ContainerKey, claim: ClaimUid | None = None
+    ) -> RuntimeContainer:
+        pid = self._pids.get(each.id) if each.running else None
+        if each.running and pid is None:
             pid = await self._client.pid(each.id)
             if pid is not None:
                 self._pids[each.id] = pid
-        return RuntimeContainer(each.id, self._pids.get(each.id), each.running)
+        return RuntimeContainer(each.id, key, pid, each.running, claim)
 
 
 def _key(container: ListedContainer) -> ContainerKey | None:

@@ -20,12 +20,14 @@ from partage_isolation.audit.findings import (
     BytesBeyondLimit,
     ContainerWithoutRow,
     CoveredMounts,
+    DoesNotMove,
     Finding,
     ProcessOfNobody,
     ProcessWithoutLibrary,
     ProcessWithoutRow,
     RowWithoutProcess,
 )
+from partage_isolation.audit.listing import Listing
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -37,8 +39,9 @@ Facts = Mapping[ContainerKey, ContainerFacts]
 class Sight:
     pid: int
     birth: Birth
+    container: str | None
+    """The runtime's id of the container with a grant or a claim that it is in, as far as the runtime has named it."""
     key: ContainerKey | None
-    """The granted container that it is in, as far as the runtime has named it."""
     has_library: bool | None
     wrong_places: tuple[str, ...] | None
     """None, as above: it could not be seen."""
@@ -51,20 +54,18 @@ class Round:
     after: Facts
     uses: Mapping[CardId, Sample | None]
     """None: the driver did not answer."""
-    running: Mapping[ContainerKey, bool] | None
-    """Containers that the runtime has, and whether they run; None: it did not answer."""
+    listing: Listing | None
+    """What the runtime has; None: it did not answer."""
     sights: Mapping[int, Sight] = field(default_factory=dict)
     """By pid; a process that is not here is gone."""
-    firsts: Mapping[ContainerKey, Sight] = field(default_factory=dict)
-    """The first process of each running container."""
+    firsts: Mapping[str, Sight] = field(default_factory=dict)
+    """The first process of each running container, by the runtime's ids."""
     folders: AbstractSet[ContainerKey] = frozenset()
     """Containers for which something was prepared on the node."""
     gone: AbstractSet[int] = frozenset()
     """Pids in the books that are no such processes any more."""
 
-    def with_looked(
-        self, *, sights: Mapping[int, Sight], firsts: Mapping[ContainerKey, Sight], gone: AbstractSet[int]
-    ) -> Round:
+    def with_looked(self, *, sights: Mapping[int, Sight], firsts: Mapping[str, Sight], gone: AbstractSet[int]) -> Round:
         """The same, with what processes showed afterwards."""
         return replace(self, sights=sights, firsts=firsts, gone=gone)
 
@@ -86,9 +87,16 @@ class Round:
         amounts = [row.cards[card] for row in self.rows.get(pid, ()) if row.has_spoken and card in row.cards]
         return max((each.lent + each.unproved for each in amounts), default=0)
 
-    def first_mounts(self, key: ContainerKey) -> tuple[str, ...] | None:
-        first = self.firsts.get(key)
-        return None if first is None else first.wrong_places
+    def has_unseen_mounts(self, container: str) -> bool:
+        """Whether it is there, and nothing can be said of the mounts of its first process."""
+        if self.listing is not None and container not in self.listing:
+            return False
+        first = self.firsts.get(container)
+        return first is None or first.wrong_places is None
+
+    def container_of(self, pid: int) -> str | None:
+        sight = self.sights.get(pid)
+        return None if sight is None else sight.container
 
     def owner(self, pid: int) -> ContainerKey | None:
         sight = self.sights.get(pid)
@@ -110,6 +118,14 @@ def _charged(facts: Facts) -> Mapping[tuple[int, CardId], int]:
 
 
 RUNTIME: Final = "runtime"
+
+
+class MountsOf(NamedTuple):
+    """A source: what the first process of a container sees, by the runtime's id."""
+
+    container: str
+
+
 Place = tuple[BudgetKey, CardId]
 Allowed = Mapping[Place, int]
 """Bytes."""
@@ -177,6 +193,7 @@ def suspicions(seen: Round, rules: Rules, bounds: Bounds) -> Iterator[Suspicion]
             yield from _beyond_limits(seen, rules, use, bounds)
     yield from _of_mounts(seen, rules)
     yield from _of_books(seen, rules)
+    yield from _of_moves(seen)
 
 
 def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[Suspicion]:
@@ -189,11 +206,14 @@ def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[S
     elif key in seen.after:
         rows = [row for row in seen.rows.get(pid, ()) if row.start == sight.birth.start and row.has_spoken]
         if sight.has_library is False:
-            yield _suspicion(ProcessWithoutLibrary(key, card, pid), sight.birth, card, rules.rounds)
+            finding = ProcessWithoutLibrary(key, card, pid, container=sight.container)
+            yield _suspicion(finding, sight.birth, card, rules.rounds)
         elif sight.has_library and not any(row.state != "dead" for row in rows):
-            yield _suspicion(ProcessWithoutRow(key, card, pid), sight.birth, card, rules.doubtful_rounds)
+            silent = ProcessWithoutRow(key, card, pid, container=sight.container)
+            yield _suspicion(silent, sight.birth, card, rules.doubtful_rounds)
         if rows and held is not None and held > seen.ledger.get((pid, card), 0) + rules.tolerance_bytes:
-            yield _suspicion(BytesBeyondLedger(key, card, pid), sight.birth, card, rules.rounds)
+            beyond = BytesBeyondLedger(key, card, pid, container=sight.container)
+            yield _suspicion(beyond, sight.birth, card, rules.rounds)
 
 
 def _beyond_limits(seen: Round, rules: Rules, use: CardUse, bounds: Bounds) -> Iterator[Suspicion]:
@@ -203,7 +223,7 @@ def _beyond_limits(seen: Round, rules: Rules, use: CardUse, bounds: Bounds) -> I
     be refused: a little beyond is no suspicion, as nothing more is lent there, unless it stays after a refusal.
     """
     for budget, beyond in beyond_limits(seen, rules, use, bounds.allowed).items():
-        finding = BytesBeyondLimit(beyond.key, use.card)
+        finding = BytesBeyondLimit(beyond.key, use.card, container=beyond.container)
         if beyond.amount > min(rules.growth_bytes, bounds.allowed.get((budget, use.card), 0) // rules.growth_part):
             yield _suspicion(finding, None, use.card, rules.rounds)
         if bounds.was_refused(seen.after[beyond.key], use.card):
@@ -214,6 +234,8 @@ class Beyond(NamedTuple):
     amount: int
     key: ContainerKey
     """Whose process has most that it was not lent."""
+    container: str | None
+    """In which that process is."""
 
 
 def beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> Mapping[BudgetKey, Beyond]:
@@ -222,7 +244,8 @@ def beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> 
     for pid, amount in use.processes.items():
         key = seen.owner(pid)
         if amount is not None and key is not None and key in seen.after:
-            held.setdefault(seen.after[key].budget, []).append(_Held(amount - seen.lent(pid, use.card), amount, key))
+            not_lent = amount - seen.lent(pid, use.card)
+            held.setdefault(seen.after[key].budget, []).append(_Held(not_lent, amount, key, pid))
     found = dict[BudgetKey, Beyond]()
     for budget, processes in held.items():
         keys = {each.key for each in processes}
@@ -230,7 +253,8 @@ def beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> 
         most = allowed.get((budget, use.card), 0) + on_top + len(processes) * rules.tolerance_bytes
         amount = sum(each.amount for each in processes) - most
         if amount > 0:
-            found[budget] = Beyond(amount, max(processes).key)
+            most_not_lent = max(processes)
+            found[budget] = Beyond(amount, most_not_lent.key, seen.container_of(most_not_lent.pid))
     return found
 
 
@@ -238,22 +262,32 @@ class _Held(NamedTuple):
     not_lent: int
     amount: int
     key: ContainerKey
+    pid: int
 
 
 def _of_mounts(seen: Round, rules: Rules) -> Iterator[Suspicion]:
-    for key, sight in (*seen.firsts.items(), *((one.key, one) for one in seen.sights.values())):
-        if key is not None and key in seen.after:
+    for sight in (*seen.firsts.values(), *seen.sights.values()):
+        if sight.container is not None and sight.key is not None and sight.key in seen.after:
             for place in sight.wrong_places or ():
-                yield _suspicion(CoveredMounts(key, place), sight.birth, key, rules.rounds)
+                finding = CoveredMounts(sight.key, place, container=sight.container)
+                yield _suspicion(finding, sight.birth, MountsOf(sight.container), rules.rounds)
 
 
 def _of_books(seen: Round, rules: Rules) -> Iterator[Suspicion]:
-    for key, runs in (seen.running or {}).items():
-        if runs and key in seen.folders and key not in seen.before and key not in seen.after:
-            yield _suspicion(ContainerWithoutRow(key), None, RUNTIME, rules.doubtful_rounds)
+    for one in () if seen.listing is None else seen.listing.values():
+        if one.running and one.key in seen.folders and one.key not in seen.before and one.key not in seen.after:
+            yield _suspicion(ContainerWithoutRow(one.key), None, RUNTIME, rules.doubtful_rounds)
     for row in rows_of(seen.after):
         if _is_left(row, seen):
             yield _suspicion(RowWithoutProcess(row.key, row.pid), row.start, None, 2 * rules.doubtful_rounds)
+
+
+def _of_moves(seen: Round) -> Iterator[Suspicion]:
+    """How long it may take is the broker's to say."""
+    for container in seen.after.values():
+        for card, limits in container.cards.items():
+            if limits.moving is not None and limits.moving.late:
+                yield _suspicion(DoesNotMove(container.key, card), None, None, 1)
 
 
 def _is_left(row: ProcessFacts, seen: Round) -> bool:

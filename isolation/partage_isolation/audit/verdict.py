@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from partage_isolation.audit.facts import CardUse, ContainerFacts
-from partage_isolation.audit.findings import Finding
+from partage_isolation.audit.findings import Finding, OfContainer
 from partage_isolation.audit.suspicions import (
     RUNTIME,
     Allowed,
     Bounds,
+    MountsOf,
     Place,
     Round,
     Rules,
@@ -66,7 +67,8 @@ def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]
     bounds = Bounds(allowed, _refused(memory, seen, rules, allowed))
     strikes = _strikes(memory, seen, rules, bounds)
     absent = _absent(memory, seen)
-    listed = (memory.listed | (seen.running or {}).keys()) & seen.after.keys()
+    now_listed = frozenset[ContainerKey]() if seen.listing is None else seen.listing.keys_in_use
+    listed = (memory.listed | now_listed) & seen.after.keys()
     sure = (one.suspicion.finding for one in strikes.values() if one.times >= one.suspicion.rounds)
     findings = tuple(dict.fromkeys(sure))
     used = {each.budget for key, each in seen.after.items() if key not in absent}
@@ -78,18 +80,26 @@ def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]
 
 def _strikes(memory: Memory, seen: Round, rules: Rules, bounds: Bounds) -> dict[Hashable, Strikes]:
     silent_cards = {card for card, use in seen.uses.items() if use is None}
-    silent_runtime = {RUNTIME} if seen.running is None else set[str]()
-    unseen_mounts = {key for key in seen.after if seen.first_mounts(key) is None}
+    silent_runtime = {RUNTIME} if seen.listing is None else set[str]()
     strikes = {
         evidence: one
         for evidence, one in memory.strikes.items()
-        if one.suspicion.source in silent_cards | silent_runtime | unseen_mounts
+        if one.suspicion.source in silent_cards | silent_runtime or _is_unseen(one.suspicion, seen)
     }
     for suspicion in suspicions(seen, rules, bounds):
         _, times, last_s = memory.strikes.get(suspicion.evidence, (None, 0, float("-inf")))
         counts = seen.now_s - last_s >= rules.apart_s
         strikes[suspicion.evidence] = Strikes(suspicion, times + counts, seen.now_s if counts else last_s)
     return strikes
+
+
+def _is_unseen(suspicion: Suspicion, seen: Round) -> bool:
+    """Of mounts that nothing can be said of now."""
+    match suspicion:
+        case Suspicion(OfContainer(key=key), source=MountsOf(container)):
+            return key in seen.after and seen.has_unseen_mounts(container)
+        case _:
+            return False
 
 
 def _allowed(memory: Memory, seen: Round) -> dict[Place, int]:
@@ -114,12 +124,12 @@ def _refused(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dic
 
 
 def _absent(memory: Memory, seen: Round) -> dict[ContainerKey, Absence]:
-    if seen.running is None:
+    if seen.listing is None:
         return {key: absence for key, absence in memory.absent.items() if key in seen.after}
     return {
         key: _once_more(memory.absent.get(key, Absence(seen.now_s, key in memory.listed, 0)))
         for key in seen.after
-        if key not in seen.running
+        if key not in seen.listing.keys_in_use
     }
 
 
@@ -130,9 +140,14 @@ def _once_more(absence: Absence) -> Absence:
 def _is_gone(
     absence: Absence, container: ContainerFacts, used: AbstractSet[BudgetKey], now_s: float, rules: Rules
 ) -> bool:
-    """A container with a living process is not gone, whatever is listed; nor while its dead weigh on others' budget."""
+    """A container with a living process is not gone, whatever is listed; nor while its dead weigh on others' budget.
+
+    A claim is gone only once it was released, and then at once: nobody is about to have it.
+    """
+    if container.is_kept:
+        return False
     if absence.listings < rules.rounds or any(row.connected or row.state != "dead" for row in container.processes):
         return False
     if container.budget in used and container.processes:
         return False
-    return absence.was_listed or now_s - absence.since_s >= rules.unlisted_s
+    return absence.was_listed or container.is_claim or now_s - absence.since_s >= rules.unlisted_s

@@ -136,6 +136,22 @@ class Arbiter:
             found[0].members[member].is_stopped = True
             found[0].demander.set_longest_wait()
 
+    def turn(self, key: BudgetKey, card: CardId, *, is_in: bool, share: int, now: int) -> None:
+        """Whether its memory is on the card: else it has no turns. And as if it had what share."""
+        found = self._at(key, card, now)
+        if found is None:
+            return
+        seat, island = found
+        seat.account.share, seat.is_out = share, not is_in
+        if seat.is_out:
+            island.send_out(seat, self._now)
+        self._go_on(island)
+
+    def seat(self, key: BudgetKey, card: CardId, now: int) -> Seat | None:
+        """As it is now, with its time charged."""
+        found = self._at(key, card, now)
+        return found[0] if found else None
+
     def silent(self) -> list[Silent]:
         """Members that are charged for work of which they say nothing."""
         return [
@@ -169,7 +185,7 @@ class Arbiter:
         return {place: seat.shares(self._now) for place, seat in self.node.seats.items()}
 
     def _at(
-        self, key: BudgetKey, card: CardId, now: int, member: Member = None, epoch: int | None = None
+        self, key: BudgetKey, card: CardId, now: int, member: Member | None = None, epoch: int | None = None
     ) -> tuple[Seat, Island] | None:
         """Where that is, with its time charged; None where there is no such thing, or the epoch is an old one."""
         seat = self._seat(key, card, now, member, epoch)

@@ -82,7 +82,7 @@ class Card:
 
     def lets_in(self, seat: Seat, now: int) -> int:
         """When its ceiling lets it run; where that is not after now, it is among the others again."""
-        at = self.policy.opens_at(seat.account, now)
+        at = NEVER if seat.is_out else self.policy.opens_at(seat.account, now)
         if at > now:
             seat.is_capped = True
         elif seat.is_capped or seat.is_passed:

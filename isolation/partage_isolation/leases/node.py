@@ -34,6 +34,11 @@ class Island:
         for card in self.cards:
             card.charge(now)
 
+    def send_out(self, seat: Seat, now: int) -> None:
+        """Its turn ends now, with those of its gang."""
+        if seat.is_open:
+            self._closing.revoke(seat.demander, now)
+
     def go_on(self, now: int) -> None:
         while True:
             for card in self.cards:

@@ -96,7 +96,9 @@ class Seat:
     rested_at: int = 0
     """When it last gave the card up without waiting for it again."""
     is_capped: bool = False
-    """It wants the card, and its ceiling keeps it from it."""
+    """It wants the card, and its ceiling keeps it from it, or that it is out."""
+    is_out: bool = False
+    """Its memory is not on the card, so it has no turns."""
     is_passed: bool = False
     """It was its turn here, and another card of its gang could not be had."""
     overlap_paid: int = 0
@@ -157,6 +159,16 @@ class Seat:
         self.waiting_since = now
         self.card.policy.asks(self.account, now)
         self.card.patient_until = min(self.card.patient_until, self.overdue_at)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """It has no turn, and none whose work is waited for."""
+        return not (self.is_open or self.is_closing)
+
+    @property
+    def held_ns(self) -> int:
+        """How long it has had the card, in all."""
+        return self.got.total + self.charged
 
     @property
     def overdue_at(self) -> int:

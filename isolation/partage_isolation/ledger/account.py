@@ -73,6 +73,7 @@ class Seen(NamedTuple):
     lent: int
     doubted: int
     is_made: bool = False
+    moved: int | None = 0
 
 
 @dataclass(slots=True)
@@ -98,6 +99,10 @@ class Account:
     """The context that `reserved` is for is there."""
     falling_to: int = 0
     falls: int = 0
+    judged_ns: int = 0
+    """When the newest sample began that was applied."""
+    moved: int | None = 0
+    """Of what it uses so much is on the host now, and on no card; None: some of it is on its way."""
 
     @property
     def fixed(self) -> int:
@@ -140,6 +145,7 @@ class Account:
         """Another program runs in the process: what the last one had is gone, once a sample shows it."""
         left, self.lent = self.lent + self.overhead + self.reserved, 0
         self.overhead = self.reserved = self.used = self.changes = self.in_flight = 0
+        self.moved = 0
         self.is_made, self.is_dry, self.falls = False, False, 0
         self.doubt(left)
 
@@ -167,7 +173,11 @@ class Account:
         self.lent, self.used = max(0, self.lent - amount), max(0, self.used - amount)
 
     def seen(self) -> Seen:
-        return Seen(self.lent, self.doubted, self.is_made)
+        return Seen(self.lent, self.doubted, self.is_made, self.moved)
+
+    def is_overtaken(self, began_ns: int) -> bool:
+        """By a sample that began later: what it proved free an older one may still show."""
+        return began_ns < self.judged_ns
 
     def sampled(self, shown: int, began: Seen, *, exact_used: int | None) -> int | None:
         """Applies a sample: the card showed `shown` bytes.

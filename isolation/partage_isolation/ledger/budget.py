@@ -117,6 +117,8 @@ class CardBook:
     most: int = 0
     """The highest grant that it ever had."""
     refused: int = 0
+    movable: bool = False
+    """What it holds leaves the card when it is the turn of others."""
 
     @property
     def limit(self) -> int:

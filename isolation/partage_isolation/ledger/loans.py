@@ -50,7 +50,11 @@ class NoRoom(Struct, frozen=True):
     """There is no row for another process."""
 
 
-Verdict = Lent | Refused | Park | NoRoom
+class Out(Struct, frozen=True):
+    """The limit allows it, and the card has no room now: it is to be asked again once its memory is back there."""
+
+
+Verdict = Lent | Refused | Park | NoRoom | Out
 
 
 class Ask(Protocol):
@@ -140,7 +144,9 @@ class Lending:
         left = budget.room(card) - (amounts.lent - account.lent)
         if left < 0:
             return _short(budget, card, process, -left, patience, again=again)
-        account.lend(amounts.lent, 0 if budget.is_short(card) else credit_of(left))
+        # Credit would be room on the card that its next owner misses.
+        has_credit = not (budget.is_short(card) or budget.cards[card].movable)
+        account.lend(amounts.lent, credit_of(left) if has_credit else 0)
         self._entries.note(process, card)
         return Lent(account.lent)
 

@@ -4,7 +4,8 @@ Of a blind card a sample shows nothing. There a process's own word is believed, 
 take, and the dead are let go some time after the kernel said that they are gone: it closes their files before it does.
 
 Pure. A sample has three moments: it begins (`begin`), NVML is called, its figures arrive (`apply`). Only what was said
-before it began is judged by it.
+before it began is judged by it. Samples may overlap, and an older one may arrive after a later one: then it judges only
+processes that it knows to have changed nothing all the while.
 """
 
 from __future__ import annotations
@@ -86,8 +87,15 @@ def _applied(
         if process.died_ns <= beginning.began_ns:
             _left_behind(ledger, where, amount)
         return ()
+    if account.moved is None or account.moved != seen.moved:
+        return ()
+    amount += account.moved
+    exact_used = shown.exact.get(process.id)
+    if exact_used is None and account.is_overtaken(beginning.began_ns):
+        return ()
+    account.judged_ns = max(account.judged_ns, beginning.began_ns)
     before = account.charge, account.lent
-    size = account.sampled(amount, seen, exact_used=shown.exact.get(process.id))
+    size = account.sampled(amount, seen, exact_used=exact_used)
     if (account.charge, account.lent) != before:
         ledger.entries.note(process, card)
     if process.state is State.FOUND and not account.total:

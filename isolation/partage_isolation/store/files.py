@@ -75,6 +75,11 @@ class Models:
         part = self._current()
         return {card.id: card for card in part.cards} if part is not None else {}
 
+    def bytes_of(self, card: CardId) -> int | None:
+        """What containers may use of it; None: it is not known."""
+        known = self.current().get(card)
+        return known.memory_bytes if known else None
+
     def _current(self) -> GpuPart | None:
         try:
             status = self._path.stat()

@@ -18,6 +18,7 @@ from typing import Final
 from partage_base.files import write_whole
 from partage_base.listener import listen
 from partage_isolation.errors import NoFolder
+from partage_plugins.vocabulary.claims import ClaimUid
 from partage_plugins.vocabulary.containers import Mount
 from partage_plugins.vocabulary.names import ContainerKey
 
@@ -27,12 +28,23 @@ PRELOAD: Final = "preload"
 LIBRARY: Final = "lib"
 INSIDE: Final = "/run/partage"
 """Where the folder is in the container."""
+CLAIMS_INSIDE: Final = f"{INSIDE}/claims"
+"""Where the folders of claims are, each under its uid, so that none covers another."""
 PRELOAD_INSIDE: Final = "/etc/ld.so.preload"
 NIX_PRELOAD_INSIDE: Final = "/etc/ld-nix.so.preload"
 """What the glibc of nixpkgs reads in its place."""
 OBJECTS: Final = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1")
 PRELOAD_TEXT: Final = "".join(f"{INSIDE}/{LIBRARY}/{name}\n" for name in OBJECTS)
+MOVING: Final = "moving"
+"""A file by which the library knows, before its first call, that this container's memory moves."""
 _BACKLOG: Final = 256
+
+
+def inside_of(claim: ClaimUid) -> str:
+    """Where a claim's folder is in each of its containers."""
+    return f"{CLAIMS_INSIDE}/{claim}"
+
+
 _READABLE: Final = 0o644
 
 
@@ -40,7 +52,7 @@ class Folders:
     def __init__(self, root: Path) -> None:
         self.parent = root / PARENT
 
-    def make(self, key: ContainerKey) -> socket.socket:
+    def make(self, key: ContainerKey, *, moves: bool = False) -> socket.socket:
         """The folder, whole; and its socket, listening. Raises `NoFolder`."""
         folder = self.parent / key
         try:
@@ -48,6 +60,8 @@ class Folders:
             _own_folder(folder, 0o755)
             _own_folder(folder / LIBRARY, 0o755)
             _write_preload(folder)
+            if moves:
+                write_whole(folder / MOVING, b"", mode=_READABLE)
             return listen(folder / SOCKET, kind=socket.SOCK_SEQPACKET, mode=0o666, backlog=_BACKLOG)
         except OSError as error:
             raise NoFolder(
@@ -68,15 +82,24 @@ class Folders:
             return frozenset(os.listdir(self.parent))  # noqa: PTH208  names alone
         return frozenset()
 
-    def mounts(self, key: ContainerKey, library: str) -> tuple[Mount, ...]:
-        """What puts it into the container, all read-only: the folder first, since the library goes into it."""
+    def mounts(self, key: ContainerKey, library: str, claim: ClaimUid | None = None) -> tuple[Mount, ...]:
+        """What puts it into the container, all read-only: the folder first, since the library goes into it.
+
+        Of a claim each file of the library goes to its own path: a volume of the container can lie in a folder of ours,
+        and not on a file.
+        """
         folder = self.parent / key
-        return (
-            Mount(container_path=INSIDE, host_path=str(folder)),
-            Mount(container_path=f"{INSIDE}/{LIBRARY}", host_path=library),
-            Mount(container_path=PRELOAD_INSIDE, host_path=str(folder / PRELOAD)),
-            Mount(container_path=NIX_PRELOAD_INSIDE, host_path=str(folder / PRELOAD)),
+        preload = str(folder / PRELOAD)
+        preloads = (
+            Mount(container_path=PRELOAD_INSIDE, host_path=preload),
+            Mount(container_path=NIX_PRELOAD_INSIDE, host_path=preload),
         )
+        inside = f"{INSIDE}/{LIBRARY}"
+        if claim is None:
+            own, whole = str(folder), Mount(container_path=inside, host_path=library)
+            return Mount(container_path=INSIDE, host_path=own), whole, *preloads
+        files = (Mount(container_path=f"{inside}/{name}", host_path=f"{library}/{name}") for name in OBJECTS)
+        return Mount(container_path=inside_of(claim), host_path=str(folder)), *files, *preloads
 
 
 def _own_folder(folder: Path, mode: int) -> None:

@@ -18,6 +18,7 @@ from partage_base.files import write_whole
 from partage_isolation.errors import NoFolder
 from partage_isolation.ledger.budget import CardBook
 from partage_isolation.names import BudgetKey, budget_key, own_budget
+from partage_plugins.vocabulary.claims import ClaimUid
 from partage_plugins.vocabulary.names import (
     BudgetNameText,
     CardId,
@@ -46,6 +47,8 @@ class CardSpec(Struct, frozen=True, kw_only=True):
     """Memory: the highest grant so far."""
     lowered_share: int | None = None
     lowered_limit: int | None = None
+    movable: bool = False
+    """Its memory leaves the card when it is the turn of others."""
 
     @property
     def limit_in_force(self) -> int:
@@ -59,7 +62,19 @@ class CardSpec(Struct, frozen=True, kw_only=True):
 
     def book(self) -> CardBook:
         most = max(self.most, self.memory)
-        return CardBook(self.id, self.memory, self.share_in_force, self.limit_in_force, self.lowered, most)
+        return CardBook(
+            self.id, self.memory, self.share_in_force, self.limit_in_force, self.lowered, most, movable=self.movable
+        )
+
+
+class EngineContainer(Struct, frozen=True):
+    """Of an engine that lists nothing to us, such as Docker: as a hook told of it."""
+
+    id: str
+    pid: int
+    """Of its first process."""
+    start: int
+    """When that began: tells it from another of the same pid."""
 
 
 class Spec(Struct, frozen=True, kw_only=True):
@@ -76,6 +91,26 @@ class Spec(Struct, frozen=True, kw_only=True):
     """The folder whose library it has."""
     budget: BudgetNameText | None = None
     gang: Gang | None = None
+    is_claim: bool = False
+    """Not one container: all that have the claim which `pod` names."""
+    is_released: bool = False
+    """Of a claim: it is needed no longer."""
+    by_hook: bool = False
+    """Of a claim: only containers that a hook told of have it."""
+    ends_with_last: bool = False
+    """Of such a claim: it is released by the first container that enters."""
+    engine_containers: tuple[EngineContainer, ...] = ()
+    """Of such a claim: those that entered, as far as they were not seen to have ended."""
+    is_suspended: bool = False
+    """Its memory stays away from the card until root says otherwise."""
+
+    @property
+    def claim(self) -> ClaimUid | None:
+        return ClaimUid(self.pod.uid) if self.is_claim else None
+
+    @property
+    def moves(self) -> bool:
+        return any(card.movable for card in self.cards)
 
     def card(self, card: CardId) -> CardSpec | None:
         return next((each for each in self.cards if each.id == card), None)

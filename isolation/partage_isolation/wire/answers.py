@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Ask, Park
@@ -53,6 +53,12 @@ Answer = Callable[[Session, Packet], bytes | None]
 """To one kind of question; None where nothing is said, or not yet."""
 
 
+class Guard(Protocol):
+    """A question for memory that is asked only where the card has room for it."""
+
+    def __call__(self, ask: Ask, *, is_context: bool = ...) -> Ask: ...
+
+
 class Answering:
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
@@ -62,11 +68,14 @@ class Answering:
         hints: Hints,
         watch: Watch,
         parking: ParkedQuestions,
-        leases: Mapping[int, Answer],
+        guarded: Guard,
+        others: Mapping[int, Answer],
     ) -> None:
-        """`leases`: what is answered to all that is said of them."""
+        """`guarded`: questions for memory, asked where the card has room. `others`: answers to all else."""
         self._ledger, self._registry = ledger, registry
         self._hints, self._watch, self._parking = hints, watch, parking
+        self._ask_lend = guarded(ledger.lending.lend)
+        self._ask_context = guarded(ledger.lending.context, is_context=True)
         self.answers: Mapping[int, Answer] = {
             What.CARD: self._card,
             What.LEND: self._lend,
@@ -76,7 +85,7 @@ class Answering:
             What.VIEW: self._view,
             What.PROCESSES_OF: self._processes,
             **{what: partial(answer, ledger) for what, answer in SHARING.items()},
-            **leases,
+            **others,
         }
 
     def knows_card(self, session: Session, card: int) -> bool:
@@ -90,14 +99,14 @@ class Answering:
             self._watch.measure(session.process, packet.card)
             if self._watch.once_measured(session.process, packet.card, partial(self._lend_now, session, packet)):
                 return None
-        return self._decided(session, packet, self._ledger.lending.lend)
+        return self._decided(session, packet, self._ask_lend)
 
     def _lend_now(self, session: Session, packet: Packet) -> None:
         if session.process.key in self._ledger.containers:
-            self._say(session, self._decided(session, packet, self._ledger.lending.lend))
+            self._say(session, self._decided(session, packet, self._ask_lend))
 
     def _context(self, session: Session, packet: Packet) -> bytes | None:
-        return self._decided(session, packet, self._ledger.lending.context)
+        return self._decided(session, packet, self._ask_context)
 
     def _decided(self, session: Session, packet: Packet, ask: Ask) -> bytes | None:
         process, card, amounts, again = session.process, packet.card, packet.amounts, packet.is_again

@@ -25,12 +25,18 @@ from partage_isolation.wire.messages import (
     MAX_ANSWER_BYTES,
     MAX_QUESTION_BYTES,
     Answer,
+    Enter,
+    Entered,
     LimitsSet,
     No,
     Prepare,
     Prepared,
     Question,
+    Release,
+    Released,
     SetLimits,
+    Suspend,
+    Suspended,
     Tell,
     Told,
     question_line,
@@ -60,7 +66,7 @@ DEADLINE_S: Final = 1.5
 _PIECE: Final = 256 * 1024
 _START: Final = "is partage-broker running?"
 
-AnswerT = TypeVar("AnswerT", Prepared, LimitsSet, Told)
+AnswerT = TypeVar("AnswerT", Prepared, LimitsSet, Suspended, Released, Entered, Told)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,18 @@ class BrokerClient:
     def set_limits(self, question: SetLimits) -> LimitsSet:
         """Lowers a limit, or takes that back."""
         return self._asked(question, LimitsSet)
+
+    def suspend(self, question: Suspend) -> Suspended:
+        """May be repeated, until it is done."""
+        return self._asked(question, Suspended)
+
+    def release(self, question: Release) -> Released:
+        """Lets go of a claim; may be repeated."""
+        return self._asked(question, Released)
+
+    def enter(self, question: Enter) -> Entered:
+        """Says that a container begins; may be repeated."""
+        return self._asked(question, Entered)
 
     def tell(self) -> Told:
         return self._asked(Tell(), Told)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Container, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 
 import structlog
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
+from partage_isolation.ledger.budget import State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.pages import line_writer
 from partage_isolation.names import budget_key
 from partage_isolation.store.folders import Folders
 from partage_isolation.store.page import Page
-from partage_isolation.store.specs import Spec, Specs
+from partage_isolation.store.specs import EngineContainer, Spec, Specs
 from partage_isolation.wire.connection import Listener
 from partage_isolation.wire.leases import Leases, Terms
-from partage_isolation.wire.limits import lowered, permitted, spec_of
-from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits
+from partage_isolation.wire.limits import lowered, permitted, require_one_allocator, spec_of
+from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits, Suspend, Suspended
+from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.report import picture
 from partage_isolation.wire.served import Registry, Served
@@ -52,6 +56,7 @@ class Containers:
         parking: ParkedQuestions,
         watch: Watch,
         leases: Leases,
+        moving: Moving,
         counters: Counters,
         permit: Permit,
     ) -> None:
@@ -59,7 +64,7 @@ class Containers:
         self._ledger, self._registry, self._specs, self._folders = ledger, registry, specs, folders
         self._library, self._write_line, self._terms = library, line_writer(library), terms
         self._sessions, self._parking, self._watch, self._leases = sessions, parking, watch, leases
-        self._counters, self._permit = counters, permit
+        self._moving, self._counters, self._permit = moving, counters, permit
 
     # ---- Questions of root -------------------------------------------------------------------------------------------
 
@@ -79,14 +84,53 @@ class Containers:
         known = served.spec if served else None
         library = known.library if known else str(library_for_new(self._library))
         spec = spec_of(question, library=library, known=known, mate=mate.spec if mate else None)
+        if served is None:
+            require_one_allocator(spec, (each.spec for each in self._registry.served.values()))
         other = served or mate
         if other is not None and other.spec.as_in(spec) is not other.spec:
             self._put(other, other.spec.as_in(spec))
         if served is None:
             self._begin(spec)
-        mounts = self._folders.mounts(spec.key, spec.library)
-        enforces = self._terms.enforced_on(card.id for card in spec.cards)
-        return Prepared(mounts=mounts, enforces=enforces, budget=spec.budget)
+        elif served.spec.is_released:
+            self._note(served, replace(served.spec, is_released=False))
+        mounts = self._folders.mounts(spec.key, spec.library, spec.claim)
+        return Prepared(
+            mounts=mounts,
+            enforces=self._terms.enforced_on([card.id for card in spec.cards], moves=spec.moves),
+            budget=spec.budget,
+            is_claim=spec.is_claim,
+            by_hook=spec.by_hook,
+        )
+
+    def release(self, key: ContainerKey) -> None:
+        """A claim is needed no longer: from now on it ends when nobody has it. Raises a `BrokerError`."""
+        served = self._registry.served.get(key)
+        if served is not None and not served.spec.is_claim:
+            raise SpecRefused(f"{key} is a container, which ends by itself")
+        if served is not None and not served.spec.is_released:
+            self._note(served, replace(served.spec, is_released=True))
+
+    def entered(self, served: Served, container: EngineContainer) -> None:
+        """A container has the claim from now on; raises `NoFolder` where that can't be written down."""
+        others = (each for each in served.spec.engine_containers if each.id != container.id)
+        is_released = served.spec.is_released or served.spec.ends_with_last
+        self._note(served, replace(served.spec, engine_containers=(*others, container), is_released=is_released))
+
+    def left(self, served: Served, gone: Collection[EngineContainer]) -> None:
+        """They have ended, and have the claim no longer."""
+        stay = tuple(each for each in served.spec.engine_containers if each not in gone)
+        self._note(served, replace(served.spec, engine_containers=stay))
+
+    def end(self, key: ContainerKey, listed: Container[ContainerKey]) -> bool:
+        """Ends a released claim of which the runtime lists no container; whether nothing is left of it."""
+        served = self._registry.served.get(key)
+        if served is None:
+            return True
+        lives = served.spec.engine_containers or any(each.state is not State.DEAD for each in served.budget.of(key))
+        if not served.spec.is_released or key in listed or lives:
+            return False
+        self.forget(key)
+        return True
 
     async def set_limits(self, question: SetLimits) -> LimitsSet:
         """A lower limit, or the grant's again; raises a `BrokerError`.
@@ -110,6 +154,29 @@ class Containers:
             limit_milli=book.limit_milli,
         )
 
+    def suspend(self, question: Suspend) -> Suspended:
+        """Those that use its budget with it; raises a `BrokerError`."""
+        served = self._registry.served.get(question.key)
+        if served is None:
+            raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
+        spec = served.spec
+        if "movable" not in self._terms.enforced_on([card.id for card in spec.cards], moves=spec.moves):
+            raise SpecRefused(
+                f"the memory of container {spec.container} of pod {spec.pod.name} can't leave its card; only a pod "
+                'with partage.dev/movable: "yes" can be suspended'
+            )
+        for each in self._registry.of(served.budget.key):
+            if each.spec.is_suspended is not question.is_on:
+                self._note(each, replace(each.spec, is_suspended=question.is_on))
+        self._moving.put(served.spec)
+        moving = self._moving.facts(served.budget.key, spec.cards[0].id)
+        if moving is None:
+            return Suspended(is_on=question.is_on, resident_bytes=0, moved_bytes=0, is_done=False)
+        is_done = not moving.resident if question.is_on else not (moving.moved or moving.is_out)
+        return Suspended(
+            is_on=question.is_on, resident_bytes=moving.resident, moved_bytes=moving.moved, is_done=is_done
+        )
+
     # ---- Containers --------------------------------------------------------------------------------------------------
 
     def rebuild(self) -> tuple[str, ...]:
@@ -127,13 +194,17 @@ class Containers:
         return tuple(found)
 
     def forget(self, key: ContainerKey) -> None:
-        """It is gone; its budget ends with the last of its containers."""
+        """It is gone; its budget ends with the last of its containers. A claim that was entered meanwhile stays."""
+        served = self._registry.served.get(key)
+        if served is not None and served.spec.engine_containers:
+            return
         served = self._registry.leave(key)
         if served is not None:
             served.close()
             is_last = not self._registry.of(served.budget.key)
             if is_last:
                 self._leases.drop(served.budget.key)
+                self._moving.drop(served.budget.key)
             self._specs.remove(served.spec, is_last=is_last)
         self._ledger.forget(key)
         self._folders.remove(key)
@@ -154,6 +225,11 @@ class Containers:
             return None
         return next(iter(self._registry.of(budget_key(question.pod.uid, question.budget))), None)
 
+    def _note(self, served: Served, spec: Spec) -> None:
+        """What is known of it changes, and no limit."""
+        self._specs.write(spec)
+        served.spec = spec
+
     def _put(self, served: Served, spec: Spec) -> None:
         """New limits, of all containers that use the budget."""
         self._specs.write(spec)
@@ -161,9 +237,10 @@ class Containers:
             each.spec = each.spec.as_in(spec)
         self._ledger.put(spec.key, [card.book() for card in spec.cards], spec.budget_key)
         self._leases.put(spec)
+        self._moving.put(spec)
 
     def _serve(self, spec: Spec) -> None:
-        listening = self._folders.make(spec.key)
+        listening = self._folders.make(spec.key, moves=spec.moves)
         try:
             page = Page(len(spec.cards), self._write_line)
         except OSError as error:
@@ -176,6 +253,7 @@ class Containers:
         )
         self._registry.enter(spec.key, served)
         self._leases.put(spec)
+        self._moving.put(spec)
         for card in spec.cards:
             self._watch.prove(card.id)  # so that NVML is awake when the first context is made
 
@@ -183,14 +261,14 @@ class Containers:
 
     def facts(self) -> tuple[ContainerFacts, ...]:
         times = self._leases.shares()
-        return tuple(picture(served, times) for served in self._registry.served.values())
+        return tuple(picture(served, times, self._moving) for served in self._registry.served.values())
 
     def cards(self) -> frozenset[CardId]:
         return frozenset(card.id for served in self._registry.served.values() for card in served.budget.cards)
 
-    def runtime_has(self, ids: Mapping[ContainerKey, str]) -> None:
+    def runtime_has(self, ids: Mapping[ContainerKey, AbstractSet[str]]) -> None:
         """The runtime's ids of containers. A process that came by another container's socket is let go."""
-        for served, session in list(self._registry.runtime_has(ids)):
+        for served, session in self._registry.runtime_has(ids):
             _log.warning(
                 "a process of another container came by this one's socket and is let go",
                 key=served.spec.key,

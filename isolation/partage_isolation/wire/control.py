@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +24,15 @@ from partage_isolation.wire.messages import (
     BROKER_SOCKET,
     MAX_QUESTION_BYTES,
     Answer,
+    Enter,
+    Entered,
     No,
     Prepare,
     Question,
+    Release,
+    Released,
     SetLimits,
+    Suspend,
     Told,
     answer_line,
     read_question,
@@ -40,7 +45,15 @@ _LONGEST_WHY: Final = 1024
 _log = structlog.get_logger()
 
 
-async def control_server(root: Path, containers: Containers, *, tell: Callable[[], Told]) -> asyncio.Server:
+Releasing = Callable[[Release], Awaitable[Released]]
+"""Lets go of a claim; see `Broker.release`."""
+Entering = Callable[[Enter], None]
+"""Takes a container in; see `Engines.enter`."""
+
+
+async def control_server(
+    root: Path, containers: Containers, *, release: Releasing, enter: Entering, tell: Callable[[], Told]
+) -> asyncio.Server:
     """Listens; its name stays for the next broker to take over. Raises `NoFolder`."""
     path = root / BROKER_SOCKET
     try:
@@ -48,13 +61,13 @@ async def control_server(root: Path, containers: Containers, *, tell: Callable[[
         listening = listen(path)
     except OSError as error:
         raise NoFolder(f"cannot listen on {path}: {error.strerror or error}") from error
-    control = _Control(containers, tell)
+    control = _Control(containers, release, enter, tell)
     return await asyncio.start_unix_server(control.serve, sock=listening, limit=MAX_QUESTION_BYTES)
 
 
 class _Control:
-    def __init__(self, containers: Containers, tell: Callable[[], Told]) -> None:
-        self._containers, self._tell = containers, tell
+    def __init__(self, containers: Containers, release: Releasing, enter: Entering, tell: Callable[[], Told]) -> None:
+        self._containers, self._release, self._enter, self._tell = containers, release, enter, tell
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -90,5 +103,12 @@ class _Control:
             case SetLimits():
                 await self._containers.permit(question)
                 return await self._containers.set_limits(question)
+            case Suspend():
+                return self._containers.suspend(question)
+            case Release():
+                return await self._release(question)
+            case Enter():
+                self._enter(question)
+                return Entered()
             case _:
                 return self._tell()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +14,7 @@ from partage_isolation.leases.line import Hint, Shares, Write, pack
 from partage_isolation.leases.node import Place
 from partage_isolation.leases.policies import Gemini, by_name
 from partage_isolation.leases.policies.policy import Policy
+from partage_isolation.leases.seat import Seat
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire import packets as wire
@@ -33,6 +34,7 @@ LOSS_AFTER_NS: Final = 1_000_000_000
 
 _MEMORY: Final[tuple[Promise, ...]] = ("memory",)
 _ALL: Final[tuple[Promise, ...]] = ("memory", "share", "limit")
+_MOVABLE: Final[tuple[Promise, ...]] = ("movable",)
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,11 @@ class Terms:
     def are_for(self, card: CardId) -> bool:
         return self.policy_of(card).is_metering
 
-    def enforced_on(self, cards: Iterable[CardId]) -> tuple[Promise, ...]:
-        """What is in force for a container that has these."""
-        return _ALL if all(map(self.are_for, cards)) else _MEMORY
+    def enforced_on(self, cards: Collection[CardId], *, moves: bool = False) -> tuple[Promise, ...]:
+        """What is in force for a container that has these. Memory moves when a turn ends, and from one card."""
+        is_metered = all(map(self.are_for, cards))
+        is_movable = moves and is_metered and len(cards) == 1
+        return (*(_ALL if is_metered else _MEMORY), *(_MOVABLE if is_movable else ()))
 
     @property
     def enforced(self) -> tuple[Promise, ...]:
@@ -157,6 +161,16 @@ class Leases:
 
     def shares(self) -> Mapping[Place, Shares]:
         return self._arbiter.shares(_now_ns())
+
+    # ---- For memory that moves ---------------------------------------------------------------------------------------
+
+    def turn(self, key: BudgetKey, card: CardId, *, is_in: bool, share: int) -> None:
+        """Whether a container's memory is on the card: else it has no turns. And as if it had what share."""
+        self._arbiter.turn(key, card, is_in=is_in, share=share, now=_now_ns())
+        self._do()
+
+    def seat(self, key: BudgetKey, card: CardId) -> Seat | None:
+        return self._arbiter.seat(key, card, _now_ns())
 
     # ---- What processes say ------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import UNSET
@@ -22,6 +22,10 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec |
     """
     if known is not None and known.budget != question.budget:
         raise SpecRefused(f"container {question.key} is {_shown(known.budget)}, not {_shown(question.budget)}")
+    if known is not None and known.is_claim != question.is_claim:
+        raise SpecRefused(f"{question.key} is known as {'a claim' if known.is_claim else 'a container'}")
+    if question.by_hook and not question.is_claim:
+        raise SpecRefused(f"{question.key} is a container, which enters nothing by a hook; only a claim is entered")
     spec = known or Spec(
         key=question.key,
         pod=question.pod,
@@ -31,6 +35,9 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec |
         library=library,
         budget=question.budget,
         gang=question.gang,
+        is_claim=question.is_claim,
+        by_hook=question.by_hook,
+        ends_with_last=question.ends_with_last,
     )
     before = known or mate
     return spec if before is None else spec.as_in(_changed(before, question))
@@ -56,6 +63,30 @@ def _changed(before: Spec, question: Prepare) -> Spec:
 def _whose(spec: Spec) -> str:
     name = f"container {spec.container}" if spec.budget is None else f"budget {spec.budget}"
     return f"{name} of pod {spec.pod.name}"
+
+
+def require_one_allocator(spec: Spec, standing: Iterable[Spec]) -> None:
+    """Refuses a claim on a card with containers of partage's scheduler, and the other way round.
+
+    Each allocator counts its own alone, so a card that changes hands has to be empty between them. A grant for another
+    engine is placed as pods are.
+    """
+    of_kubernetes = _is_kubernetes_claim(spec)
+    for other in standing:
+        if _is_kubernetes_claim(other) == of_kubernetes:
+            continue
+        held = {card.id for card in other.cards if card.memory}
+        for card in spec.cards:
+            if card.id in held:
+                what = "a share of partage" if of_kubernetes else "a claim"
+                raise SpecRefused(
+                    f"card {card.id} has changed its pool, and pod {other.pod.name} has {what} on it still; this "
+                    "passes when that has ended"
+                )
+
+
+def _is_kubernetes_claim(spec: Spec) -> bool:
+    return spec.is_claim and not spec.by_hook
 
 
 def lowered(spec: Spec, question: SetLimits) -> Spec:
@@ -112,6 +143,7 @@ def _cards(grants: tuple[GpuGrant, ...]) -> dict[CardId, CardSpec]:
             memory=grant.memory_bytes + (before.memory if before else 0),
             share=min(WHOLE_MILLI, grant.share_milli + (before.share if before else 0)),
             limit=min(WHOLE_MILLI, grant.limit_milli + (before.limit if before else 0)),
+            movable=grant.movable and (before is None or before.movable),
         )
     return cards
 

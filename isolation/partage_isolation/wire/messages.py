@@ -36,6 +36,8 @@ BrokerLoss = Literal["free-run", "closed"]
 """What holds for launches while the broker is away: all go, or none."""
 LeaseState = Literal["closed", "lease", "sole", "free"]
 """No; until a moment; until another container wants the card; until another container is there."""
+EngineId = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z_]{32,128}\Z")]
+"""By which an engine such as Docker knows a container, and names its control group: too long to be another's name."""
 Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
@@ -53,6 +55,12 @@ class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare")
     """Of its pod: all containers that use it have these grants together."""
     gang: Gang | None = None
     """Of its pod: containers of one have their leases together, on different cards."""
+    is_claim: bool = False
+    """Not one container but a claim, which `pod` names: served until it is released and nobody has it any more."""
+    by_hook: bool = False
+    """Of a claim: no runtime lists its containers. Each is told by `enter` before it begins, and nobody else is one."""
+    ends_with_last: bool = False
+    """It is released by the first container that enters."""
 
 
 class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):
@@ -68,6 +76,35 @@ class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-lim
     limit_milli: Milli | UnsetType | None = UNSET
 
 
+class Suspend(Struct, frozen=True, kw_only=True, tag_field="ask", tag="suspend"):
+    """Send a container's memory from its card, and let it have no turns, until it is told otherwise.
+
+    Asked again, the answer is how far that is.
+    """
+
+    key: ContainerKeyText
+    is_on: bool = True
+    """False: it goes on."""
+
+
+class Release(Struct, frozen=True, kw_only=True, tag_field="ask", tag="release"):
+    """A claim is needed no longer: it ends once no container has its device. May be asked again."""
+
+    key: ContainerKeyText
+    kills: bool = False
+    """Containers that entered it are killed."""
+
+
+class Enter(Struct, frozen=True, kw_only=True, tag_field="ask", tag="enter"):
+    """A container of an engine begins, with a claim: asked by a hook, which runs before the container's program."""
+
+    key: ContainerKeyText
+    """The claim's."""
+    container: EngineId
+    pid: Annotated[int, Meta(ge=1)]
+    """Of its first process, as the node has it."""
+
+
 class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
     pass
 
@@ -80,6 +117,28 @@ class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepa
     """What will be in force in it: this broker's word, since plugin and broker may be of different versions."""
     budget: BudgetNameText | None = None
     """That it uses; a broker that knows of none never says one."""
+    is_claim: bool = False
+    """It is served as one; a broker that knows of none never says so."""
+    by_hook: bool = False
+    """Its containers must enter; a broker that knows of no hooks never says so."""
+
+
+class Suspended(Struct, frozen=True, kw_only=True, tag_field="answer", tag="suspended"):
+    is_on: bool
+    resident_bytes: Bytes
+    """Still on the card, of what can leave it."""
+    moved_bytes: Bytes
+    is_done: bool
+    """What was asked for is so."""
+
+
+class Released(Struct, frozen=True, kw_only=True, tag_field="answer", tag="released"):
+    is_over: bool
+    """Nothing is left of it here. False: somebody may have it still; ask again later."""
+
+
+class Entered(Struct, frozen=True, kw_only=True, tag_field="answer", tag="entered"):
+    """The container may begin its program."""
 
 
 class LimitsSet(Struct, frozen=True, kw_only=True, tag_field="answer", tag="limits-set"):
@@ -140,6 +199,22 @@ class TimeTold(Struct, frozen=True, kw_only=True):
     """That may launch there."""
 
 
+class MovingTold(Struct, frozen=True, kw_only=True):
+    """Of what it holds of a card and can leave that."""
+
+    resident_bytes: Bytes
+    moved_bytes: Bytes
+    """On the host, not on the card."""
+    times: int
+    """How often it had to leave."""
+    seconds: float
+    """On the way, in all."""
+    is_out: bool
+    """It has no turns before it is back."""
+    is_suspended: bool = False
+    """It stays out until it is resumed."""
+
+
 class CardHeld(Struct, frozen=True, kw_only=True):
     """What one container, or one budget, may hold of one card, and holds."""
 
@@ -162,6 +237,8 @@ class CardHeld(Struct, frozen=True, kw_only=True):
     granted_limit_milli: Milli = WHOLE_MILLI
     time: TimeTold | None = None
     """None: it is not metered."""
+    moving: MovingTold | None = None
+    """None: its memory stays where it is."""
 
 
 class ContainerTold(Struct, frozen=True, kw_only=True):
@@ -174,6 +251,10 @@ class ContainerTold(Struct, frozen=True, kw_only=True):
     processes: tuple[ProcessTold, ...] = ()
     budget: BudgetName | None = None
     """Of its pod."""
+    is_claim: bool = False
+    """All containers of a claim, which `pod` names."""
+    engine_containers: tuple[str, ...] = ()
+    """Of a claim: those that entered it and have not ended, by their engine's ids."""
 
 
 class CardTold(Struct, frozen=True, kw_only=True):
@@ -210,8 +291,8 @@ class No(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
     why: Sentence
 
 
-Question = Prepare | SetLimits | Tell
-Answer = Prepared | LimitsSet | Told | No
+Question = Prepare | SetLimits | Suspend | Release | Enter | Tell
+Answer = Prepared | LimitsSet | Suspended | Released | Entered | Told | No
 
 
 END: Final = b"\n"

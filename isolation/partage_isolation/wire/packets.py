@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.pieces import Shared
+from partage_isolation.moving.tenant import Placed
 
 PATH: Final = "/run/partage/broker"
 VERSION: Final = 1
@@ -45,6 +46,8 @@ class What(IntEnum):
     PING = 68
     PONG = 69
     LINE = 70
+    PLACE = 96
+    PLACED = 97
 
 
 class Result(IntEnum):
@@ -53,6 +56,7 @@ class Result(IntEnum):
     FULL = 2
     UNKNOWN = 3
     WRONG = 4
+    OUT = 5
 
 
 class Flag(IntFlag):
@@ -64,6 +68,7 @@ class Flag(IntFlag):
     GREW = 32
     SURE = 64
     PROMPT = 128
+    MOVES = 256
 
 
 class Loss(IntEnum):
@@ -73,8 +78,8 @@ class Loss(IntEnum):
     FREE = 1
 
 
-UNANSWERED: Final = frozenset((What.WANT, What.DRAINED, What.IDLE))
-"""What a process says of leases on `signals`: not answered, whatever it is worth."""
+UNANSWERED: Final = frozenset((What.WANT, What.DRAINED, What.IDLE, What.PLACED))
+"""What a process says on `signals`: not answered, whatever it is worth."""
 _AGAIN: Final = int(Flag.AGAIN)
 """As a plain number: it is looked at in every question."""
 _GREW: Final = int(Flag.GREW)
@@ -88,6 +93,7 @@ _CARD: Final = struct.Struct("<16sQ4I")
 _VIEW: Final = struct.Struct("<3Q")
 _PROCESS: Final = struct.Struct("<2IQ")
 _LEASE: Final = struct.Struct("<Q4IQ")
+_PLACE: Final = struct.Struct("<3Q2I")
 _LINE_HINT: Final = struct.Struct("<4H2IQI36x")
 _LINE: Final = int(What.LINE)
 """As a plain number: each change of a line is told."""
@@ -131,6 +137,10 @@ class Packet(NamedTuple):
         return Lease._make(_LEASE.unpack_from(self.data, _BODY))
 
     @property
+    def placed(self) -> Placed:
+        return Placed._make(_PLACE.unpack_from(self.data, _BODY))
+
+    @property
     def first_process(self) -> int:
         """Of PROCESSES_OF: the number from which on."""
         return int.from_bytes(self.data[_BODY : _BODY + 8], "little")
@@ -167,6 +177,17 @@ def lent_answer(to: Packet, result: int, lent: int, returns: int = 0, flags: int
 def hint(what: What, card: int, number: int) -> bytes:
     """What the broker says unasked."""
     return _PACKET.pack(VERSION, what, card, 0, number, 0, 0, 0, 0, 0, 0, 0)
+
+
+def place_hint(card: int, resident: int, order: int) -> bytes:
+    """That so much of what can move may be on the card."""
+    return _HEAD.pack(VERSION, What.PLACE, card, 0, 0, 0) + _PLACE.pack(resident, 0, 0, order, 0).ljust(
+        BYTES - _BODY, b"\0"
+    )
+
+
+def place_body(placed: Placed) -> bytes:
+    return _PLACE.pack(*placed)
 
 
 def line_hint(card: int, epoch: int) -> bytes:

@@ -17,7 +17,7 @@ from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger import rounds
 from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Decide, Lent, NoRoom, Park, Patience, Refused, Verdict, holders, lenders
+from partage_isolation.ledger.loans import Decide, Lent, NoRoom, Out, Park, Patience, Refused, Verdict, holders, lenders
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Packet
 from partage_isolation.wire.peers import is_stopped
@@ -106,7 +106,7 @@ class ParkedQuestions:
             began = rounds.begin(asked.budget, asked.card, asked.process, _stopped(asked))
             are_heard = await self.recall(asked.budget, asked.card, asked.process)
             now, is_seen = await self._looked(asked, until)
-            if isinstance(now, Lent | NoRoom):
+            if isinstance(now, Lent | NoRoom | Out):
                 return now
             is_sure = are_heard and is_seen and rounds.is_sure(asked.budget, asked.card, began)
             if is_sure or time.monotonic() >= until or not (is_seen or self._may_see):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
+from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, MovingFacts, ProcessFacts, StateName
 from partage_isolation.leases.line import LineState, Shares, Windows
 from partage_isolation.leases.node import Place
 from partage_isolation.ledger.account import Account
@@ -18,6 +18,7 @@ from partage_isolation.wire.messages import (
     CardTold,
     ContainerTold,
     LeaseState,
+    MovingTold,
     Parts,
     ProcessCard,
     ProcessTold,
@@ -38,7 +39,11 @@ _STATES: Final[Mapping[State, StateName]] = {
 }
 
 
-def picture(served: Served, times: Mapping[Place, Shares]) -> ContainerFacts:
+class Moves(Protocol):
+    def facts(self, key: BudgetKey, card: CardId) -> MovingFacts | None: ...
+
+
+def picture(served: Served, times: Mapping[Place, Shares], moving: Moves) -> ContainerFacts:
     """Of one container; `times`: what each wanted and got of each card's time."""
     spec, budget = served.spec, served.budget
     return ContainerFacts(
@@ -46,13 +51,18 @@ def picture(served: Served, times: Mapping[Place, Shares]) -> ContainerFacts:
         pod=spec.pod,
         container=spec.container,
         gen=spec.gen,
-        cards=dict(_limits(spec, budget, times)),
+        cards=dict(_limits(spec, budget, times, moving)),
         processes=tuple(_process(served, process) for process in budget.of(spec.key)),
         budget_name=spec.budget,
+        is_claim=spec.is_claim,
+        is_kept=spec.is_claim and not spec.is_released,
+        engine_containers=tuple(each.id for each in spec.engine_containers),
     )
 
 
-def _limits(spec: Spec, budget: Budget, times: Mapping[Place, Shares]) -> Iterator[tuple[CardId, CardLimits]]:
+def _limits(
+    spec: Spec, budget: Budget, times: Mapping[Place, Shares], moving: Moves
+) -> Iterator[tuple[CardId, CardLimits]]:
     for number, (card, book) in enumerate(zip(spec.cards, budget.cards, strict=True)):
         yield (
             book.id,
@@ -68,6 +78,7 @@ def _limits(spec: Spec, budget: Budget, times: Mapping[Place, Shares]) -> Iterat
                 granted_share=card.share,
                 granted_limit=card.limit,
                 time=times.get((budget.key, card.id)),
+                moving=moving.facts(budget.key, card.id),
             ),
         )
 
@@ -143,11 +154,13 @@ def _containers(containers: Sequence[ContainerFacts], driver_holds: DriverHolds)
             cards=tuple(_cards(facts, users[facts.budget], driver_holds)),
             processes=tuple(map(_process_told, facts.processes)),
             budget=facts.budget_name,
+            is_claim=facts.is_claim,
+            engine_containers=facts.engine_containers,
         )
 
 
 def _cards(facts: ContainerFacts, users: Sequence[ContainerFacts], driver_holds: DriverHolds) -> Iterator[CardHeld]:
-    """What is told of a budget is of all its containers, `users`: of them together the driver knows nothing."""
+    """What is told of a budget is of all its containers, `users`: of several together the driver knows nothing."""
     for card, limits in facts.cards.items():
         yield CardHeld(
             card=card,
@@ -157,13 +170,25 @@ def _cards(facts: ContainerFacts, users: Sequence[ContainerFacts], driver_holds:
             used_bytes=sum(each.used(card) for each in users),
             overhead_bytes=sum(each.overhead(card) for each in users),
             refused=limits.refused,
-            driver_limit_bytes=driver_holds(facts.key, card) if len(users) == 1 else None,
+            driver_limit_bytes=driver_holds(facts.key, card) if len(users) == 1 and not facts.is_claim else None,
             share_milli=limits.share,
             limit_milli=limits.limit,
             granted_share_milli=limits.granted_share,
             granted_limit_milli=limits.granted_limit,
             time=None if limits.time is None else _time(limits.time),
+            moving=None if limits.moving is None else _moving(limits.moving),
         )
+
+
+def _moving(facts: MovingFacts) -> MovingTold:
+    return MovingTold(
+        resident_bytes=facts.resident,
+        moved_bytes=facts.moved,
+        times=facts.times,
+        seconds=facts.spent_ns / 1e9,
+        is_out=facts.is_out,
+        is_suspended=facts.is_suspended,
+    )
 
 
 def _time(shares: Shares) -> TimeTold:

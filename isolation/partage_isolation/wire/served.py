@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -75,7 +76,9 @@ class Registry:
     def __init__(self) -> None:
         self.served: dict[ContainerKey, Served] = {}
         self._of: dict[BudgetKey, list[Served]] = {}
-        self._ids: dict[ContainerKey, str] = {}
+        self._ids: dict[ContainerKey, frozenset[str]] = {}
+        self._outside: frozenset[Session] = frozenset()
+        """In no container of their claim, by the last list."""
 
     def enter(self, key: ContainerKey, served: Served) -> None:
         self.served[key] = served
@@ -109,23 +112,46 @@ class Registry:
         for served in self.served.values():
             served.close()
 
-    def runtime_has(self, ids: Mapping[ContainerKey, str]) -> Iterator[tuple[Served, Session]]:
-        """What the runtime's list says; gives the sessions of processes that are in another container."""
-        news = [key for key, runtime_id in ids.items() if self._ids.get(key) != runtime_id]
-        self._ids = {key: runtime_id for key, runtime_id in ids.items() if runtime_id}
-        for key in news:
-            served = self.served.get(key)
-            for session in list(served.sessions.values()) if served else ():
-                if served and session.calls and not self.may_be(key, session.process.pid):
-                    yield served, session
+    def runtime_has(self, ids: Mapping[ContainerKey, AbstractSet[str]]) -> Sequence[tuple[Served, Session]]:
+        """What the runtime's list says; gives the sessions of processes that are in another container.
 
-    def may_be(self, key: ContainerKey, pid: int) -> bool:
-        runtime_id = self._ids.get(key)
-        return not runtime_id or is_within(cgroup_components(pid), runtime_id)
+        A claim's container may be newer than the list, so who is outside of its claim is judged by the next list.
+        """
+        before, self._ids = self._ids, {key: frozenset(some) for key, some in ids.items() if some}
+        outside, gone = set[Session](), list[tuple[Served, Session]]()
+        for key, served in self.served.items():
+            is_claim = served.spec.is_claim
+            if not is_claim and before.get(key) == self._ids.get(key):
+                continue
+            for session in served.sessions.values():
+                if session.calls and not self._is_within(served, session.process.pid):
+                    outside.add(session)
+                    if not is_claim or session in self._outside:
+                        gone.append((served, session))
+        self._outside = frozenset(outside)
+        return gone
+
+    def may_be(self, served: Served, pid: int) -> bool:
+        """Whether a process may be of the container, or of one of the claim's, as far as is known."""
+        if self._is_within(served, pid):
+            return True
+        return served.spec.is_claim and not served.spec.by_hook and self.container_of(pid) is None
+
+    def _is_within(self, served: Served, pid: int) -> bool:
+        """Where hooks tell of containers they do so before these begin: of what was not told nothing is to come."""
+        if served.spec.by_hook:
+            entered = frozenset(each.id for each in served.spec.engine_containers)
+            return _is_within_any(cgroup_components(pid), entered)
+        ids = self._ids.get(served.spec.key)
+        return not ids or _is_within_any(cgroup_components(pid), ids)
 
     def container_of(self, pid: int) -> ContainerKey | None:
         components = cgroup_components(pid)
-        return next((key for key, runtime_id in self._ids.items() if is_within(components, runtime_id)), None)
+        return next((key for key, ids in self._ids.items() if _is_within_any(components, ids)), None)
+
+
+def _is_within_any(components: frozenset[str], ids: frozenset[str]) -> bool:
+    return any(is_within(components, runtime_id) for runtime_id in ids)
 
 
 _HELLO_WITHIN_S: Final = 5.0

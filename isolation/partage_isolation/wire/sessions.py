@@ -18,7 +18,7 @@ from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.answers import Answer, Answering
+from partage_isolation.wire.answers import Answer, Answering, Guard
 from partage_isolation.wire.connection import HELLO_COSTS
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Flag, Packet, Result, What
@@ -64,7 +64,7 @@ class Arriving:
             self._welcome(talk, packet, who)
 
     def _who(self, served: Served, packet: Packet, peer: Peer) -> Process | _Unwelcome:
-        if not self._registry.may_be(served.spec.key, peer.pid):
+        if not self._registry.may_be(served, peer.pid):
             return _OF_ANOTHER
         lives, key = self._ledger.lives, served.spec.key
         who, token = (peer.pid, peer.start), packet.token
@@ -117,12 +117,15 @@ class Sessions:
         counters: Counters,
         watch: Watch,
         parking: ParkedQuestions,
-        leases: Mapping[int, Answer],
+        guarded: Guard,
+        others: Mapping[int, Answer],
     ) -> None:
-        """`leases`: answers to what is said of leases."""
+        """`guarded`, `others`: as `Answering` has them."""
         self._counters = counters
         self._arriving = Arriving(ledger, registry=registry, counters=counters, watch=watch)
-        self._answering = Answering(ledger, registry=registry, hints=hints, watch=watch, parking=parking, leases=leases)
+        self._answering = Answering(
+            ledger, registry=registry, hints=hints, watch=watch, parking=parking, guarded=guarded, others=others
+        )
         self._talk = partial(Talk, on_packet=self._came, hung_up=ledger.lives.hung_up, counters=counters)
 
     def connected(self, served: Served, accepted: socket.socket) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from partage_isolation.ledger.budget import Budget, CardBook, State
-from partage_isolation.ledger.loans import Lent, NoRoom, Refused, Verdict, believed
+from partage_isolation.ledger.loans import Lent, NoRoom, Out, Refused, Verdict, believed
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Packet, Result
 from partage_isolation.wire.served import Served, Session
@@ -37,6 +37,8 @@ def verdict_answer(packet: Packet, verdict: Verdict, returns: int) -> bytes:
         return wire.lent_answer(packet, _OK, verdict.lent, returns)
     if isinstance(verdict, NoRoom):
         return wire.answer(packet, Result.FULL)
+    if isinstance(verdict, Out):
+        return wire.answer(packet, Result.OUT)
     is_sure = isinstance(verdict, Refused) and verdict.is_sure
     return wire.lent_answer(packet, Result.NO, verdict.lent, returns, Flag.SURE if is_sure else 0)
 

@@ -55,6 +55,8 @@ HIDDEN bool os_thread_lives(int thread);
 
 /* Zeroed pages that a forked child has a copy of; NULL where there are none. */
 HIDDEN void *os_map(size_t bytes);
+/* The same, of which the system keeps nothing ready: what is never written costs nothing. */
+HIDDEN void *os_map_lazily(size_t bytes);
 /* What `descriptor` has, to be read, over `address` if that is not NULL. */
 HIDDEN const void *os_map_shared(int descriptor, size_t bytes, void *address);
 HIDDEN void os_unmap(void *address, size_t bytes);
@@ -95,6 +97,11 @@ struct os_file {
 HIDDEN bool os_look(const char *path, struct os_file *file);
 HIDDEN bool os_look_at(int descriptor, struct os_file *file);
 
+enum { OS_NAME = 256 };
+
+/* The name of the only thing that is in a folder; false where there is none, or are several. */
+HIDDEN bool os_only_name(const char *folder, char name[OS_NAME]);
+
 /* Up to `most` bytes of a file, mapped; to be given to os_unmap with *bytes. NULL where it cannot be read or is
  * empty. */
 HIDDEN void *os_read(const char *path, size_t most, size_t *bytes);
@@ -115,8 +122,12 @@ HIDDEN bool os_own_path(char path[OS_PATH]);
 /* <X>/`name` where this object lies in <X>/lib. */
 HIDDEN bool os_beside(const char *name, char path[OS_PATH]);
 
-/* The broker's socket: beside this object where there is one, else OS_PLACE/broker. Looked up at each call. */
+/* The broker's socket: beside this object where there is one, else in the folder of the container's claim. Where there
+ * is none, or several claims, it is OS_PLACE/broker, where nobody answers. Looked up at each call. */
 HIDDEN void os_broker_path(char path[OS_PATH]);
+
+/* Whether a file of that name lies beside the broker's socket. */
+HIDDEN bool os_broker_says(const char *name);
 
 /* Runs `child` in every process forked from now on, before fork returns there: in one thread, in whatever state the
  * locks are. It may use nothing but os.h and its own memory. */

@@ -81,6 +81,13 @@ enum wire_what {
     WIRE_PONG,
     /* A hint of the broker: the line of `card` has changed, and is of lease.epoch. */
     WIRE_LINE,
+
+    /* A hint of the broker: of the memory that can move, place.resident bytes may be on the card from now on, by its
+     * order place.order; all where that is UINT64_MAX. Said again until it was heard. */
+    WIRE_PLACE = 96,
+    /* On `signals`: how much of it is on the card, and how much on the host, by which order; place.waits threads wait
+     * for it. While it is followed again and again, and at its end. */
+    WIRE_PLACED,
 };
 
 enum wire_result {
@@ -89,6 +96,7 @@ enum wire_result {
     WIRE_FULL, /* too many processes, or names of shared memory */
     WIRE_UNKNOWN, /* no such token or card */
     WIRE_WRONG, /* the packet makes no sense, or has another version */
+    WIRE_OUT, /* there is no room on the card now: to be asked again once the process's memory is back there */
 };
 
 /* What a peer does not know it ignores: a flag may change what is counted or noted, never what is lent. */
@@ -102,6 +110,7 @@ enum wire_flags {
      * to a question comes after that. */
     WIRE_GREW = 32,
     WIRE_SURE = 64,
+    WIRE_MOVES = 256, /* of WIRE_HELLO: its memory moves, and it follows WIRE_PLACE */
     WIRE_PROMPT = 128, /* of WIRE_HELLO: WIRE_RECALL is replied to also while a question waits, and with its number */
 };
 
@@ -171,6 +180,11 @@ struct wire {
             uint32_t epoch, is_blocked, idle_us, loss;
             uint64_t loss_after;
         } lease;
+        struct {
+            uint64_t resident, moved; /* bytes */
+            uint64_t spent; /* ns that it was on its way, in all */
+            uint32_t order, waits;
+        } place;
     };
 };
 

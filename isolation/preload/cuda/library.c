@@ -4,6 +4,8 @@
 #include "../memory/growth.h"
 #include "../memory/reserves.h"
 #include "../memory/shared.h"
+#include "../moving/moving.h"
+#include "../presence/presence.h"
 
 #include <string.h>
 
@@ -32,7 +34,7 @@ static void *missing(const char *name, bool driver) {
     return (void *)not_found;
 }
 
-const struct library library = {"libcuda.so.1", "cuInit", missing};
+const struct library library = {"libcuda.so.1", "cuInit", missing, moving_through};
 
 const struct part session_parts[] = {
 #define PART(...) {__VA_ARGS__},

@@ -164,7 +164,10 @@ static void *symbol_in(void *handle, const char *name) {
 static entry_function *fill(void *handle, uint32_t place) {
     const char *name = name_of(place);
     void *found = symbol_in(handle, name);
-    if (!found) found = library.missing(name, handle != NULL);
+    if (!found)
+        found = library.missing(name, handle != NULL);
+    else if (library.through)
+        found = library.through(place, name, found);
     entry_function *function = (entry_function *)found;
     atomic_store_explicit(&entry_slots[place], function, memory_order_release);
     return function;

@@ -10,6 +10,8 @@ struct library {
     const char *start; /* a function that every driver has, so that the installer never hides ours */
     /* A function that answers for one that the driver lacks; `driver` is whether there is one. */
     void *(*missing)(const char *name, bool driver);
+    /* What a slot is to have in place of `found`, that function of the driver's; NULL: nothing else is called. */
+    void *(*through)(uint32_t place, const char *name, void *found);
 };
 extern HIDDEN const struct library library;
 
@@ -29,10 +31,11 @@ struct entry_hook {
     uint32_t place;
 };
 
-/* That cuGetProcAddress finds a function by this name, from this version on; `entry` is 0 if it has no hook. */
+/* That cuGetProcAddress finds the function of this place by this name, from this version on; `entry` is 0 if it has no
+ * hook. */
 struct entry_route {
     int32_t entry;
-    uint32_t name, version, per_thread;
+    uint32_t name, version, per_thread, place;
 };
 extern HIDDEN const struct entry_hook entry_hooks[];
 extern HIDDEN const struct entry_route entry_routes[];

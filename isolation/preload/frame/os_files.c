@@ -4,6 +4,7 @@
 #include "os_system.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static void tell(const struct stat *found, struct os_file *file) {
@@ -58,4 +59,38 @@ void *os_read(const char *path, size_t most, size_t *bytes) {
     os_close((int)descriptor);
     if (content) errno = before;
     return content;
+}
+
+/* As the kernel writes it. */
+struct entry {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t length;
+    unsigned char type;
+    char name[OS_NAME];
+};
+
+/* How many names are in a piece of a folder, without . and ..; the last one goes to `name`. */
+static unsigned count_names(const char *piece, long bytes, char name[OS_NAME]) {
+    unsigned count = 0;
+    for (const char *at = piece; at < piece + bytes; at += ((const struct entry *)at)->length) {
+        const char *found = ((const struct entry *)at)->name;
+        if (strcmp(found, ".") == 0 || strcmp(found, "..") == 0) continue;
+        memcpy(name, found, strlen(found) + 1);
+        count++;
+    }
+    return count;
+}
+
+bool os_only_name(const char *folder, char name[OS_NAME]) {
+    KEEP_ERRNO;
+    _Alignas(struct entry) char piece[2048];
+    const int descriptor = (int)SYSTEM(openat, AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    unsigned count = 0;
+    long bytes = 0;
+    if (descriptor == -1) return false;
+    while (count < 2 && (bytes = SYSTEM(getdents64, descriptor, piece, sizeof piece)) > 0)
+        count += count_names(piece, bytes, name);
+    os_close(descriptor);
+    return bytes != -1 && count == 1;
 }

@@ -97,6 +97,10 @@ static void *map(void *address, size_t bytes, int protection, int flags, int des
 
 void *os_map(size_t bytes) { return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1); }
 
+void *os_map_lazily(size_t bytes) {
+    return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
 const void *os_map_shared(int descriptor, size_t bytes, void *address) {
     return map(address, bytes, PROT_READ, MAP_SHARED | (address ? MAP_FIXED : 0), descriptor);
 }
@@ -141,9 +145,31 @@ bool os_beside(const char *name, char path[OS_PATH]) {
     return true;
 }
 
+/* The socket of the container's claim. */
+static bool claim_path(char path[OS_PATH]) {
+    static const char claims[] = OS_PLACE "/claims/", socket[] = "/broker";
+    char *name = path + sizeof claims - 1;
+    memcpy(path, claims, sizeof claims);
+    if (!os_only_name(path, name)) return false;
+    memcpy(name + strlen(name), socket, sizeof socket);
+    return true;
+}
+
 void os_broker_path(char path[OS_PATH]) {
     KEEP_ERRNO;
     struct os_file file;
     if (os_beside("broker", path) && os_look(path, &file) && file.is_socket) return;
+    if (claim_path(path)) return;
     memcpy(path, OS_PLACE "/broker", sizeof OS_PLACE "/broker");
+}
+
+bool os_broker_says(const char *name) {
+    KEEP_ERRNO;
+    char path[OS_PATH];
+    struct os_file file;
+    os_broker_path(path);
+    char *last = strrchr(path, '/') + 1;
+    if ((size_t)(last - path) + strlen(name) + 1 > sizeof path) return false;
+    memcpy(last, name, strlen(name) + 1);
+    return os_look(path, &file);
 }

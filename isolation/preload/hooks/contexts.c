@@ -1,5 +1,6 @@
 /* Contexts: room is asked for before one is made, and what it had is forgotten when it is gone. */
 #include "../memory/growth.h"
+#include "../moving/moving.h"
 #include "hooks.h"
 
 REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *active);
@@ -147,7 +148,10 @@ HOOK_CALL(cuCtxPopCurrent_v2, CUcontext *context) {
 static void gone(unsigned card, CUcontext context, uint32_t since) {
     context_forgotten(context);
     locals_forgotten(context);
-    if (context) held_context_gone(context, since);
+    if (context) {
+        regions_context_gone(context, since);
+        held_context_gone(context, since);
+    }
     if (card >= MOST_CARDS) return;
     virtual_check(card);
     memory_reread(card);

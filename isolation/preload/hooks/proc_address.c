@@ -5,6 +5,7 @@
  * and default stream (driver/cuda.def), which need not be the same.
  */
 #include "../frame/entries.h"
+#include "../moving/moving.h"
 #include "hooks.h"
 
 #include <string.h>
@@ -94,8 +95,9 @@ static void tell_symbols(bool hooked) {
     for (uint32_t place = 0; place < names_count; place++) {
         const char *name = name_at(place);
         const struct entry_hook *hook = hook_of(place);
-        if (hook && hooked) known_hook(name, driver_symbol(name), entry_at(hook->entry));
-        if (!hook && !hooked) known_other(name, driver_symbol(name));
+        void *const entry = hook ? entry_at(hook->entry) : moving_entry(place);
+        if (entry && hooked) known_hook(name, driver_symbol(name), entry);
+        if (!entry && !hooked) known_other(name, driver_symbol(name));
     }
 }
 
@@ -112,8 +114,9 @@ static void *ask(const struct entry_route *route) {
 static void tell_routes(bool hooked) {
     const struct entry_route *end = (const void *)entry_end;
     for (const struct entry_route *route = entry_routes; route < end; route++) {
-        if (hooked && route->entry) known_hook(name_at(route->name), ask(route), entry_at(route->entry));
-        if (!hooked && !route->entry) known_other(name_at(route->name), ask(route));
+        void *const entry = route->entry ? entry_at(route->entry) : moving_entry(route->place);
+        if (entry && hooked) known_hook(name_at(route->name), ask(route), entry);
+        if (!entry && !hooked) known_other(name_at(route->name), ask(route));
     }
 }
 

@@ -1,3 +1,4 @@
+#include "../presence/presence.h"
 #include "credit.h"
 
 enum { TRIES = 16, PATIENCE = 40, MOST_WAITS = 6 };
@@ -91,6 +92,13 @@ static void now_granted(struct account *account, uint64_t credit) {
     if (credit) atomic_store(&account->is_dry, false);
 }
 
+/* No answer to programs: it is to be asked again once this process's memory is on the card. */
+enum { NOT_IN_PLACE = CUDA_ERROR_NOT_READY };
+
+static CUresult refused_by(enum wire_result result) {
+    return result == WIRE_OUT ? (CUresult)NOT_IN_PLACE : CUDA_ERROR_NOT_INITIALIZED;
+}
+
 /* CUDA_SUCCESS: it is to be tried again whether there is enough. */
 static CUresult lend(unsigned card, struct need *need) {
     struct account *account = &accounts[card];
@@ -100,7 +108,7 @@ static CUresult lend(unsigned card, struct need *need) {
     packet.amounts.lent = wanted;
     if (!ask_waiting(&packet, need, &is_old)) return CUDA_ERROR_NOT_INITIALIZED;
     if (packet.result == WIRE_UNKNOWN) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (packet.result > WIRE_NO) return CUDA_ERROR_NOT_INITIALIZED;
+    if (packet.result > WIRE_NO) return refused_by(packet.result);
     if (is_old) return CUDA_SUCCESS;
     credit_now_lent(account, packet.amounts.lent);
     need->is_sure = packet.flags & WIRE_SURE;
@@ -153,12 +161,18 @@ static bool ask_again(const struct need *need, unsigned *waited) {
 /* A refusal counts when nothing unused is left, no call is about to give back, and the broker is sure. */
 static CUresult insist(unsigned card, uint64_t bytes, CUresult (*ask)(unsigned, struct need *)) {
     KEEP_ERRNO;
-    const uint64_t deadline = os_now() + SESSION_WAIT;
+    uint64_t deadline = os_now() + SESSION_WAIT;
     unsigned waited = 0;
     for (int tries = 0;; tries++) {
         struct need need = {.bytes = bytes, .deadline = deadline, .is_again = tries > 0};
         const uint32_t changes = atomic_load(&accounts[card].changes);
         const CUresult result = ask(card, &need);
+        if (result == (CUresult)NOT_IN_PLACE) {
+            presence_await();
+            deadline = os_now() + SESSION_WAIT;
+            tries--;
+            continue;
+        }
         if (result != CUDA_ERROR_OUT_OF_MEMORY || tries == TRIES || os_now() > deadline) return result;
         if (memory_shrink(card) || others_gave_back(&accounts[card], changes)) continue;
         if (!ask_again(&need, &waited)) return result;
@@ -266,6 +280,7 @@ static CUresult ask_context(unsigned card, struct need *need) {
     need->is_sure = packet.flags & WIRE_SURE;
     credit_leave();
     if (!answered || packet.result == WIRE_WRONG) return CUDA_ERROR_NOT_INITIALIZED;
+    if (packet.result == WIRE_OUT) return (CUresult)NOT_IN_PLACE;
     return packet.result == WIRE_OK ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -268,20 +268,21 @@ static unsigned free_entry(void) {
     return index;
 }
 
-/* Locked by `making`. */
+/* Locked by `making`. Others find it by its handle, so that is noted when all else is written. */
 static struct reserve *pool_make(CUmemoryPool pool, unsigned card, const CUmemLocation *place, unsigned type) {
     const struct reserve asked = {.pool = pool, .type = type};
     uint64_t ignored;
     const unsigned index = free_entry();
     const struct entry entry = {.key = (uint64_t)pool, .of = index, .card = (uint16_t)card, .times = 1};
     struct entry before;
-    if (index == MOST_POOLS || !tells(&asked, &ignored) || !table_put(&by_handle, &entry, &before)) return NULL;
+    if (index == MOST_POOLS || !tells(&asked, &ignored)) return NULL;
     struct reserve *reserve = &pools[index];
     reserve->pool = pool;
     reserve->card = card;
     reserve->place = *place;
     reserve->type = type;
     atomic_store(&reserve->bytes, 0);
+    if (!table_put(&by_handle, &entry, &before)) return NULL;
     atomic_store(&reserve->there, true);
     if (index == atomic_load(&made)) atomic_store(&made, index + 1);
     return reserve;

@@ -59,7 +59,7 @@ entry_routes:
     .else
     .long 0
     .endif
-    .long .Lplace_of_\name, \version, \per_thread
+    .long .Lplace_of_\name, \version, \per_thread, .Lplace_of_\symbol
 .endm
 #define ROUTE(name, version, per_thread, symbol) route name, version, per_thread, symbol;
 #include NAMES

@@ -22,4 +22,4 @@ static void *missing(const char *name, bool driver) {
     return !strncmp(name, starts, sizeof starts - 1) ? (void *)no_library : (void *)no_session;
 }
 
-const struct library library = {"libnvidia-ml.so.1", "nvmlInit_v2", missing};
+const struct library library = {"libnvidia-ml.so.1", "nvmlInit_v2", missing, NULL};

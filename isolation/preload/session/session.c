@@ -16,6 +16,8 @@ static struct {
     int pid;
 } session;
 
+_Atomic uint32_t session_flags;
+
 static _Atomic uint64_t heard; /* when the broker last answered a question of the program's */
 static _Atomic bool watches_forks;
 
@@ -188,7 +190,7 @@ static bool connect_both(uint64_t deadline) {
     disconnect();
     watch_forks();
     check_process();
-    return connect_one(&session.calls, WIRE_PROMPT, deadline, &count) &&
+    return connect_one(&session.calls, WIRE_PROMPT | atomic_load(&session_flags), deadline, &count) &&
            connect_one(&session.signals, WIRE_SIGNALS, deadline, &again) && learn_cards(count, deadline) &&
            confirm_parts(deadline);
 }

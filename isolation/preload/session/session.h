@@ -20,6 +20,9 @@
 
 enum { MOST_CARDS = 64, NO_CARD = WIRE_NO_CARD };
 
+/* What is said of this process in each HELLO beside what the session itself says; set before the first connection. */
+extern HIDDEN _Atomic uint32_t session_flags;
+
 /* Whether there is a session, made now if need be; waits at most SESSION_WAIT. */
 HIDDEN bool session_start(void);
 

@@ -44,6 +44,16 @@ namespace. So what is rendered reads as plain YAML, and two releases can't be in
 {{- if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
 
+{{/* Whether nodes have no broker of their own. */}}
+{{- define "partage.draBringsBroker" -}}
+{{- if eq .Values.dra.broker "auto" }}{{ not .Values.installer.enabled }}{{ else }}{{ eq .Values.dra.broker "pod" }}{{ end }}
+{{- end }}
+
+{{/* Whether claims are for the scheduler to allocate. */}}
+{{- define "partage.allocatesClaims" -}}
+{{ and .Values.dra.enabled (eq .Values.dra.allocator "partage-scheduler") }}
+{{- end }}
+
 {{- define "partage.driverRoot" -}}
 {{- .Values.driverRoot | default "/" }}
 {{- end }}

@@ -35,7 +35,7 @@ def asked_together(pod: Pod, wanted: GpuRequest) -> Asks:
 
 
 def _with_policies(pod: Pod, asks: Mapping[ContainerName, GpuRequest]) -> dict[ContainerName, GpuRequest]:
-    for key in (keys.LIMIT_MILLI, keys.BUDGET, keys.TOPOLOGY):
+    for key in (keys.LIMIT_MILLI, keys.BUDGET, keys.TOPOLOGY, keys.MOVABLE):
         if key in pod.annotations:
             raise refused(key, pod.annotations[key], "nothing in a pod that asks in another dialect")
     names = tuple(container.name for container in pod.containers)

@@ -6,7 +6,6 @@ or clock.
 """
 
 from partage_plugins.codecs.allocation import (
-    CRIT,
     RawGrants,
     container_key,
     decode_allocation,
@@ -16,6 +15,7 @@ from partage_plugins.codecs.allocation import (
     encode_container,
     highest_common_version,
 )
+from partage_plugins.codecs.critical import CRIT
 from partage_plugins.codecs.gangs import read_gang
 from partage_plugins.codecs.inventory import decode_inventory, encode_inventory
 from partage_plugins.codecs.native import read_requests

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from partage_plugins.codecs import budgets
+from partage_plugins.codecs.critical import CRIT
 from partage_plugins.codecs.decoder import Reader, fitting
 from partage_plugins.codecs.parts import read_parts
 from partage_plugins.errors import DecodeError
@@ -42,9 +43,6 @@ WHAT: Final = "allocation"
 WHAT_ON_CONTAINER: Final = "container annotation"
 VERSIONS: Final = (1,)
 """Versions of an allocation that this release reads and writes."""
-BUDGETS: Final = budgets.FIELD
-CRIT: Final = (BUDGETS,)
-"""Fields beside those of version 1 that an allocation may name in its `crit`: what a node announces."""
 
 _RawGrants = Annotated[dict[KindText, msgspec.Raw], Meta(max_length=MAX_KINDS)]
 
@@ -211,7 +209,7 @@ def _grants_of(kind: AnyKind) -> Any:  # noqa: ANN401  a type made from a type
 
 
 def _refuse_unknown(crit: tuple[str, ...], kinds: tuple[AnyKind, ...]) -> None:
-    known = _OWN_FIELDS.union(
+    known = _OWN_FIELDS.union(CRIT).union(
         f"{kind.name}.{field.encode_name}" for kind in kinds for field in msgspec.structs.fields(kind.grant)
     )
     for name in crit:

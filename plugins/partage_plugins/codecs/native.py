@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from partage_plugins.codecs.movable import require_movable, require_one
 from partage_plugins.codecs.policies import Policies, read_budgets, read_policies
 from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
-from partage_plugins.errors import DecodeError
+from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.gpu import GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
@@ -42,7 +43,13 @@ def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[C
     asking = {each.name: amount for each in pod.containers if any(amount := _read_amounts(each))}
     names = tuple([each.name for each in pod.containers])
     policies = read_policies(pod.annotations, names=names, asking=tuple(asking))
-    return {name: _request(name, amount, policies[name], default_limit_milli) for name, amount in asking.items()}
+    found = {name: _request(name, amount, policies[name], default_limit_milli) for name, amount in asking.items()}
+    if keys.MOVABLE in pod.annotations:
+        require_one(pod.annotations[keys.MOVABLE], names, asking=found)
+        for container in pod.containers:
+            if container.name in found:
+                require_movable(container, found[container.name])
+    return found
 
 
 def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
@@ -61,6 +68,8 @@ def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
     for name, budget in budgets.items():
         said = (requests[each] for each, other in budgets.items() if other == budget and each in requests)
         ask = requests.get(name) or next(said, None)
+        if ask is not None and ask.movable:
+            raise Refused(f"{keys.MOVABLE}: container {name} uses budget {budget}, and a budget's memory does not move")
         if ask is None:
             allowed = "a budget of which at least one container asks for cards"
             raise _refused(keys.BUDGET, repr(f"{name}: {budget}"), allowed)

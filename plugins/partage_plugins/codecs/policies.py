@@ -97,6 +97,7 @@ def _policies(said: Mapping[str, Any]) -> Policies:
         cards_not=said.get(keys.CARDS_NOT, ()),
         policy=said.get(keys.POLICY),
         repeats_cards=said.get(keys.REPEAT_CARDS, False),
+        movable=said.get(keys.MOVABLE, False),
     )
     return Policies(limit_milli=said.get(keys.LIMIT_MILLI), topology=said.get(keys.TOPOLOGY), wishes=wishes)
 
@@ -167,6 +168,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     keys.REPEAT_CARDS: _yes_or_no,
     keys.BUDGET: _one(CONTAINER_NAME_PATTERN),
     keys.TOPOLOGY: _level,
+    keys.MOVABLE: _yes_or_no,
 }
 
 

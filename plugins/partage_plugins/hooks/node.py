@@ -87,11 +87,15 @@ def partage_adjust(container: Container, granted: Granted) -> Adjustment | None:
 
 @hookspec
 def partage_removed(key: ContainerKey) -> None:
-    """Clean up after a container: its create failed, or the runtime no longer lists it; crishim only.
+    """Clean up after a container: its create failed, or the runtime no longer lists it. Not in the advertiser.
 
-    Called at least once for each key that was adjusted, perhaps for keys that this plugin never saw.
+    Called at least once for each key that was adjusted, perhaps for keys that this plugin never saw. Where a claim is
+    let go of, somebody may have it still.
 
     Args:
         key: the container's key, as in `partage_adjust`.
+
+    Raises:
+        Refused: not yet; it is called again later.
 
     """

@@ -70,10 +70,11 @@ class Child:
         self._side = NodeSide(self._registry, activity=RecordedActivity(self._box), traced=start.traced)
         context = NodeContext(
             node=start.node,
-            role="crishim",
+            role=start.role,
             root=PurePosixPath(start.root),
             wake=_nothing_to_wake,
             driver_root=PurePosixPath(start.driver_root),
+            host=PurePosixPath(start.host),
         )
         faults = [*report.faults, *self._side.started(context)]
         self._box.clear()

@@ -32,6 +32,7 @@ from partage_plugins.host.process import HostProcess
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary.containers import Container, Granted
 from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName, PluginName
+from partage_plugins.vocabulary.node import NodeRole
 
 HostEvent = messages.Started | PluginError
 """What a daemon wants to log: the child has started and loaded this, or died."""
@@ -53,6 +54,10 @@ class HostSettings:
     root: str = "/"
     driver_root: str = "/"
     """Below the root."""
+    host: str = "/"
+    """Where the host's root is mounted, for a daemon in a container."""
+    role: NodeRole = "crishim"
+    """Of the daemon that holds it."""
     paths: Mapping[str, str] | None = None
     """Plugins as `module:Class` by name; None: those that are installed."""
     blocked: frozenset[PluginName] = frozenset()
@@ -216,6 +221,8 @@ class PluginHost:
             node=settings.node,
             root=settings.root,
             driver_root=settings.driver_root,
+            host=settings.host,
+            role=settings.role,
             paths=None if settings.paths is None else dict(settings.paths),
             blocked=tuple(sorted(settings.blocked)),
             traced=settings.traced,

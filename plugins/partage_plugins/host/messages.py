@@ -16,6 +16,7 @@ from msgspec import Struct
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary.containers import Container
 from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName, PluginName
+from partage_plugins.vocabulary.node import NodeRole
 
 MAX_FRAME_BYTES: Final = 32 * 1024 * 1024
 HEADER_BYTES: Final = 4
@@ -32,6 +33,8 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     blocked: tuple[PluginName, ...]
     traced: bool
     driver_root: str = "/"
+    host: str = "/"
+    role: NodeRole = "crishim"
 
 
 class Adjust(Struct, frozen=True, kw_only=True, tag="adjust"):

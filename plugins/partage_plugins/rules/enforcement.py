@@ -1,20 +1,28 @@
 """Which promises of a container's grants would be empty: made by a grant, enforced by no plugin.
 
 A grant below a whole device promises the rest to others. If nothing on the node enforces that, the container must not
-start, unless the operator's setting says that promises are advisory.
+start, unless the operator's setting says that promises are advisory. No setting allows a movable grant that does not
+move: its card may be promised beyond what it has, and whoever stays on it takes from others what they were promised,
+though all keep to their limits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.containers import Adjustment, Granted
+from partage_plugins.vocabulary.keys import MOVABLE
 from partage_plugins.vocabulary.kinds import AnyKind, Promise
 from partage_plugins.vocabulary.names import Kind
 
 Enforcement = Literal["strict", "advisory"]
+_MOVABLE: Final[Promise] = "movable"
+UNMOVED: Final = (
+    "partage: nothing on this node moves the memory of this container off its card, which may be promised beyond what "
+    f"it has; upgrade partage-broker and its library there, or take {MOVABLE} off the pod"
+)
 Broken = Mapping[Kind, tuple[Promise, ...]]
 """Promises that no plugin enforces, by kind."""
 
@@ -32,10 +40,13 @@ def unenforced(granted: Granted, adjustment: Adjustment, kinds: Iterable[AnyKind
 
 
 def require_enforced(broken: Broken, enforcement: Enforcement) -> None:
-    """Refuses where a promise is empty, unless promises are advisory."""
-    if broken and enforcement == "strict":
-        what = "; ".join(f"{', '.join(promises)} of {kind}" for kind, promises in sorted(broken.items()))
+    """Refuses where a promise is empty; of limits not where they are advisory."""
+    limits = {kind: rest for kind, promises in broken.items() if (rest := tuple(p for p in promises if p != _MOVABLE))}
+    if limits and enforcement == "strict":
+        what = "; ".join(f"{', '.join(promises)} of {kind}" for kind, promises in sorted(limits.items()))
         raise Refused(
             f"partage: no plugin on this node enforces {what}; install the isolation plugin on the node, "
             "or set enforce = advisory to start containers without limits in force"
         )
+    if any(_MOVABLE in promises for promises in broken.values()):
+        raise Refused(UNMOVED)

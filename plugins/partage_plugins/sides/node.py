@@ -98,16 +98,17 @@ class NodeSide:
         return Adjusted(adjustment=merged.adjustment, owners=merged.owners, unenforced=broken)
 
     def removed(self, key: ContainerKey) -> None:
-        """Cleans up after a container; every plugin is asked, then the first fault is raised."""
-        faults = self._ask_all("partage_removed", key)
-        if faults:
-            raise faults[0]
+        """Cleans up after a container; every plugin is asked, then the first fault is raised, or else a refusal."""
+        refusals = list[Refused]()
+        for error in (*self._ask_all("partage_removed", key, refusals=refusals), *refusals):
+            raise error
 
     def _in_force(self) -> dict[Kind, PluginName]:
         owners = ((kind.name, self._registry.owner(kind.name)) for kind in self._registry.kinds)
         return {kind: owner for kind, owner in owners if owner is not None and owner not in self._failed}
 
-    def _ask_all(self, hook: str, *arguments: object) -> list[PluginError]:
+    def _ask_all(self, hook: str, *arguments: object, refusals: list[Refused] | None = None) -> list[PluginError]:
+        """Where plugins may refuse, `refusals` is where that goes."""
         faults: list[PluginError] = []
         for call in self._calls[hook]:
             try:
@@ -115,7 +116,10 @@ class NodeSide:
             except PluginError as fault:
                 faults.append(fault)
             except PartageError as refusal:
-                faults.append(PluginNonsense(call.plugin, hook, "refused where it may not", str(refusal)))
+                if refusals is not None and isinstance(refusal, Refused):
+                    refusals.append(refusal)
+                else:
+                    faults.append(PluginNonsense(call.plugin, hook, "refused where it may not", str(refusal)))
         return faults
 
     def _promised(self, kind: AnyKind, grant: object, part: object) -> frozenset[Promise]:

@@ -79,6 +79,9 @@ class Container(Struct, frozen=True, kw_only=True):
     """The kinds of which its grants are a budget's. The budget is known by the pod's uid and this name."""
     gang: Gang | None = None
     """Of its pod, by its allocation."""
+    is_claim: bool = False
+    """No container but a claim, which any number of them may have: `pod` names the claim, and nothing is known of who
+    will have it. What is adjusted goes into all of them by CDI."""
 
 
 class Granted(Struct, frozen=True, kw_only=True):
@@ -112,3 +115,9 @@ class Adjustment(Struct, frozen=True, kw_only=True):
     """Memory and swap together, as the CRI has it; None leaves what kubelet said."""
     enforces: Mapping[Kind, tuple[Promise, ...]] = {}
     """Which promises of the container's grants are in force once this adjustment is applied."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Paths in the container at which it puts something."""
+        mounts = (each.container_path for each in self.mounts)
+        return (*mounts, *(each.container_path for each in self.devices))

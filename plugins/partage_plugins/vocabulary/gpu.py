@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from partage_plugins.vocabulary.card_memory import CardMemory
 from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
 from partage_plugins.vocabulary.kinds import KindType, Promise, Role
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
@@ -73,6 +74,8 @@ class Card(Struct, frozen=True, kw_only=True):
     mig_profile: ShortText | None = field(name="mig", default=None)
     parent: CardIdText | None = None
     """The GPU that a MIG instance is part of."""
+    beyond_bytes: Bytes = field(name="beyond", default=0)
+    """How much more than its memory the operator lets containers be promised that move."""
     reservation: NameText | None = None
     """`namespace/name` of the pod that took the card from kubelet for us, and holds it while it is shared."""
 
@@ -98,6 +101,11 @@ class Card(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def capacity(self) -> CardMemory:
+        """What promises of its memory are held against."""
+        return CardMemory(self.memory_bytes, self.beyond_bytes)
+
+    @property
     def is_instance(self) -> bool:
         """A MIG instance, not a GPU."""
         return self.mig_profile is not None
@@ -111,6 +119,11 @@ class Card(Struct, frozen=True, kw_only=True):
     def is_allocatable(self) -> bool:
         """New pods may be given it: ours to hand out, and healthy."""
         return self.pool == "shared" and self.health == "ok"
+
+    @property
+    def is_claimable(self) -> bool:
+        """New claims may be given it, by whoever allocates them."""
+        return self.pool == "dra" and self.health == "ok"
 
 
 FIGURES: Final = ("numa_node", "pcie_generation", "pcie_switch")
@@ -173,6 +186,8 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     """None: a part of a card's memory; `memory_on` says how much that is."""
     memory_milli: Milli | None = None
     """That part; None: the same as the share."""
+    movable: bool = False
+    """Its memory may lie in main memory while others have their turn on the card."""
     tags: Tags = NO_TAGS
     models: tuple[str, ...] = ()
     models_not: tuple[str, ...] = ()
@@ -194,6 +209,8 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     """Only cards of which some share is left, even where it asks for none."""
     bundles: Bundles = ()
     """Which of its cards must lie close, on `LEVELS` or `CLOSEST`."""
+    is_claim: bool = False
+    """It is a claim's: its cards are of the pool `dra`, and of no other; without it they are of none but `shared`."""
 
     @property
     def memory_follows_share(self) -> bool:
@@ -220,10 +237,19 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     def wants_instance(self, is_instance: bool) -> bool:  # noqa: FBT001  the one thing it asks
         return self.instances is None or self.instances == is_instance
 
+    def may_have(self, card: Card) -> bool:
+        """Whether such a card is handed out to those who ask in this way."""
+        return card.is_claimable if self.is_claim else card.is_allocatable
+
     def wants_id(self, card: Card) -> bool:
         """A GPU's id also names the MIG instances on it."""
         ids = {card.id, card.parent}
         return (not self.cards or not ids.isdisjoint(self.cards)) and ids.isdisjoint(self.cards_not)
+
+    def wants(self, card: Card) -> bool:
+        """Whether it is one of those that are asked for, whatever is on it."""
+        is_wanted = self.wants_model(card.model) and self.wants_instance(card.is_instance) and self.wants_id(card)
+        return is_wanted and card.memory_bytes >= self.least_card_bytes
 
     def _wants_parts_of(self, model: str) -> bool:
         if self.model_parts and not any(part.upper() in model for part in self.model_parts):
@@ -238,6 +264,8 @@ class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     share_milli: Milli = field(name="share")
     limit_milli: Milli = field(name="limit")
     memory_bytes: Bytes = field(name="memory")
+    movable: bool = False
+    """Its memory is moved to main memory, within the container's own limit there, while others have their turn."""
     tags: Tags = NO_TAGS
     role: Role = "app"
     """The container's: init containers use the same room before the others do."""
@@ -251,8 +279,10 @@ def promises_of(grant: GpuGrant, part: GpuPart | None) -> frozenset[Promise]:
     """What the node must enforce so that others on the card get theirs. A card that is not known counts as shared."""
     card = part.card(grant.card) if part else None
     promised: set[Promise] = set()
-    if card is None or grant.memory_bytes < card.memory_bytes:
+    if card is None or grant.movable or grant.memory_bytes < card.memory_bytes:
         promised.add("memory")
+    if grant.movable:
+        promised.add("movable")
     if grant.share_milli < WHOLE_MILLI:
         promised.add("share")
     if grant.limit_milli < WHOLE_MILLI:
@@ -263,7 +293,8 @@ def promises_of(grant: GpuGrant, part: GpuPart | None) -> frozenset[Promise]:
 def on_every_card(wanted: GpuRequest, role: Role, part: GpuPart) -> tuple[GpuGrant, ...]:
     """What counts of a request whose cards are not known: the most that it can have of any one card, on each of them.
 
-    Its tags keep others off; that it has an affinity is no reason to join it where it may not be.
+    Nothing of it counts as movable: who is not known is not moved. Its tags keep others off; that it has an affinity is
+    no reason to join it where it may not be.
     """
     times = wanted.count if wanted.repeats_cards else 1
     share = min(times * wanted.share_milli, WHOLE_MILLI)

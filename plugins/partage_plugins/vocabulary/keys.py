@@ -32,6 +32,7 @@ POLICY: Final = PREFIX + "policy"
 REPEAT_CARDS: Final = PREFIX + "repeat-cards"
 BUDGET: Final = PREFIX + "budget"
 TOPOLOGY: Final = PREFIX + "topology"
+MOVABLE: Final = PREFIX + "movable"
 GANG: Final = PREFIX + "gang"
 GANG_SIZE: Final = PREFIX + "gang-size"
 POLICIES: Final = frozenset(
@@ -48,6 +49,7 @@ POLICIES: Final = frozenset(
         REPEAT_CARDS,
         BUDGET,
         TOPOLOGY,
+        MOVABLE,
     )
 )
 GANGS: Final = frozenset((GANG, GANG_SIZE))

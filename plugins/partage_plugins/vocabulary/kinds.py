@@ -14,9 +14,10 @@ from partage_plugins.vocabulary.names import Kind
 
 Role = Literal["init", "sidecar", "app"]
 """A container's. Init containers run one after another before the others; sidecars start with them and stay."""
-Promise = Literal["memory", "share", "limit"]
-"""What a grant below a whole device promises to others, and a node plugin must enforce."""
-PROMISES: Final[frozenset[Promise]] = frozenset(("memory", "share", "limit"))
+Promise = Literal["memory", "share", "limit", "movable"]
+"""What a grant below a whole device promises to others, and a node plugin must enforce. `movable`: its memory leaves
+the device when it is the turn of others."""
+PROMISES: Final[frozenset[Promise]] = frozenset(("memory", "share", "limit", "movable"))
 
 RequestT = TypeVar("RequestT")
 GrantT = TypeVar("GrantT")

@@ -62,6 +62,7 @@ CONTAINER_NAME_PATTERN: Final = _LABEL
 
 _BUDGET: Final = "budget/"
 """No container's name has a slash."""
+_CLAIM: Final = "claim/"
 
 
 def grantee_of(budget: BudgetName) -> ContainerName:
@@ -74,7 +75,22 @@ def budget_of(grantee: ContainerName) -> BudgetName | None:
     return BudgetName(grantee.removeprefix(_BUDGET)) if grantee.startswith(_BUDGET) else None
 
 
+def claim_grantee(claim: str, request: str) -> ContainerName:
+    """The name under which one request of a pod's claim stands there; `claim` as the pod calls it."""
+    return ContainerName(f"{_CLAIM}{claim}/{request}")
+
+
+def claim_of(grantee: ContainerName) -> tuple[str, str] | None:
+    """The claim and its request of that name; None of a container or a budget."""
+    if not grantee.startswith(_CLAIM):
+        return None
+    claim, _, request = grantee.removeprefix(_CLAIM).partition("/")
+    return claim, request
+
+
 def grantee_in_words(grantee: ContainerName) -> str:
-    """As people are told of it: `container main`, or `budget pod`."""
-    budget = budget_of(grantee)
+    """As people are told of it: `container main`, `budget pod`, or `request gpu of claim train`."""
+    budget, claim = budget_of(grantee), claim_of(grantee)
+    if claim is not None:
+        return f"request {claim[1]} of claim {claim[0]}"
     return f"container {grantee}" if budget is None else f"budget {budget}"

@@ -12,8 +12,9 @@ from msgspec import Meta, Struct
 
 from partage_plugins.vocabulary.names import NodeName
 
-NodeRole = Literal["advertiser", "crishim"]
-"""Which daemon hosts the plugin: the one that asks what exists, or the one that adjusts containers."""
+NodeRole = Literal["advertiser", "crishim", "dra"]
+"""Which daemon hosts the plugin: the one that asks what exists, the one that adjusts containers, or the one that
+prepares claims, and asks for adjustments of them."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,11 @@ class NodeContext:
     root: PurePosixPath
     """All paths of the node lie below it; `/` but for tests."""
     wake: Callable[[], None]
-    """Asks the advertiser to discover again now; may be called from any thread. Does nothing in crishim."""
+    """Asks the advertiser to discover again now; may be called from any thread. Does nothing elsewhere."""
     driver_root: PurePosixPath = field(default_factory=partial(PurePosixPath, "/"))
     """Where the operator says that the devices' driver is installed, below the root."""
+    host: PurePosixPath = field(default_factory=partial(PurePosixPath, "/"))
+    """In a container, where the host's root is mounted: what a runtime is told of paths there is without it."""
 
 
 class DeviceUse(Struct, frozen=True, kw_only=True):

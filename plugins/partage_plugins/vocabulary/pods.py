@@ -19,6 +19,7 @@ from partage_plugins.vocabulary.names import (
     PodUid,
     TagText,
     budget_of,
+    claim_of,
 )
 
 
@@ -100,7 +101,7 @@ class PodRequest(Struct, frozen=True, kw_only=True):
     """All of a pod's requests, by container with its role; containers that ask for nothing are left out.
 
     A budget is one entry among them, under a name that no container has (`grantee_of`). So it is granted and counted
-    like one container, however many use it.
+    like one container, however many use it. So is each request of a claim that is to be allocated (`claim_grantee`).
     """
 
     pod: PodRef
@@ -120,7 +121,7 @@ class PodRequest(Struct, frozen=True, kw_only=True):
     @property
     def asking(self) -> frozenset[ContainerName]:
         """The containers that get something: a grant of their own, or a budget's."""
-        own = (each.name for each in self.containers if budget_of(each.name) is None)
+        own = (each.name for each in self.containers if budget_of(each.name) is None and claim_of(each.name) is None)
         return frozenset((*own, *(use.container for use in self.uses)))
 
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> dict[ContainerName, RequestT]:

@@ -2,7 +2,8 @@
 
 Init containers run one after another before the app containers, so they use the same room again: of a card, a pod uses
 its sidecars' sum, and beside it the larger of its app containers' sum and its largest init container. Sidecars count as
-if they all ran from the beginning, which is never less than what is in use.
+if they all ran from the beginning, which is never less than what is in use. Memory of containers that move counts as
+`card_memory` says.
 """
 
 from __future__ import annotations
@@ -11,36 +12,58 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.card_memory import Amount, Promised, of_pod
 from partage_plugins.vocabulary.gpu import GPU, NO_TAGS, GpuGrant, Tags
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, ContainerName
 
 
 class Usage(NamedTuple):
     card: CardId
     share_milli: int
-    memory_bytes: int
+    memory: Promised
     holders: int
     tags: tuple[Tags, ...]
     """Of the grants that have any."""
 
+    @property
+    def memory_bytes(self) -> int:
+        """All of it, wherever it lies."""
+        return self.memory.total
+
 
 def usages(allocation: Allocation) -> Iterator[Usage]:
     """What a pod uses, card by card."""
-    by_card: dict[CardId, list[GpuGrant]] = {}
-    for grants in allocation.of(GPU).values():
+    by_card: dict[CardId, list[tuple[ContainerName, GpuGrant]]] = {}
+    for grantee, grants in allocation.of(GPU).items():
         for grant in grants:
-            by_card.setdefault(grant.card, []).append(grant)
+            by_card.setdefault(grant.card, []).append((grantee, grant))
     for card, held in by_card.items():
         yield _usage(card, held)
 
 
-def _usage(card: CardId, held: list[GpuGrant]) -> Usage:
-    tags = tuple(grant.tags for grant in held if grant.tags != NO_TAGS)
+def _usage(card: CardId, held: list[tuple[ContainerName, GpuGrant]]) -> Usage:
+    tags = tuple([grant.tags for _, grant in held if grant.tags != NO_TAGS])
     if len(held) == 1:
-        return Usage(card, held[0].share_milli, held[0].memory_bytes, 1, tags)
-    share = peak((grant.role, grant.share_milli) for grant in held)
-    memory = peak((grant.role, grant.memory_bytes) for grant in held)
+        grant, size_bytes = held[0][1], held[0][1].memory_bytes
+        memory = of_pod(_amounts(held)) if grant.movable else Promised(size_bytes, size_bytes)
+        return Usage(card, grant.share_milli, memory, 1, tags)
+    share = peak([(grant.role, grant.share_milli) for _, grant in held])
+    if any(grant.movable for _, grant in held):
+        memory = of_pod(_amounts(held))
+    else:
+        total = peak([(grant.role, grant.memory_bytes) for _, grant in held])
+        memory = Promised(total, total)
     return Usage(card, share, memory, len(held), tags)
+
+
+def _amounts(held: Iterable[tuple[ContainerName, GpuGrant]]) -> Iterable[Amount]:
+    """Several grants of one container move together."""
+    found: dict[ContainerName, Amount] = {}
+    for grantee, grant in held:
+        before = found.get(grantee)
+        size_bytes = grant.memory_bytes + (before.size_bytes if before else 0)
+        found[grantee] = Amount(grant.role, size_bytes, grant.movable)
+    return found.values()
 
 
 def peak(amounts: Iterable[tuple[str, int]]) -> int:

@@ -32,10 +32,12 @@ from partage_scheduler.objects import (
     ApiBudget,
     ApiClaim,
     ApiCsiNode,
+    ApiDeviceClass,
     ApiLease,
     ApiNamespace,
     ApiNode,
     ApiPod,
+    ApiResourceClaim,
     ApiStorageClass,
     ApiVolume,
 )
@@ -80,6 +82,10 @@ CLAIMS: Final = Stream("persistentvolumeclaims", "/api/v1/persistentvolumeclaims
 CLASSES: Final = Stream("storageclasses", "/apis/storage.k8s.io/v1/storageclasses", ApiStorageClass)
 CSI_NODES: Final = Stream("csinodes", "/apis/storage.k8s.io/v1/csinodes", ApiCsiNode)
 BUDGETS: Final = Stream("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", ApiBudget)
+RESOURCE_CLAIMS: Final = Stream("resourceclaims", "/apis/resource.k8s.io/v1/resourceclaims", ApiResourceClaim)
+DEVICE_CLASSES: Final = Stream("deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", ApiDeviceClass)
+OF_CLAIMS: Final = (RESOURCE_CLAIMS.name, DEVICE_CLASSES.name)
+"""Kinds that are followed where this scheduler allocates claims; older API servers don't have them."""
 KINDS: Final = (
     "nodes",
     "leases",

@@ -17,6 +17,8 @@ class Cause(Enum):
     """A pod came to a node, or has other labels."""
     VOLUME = "volume"
     """A volume or a claim came or changed."""
+    CLAIM = "claim"
+    """A claim on devices, or a class of them, came or changed."""
     NAMESPACE = "namespace"
     """A namespace came or has other labels."""
     TIME = "time"

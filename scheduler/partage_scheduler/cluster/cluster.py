@@ -30,6 +30,7 @@ from partage_plugins.vocabulary import (
     PodUid,
 )
 from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.claims import ClaimBook, ClaimGrant
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.fleet import Fleet, Known
 from partage_scheduler.cluster.imagined import Imagined
@@ -51,6 +52,8 @@ _NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, 
 class ClusterSettings(Struct, frozen=True, kw_only=True):
     silent_after_s: float = 40.0
     """A node of which nothing was heard for so long takes no new pods with devices."""
+    claims_of: str = ""
+    """Of this scheduler's pods claims are allocated here; empty: by somebody else."""
 
 
 class Cluster:
@@ -71,8 +74,15 @@ class Cluster:
         stands than what counts for them.
         """
         self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
-        silent_after_s = (settings or ClusterSettings()).silent_after_s
-        self._fleet = Fleet(decider, predicates, silent_after_s=silent_after_s, kinds=self._kinds)
+        settings = settings or ClusterSettings()
+        self._fleet = Fleet(
+            decider,
+            predicates,
+            silent_after_s=settings.silent_after_s,
+            kinds=self._kinds,
+            claims=bool(settings.claims_of),
+        )
+        self.claims = ClaimBook(decider, self._inventory_of, ours=settings.claims_of)
         self._seats, self._closed, self._verified = Seats(), Closed(), Verified(trusted, asks, told)
         self._promised = Promised()
         self._kept = Kept(decider, predicates)
@@ -137,7 +147,7 @@ class Cluster:
 
     def imagined(self) -> Imagined:
         """The cluster as if some pods had left, or it had other devices."""
-        return Imagined(self._decider, self._predicates, self._closed, self._fleet)
+        return Imagined(self._decider, self._predicates, self._closed, self._fleet, self.claims)
 
     def room_for(self, pod: ApiPod) -> AbstractContextManager[None]:
         """While this is open, what is kept for this pod and for pods of a lower priority is free."""
@@ -251,19 +261,21 @@ class Cluster:
     def pod_gone(self, uid: PodUid) -> Causes:
         """The pod is deleted, or has ended."""
         self._verified.forget(uid)
+        self.claims.pod_gone(uid)
         let_go = self._let_go(uid) | self._is_read(uid)
         seat = self._seats.get(uid)
         if seat is not None:
             self._remove(seat)
         return let_go if seat is None else _FREED
 
-    def assume(self, pod: ApiPod, decision: Decision) -> None:
-        """The pod is about to be bound."""
+    def assume(self, pod: ApiPod, decision: Decision) -> tuple[ClaimGrant, ...]:
+        """The pod is about to be bound; what is to be written on its claims before."""
         if self._seats.get(pod.uid) is not None:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
         self._pointless += self._kept.yields(decision.node, pod.priority)
         self._place(Seat(pod, decision.node, Held(decision.allocation()), needed=decision.request.needs, assumed=True))
+        return self.claims.assume(pod, decision)
 
     def confirmed(self, uid: PodUid) -> None:
         """The API server said that the pod is bound; the watch will say so too."""
@@ -273,9 +285,10 @@ class Cluster:
 
     def undo(self, uid: PodUid) -> Causes:
         """Its binding failed. What was seen on its node meanwhile stays."""
+        freed = _FREED if self.claims.undo(uid) else NOTHING
         seat = self._seats.get(uid)
         if seat is None or not seat.assumed:
-            return NOTHING
+            return freed
         self._remove(seat)
         return _FREED
 
@@ -283,10 +296,16 @@ class Cluster:
         known = self._fleet.comes(node)
         for seat in self._seats.on(node.name):
             self._count(seat, known)
+        self.claims.node_comes(node.name)
         return _NODE
+
+    def _inventory_of(self, node: NodeName) -> Inventory | None:
+        known = self._fleet.get(node)
+        return None if known is None else known.inventory
 
     def _count_anew(self, known: Known) -> None:
         """Its devices changed: what counts on all of them counts on the new ones from now on."""
+        self.claims.node_comes(known.node.name)
         for seat in self._seats.on(known.node.name):
             if seat.held.unknown is not None:
                 self._count_no_more(seat)

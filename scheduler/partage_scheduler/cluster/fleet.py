@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_plugins.codecs import decode_inventory
-from partage_plugins.codecs.allocation import BUDGETS
+from partage_plugins.codecs.critical import needed_by
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, AnyKind, Card, Inventory, NodeName, PodRequest, Room, Slot
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_plugins.vocabulary.kinds import whole_devices
+from partage_plugins.vocabulary.names import claim_of
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
@@ -38,8 +39,16 @@ class Fleet:
     """All nodes; pods are not known here."""
 
     def __init__(
-        self, decider: Decider, predicates: Predicates, *, silent_after_s: float, kinds: Iterable[AnyKind]
+        self,
+        decider: Decider,
+        predicates: Predicates,
+        *,
+        silent_after_s: float,
+        kinds: Iterable[AnyKind],
+        claims: bool = False,
     ) -> None:
+        """`claims`: cards of claims are ours to hand out, too."""
+        self._hands_out_claimed = claims
         self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
         self._enforced = frozenset(kind.name for kind in self._kinds if kind.promises is not whole_devices)
         self._nodes: dict[NodeName, Known] = {}
@@ -74,7 +83,17 @@ class Fleet:
     def barred(self, request: PodRequest, now: float) -> list[Barred]:
         """Nodes that take no part in sharing devices as this request needs it."""
         needs_broker = not request.kinds.isdisjoint(self._enforced)
-        return self._readiness.barred(now, needs_broker=needs_broker, has_budgets=bool(request.uses))
+        if all(claim_of(each.name) is not None for each in request.containers):
+            return self._readiness.barred_to_claims(now)
+        return self._readiness.barred(now, needs_broker=needs_broker, reads=needed_by(request))
+
+    def told(self, inventory: Inventory) -> Inventory:
+        """As plugins hear of it: cards that others allocate claims on are none of ours."""
+        part = None if self._hands_out_claimed else inventory.part(GPU)
+        if part is None or not any(card.pool == "dra" for card in part.cards):
+            return inventory
+        cards = tuple(replace(card, pool="kubelet") if card.pool == "dra" else card for card in part.cards)
+        return replace(inventory, kinds={**inventory.kinds, GPU.name: replace(part, cards=cards)})
 
     def why_not(self, node: NodeName, now: float) -> Reason | None:
         return self._readiness.why_not(self._nodes[node].slot, now)
@@ -85,12 +104,13 @@ class Fleet:
     def comes(self, node: ApiNode) -> Known:
         inventory, obstacle = self._inventory_of(node, _EMPTY)
         total = room_of(node)
-        self._decider.add_node(node.name, inventory, total)
+        self._decider.add_node(node.name, self.told(inventory), total)
         slot = self._decider.slot(node.name)
         if slot is None:
             raise AssertionError(f"node {node.name} was added and has no slot")
         self._nodes[node.name] = known = Known(node, slot, inventory, total)
-        self._readiness.put(node.name, slot, obstacle, reads_budgets=BUDGETS in inventory.reads.crit)
+        reads, has_broker = inventory.reads.crit, inventory.ready.broker
+        self._readiness.put(node.name, slot, obstacle, reads=reads, has_broker=has_broker)
         self._predicates.put_node(slot, node)
         return known
 
@@ -100,10 +120,10 @@ class Fleet:
         if node.metadata.annotations.get(INVENTORY) != before.metadata.annotations.get(INVENTORY):
             inventory, obstacle = self._inventory_of(node, known.inventory)
             if inventory.kinds != known.inventory.kinds:
-                self._decider.replace_inventory(node.name, inventory)
+                self._decider.replace_inventory(node.name, self.told(inventory))
                 causes |= _INVENTORY
-            reads_budgets = BUDGETS in inventory.reads.crit
-            if self._readiness.put(node.name, known.slot, obstacle, reads_budgets=reads_budgets):
+            reads, has_broker = inventory.reads.crit, inventory.ready.broker
+            if self._readiness.put(node.name, known.slot, obstacle, reads=reads, has_broker=has_broker):
                 causes |= _INVENTORY
         if node.status.allocatable != before.status.allocatable:
             total = room_of(node)
@@ -125,7 +145,7 @@ class Fleet:
         for known in tuple(self._nodes.values()):
             inventory = without(known.inventory, reservations)
             if inventory is not known.inventory:
-                self._decider.replace_inventory(known.node.name, inventory)
+                self._decider.replace_inventory(known.node.name, self.told(inventory))
                 self._nodes[known.node.name] = now = replace(known, inventory=inventory)
                 yield now
 

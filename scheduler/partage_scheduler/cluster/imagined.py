@@ -5,23 +5,33 @@ What is asked meanwhile is answered as if it were so. Afterwards all is as it wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-from partage_plugins.vocabulary import Inventory, NodeName, PodUid
+from partage_plugins.vocabulary import Allocation, Inventory, NodeName, PodUid, Room
+from partage_scheduler.claims import ClaimBook
 from partage_scheduler.cluster.fleet import Fleet
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.cluster.unknown import Closed
 from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.predicates import Predicates
 
+_NOTHING: Final = Room()
+
 
 class Imagined:
     """A context; pods may leave and come back in any order."""
 
-    def __init__(self, decider: Decider, predicates: Predicates, closed: Closed, fleet: Fleet) -> None:
+    def __init__(
+        self, decider: Decider, predicates: Predicates, closed: Closed, fleet: Fleet, claims: ClaimBook
+    ) -> None:
         self._decider, self._predicates, self._closed, self._fleet = decider, predicates, closed, fleet
+        self._claims = claims
         self._away: dict[PodUid, Seat] = {}
+        self._let_go: dict[PodUid, list[Allocation]] = {}
+        """What claims hold that end with each pod that is away."""
+        self._over: list[Allocation] = []
         self._placed: list[PodUid] = []
         self._equipped: set[NodeName] = set()
 
@@ -31,6 +41,15 @@ class Imagined:
         self._decider.give_back(uid)
         self._predicates.remove_pod(uid)
         self._closed.remove(uid)
+        if ending := self._claims.ending_with(uid):
+            self._let_go[uid] = ending
+            self._give_back(ending)
+
+    def without_ended_claims(self, node: NodeName) -> None:
+        """Claims whose pods are gone hold nothing there."""
+        ended = self._claims.ending_on(node)
+        self._over += ended
+        self._give_back(ended)
 
     def back(self, seat: Seat) -> None:
         """A pod that had not left is there anyway."""
@@ -42,16 +61,17 @@ class Imagined:
         self._decider.take(seat.allocation, seat.needs)
         self._predicates.put_pod(slot, seat.pod)
         self._closed.put(seat)
+        self._take(self._let_go.pop(seat.pod.uid, []))
 
     def equip(self, node: NodeName, inventory: Inventory) -> None:
         """The node has these devices."""
         self._equipped.add(node)
-        self._decider.replace_inventory(node, inventory)
+        self._decider.replace_inventory(node, self._fleet.told(inventory))
 
     def place(self, decision: Decision) -> None:
         """A pod that waits holds this; what others mind of it beside devices and room is left out."""
         self._placed.append(decision.request.pod.uid)
-        self._decider.take(decision.allocation(), decision.request.needs)
+        self._decider.take(decision.all(), decision.request.needs)
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +82,15 @@ class Imagined:
         for uid in self._placed:
             self._decider.give_back(uid)
         for node in self._equipped:
-            self._decider.replace_inventory(node, self._fleet[node].inventory)
+            self._decider.replace_inventory(node, self._fleet.told(self._fleet[node].inventory))
         for seat in tuple(self._away.values()):
             self.back(seat)
+        self._take(self._over)
+
+    def _give_back(self, held: Iterable[Allocation]) -> None:
+        for each in held:
+            self._decider.give_back(each.pod)
+
+    def _take(self, held: Iterable[Allocation]) -> None:
+        for each in held:
+            self._decider.take(each, _NOTHING)

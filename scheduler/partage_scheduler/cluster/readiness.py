@@ -2,17 +2,21 @@
 
 A node takes part while its heartbeat is fresh, crishim is in force, and it reads a version of allocations that we
 write. For requests of a kind whose grants may promise a part of a device, the broker must be in force too: it enforces
-them. For requests with budgets the node must read these. Pods that ask for no device may be anywhere.
+them. For requests with budgets, or with memory that moves, the node must read of these. Pods that ask for no device may
+be anywhere.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partage_plugins.codecs.allocation import highest_common_version
+from partage_plugins.codecs.critical import BUDGETS, CRIT, MOVABLE
 from partage_plugins.vocabulary import Inventory, NodeName, Slot
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred
@@ -27,8 +31,12 @@ REASONS: Final = (
     Reason("no-version", "node(s) read no version of allocations that this scheduler writes", lasts=True),
     Reason("no-broker", "node(s) had no broker in force", lasts=True),
     Reason("no-budgets", "node(s) can't read budgets of several containers: upgrade partage there", lasts=True),
+    Reason("no-movable", "node(s) can't move memory off a card: upgrade partage there", lasts=True),
 )
-SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_VERSION, _NO_BROKER, _NO_BUDGETS = range(1, len(REASONS))
+SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_VERSION, _NO_BROKER, _NO_BUDGETS, _NO_MOVABLE = range(1, len(REASONS))
+_UNREAD: Final[Mapping[str, int]] = {BUDGETS: _NO_BUDGETS, MOVABLE: _NO_MOVABLE}
+"""By the name of what a node must read."""
+_NOTHING: Final[frozenset[str]] = frozenset()
 _MAY_DO: Final = (_READY, _NO_BROKER)
 """Obstacles that leave requests to which the node is open."""
 SILENT: Final = Reason("no-heartbeat", "node(s) had no heartbeat of the advertiser", lasts=True)
@@ -47,20 +55,27 @@ class Readiness:
     def __init__(self, silent_after_s: float) -> None:
         self._silent_after_s = silent_after_s
         self._obstacles = np.zeros(0, dtype=np.int8)
-        self._reads_budgets = np.zeros(0, dtype=np.bool_)
+        self._reads = {name: np.zeros(0, dtype=np.bool_) for name in CRIT}
+        self._has_broker = np.zeros(0, dtype=np.bool_)
         self._fresh_until = np.zeros(0, dtype=np.float64)
         self._slots: dict[NodeName, Slot] = {}
         self._beats: dict[NodeName, tuple[float, float]] = {}
         """By node, known or not: what the last beat said, and when it was noticed."""
-        self._barred: dict[tuple[bool, bool], list[Barred]] = {}
-        """By whether the broker is needed, and whether there are budgets to read."""
+        self._barred: dict[tuple[bool, frozenset[str]], list[Barred]] = {}
+        """By whether the broker is needed, and what is to be read."""
+        self._barred_to_claims: list[Barred] | None = None
         self._right_until = -math.inf
 
-    def put(self, node: NodeName, slot: Slot, obstacle: int, *, reads_budgets: bool) -> bool:
+    def put(
+        self, node: NodeName, slot: Slot, obstacle: int, *, reads: Collection[str], has_broker: bool = False
+    ) -> bool:
         """Whether this is better than before."""
         if node not in self._slots:
-            self._reads_budgets = grown(self._reads_budgets, slot + 1, fill=True)
-            self._reads_budgets[slot] = False
+            self._has_broker = grown(self._has_broker, slot + 1, fill=True)
+            self._has_broker[slot] = False
+            for name, readers in self._reads.items():
+                self._reads[name] = grown(readers, slot + 1, fill=True)
+                self._reads[name][slot] = False
             self._obstacles = grown(self._obstacles, slot + 1, _READY)
             self._fresh_until = grown(self._fresh_until, slot + 1, math.inf)
             self._obstacles[slot] = SAID_NOTHING
@@ -68,17 +83,23 @@ class Readiness:
             self._fresh_until[slot] = self._fresh(node)
             self._right_until = -math.inf
         before, self._obstacles[slot] = int(self._obstacles[slot]), obstacle
-        did_read, self._reads_budgets[slot] = bool(self._reads_budgets[slot]), reads_budgets
-        if (before, did_read) != (obstacle, reads_budgets):
+        did_read = {name for name, readers in self._reads.items() if readers[slot]}
+        does_read = self._reads.keys() & reads
+        for name, readers in self._reads.items():
+            readers[slot] = name in does_read
+        had_broker, self._has_broker[slot] = bool(self._has_broker[slot]), has_broker
+        if (before, did_read, had_broker) != (obstacle, does_read, has_broker):
             self._right_until = -math.inf
         if obstacle not in _MAY_DO:
-            return False
-        return (obstacle == _READY != before) or before not in _MAY_DO or (reads_budgets and not did_read)
+            return has_broker and not had_broker
+        return (obstacle == _READY != before) or before not in _MAY_DO or bool(does_read - did_read)
 
     def remove(self, node: NodeName) -> None:
         """The node is gone; its heartbeat is kept for when it comes again."""
         slot = self._slots.pop(node)
-        self._obstacles[slot], self._fresh_until[slot], self._reads_budgets[slot] = _READY, math.inf, True
+        self._obstacles[slot], self._fresh_until[slot], self._has_broker[slot] = _READY, math.inf, True
+        for readers in self._reads.values():
+            readers[slot] = True
         self._right_until = -math.inf
 
     def beat(self, node: NodeName, renewed_s: float | None, now: float) -> bool:
@@ -102,16 +123,22 @@ class Readiness:
             self._right_until = -math.inf
         return before < now <= until and int(self._obstacles[slot]) in _MAY_DO
 
-    def barred(self, now: float, *, needs_broker: bool, has_budgets: bool = False) -> list[Barred]:
+    def barred(self, now: float, *, needs_broker: bool, reads: frozenset[str] = _NOTHING) -> list[Barred]:
         """Nodes that take no part, by reason. Asked for each pod, so computed again only after a change."""
-        if now > self._right_until:
-            heard = self._fresh_until >= now
-            self._right_until = float(self._fresh_until.min(initial=math.inf, where=heard))
-            self._barred.clear()
-        needs = needs_broker, has_budgets
+        self._look(now)
+        needs = needs_broker, reads
         if needs not in self._barred:
             self._barred[needs] = self._put_together(now, *needs)
         return self._barred[needs]
+
+    def barred_to_claims(self, now: float) -> list[Barred]:
+        """The same for pods that ask by claims alone: their limits need a broker, and no crishim."""
+        self._look(now)
+        if self._barred_to_claims is None:
+            is_unknown = (self._obstacles == SAID_NOTHING) | (self._obstacles == UNREADABLE)
+            rest = np.where(self._has_broker, np.int8(_READY), np.int8(_NO_BROKER))
+            self._barred_to_claims = self._by_obstacle(now, np.where(is_unknown, self._obstacles, rest))
+        return self._barred_to_claims
 
     def why_not(self, slot: Slot, now: float) -> Reason | None:
         return REASONS[self._obstacles[slot]] or (SILENT if self._fresh_until[slot] < now else None)
@@ -120,12 +147,23 @@ class Readiness:
         last = self._beats.get(node)
         return -math.inf if last is None else last[1] + self._silent_after_s
 
-    def _put_together(self, now: float, needs_broker: bool, has_budgets: bool) -> list[Barred]:  # noqa: FBT001
+    def _put_together(self, now: float, needs_broker: bool, reads: frozenset[str]) -> list[Barred]:  # noqa: FBT001
         counted = self._obstacles
         if not needs_broker:
             counted = np.where(counted == _NO_BROKER, np.int8(_READY), counted)
-        if has_budgets:
-            counted = np.where((counted == _READY) & ~self._reads_budgets, np.int8(_NO_BUDGETS), counted)
+        for name in sorted(reads):
+            counted = np.where((counted == _READY) & ~self._reads[name], np.int8(_UNREAD[name]), counted)
+        return self._by_obstacle(now, counted)
+
+    def _look(self, now: float) -> None:
+        """Forgets what is right no longer."""
+        if now > self._right_until:
+            heard = self._fresh_until >= now
+            self._right_until = float(self._fresh_until.min(initial=math.inf, where=heard))
+            self._barred.clear()
+            self._barred_to_claims = None
+
+    def _by_obstacle(self, now: float, counted: NDArray[np.int8]) -> list[Barred]:
         codes = np.unique(counted).tolist()
         found = [Barred(why, counted == code) for code in codes if (why := REASONS[code]) is not None]
         unheard = (self._fresh_until < now) & (counted == _READY)

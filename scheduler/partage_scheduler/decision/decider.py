@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags, Scores
+from partage_plugins.codecs.critical import MOVABLE, moves
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import (
     Allocation,
@@ -27,6 +28,7 @@ from partage_plugins.vocabulary import (
     Room,
     Slot,
 )
+from partage_plugins.vocabulary.names import claim_of
 from partage_plugins.vocabulary.reasons import SAID, Reason
 from partage_scheduler.decision.ledger import Holding, Ledger
 from partage_scheduler.decision.reasons import Barred, Explanation, said_of
@@ -46,11 +48,23 @@ class Decision:
     grants: Mapping[ContainerName, Mapping[Kind, Any]]
 
     def allocation(self, gen: int = 1) -> Allocation:
-        """As it is written on the pod."""
-        asked = self.request
+        """As it is written on the pod: without what its claims are given, which is written on those."""
+        asked, grants = self.request, self.grants
+        if any(claim_of(name) is not None for name in grants):
+            grants = {name: each for name, each in grants.items() if claim_of(name) is None}
         return Allocation(
-            gen=gen, pod=asked.pod.uid, node=self.node, containers=self.grants, uses=asked.uses, gang=asked.gang
+            gen=gen,
+            crit=(MOVABLE,) if moves(asked) else (),
+            pod=asked.pod.uid,
+            node=self.node,
+            containers=grants,
+            uses=asked.uses,
+            gang=asked.gang,
         )
+
+    def all(self) -> Allocation:
+        """All that it takes of the node's devices, its claims' included."""
+        return Allocation(gen=1, pod=self.request.pod.uid, node=self.node, containers=self.grants)
 
 
 class Decider:

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuRequest, Inventory, Tags
+from partage_plugins.vocabulary.card_memory import Promised, in_words, together
 from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.usage import usages
@@ -22,6 +23,11 @@ class CardReport(Struct, frozen=True, kw_only=True):
     model: str
     share_left_milli: int
     memory_left_bytes: int
+    """For what is asked for; for one whose memory stays, where nothing is."""
+    beyond_bytes: int = 0
+    """How much may be promised beyond what it has."""
+    promised_bytes: int = 0
+    """How much of both is."""
     holders: tuple[str, ...]
     """Pods on it, as namespace/name."""
     obstacles: tuple[str, ...]
@@ -29,8 +35,9 @@ class CardReport(Struct, frozen=True, kw_only=True):
 
 
 class _Held:
-    def __init__(self, card: Card) -> None:
-        self.share, self.memory = WHOLE_MILLI, card.memory_bytes
+    def __init__(self) -> None:
+        self.share = WHOLE_MILLI
+        self.memory: list[Promised] = []
         self.pods: list[str] = []
         self.tags: list[Tags] = []
 
@@ -40,7 +47,7 @@ def cards_of(inventory: Inventory, holders: Holders, wanted: GpuRequest | None) 
     part = inventory.part(GPU)
     if part is None:
         return ()
-    held = {card.id: _Held(card) for card in part.cards}
+    held = {card.id: _Held() for card in part.cards}
     for pod, allocation in holders:
         _count(held, f"{pod.namespace}/{pod.name}", allocation)
     return tuple(_stands(card, held[card.id], wanted) for card in part.cards)
@@ -50,7 +57,7 @@ def _count(held: dict[CardId, _Held], name: str, allocation: Allocation) -> None
     for usage in usages(allocation):
         if (on := held.get(usage.card)) is not None:
             on.share -= usage.share_milli
-            on.memory -= usage.memory_bytes
+            on.memory.append(usage.memory)
             on.pods.append(name)
     for grants in allocation.of(GPU).values():
         for grant in grants:
@@ -59,18 +66,21 @@ def _count(held: dict[CardId, _Held], name: str, allocation: Allocation) -> None
 
 
 def _stands(card: Card, held: _Held, wanted: GpuRequest | None) -> CardReport:
+    promised = together(held.memory)
     return CardReport(
         card=card.id,
         model=card.model,
         share_left_milli=held.share,
-        memory_left_bytes=held.memory,
+        memory_left_bytes=card.capacity.left(promised, movable=wanted is not None and wanted.movable),
+        beyond_bytes=card.beyond_bytes,
+        promised_bytes=promised.total,
         holders=tuple(held.pods),
         obstacles=() if wanted is None else tuple(_obstacles(card, held, wanted)),
     )
 
 
 def _obstacles(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
-    if card.pool != "shared":
+    if card.pool != ("dra" if wanted.is_claim else "shared"):
         yield f"{HANDED_OUT_BY[card.pool]} hands it out"
     if card.state != "ok":
         yield f"it is {card.condition}"
@@ -98,9 +108,11 @@ def _taken(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
         yield "no share of it is left"
     if wanted.idle_cards and held.pods:
         yield "it holds others, and an empty one is asked for"
-    memory = wanted.memory_on(card.memory_bytes)
-    if held.memory < memory:
-        yield f"{max(0, held.memory) >> 20}Mi of memory are left, {memory >> 20}Mi are asked for"
+    memory, promised = wanted.memory_on(card.memory_bytes), together(held.memory)
+    left = card.capacity.left(promised, movable=wanted.movable)
+    if left < memory:
+        figures = f" ({in_words(card.capacity, promised)})" if card.beyond_bytes else ""
+        yield f"{max(0, left) >> 20}Mi of memory are left, {memory >> 20}Mi are asked for{figures}"
 
 
 def _suits(wanted: Tags, held: Sequence[Tags]) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodUid
@@ -20,10 +21,13 @@ State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "wa
 
 class GivenCard(Struct, frozen=True, kw_only=True):
     container: str
+    """Or a claim of the pod, which several may have."""
     card: CardId
     share_milli: int
     limit_milli: int
     memory_bytes: int
+    movable: bool = False
+    """Whether its memory leaves the card while others have their turn."""
 
 
 class Displaced(Struct, frozen=True, kw_only=True):
@@ -75,7 +79,9 @@ def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) ->
     if not pod.node:
         return _stands(pod, "being deleted", "it is being deleted and was never placed")
     seat = finder.cluster.seat(pod.uid)
-    given = () if seat is None else _given(seat.allocation)
+    given = () if seat is None else tuple(_given(seat.allocation))
+    for local, held in finder.cluster.claims.held(pod):
+        given += tuple(replace(each, container=f"claim {local}") for each in _given(held))
     words = flagged.get(pod.uid) or f"it is on node {pod.node}" + ("" if given else ", without cards")
     return _stands(pod, "on a node", words, node=pod.node, given=given)
 
@@ -101,18 +107,17 @@ def _displaced(victims: Victims) -> Displaced:
     return Displaced(node=victims.node, pods=names, violations=victims.violations)
 
 
-def _given(allocation: Allocation) -> tuple[GivenCard, ...]:
-    return tuple(
-        GivenCard(
-            container=name,
-            card=grant.card,
-            share_milli=grant.share_milli,
-            limit_milli=grant.limit_milli,
-            memory_bytes=grant.memory_bytes,
-        )
-        for name, grants in allocation.of(GPU).items()
-        for grant in grants
-    )
+def _given(allocation: Allocation) -> Iterator[GivenCard]:
+    for name, grants in allocation.of(GPU).items():
+        for grant in grants:
+            yield GivenCard(
+                container=name,
+                card=grant.card,
+                share_milli=grant.share_milli,
+                limit_milli=grant.limit_milli,
+                memory_bytes=grant.memory_bytes,
+                movable=grant.movable,
+            )
 
 
 def _stands(  # noqa: PLR0913 - what is not said is empty

@@ -7,6 +7,7 @@ from typing import Final
 
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster import Cause, Cluster
+from partage_scheduler.intake.claims import ResourceClaimIntake
 from partage_scheduler.intake.others import Causes, Clock, HeartbeatIntake, K, NodeIntake, ObjectIntake
 from partage_scheduler.intake.pods import PodIntake
 from partage_scheduler.predicates import Predicates
@@ -14,6 +15,7 @@ from partage_scheduler.preemption import Budgets
 from partage_scheduler.queue import Queue
 
 _NAMESPACE: Final = frozenset((Cause.NAMESPACE,))
+_CLAIM: Final = frozenset((Cause.CLAIM,))
 _VOLUME: Final = frozenset((Cause.VOLUME,))
 
 
@@ -44,5 +46,7 @@ class Intake:
         self.claims = told(predicates.put_claim, lambda item: predicates.remove_claim(item.namespace, item.name))
         self.classes = told(predicates.put_storage_class, lambda item: predicates.remove_storage_class(item.name))
         self.csi_nodes = told(predicates.put_csi_node, lambda item: predicates.remove_csi_node(item.name))
+        self.resource_claims = ResourceClaimIntake(cluster, queue, clock=clock)
+        self.device_classes = told(cluster.claims.put_class, cluster.claims.remove_class, _CLAIM)
         of_owners = budgets or Budgets()
         self.budgets = told(of_owners.put, lambda item: of_owners.remove(item.namespace, item.name), frozenset())

@@ -2,6 +2,7 @@
 
 from partage_scheduler.objects.base import Condition, Meta
 from partage_scheduler.objects.budgets import ApiBudget
+from partage_scheduler.objects.claims import ApiDeviceClass, ApiResourceClaim
 from partage_scheduler.objects.nodes import ApiNode, NodeSpec, NodeStatus, Taint
 from partage_scheduler.objects.others import (
     ApiClaim,
@@ -18,10 +19,12 @@ __all__ = [
     "ApiBudget",
     "ApiClaim",
     "ApiCsiNode",
+    "ApiDeviceClass",
     "ApiLease",
     "ApiNamespace",
     "ApiNode",
     "ApiPod",
+    "ApiResourceClaim",
     "ApiStorageClass",
     "ApiVolume",
     "Condition",

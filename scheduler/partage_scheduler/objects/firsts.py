@@ -85,6 +85,7 @@ def first_of_status(status: PodStatus) -> PodStatus:
         conditions=conditions[: len(_CONDITIONS)],
         init_container_statuses=_first_statuses(status.init_container_statuses),
         container_statuses=_first_statuses(status.container_statuses),
+        resource_claim_statuses=status.resource_claim_statuses[:1],
         allocated_resources=_first_amounts(status.allocated_resources),
         resources=None if status.resources is None else _first_of(status.resources),
     )

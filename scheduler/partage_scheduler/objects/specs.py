@@ -59,6 +59,21 @@ class Volume(Object, frozen=True, kw_only=True):
     rbd: Anything | None = None
 
 
+class PodClaim(Object, frozen=True, kw_only=True):
+    """A claim that the pod's containers know by `name`: one that is there already, or one of the pod's own."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodClaimStatus(Object, frozen=True, kw_only=True):
+    """What became of a template: the claim that was made of it, or None where none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class Gate(Object, frozen=True, kw_only=True):
     """While it is there, the pod is not to be scheduled."""
 
@@ -87,7 +102,7 @@ class PodSpec(Object, frozen=True, kw_only=True):
     resources: Amounts | None = None
     """Of the pod as a whole."""
     volumes: tuple[Volume, ...] = ()
-    resource_claims: tuple[Named, ...] = ()
+    resource_claims: tuple[PodClaim, ...] = ()
     scheduling_gates: tuple[Gate, ...] = ()
     scheduling_group: Group | None = None
 
@@ -108,6 +123,7 @@ class PodStatus(Object, frozen=True, kw_only=True):
     start_time: str | None = None
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
     allocated_resources: Mapping[str, str] = {}
     """Of the pod as a whole."""
     resources: Amounts | None = None

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import Allocation
-from partage_scheduler.api.binder import Binder, Bound, Outcome
+from partage_scheduler.api.binder import Binder, Bound, Lost, Outcome
+from partage_scheduler.api.claim_writer import ClaimWriter
 from partage_scheduler.api.status import StatusWriter
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind
@@ -27,15 +28,18 @@ class Bindings:
         signer: Signer,
         binder: Binder,
         status: StatusWriter,
+        claims: ClaimWriter | None = None,
     ) -> None:
+        """`claims` where this scheduler allocates them."""
+        self._claims = claims
         self._cluster, self._queue, self._pods = core.cluster, core.queue, core.intake.pods
         self._signer, self._binder, self._status = signer, binder, status
         self._mirror = core.mirror
 
     def assume(self, pod: ApiPod, decision: Decision) -> Bind:
         """It counts on its node from now on, so that no other decision gives the same away."""
-        self._cluster.assume(pod, decision)
-        return Bind(pod, decision, decision.allocation())
+        claims = self._cluster.assume(pod, decision)
+        return Bind(pod, decision, decision.allocation(), claims)
 
     def sign(self, binds: Sequence[Bind]) -> list[Signed]:
         """What is written on each. Where one can't be written, all are undone, and the error is raised."""
@@ -49,13 +53,28 @@ class Bindings:
     async def bind(self, bind: Bind, signed: Signed) -> Outcome:
         """Returns when the outcome is certain and settled."""
         await self._status.settled(bind.pod.uid)
-        outcome = await self._binder.bind(bind.pod, bind.decision.node, signed.annotations)
+        outcome = await self._bound(bind, signed)
         if isinstance(outcome, Bound):
             self._cluster.confirmed(bind.pod.uid)
             self._pods.placed(bind.pod.uid)
         else:
             self._undo(bind)
+        if isinstance(outcome, Lost):
+            await self.let_go(bind.pod)
         return outcome
+
+    async def let_go(self, pod: ApiPod) -> None:
+        """Of allocated claims that this pod alone was to have: it is gone, or fits where they are no more."""
+        if self._claims is not None:
+            await self._claims.let_go(self._cluster.claims.needless(pod))
+
+    async def _bound(self, bind: Bind, signed: Signed) -> Outcome:
+        """A claim is written first: kubelet takes no pod whose claims are not its own."""
+        if bind.claims and self._claims is not None:
+            failure = await self._claims.write(bind.pod, bind.claims)
+            if failure is not None:
+                return failure
+        return await self._binder.bind(bind.pod, bind.decision.node, signed.annotations)
 
     def _signed(self, pod: ApiPod, allocation: Allocation) -> Signed:
         beside = self._mirror(pod, allocation) if allocation.containers else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Final
 
 import structlog
@@ -157,7 +157,10 @@ class Worker:
             self._events.failed(binds[0].pod, words, reason=REASON)
 
     def _begin(self, bind: Bind, signed: Signed) -> None:
-        task = asyncio.create_task(self._bind(bind, signed))
+        self._run(self._bind(bind, signed))
+
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self._in_flight.add(task)
         task.add_done_callback(self._landed)
 
@@ -205,6 +208,8 @@ class Worker:
         self._queue.failed(pod.uid, causes, now)
         self._events.failed(pod, message)
         self._status.tell(Unplaced(pod, message))
+        if self._cluster.kept_on(pod.uid) is None and self._cluster.claims.needless(pod):
+            self._run(self._bindings.let_go(pod))
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:
         self._repeats.say(what, pod=f"{pod.namespace}/{pod.name}", why=why)

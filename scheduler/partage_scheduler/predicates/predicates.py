@@ -51,8 +51,8 @@ class _Present(NamedTuple):
 class Predicates:
     """Upstream's filters, except for CPU and memory, which the decider counts."""
 
-    def __init__(self, *, ours: tuple[str, ...] = OURS) -> None:
-        self._ours = ours
+    def __init__(self, *, ours: tuple[str, ...] = OURS, allocates_claims: bool = False) -> None:
+        self._ours, self._allocates_claims = ours, allocates_claims
         self._present: dict[PodUid, _Present] = {}
         self._by_slot: dict[int, dict[PodUid, None]] = {}
         self._nodes, self._namespaces, self._storage = Nodes(), Namespaces(), Storage()
@@ -183,7 +183,7 @@ class Predicates:
 
     def unsupported(self, pod: ApiPod) -> str | None:
         """Why it must wait whatever nodes there are; None where nothing stands in its way."""
-        return lacking(pod) or self._storage.waits_for(pod)
+        return lacking(pod, allocates_claims=self._allocates_claims) or self._storage.waits_for(pod)
 
     def preferences(self, pod: ApiPod, end: int) -> Scores | None:
         """Higher is better; None where nothing is preferred."""

@@ -25,9 +25,9 @@ _GROUP: Final = (
 )
 
 
-def lacking(pod: ApiPod) -> str | None:
+def lacking(pod: ApiPod, *, allocates_claims: bool = False) -> str | None:
     """What a pod asks for that is not done here, whatever nodes there are."""
-    if pod.spec.resource_claims:
+    if pod.spec.resource_claims and not allocates_claims:
         return _CLAIMS
     if pod.spec.scheduling_group is not None:
         return _GROUP

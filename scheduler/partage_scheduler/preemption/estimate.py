@@ -1,20 +1,21 @@
 """Who would have to leave a node for a request to fit, by arithmetic alone: cheap, and right in most cases.
 
 It says no only where it is certain: where a card, or CPU and memory, would not do with all candidates gone. Who it
-names is looked at properly afterwards.
+names is looked at properly afterwards; what one that moves needs of a card for its turn is looked at only then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Room
+from partage_plugins.vocabulary import GPU, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Room
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.preemption.importance import cost_of, started
 
-Held = tuple[int, int]
-"""Share and memory of a card, or CPU and main memory of a node."""
+Held = tuple[int, int, int]
+"""Share of a card, memory that is promised of it, and what of that never leaves it; or CPU and main memory of a node,
+and nothing."""
 Leaving = list[tuple[Seat, Held]]
 
 
@@ -40,16 +41,16 @@ def _hardest(request: PodRequest) -> Iterable[GpuRequest]:
 def _of_cards(
     part: GpuPart | None, present: Iterable[Seat], candidates: Sequence[Seat], wanted: GpuRequest
 ) -> dict[PodUid, Seat] | None:
-    cards = [card for card in (part.cards if part else ()) if card.is_allocatable and _wants(wanted, card)]
+    cards = [card for card in (part.cards if part else ()) if wanted.may_have(card) and wanted.wants(card)]
     held = _held(present)
     may_leave = {seat.pod.uid for seat in candidates}
     options: list[Leaving] = []
     for card in cards:
         on_it = held.get(card.id, [])
-        left = _left((WHOLE_MILLI, card.memory_bytes), (amounts for _, amounts in on_it))
-        needed = wanted.least_share_milli, wanted.memory_on(card.memory_bytes)
-        if wanted.idle_cards:
-            needed = WHOLE_MILLI, card.memory_bytes
+        whole = WHOLE_MILLI, card.memory_bytes + card.beyond_bytes, card.memory_bytes
+        left = _left(whole, (amounts for _, amounts in on_it))
+        memory = wanted.memory_on(card.memory_bytes)
+        needed = whole if wanted.idle_cards else (wanted.least_share_milli, memory, memory)
         option = _cheapest([each for each in on_it if each[0].pod.uid in may_leave], left, needed)
         if option is not None:
             options.append(option)
@@ -64,7 +65,7 @@ def _held(present: Iterable[Seat]) -> dict[CardId, Leaving]:
     found: dict[CardId, Leaving] = {}
     for seat in present:
         for usage in seat.usages:
-            found.setdefault(usage.card, []).append((seat, (usage.share_milli, usage.memory_bytes)))
+            found.setdefault(usage.card, []).append((seat, (usage.share_milli, usage.memory.total, usage.memory.fixed)))
     return found
 
 
@@ -72,11 +73,11 @@ def _of_room(
     free: Room, candidates: Iterable[Seat], leaving: dict[PodUid, Seat], needs: Room
 ) -> dict[PodUid, Seat] | None:
     def of(seat: Seat) -> Held:
-        return seat.needs.cpu_milli, seat.needs.memory_bytes
+        return seat.needs.cpu_milli, seat.needs.memory_bytes, 0
 
-    left = _left((free.cpu_milli, free.memory_bytes), ((-cpu, -memory) for cpu, memory in map(of, leaving.values())))
+    left = _left((free.cpu_milli, free.memory_bytes, 0), map(_taken, map(of, leaving.values())))
     rest = [(seat, of(seat)) for seat in candidates if seat.pod.uid not in leaving]
-    more = _cheapest(rest, left, (needs.cpu_milli, needs.memory_bytes))
+    more = _cheapest(rest, left, (needs.cpu_milli, needs.memory_bytes, 0))
     return None if more is None else leaving | {seat.pod.uid: seat for seat, _ in more}
 
 
@@ -101,7 +102,7 @@ def _enough(
         if _fits(left, needed):
             break
         leaving.append(each)
-        left = _left(left, [(-each[1][0], -each[1][1])])
+        left = _left(left, [_taken(each[1])])
     if not _fits(left, needed):
         return None
     for each in reversed(leaving.copy()):
@@ -112,17 +113,17 @@ def _enough(
 
 
 def _left(whole: Held, held: Iterable[Held]) -> Held:
-    share, memory = whole
+    share, memory, stays = whole
     for each in held:
-        share, memory = share - each[0], memory - each[1]
-    return share, memory
+        share, memory, stays = share - each[0], memory - each[1], stays - each[2]
+    return share, memory, stays
+
+
+def _taken(held: Held) -> Held:
+    """What is there again when its holder leaves, as less that is held."""
+    return -held[0], -held[1], -held[2]
 
 
 def _fits(left: Held, needed: Held) -> bool:
     """What is not needed may be less than none."""
-    return (not needed[0] or needed[0] <= left[0]) and (not needed[1] or needed[1] <= left[1])
-
-
-def _wants(wanted: GpuRequest, card: Card) -> bool:
-    is_wanted = wanted.wants_model(card.model) and wanted.wants_instance(card.is_instance)
-    return is_wanted and wanted.wants_id(card) and card.memory_bytes >= wanted.least_card_bytes
+    return all(not need or need <= has for need, has in zip(needed, left, strict=True))

@@ -208,6 +208,7 @@ class VictimFinder:
         may = [seat for seat in lower if seat not in leaving and seat not in must]
         best: Victims | None = None
         with self.cluster.imagined() as world:
+            world.without_ended_claims(look.node)
             for seat in (*leaving, *must):
                 world.remove(seat)
             for some in ([seat for seat in guessed if seat in may], may):

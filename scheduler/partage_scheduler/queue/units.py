@@ -109,4 +109,5 @@ def says_other(pod: ApiPod, before: ApiPod) -> bool:
         pod.spec != before.spec
         or pod.metadata.labels != before.metadata.labels
         or pod.metadata.annotations != before.metadata.annotations
+        or pod.status.resource_claim_statuses != before.status.resource_claim_statuses
     )

@@ -224,3 +224,11 @@ u64 sim_wall_of(const struct sim_share *share, u64 local) {
     }
     return share->runs ? share->run[oldest % SIM_RUNS].wall : 0;
 }
+
+u64 sim_link_take(struct sim_timeline *line, enum sim_way way, u64 now, u64 duration_ns) {
+    u64 was = atomic_load(&line->link_free[way]), end;
+    do {
+        end = (was > now ? was : now) + duration_ns;
+    } while (!atomic_compare_exchange_weak(&line->link_free[way], &was, end));
+    return end;
+}

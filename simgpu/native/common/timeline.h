@@ -20,6 +20,9 @@ enum {
 };
 
 #define SIM_SLICE_NS 2000000ull    /* as real cards slice between contexts by default */
+/* The link between card and host carries both ways at once, and one copy after the other each way, of all processes. */
+enum sim_way { SIM_TO_CARD, SIM_TO_HOST, SIM_WAYS };
+
 #define SIM_NEVER (UINT64_MAX / 4) /* how long a kernel runs that does not end */
 
 /* Beginning with wall time `wall`, the row received time without a break from `local` on. */
@@ -28,16 +31,16 @@ struct sim_run {
 };
 
 struct sim_share {
-    u64 received;                  /* local time that the card has given to this row */
-    u64 runs;                      /* runs that ever began; run[n % SIM_RUNS] is the n-th */
+    u64 received; /* local time that the card has given to this row */
+    u64 runs; /* runs that ever began; run[n % SIM_RUNS] is the n-th */
     struct sim_run run[SIM_RUNS];
 };
 
 struct sim_snapshot {
-    u64 wall;                      /* everything before is decided */
+    u64 wall; /* everything before is decided */
     u64 slice_end;
-    u32 row;                       /* who runs, or ran last */
-    u32 rows;                      /* how many of `share` count */
+    u32 row; /* who runs, or ran last */
+    u32 rows; /* how many of `share` count */
     struct sim_share share[SIM_ROWS];
 };
 
@@ -46,10 +49,11 @@ struct sim_row {
 };
 
 struct sim_timeline {
-    _Alignas(64) _Atomic u64 current;   /* version << 16 | slot */
-    _Atomic u32 rows;                   /* one more than the greatest row ever in use; only simgpud writes it */
-    _Atomic u32 frozen;                 /* the card is lost: time passes, but no row receives any */
+    _Alignas(64) _Atomic u64 current; /* version << 16 | slot */
+    _Atomic u32 rows; /* one more than the greatest row ever in use; only simgpud writes it */
+    _Atomic u32 frozen; /* the card is lost: time passes, but no row receives any */
     _Atomic u64 slice_ns;
+    _Atomic u64 link_free[SIM_WAYS]; /* wall time from which on the link has nothing to carry */
     struct sim_row row[SIM_ROWS];
     struct sim_snapshot slot[SIM_SLOTS];
 };
@@ -67,6 +71,9 @@ struct sim_share sim_share_of(const struct sim_timeline *line, u32 row, u64 *wal
 /* Gives a row to a new process, or takes it from one that is dead or has failed: what it received counts as all that it
  * published. Only simgpud. */
 void sim_row_reset(struct sim_timeline *line, u32 row);
+
+/* Takes the link for so long, after all that was taken of it before; the wall time of the end. */
+u64 sim_link_take(struct sim_timeline *line, enum sim_way way, u64 now, u64 duration_ns);
 
 /* When local time `local` was reached, by the runs remembered in `share`: exact within them, else the nearest bound. */
 u64 sim_wall_of(const struct sim_share *share, u64 local);

@@ -110,7 +110,7 @@ CUresult array_range(struct cuda_array *array, struct cuda_array *owner) {
         .kind = RANGE_ARRAY,
         .device = array->device,
         .context = array->context,
-        .data = array->bytes <= DATA_MOST ? arena_data(array->address) : NULL,
+        .data = keeps_data(array->device, array->bytes) ? arena_data(array->address) : NULL,
         .owner = owner,
     };
     array->range = range_add(&like);

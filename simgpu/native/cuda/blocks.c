@@ -217,7 +217,8 @@ void heap_empty(struct heap *heap) {
 
 CUresult segment_range(struct segment *segment, u64 bytes, enum range_kind kind, CUdeviceptr *address) {
     const struct heap *heap = segment->chunk->heap;
-    char *data = heap->exposed ? (char *)segment->start : bytes <= DATA_MOST ? arena_data(segment->start) : NULL;
+    char *const kept = keeps_data(heap->device, bytes) ? arena_data(segment->start) : NULL;
+    char *const data = heap->exposed ? (char *)segment->start : kept;
     const struct range like = {
         .start = segment->start,
         .bytes = bytes,

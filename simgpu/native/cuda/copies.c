@@ -3,11 +3,15 @@
  * Data move when the copy is issued (or its graph launched), time passes as if the card had moved them. That is the
  * same to a program that waits before it looks. What has no data reads as zeros and swallows what is written. */
 #include "memory.h"
+#include "streams.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define OVERHEAD_NS 2000
+#define PAGE 4096
+#define LINK_FROM (8 * SIM_MIB) /* a thread waits for each, so for small ones the link is not modelled */
 
 struct copy {
     u64 target, source, bytes;
@@ -71,6 +75,18 @@ static char *reach(u64 address, size_t *length) {
     return data;
 }
 
+/* Pinned pages, which are the program's own, come back as zeros without taking memory: a large card has no data, and
+ * what of it lies on the host need not either. */
+static void zero(char *to, size_t length) {
+    KEEP_ERRNO;
+    const bool is_large = length >= LINK_FROM && (u64)to % PAGE == 0 && length % PAGE == 0;
+    pthread_mutex_lock(&memory_lock);
+    const struct range *range = is_large ? range_at((u64)to) : NULL;
+    const bool is_pinned = range && range_on_host(range);
+    pthread_mutex_unlock(&memory_lock);
+    if (!is_pinned || madvise(to, length, MADV_DONTNEED) != 0) memset(to, 0, length);
+}
+
 static CUresult move(void *argument) {
     struct copy left = *(const struct copy *)argument;
     while (left.bytes) {
@@ -83,7 +99,7 @@ static CUresult move(void *argument) {
         if (to && from)
             memmove(to, from, length);
         else if (to)
-            memset(to, 0, length);
+            zero(to, length);
         left.target += length, left.source += length, left.bytes -= length;
     }
     return CUDA_SUCCESS;
@@ -105,8 +121,13 @@ static CUresult capture(const struct copy *copy, struct cuda_stream *stream) {
     return capture_add(stream, &work);
 }
 
+/* Over the link go large copies; small ones, and those within the card, take of the card's own time. */
 static CUresult issue(struct copy *copy, struct cuda_stream *stream) {
-    TRY(stream_enqueue(stream, duration(stream_device(stream), copy), NULL));
+    const u64 takes_ns = duration(stream_device(stream), copy);
+    if (copy->bytes >= LINK_FROM && on_bus(copy))
+        TRY(stream_link(stream, arena_has(copy->target) ? SIM_TO_CARD : SIM_TO_HOST, takes_ns));
+    else
+        TRY(stream_enqueue(stream, takes_ns, NULL));
     return move(copy);
 }
 
@@ -150,4 +171,11 @@ CALL(cuMemcpyHtoDAsync_v2, CUdeviceptr to, const void *from, size_t bytes, CUstr
 }
 CALL(cuMemcpyHtoDAsync_v2_ptsz, CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     return copy_later((struct copy){to, (u64)from, bytes}, ON_DEVICE, ON_HOST, stream, true);
+}
+
+CALL(cuMemcpyDtoHAsync_v2, void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    return copy_later((struct copy){(u64)to, from, bytes}, ON_HOST, ON_DEVICE, stream, false);
+}
+CALL(cuMemcpyDtoHAsync_v2_ptsz, void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    return copy_later((struct copy){(u64)to, from, bytes}, ON_HOST, ON_DEVICE, stream, true);
 }

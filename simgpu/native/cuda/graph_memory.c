@@ -132,7 +132,7 @@ static CUresult memory_new(struct device *device, u64 bytes, struct graph_memory
         .bytes = bytes,
         .kind = RANGE_GRAPH,
         .device = device,
-        .data = address && bytes <= DATA_MOST ? arena_data(address) : NULL,
+        .data = address && keeps_data(device, bytes) ? arena_data(address) : NULL,
         .owner = memory,
     };
     struct range *range = address ? range_add(&like) : NULL;

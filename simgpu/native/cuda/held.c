@@ -69,6 +69,14 @@ static bool due(struct cuda_stream *stream, struct held *held, u64 *then) {
         start = stream_start(stream);
         if (received(device, start)) return true;
         if (start - device->received > POLL_NS) again += start - device->received - POLL_NS;
+        break;
+    case HELD_LINK:
+        if (!held->begun && received(device, stream_start(stream))) {
+            held->until = sim_link_take(device->line, (enum sim_way)held->way, sim_now(), held->duration_ns);
+            held->begun = true;
+        }
+        if (held->begun && sim_now() >= held->until) return true;
+        if (held->begun) again = held->until;
     }
     if (again < *then) *then = again;
     return false;
@@ -276,6 +284,10 @@ CUresult stream_hold(struct cuda_stream *stream, const struct held *work) {
     if (too_much(stream)) result = wait_while(too_much, stream, stream->context->device);
     if (!result) result = wait_for_others(stream);
     return result ? result : append(stream, work);
+}
+
+CUresult stream_link(struct cuda_stream *stream, enum sim_way way, u64 duration_ns) {
+    return stream_hold(stream, &(struct held){.kind = HELD_LINK, .way = way, .duration_ns = duration_ns});
 }
 
 CUresult stream_mark(struct cuda_stream *stream, struct cuda_event *event, struct mark **mark) {

@@ -66,10 +66,10 @@ static bool file_has(int file, u64 offset, u64 bytes) {
 }
 
 /* Shows at `address`, where the piece begins, the pages that have the parcel's data. */
-static bool show(const struct parcel *parcel, u64 address, u64 piece_bytes, int file) {
+static bool show(const struct device *device, const struct parcel *parcel, u64 address, u64 piece_bytes, int file) {
     const u64 first = parcel->inside / PAGE * PAGE;
     const u64 bytes = round_up(parcel->inside + parcel->bytes, PAGE) - first;
-    if (parcel->bytes > DATA_MOST) return true;
+    if (!keeps_data(device, parcel->bytes)) return true;
     return file_has(file, parcel->offset, piece_bytes) &&
            arena_import(address + first, bytes, file, parcel->offset + first);
 }
@@ -78,11 +78,12 @@ static bool inside(const struct parcel *parcel, u64 piece_bytes) {
     return parcel->bytes && parcel->bytes <= piece_bytes && parcel->inside <= piece_bytes - parcel->bytes;
 }
 
-static CUresult show_opened(const struct parcel *parcel, const struct sim_reply *piece, int file, u64 *address) {
+static CUresult show_opened(const struct device *device, const struct parcel *parcel, const struct sim_reply *piece,
+                            int file, u64 *address) {
     if (!inside(parcel, piece->bytes)) return CUDA_ERROR_INVALID_VALUE;
     *address = arena_take(piece->bytes, 0);
     if (!*address) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (show(parcel, *address, piece->bytes, file)) return CUDA_SUCCESS;
+    if (show(device, parcel, *address, piece->bytes, file)) return CUDA_SUCCESS;
     arena_give(*address, piece->bytes);
     return CUDA_ERROR_MAP_FAILED;
 }
@@ -92,7 +93,7 @@ CUresult parcel_open(const struct parcel *parcel, struct device **device, struct
     int file;
     TRY(piece_open(&parcel->token, piece, &file));
     CUresult result = device_with_card(piece->count, device);
-    if (result == CUDA_SUCCESS) result = show_opened(parcel, piece, file, address);
+    if (result == CUDA_SUCCESS) result = show_opened(*device, parcel, piece, file, address);
     if (result != CUDA_SUCCESS) piece_give(piece->id);
     if (file >= 0) close(file);
     return result;
@@ -151,7 +152,7 @@ CUresult import_new(const struct parcel *parcel, enum range_kind kind, struct cu
         .kind = kind,
         .device = device,
         .context = context,
-        .data = parcel->bytes <= DATA_MOST ? arena_data(start + parcel->inside) : NULL,
+        .data = keeps_data(device, parcel->bytes) ? arena_data(start + parcel->inside) : NULL,
         .owner = import,
     };
     return import_add(import, &like, address);

@@ -5,7 +5,7 @@
  *
  * A *piece* costs, an *address* names, *data* can be read: three different things. A graph's allocation has an address
  * all its life but a piece only while it is allocated; virtual memory has a piece long before an address; what is
- * greater than DATA_MOST has no data.
+ * greater than DATA_MOST has no data, unless all the card has no more than SMALL_CARD.
  *
  * `memory_lock` guards all of this. It is the innermost lock: nothing outside these files is called with it held, but
  * simgpud; driver_lock may be held when it is taken. "Locked:" marks functions that want it held.
@@ -20,7 +20,7 @@
  * | POOL_GROWTH                           | a pool's reserve grows in such steps        | reserved-current     |
  * | ARRAY_TILE                            | arrays are rounded up to it                 | a guess              |
  * | GRAPH_GRANULARITY                     | graph allocations are rounded up to it      | a guess              |
- * | DATA_MOST, ARENA_BYTES                | ours: what a simulation can afford          | -                    |
+ * | DATA_MOST, SMALL_CARD, ARENA_BYTES    | ours: what a simulation can afford          | -                    |
  * The guesses are to be compared with a real card. */
 #pragma once
 
@@ -38,6 +38,7 @@
 #define PITCH 512ull
 #define ALIGNMENT 512ull
 #define DATA_MOST (16 * SIM_MIB)
+#define SMALL_CARD (8192 * SIM_MIB)
 #ifndef ARENA_BYTES /* less where a tool needs most of the address space itself */
 #define ARENA_BYTES (8ull << 40)
 #endif
@@ -51,6 +52,10 @@ extern pthread_mutex_t memory_lock;
 static inline void errno_restore(const int *kept) { errno = *kept; }
 
 static inline u64 round_up(u64 bytes, u64 step) { return (bytes + step - 1) / step * step; }
+
+static inline bool keeps_data(const struct device *device, u64 bytes) {
+    return bytes <= DATA_MOST || device->about->model.memory <= SMALL_CARD;
+}
 
 /* Which device's memory a place means. Each device is one locality domain here, which is all of it. */
 CUresult location_device(const CUmemLocation *location, struct device **device);

@@ -21,18 +21,20 @@ struct mark {
     u64 local;                          /* once known */
 };
 
-enum held_kind { HELD_RUN, HELD_MARK, HELD_WAIT, HELD_CALL, HELD_VALUE, HELD_SPIN };
+enum held_kind { HELD_RUN, HELD_MARK, HELD_WAIT, HELD_CALL, HELD_VALUE, HELD_SPIN, HELD_LINK };
 
 struct held {
     struct held *next;
     enum held_kind kind;
-    u64 duration_ns;                    /* RUN */
+    u64 duration_ns;                    /* RUN; LINK: of the link's own time */
+    u32 way;                            /* LINK */
+    u64 until;                          /* LINK, once begun: the wall time of its end */
     struct mark *mark;                  /* MARK, WAIT */
     struct cuda_event *event;                /* MARK: recorded there, if any */
     CUresult (*call)(void *argument, CUresult status); /* CALL: on the helper thread, when all before it is done */
     void *argument;
     bool (*ready)(const void *argument); /* VALUE, SPIN: asked again and again */
-    bool begun;                         /* SPIN: it is on the card, which is busy with it until it is ready */
+    bool begun;                         /* SPIN: it is on the card, which is busy with it until it is ready; LINK */
 };
 
 struct nodes {
@@ -152,6 +154,9 @@ CUresult mark_settle(struct mark *mark);
 struct mark *mark_new(struct device *device, bool known, u64 local);
 struct mark *mark_keep(struct mark *mark);
 void mark_drop(struct mark *mark);
+
+/* A copy over the link between card and host, which takes so much of its time, one way: not of the card's. */
+CUresult stream_link(struct cuda_stream *stream, enum sim_way way, u64 duration_ns);
 
 /* Has the helper thread call `function` when all work before it is done. */
 CUresult stream_call(struct cuda_stream *stream, CUhostFn function, void *data);

@@ -199,7 +199,7 @@ CALL(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAll
         .bytes = bytes,
         .kind = RANGE_MAPPED,
         .device = memory->device,
-        .data = memory->bytes <= DATA_MOST ? (char *)arena_data(memory->address) + offset : NULL,
+        .data = keeps_data(memory->device, memory->bytes) ? (char *)arena_data(memory->address) + offset : NULL,
         .owner = mapping,
         .closed = true,
     };

@@ -1,8 +1,18 @@
-/* Launches without ever waiting: the queue is always full, as in training. */
+/* Launches without ever waiting: the queue is always full, as in training. With `--mib` it holds so much memory. */
 #include "common.h"
+
+enum { PART_MIB = 256, MIB = 1 << 20 };
+
+static void hold(u64 mib) {
+    for (u64 left = mib; left; left -= left < PART_MIB ? left : PART_MIB) {
+        CUdeviceptr address;
+        NEED(cuMemAlloc_v2, &address, (left < PART_MIB ? left : PART_MIB) * MIB);
+    }
+}
 
 static void run(const struct options *options) {
     const struct work work = work_begin(options);
+    hold(options->mib);
     struct marks *marks = marks_new(work.stream);
     marks_begin(marks);
     const double start = now_s();
@@ -19,7 +29,7 @@ static void run(const struct options *options) {
 const struct program program = {
     .name = "flood",
     .summary = "launches kernels without ever waiting",
-    .own_options = "",
+    .own_options = "mib",
     .defaults = {.seconds = 2, .kernel_us = 1000},
     .run = run,
 };

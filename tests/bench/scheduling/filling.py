@@ -28,6 +28,11 @@ async def fill_nodes(server: ApiServer, nodes: int) -> None:
     await _created(server, _node, nodes)
 
 
+async def fill_all(server: ApiServer, make: Callable[[int], Objects], count: int) -> None:
+    """So many times what `make` says, in any order."""
+    await _created(server, make, count)
+
+
 async def fill_pods(server: ApiServer, pods: int) -> None:
     """Those that our scheduler shall place: nine of ten ask for parts of cards, and all of a kind say the same."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -29,11 +30,13 @@ async def turn(server: ApiServer, started: Started, named: str, most: int, other
 
 
 @contextmanager
-def daemon(kubeconfig: Path, root: Path) -> Generator[int]:
+def daemon(kubeconfig: Path, root: Path, *flags: str, env: Mapping[str, str] | None = None) -> Generator[int]:
+    """`env` is what it has beside our own."""
     log = root / "scheduler.log"
     command = [sys.executable, "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig), "--root", str(root)]
     with log.open("wb") as file:
-        process = subprocess.Popen([*command, "--silent-after-s", "3600"], stderr=file, stdout=file)
+        words = [*command, "--silent-after-s", "3600", *flags]
+        process = subprocess.Popen(words, stderr=file, stdout=file, env={**os.environ, **(env or {})})
     try:
         yield process.pid
     except BaseException:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,10 @@ from partage_isolation.audit.auditor import AuditFigures, Auditor
 from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement
 from partage_isolation.audit.facts import ContainerFacts, ProcessFacts
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.proofs import Expected, birth
-from partage_isolation.audit.runtime import RuntimeContainer
 from partage_isolation.audit.suspicions import Rules
 from partage_isolation.store.folders import OBJECTS
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -36,7 +36,7 @@ ID = "ab" * 32
 class NoMounts(InstalledFiles):
     """These processes have no mounts of ours; whether they see them right is tried elsewhere."""
 
-    def expected(self, key: ContainerKey) -> tuple[Expected, ...]:
+    def expected(self, container: RuntimeContainer) -> tuple[Expected, ...]:
         return ()
 
 
@@ -83,8 +83,9 @@ class Stage:
     def forget(self, key: ContainerKey) -> None:
         raise AssertionError("nobody is gone")
 
-    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
-        return {KEY: RuntimeContainer(ID, None, running=True)}
+    async def containers(self, *, with_claims: bool = False) -> Listing | None:
+        assert not with_claims
+        return Listing([RuntimeContainer(ID, KEY, None, running=True)])
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
         self.stopped.append(container_id)

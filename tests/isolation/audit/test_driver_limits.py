@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,9 @@ import pytest
 from isolation.audit.holders import MIB, holders
 from partage_isolation.audit.driver_limits import DriverLimits
 from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.nvml import NvmlChild
-from partage_isolation.audit.runtime import RuntimeContainer
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.vocabulary.names import CardId
 from partage_simgpu.node import SimulatedNode
 from support.cgroups import control_group, entering
 from support.simgpu import NODE, card_uuid, newer_driver, simulated_node
@@ -33,7 +33,7 @@ class Stage:
     def __init__(self, node: SimulatedNode, nvml: NvmlChild, group: Path, pid: int) -> None:
         self.node, self.nvml, self.group = node, nvml, group
         self.limits = DriverLimits(nvml)
-        self._listed: Mapping[ContainerKey, RuntimeContainer] = {KEY: RuntimeContainer(ID, pid, running=True)}
+        self._listed = Listing([RuntimeContainer(ID, KEY, pid, running=True)])
 
     async def look(self, limit_mib: int) -> int | None:
         """What the driver holds after it, in MiB."""

@@ -61,11 +61,11 @@ def test_each_program_speaks_in_an_empty_root(root: Root, flag: str) -> None:
 def test_nodes_and_the_scheduler_have_their_own_programs(node: Root, scheduler: Root) -> None:
     of_nodes, of_schedulers = set(node.programs), set(scheduler.programs)
     assert of_nodes & of_schedulers == {"partage", "kubectl-partage"}
-    assert {"partage-advertiser", "partage-broker", "partage-crishim"} <= of_nodes
+    assert {"partage-advertiser", "partage-broker", "partage-crishim", "partage-dra"} <= of_nodes
     assert of_schedulers - of_nodes == {"partage-scheduler", "partage-sharepods"}
 
 
-@pytest.mark.parametrize("program", ["partage-advertiser", "partage-broker", "partage-crishim"])
+@pytest.mark.parametrize("program", ["partage-advertiser", "partage-broker", "partage-crishim", "partage-dra"])
 def test_a_daemon_says_its_settings(node: Root, program: str) -> None:
     done = node.run(program, "--print-config")
     assert done.returncode == 0, done.stderr

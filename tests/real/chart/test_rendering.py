@@ -17,6 +17,7 @@ from partage_base.daemon.resolution import TomlFile, resolve
 from partage_base.daemon.settings import CommonSettings
 from partage_crishim.settings import OF_GPU_OPERATOR, CrishimSettings
 from partage_dialects.settings import settings_from
+from partage_dra.settings import DraSettings
 from partage_isolation.settings import BrokerSettings
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_scheduler.settings import SchedulerSettings
@@ -85,6 +86,9 @@ def test_helm_finds_nothing_to_complain_of(helm: Helm) -> None:
         (("reservations.enabled=true",), "for example --set reservations.image=registry.k8s.io/pause:3.10"),
         (("reservations.enabled=true", "reservations.image=p", "nvidiaGpu=hami"), "set nvidiaGpu=kubelet"),
         (("reservations.enabled=true", "reservations.image=p", "nvidiaGpu=whole"), "set nvidiaGpu=kubelet"),
+        (("dra.enabled=true",), "for example --set dra.cards=all"),
+        (("dra.cards=all",), "add --set dra.enabled=true"),
+        (("dra.enabled=true", "dra.cards=all", "dra.broker=pod"), "set dra.broker=auto, or installer.enabled=false"),
         (("monitoring.podMonitor=true",), "install the Prometheus operator first"),
     ],
 )
@@ -116,8 +120,9 @@ def test_a_mirror_with_nothing_to_write_is_refused_and_the_refusal_names_all_tha
     assert "unblock one of" in helm.refusal(*mirrored("kubelet", set(mirroring()) - {"hami-dialect"}))
 
 
-def test_a_policy_that_the_cluster_does_not_know_is_refused(helm: Helm) -> None:
-    assert "this cluster is Kubernetes v1.35.4" in helm.refusal("mutation.enabled=true", version="1.35.4")
+@pytest.mark.parametrize("values", [("mutation.enabled=true",), ("dra.enabled=true", "dra.cards=all")])
+def test_what_the_cluster_does_not_know_is_refused(helm: Helm, values: tuple[str, ...]) -> None:
+    assert "this cluster is Kubernetes v1.35.4" in helm.refusal(*values, version="1.35.4")
 
 
 @pytest.mark.parametrize(
@@ -219,6 +224,17 @@ def test_what_is_said_of_nodes_is_what_their_daemons_run_with(helm: Helm) -> Non
     daemonset = found["DaemonSet", "partage-system", "partage-advertiser"]
     (container,) = daemonset["spec"]["template"]["spec"]["containers"]
     assert {"name": "PARTAGE_DRIVER_ROOT", "value": "/host/opt/driver"} in container["env"]
+
+
+def test_the_driver_runs_with_what_is_said_of_it_and_brings_the_broker_where_nodes_have_none(helm: Helm) -> None:
+    values = ("dra.enabled=true", "dra.cards=all", "dra.settings.parts={all=4}", "dra.allocator=partage-scheduler")
+    for more, containers in ((("installer.enabled=false",), ["dra", "broker"]), ((), ["dra"])):
+        found = by_name(helm.rendered(*values, *more))
+        spec = found["DaemonSet", "partage-system", "partage-dra"]["spec"]["template"]["spec"]
+        assert [each["name"] for each in spec["containers"]] == containers
+        said = {each["name"]: each["value"] for each in spec["containers"][0]["env"] if "value" in each}
+        settings = read("dra", DraSettings, said)
+        assert (settings.parts, settings.publish, str(settings.host)) == (("all=4",), False, "/host")
 
 
 def test_the_job_of_keys_has_another_name_where_it_is_another(helm: Helm) -> None:

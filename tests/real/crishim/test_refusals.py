@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
 
 from partage_plugins.codecs import encode_allocation, sign
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
@@ -169,6 +170,8 @@ def test_parts_of_a_card_start_where_promises_are_advisory_but_beside_no_contain
     for pod in halves:
         pod.wait_running()
     assert "not enough compute" in stage.refused(stage.granted_pod(half(FIRST)))
+    unmoved = stage.refused(stage.granted_pod(replace(half(SECOND), movable=True)))
+    assert unmoved.startswith("partage: nothing on this node moves the memory of this container off its card")
     added = {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}
     side = a_container("side", image="busybox", command=IDLE, more=added)
     main = a_container(image="busybox", command=IDLE)

@@ -44,6 +44,11 @@ _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 ADMISSION_POLICIES: Final = Resource(_ADMISSION, "validatingadmissionpolicies", namespaced=False)
 ADMISSION_BINDINGS: Final = Resource(_ADMISSION, "validatingadmissionpolicybindings", namespaced=False)
 
+DEVICE_CLASSES: Final = Resource("resource.k8s.io/v1", "deviceclasses", namespaced=False)
+RESOURCE_CLAIMS: Final = Resource("resource.k8s.io/v1", "resourceclaims")
+RESOURCE_CLAIM_TEMPLATES: Final = Resource("resource.k8s.io/v1", "resourceclaimtemplates")
+RESOURCE_SLICES: Final = Resource("resource.k8s.io/v1", "resourceslices", namespaced=False)
+
 _BY_KIND: Final = {
     "Pod": PODS,
     "Node": NODES,

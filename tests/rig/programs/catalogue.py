@@ -247,6 +247,52 @@ ARM_LIBC: Final = Archived(
     ),
 )
 """With the emulator: programs of another machine run here, one process at a time."""
+
+
+def _of_bookworm(name: str, version: str, inside: str, digest: str) -> Archived:
+    """One file of a package, under the name by which others ask for it."""
+    return Archived(name, "bookworm", "main", version, (Package(name, digest, inside, _soname(inside)),))
+
+
+def _soname(inside: str) -> str:
+    """`libgpgme.so.11` of `usr/lib/*/libgpgme.so.11.*`."""
+    return inside.rpartition("/")[2].removesuffix(".*")
+
+
+PODMAN: Final = (
+    _of_bookworm(
+        "podman",
+        "4.3.1+ds1-8+deb12u1+b3",
+        "usr/bin/podman",
+        "881ab556a1df5b911359c83a647597eb36c156a8615e754436e520a6ae0661ab",
+    ),
+    _of_bookworm(
+        "conmon",
+        "2.1.6+ds1-1",
+        "usr/bin/conmon",
+        "2d4111853199dd8c7cbcda3da04f37d9b7f3a7b08dc1cee546a1e5518de8a596",
+    ),
+    _of_bookworm(
+        "libgpgme11",
+        "1.18.0-3+b1",
+        "usr/lib/*/libgpgme.so.11.*",
+        "dc075584050dc5c8ac27563fc222e8c1ea71128a019a6d129d5823e47ac1e55e",
+    ),
+    _of_bookworm(
+        "libassuan0",
+        "2.5.5-5",
+        "usr/lib/*/libassuan.so.0.*",
+        "5912430927da16ccc831459679207fdbb9dfc5a206f2bab8d6f36d5a1ab53e25",
+    ),
+    _of_bookworm(
+        "libsubid4",
+        "1:4.13+dfsg1-1+deb12u2",
+        "usr/lib/*/libsubid.so.4.*",
+        "5c1c214484e57bcfaff4136e6cdbe4e8108776c7159ce7c9087218896a5eb12d",
+    ),
+)
+"""An engine that takes CDI devices, with its monitor and the libraries that few systems have. Installed, it would start
+services; a runtime it finds on the system."""
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
 DEFAULT: Final[tuple[Recipe, ...]] = (
@@ -272,9 +318,11 @@ ON_DEMAND: Final[tuple[Recipe, ...]] = (
     *DRIVERS,
     EMULATOR,
     ARM_LIBC,
+    *PODMAN,
 )
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
+    "engine": PODMAN,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),
     "all": DEFAULT + ON_DEMAND,
 }

@@ -188,6 +188,13 @@ def read(address: int, size: int) -> list[int]:
     return list(data.raw)
 
 
+def same(address: int, data: bytes) -> bool:
+    """Whether these bytes are there."""
+    found = ctypes.create_string_buffer(len(data))
+    call("cuMemcpyDtoH_v2", found, address, len(data))
+    return found.raw == data
+
+
 def text(address: int, size: int) -> str:
     """What was written, as text."""
     return bytes(read(address, size)).decode("latin-1")

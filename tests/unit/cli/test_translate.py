@@ -11,11 +11,13 @@ import msgspec.yaml
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own
 
-from partage_cli.translate.manifests import translate
+from partage_cli.translate.manifests import translate, translate_to_claims
 from partage_cli.translate.native import unsaid
+from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import Refused
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import GPU, Pod, PodRequest
+from partage_plugins.vocabulary.gpu import MIB
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins, rows_of
 from unit.cli.program import process
@@ -128,3 +130,64 @@ def test_what_can_not_be_translated_is_said_in_one_line(text: str, why: str, tmp
     assert (done.returncode, done.stdout) == (1, "")
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+EVERY: Final = [
+    pytest.param(row, id=f"{file.stem}: {row.name}") for file in FILES for row in rows_of(file) if row.request
+]
+
+
+@pytest.mark.parametrize("row", EVERY)
+def test_claims_have_what_a_pod_asked_for_in_whichever_dialect(row: Row) -> None:
+    """Or it is refused: kube-scheduler has no words for much that ours does."""
+    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).requests
+    try:
+        claimed = translate_to_claims(pod, {"name": "a"}, reads)
+    except Refused:
+        return
+    assert claimed is not None
+    assert not reads(Row(name=row.name, pod=pod, request={}).read()).asking
+    wanted = reads(row.read())
+    users = [
+        container["name"]
+        for container in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
+        if "claims" in container.get("resources", {})
+    ]
+    assert set(users) == set(wanted.asking)
+    assert len(claimed.templates) == len(wanted.of(GPU))
+    for ask, template in zip((ask for _, ask in sorted(wanted.of(GPU).items())), claimed.templates, strict=True):
+        requests = template["spec"]["spec"]["devices"]["requests"]
+        amounts = [each["exactly"].get("capacity", {"requests": {}})["requests"] for each in requests]
+        assert sum(each["exactly"].get("count", 1) for each in requests) == ask.count
+        assert {each.get("share", "1000") for each in amounts} == {str(ask.share_milli)}
+        if ask.memory_bytes is not None:
+            assert {parse_whole_quantity(each["memory"]) - ask.memory_bytes < MIB for each in amounts} == {True}
+
+
+def test_with_claims_kube_scheduler_places_and_templates_stand_before_who_uses_them(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    job = {"kind": "Job", "metadata": {"name": "j", "namespace": "n"}, "spec": {"template": deepcopy(TEMPLATE)}}
+    job["spec"]["template"]["spec"]["schedulerName"] = "kubeshare-scheduler"  # type: ignore[index]
+    file.write_bytes(msgspec.yaml.encode(job))
+    done = process(tmp_path, "translate", "--to", "dra", str(file))
+    assert done.returncode == 0
+    assert "is placed in kube-scheduler's order, not by the policy kubeshare" in done.stderr
+    template, made = yaml.safe_load_all(done.stdout)
+    assert template["metadata"] == {"name": "j-cuda", "namespace": "n"}
+    spec = made["spec"]["template"]["spec"]
+    assert "schedulerName" not in spec
+    assert spec["resourceClaims"] == [{"name": "cuda", "resourceClaimTemplateName": "j-cuda"}]
+
+
+def test_what_claims_cannot_say_is_said_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    meta = {"name": "a", "annotations": {"partage.dev/exclusion": "x"}}
+    file.write_bytes(
+        msgspec.yaml.encode(
+            {"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "a", "resources": {"limits": LIMITS}}]}}
+        )
+    )
+    done = process(tmp_path, "translate", "--to", "dra", str(file))
+    assert done.returncode != 0
+    assert "claims have no words for affinity, anti-affinity and exclusion; leave the pod to" in done.stderr
+    assert done.stdout == ""

@@ -68,7 +68,12 @@ def gpu_grants(draw: st.DrawFn) -> GpuGrant:
     share = draw(st.integers(0, 1000))
     limit = draw(st.integers(share, 1000))
     return GpuGrant(
-        card=draw(card_ids), share_milli=share, limit_milli=limit, memory_bytes=draw(_BYTES), tags=draw(tags)
+        card=draw(card_ids),
+        share_milli=share,
+        limit_milli=limit,
+        memory_bytes=draw(_BYTES),
+        movable=draw(st.booleans()),
+        tags=draw(tags),
     )
 
 
@@ -79,6 +84,7 @@ def cards(draw: st.DrawFn, id_: CardId) -> Card:
         index=draw(_SMALL),
         model=draw(printable_texts),
         memory_bytes=draw(_BYTES),
+        beyond_bytes=draw(_BYTES),
         compute_capability=draw(st.from_regex(r"\A[0-9]{1,3}\.[0-9]{1,3}\Z")),
         pci=draw(printable_texts),
         numa_node=draw(st.none() | _SMALL),
@@ -107,7 +113,7 @@ gangs = st.builds(Gang, namespace=container_names.map(Namespace), name=tag_value
 _plain_allocations = st.builds(
     Allocation,
     gen=_GENERATION,
-    crit=st.lists(st.sampled_from(["gen", "containers", "gpu.memory"]), max_size=3).map(tuple),
+    crit=st.lists(st.sampled_from(["gen", "containers", "gpu.memory", "movable"]), max_size=3).map(tuple),
     pod=pod_uids,
     node=node_names,
     containers=st.dictionaries(container_names, grants, max_size=4),

@@ -132,4 +132,4 @@ def test_a_reader_of_the_release_before_refuses_it_by_its_critical_fields() -> N
     """It knew these fields, and refuses a critical one that is not among them; what is written names the new one."""
     before = {"v", "gen", "pod", "node", "containers", "crit"}
     written = json.loads(encode_allocation(decode_allocation(text_of(of_two()), (GPU,))))
-    assert set(written["crit"]) - before == {"budgets"} == set(CRIT)
+    assert set(written["crit"]) - before == {"budgets"} < set(CRIT)

@@ -157,11 +157,20 @@ class RunningDaemon:
         raise AssertionError(f"{event!r} was never said:\n" + "".join(self.lines))
 
     def until_asleep(self) -> None:
-        """Its main thread waits for something: a signal just before that would not wake it from a sleep."""
+        """Its main thread waits, and has for a while: a signal just before a sleep would not wake it from that."""
         deadline = time.monotonic() + 60
-        while Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        asleep = self._sleep()
+        while asleep is None or self._sleep(after_s=0.05) != asleep:
             assert time.monotonic() < deadline, "it never sleeps"
-            time.sleep(0.001)
+            asleep = self._sleep()
+
+    def _sleep(self, *, after_s: float = 0) -> str | None:
+        """Which sleep of its main thread this is, by how often it went to one; None where it is awake."""
+        time.sleep(after_s)
+        lines = dict(
+            line.split(":\t", 1) for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        )
+        return lines["voluntary_ctxt_switches"] if lines["State"].startswith("S") else None
 
     def end(self) -> int:
         """Reads what it still says and returns its exit code; negative where a signal ended it."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
-from partage_dra.claims import Claim, ClaimRef
-from partage_plugins.vocabulary import Card, CardId, GpuPart
+from partage_dra.claims import Claim
+from partage_plugins.vocabulary import Card, CardId, GpuPart, Namespace
+from partage_plugins.vocabulary.claims import ClaimRef, ClaimUid
 
 A = CardId("GPU-AAAAAAAA-0000-0000-0000-000000000000")
 B = CardId("MIG-GPU-bbbbbbbb-0000-0000-0000-000000000000/7/0")
 GIB = 1 << 30
-ASKED = ClaimRef("team-a", "share", "5f0c")
+ASKED = ClaimRef(Namespace("team-a"), "share", ClaimUid("5f0c"))
 PARAMETERS = {"apiVersion": "partage.dev/v1", "kind": "ShareConfig"}
 
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_dra.claims import MOST_RESULTS, Claim, DeviceShare, shares_of
-from partage_dra.names import device_name
+from partage_dra.parts import cuts_of
 from partage_plugins.errors import DecodeError, PartageError, Refused
 from partage_plugins.vocabulary import GpuGrant
+from partage_plugins.vocabulary.claim_devices import device_name
 from unit.dra.making import ASKED, GIB, A, B, card, claim, config, part, result
 
 DEVICE, OTHER = device_name(A), device_name(B)
@@ -146,3 +147,20 @@ def test_whatever_an_allocation_says_it_gives_what_a_card_has_or_is_refused(
     assert found.grant is not None
     assert 0 <= found.grant.share_milli <= 1000
     assert 0 <= found.grant.memory_bytes <= 24 * GIB
+
+
+def test_a_fixed_part_is_what_it_is_whatever_is_consumed() -> None:
+    cuts = cuts_of(["all=4"])
+    (part_,) = (each for each in cuts.of(card(A)) if each.place == 2)
+    given = {**result(part_.device(A)), "consumedCapacity": {}, "shareID": None}
+    (share,) = shares_of(claim(given), ASKED, part(card()), "n1", cuts)
+    assert share.grant is not None
+    assert (share.grant.share_milli, share.grant.memory_bytes, share.grant.limit_milli) == (250, 6 * GIB, 1000)
+    with pytest.raises(Refused, match="is not on this node"):
+        shares_of(claim(result(DEVICE)), ASKED, part(card()), "n1", cuts)
+
+
+def test_a_card_that_kubelet_gave_to_somebody_else_is_not_given_again() -> None:
+    given = card(health="degraded: kubelet gave it to pod ml/train (container main)", cause="native")
+    with pytest.raises(Refused, match="is not free: degraded: kubelet gave it to pod ml/train"):
+        shares_of(claim(result(DEVICE)), ASKED, part(given), "n1")

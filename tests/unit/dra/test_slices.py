@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_dra.names import device_name
 from partage_dra.slices import LONGEST_ATTRIBUTE, PCI_ADDRESS, Capacity, Taint, devices_of
 from partage_plugins.vocabulary import CardId
+from partage_plugins.vocabulary.claim_devices import device_name
 from partage_plugins.vocabulary.names import CARD_ID_PATTERN
 from unit.dra.making import GIB, A, B, card, part
 

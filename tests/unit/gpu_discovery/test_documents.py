@@ -23,7 +23,15 @@ def rows(page: str, heading: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    "name", [settings.POOL, settings.RESERVE, settings.QUIET, settings.HARMLESS, settings.SHARE_BLIND]
+    "name",
+    [
+        settings.POOL,
+        settings.RESERVE,
+        settings.MEMORY_BEYOND,
+        settings.QUIET,
+        settings.HARMLESS,
+        settings.SHARE_BLIND,
+    ],
 )
 def test_every_variable_has_a_row_with_its_default(name: str) -> None:
     row = re.search(rf"\n\| `{name}` \| (.*?) \|", CONFIGURATION)

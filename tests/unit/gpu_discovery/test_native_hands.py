@@ -15,6 +15,7 @@ GIVEN = "degraded: kubelet gave it to pod ml/train (container main)"
 CUT = gpu(TWO, 1, minor=4, is_mig=True, instances=(instance(MIG_A), instance(MIG_B)))
 NAMES = Names(seen(KnownCards(), node_of(gpu(ONE, 0, minor=7), CUT), reserve_bytes=0))
 NVIDIA, DRA, OTHER = "nvidia.com/gpu", "gpu.nvidia.com", "example.com/fpga"
+CLAIMED = use(f"partage.dev/gpu={ONE}", resource="gpu.partage.dev")
 BOTH = {MIG_A, MIG_B}
 
 
@@ -96,6 +97,19 @@ def test_a_pod_without_a_namespace_is_told_by_what_is_known_of_it(node: MadeNode
 def test_cards_that_are_kubelets_may_be_in_its_hands(node: MadeNode) -> None:
     node.registered(nvidia=[ONE, TWO])
     assert node.health([use(ONE)]) == {ONE: "ok", TWO: "ok"}
+
+
+def test_a_card_for_claims_is_given_by_our_driver_and_by_nobody_else(node: MadeNode) -> None:
+    """As when NVIDIA's plugin runs beside it on a card that is ours."""
+    node.settings = {"PARTAGE_GPU_DRA": "all"}
+    node.begin()
+    assert node.health([CLAIMED]) == {ONE: "ok", TWO: "ok"}
+    assert node.health([CLAIMED, use(ONE)]) == {ONE: GIVEN, TWO: "ok"}
+
+
+def test_a_card_that_was_for_claims_is_shared_once_the_last_of_them_has_ended(node: MadeNode) -> None:
+    assert node.health([CLAIMED]) == {ONE: GIVEN, TWO: "ok"}
+    assert node.health([]) == {ONE: "ok", TWO: "ok"}
 
 
 def test_what_is_wrong_with_the_card_itself_is_told_first(node: MadeNode) -> None:

@@ -158,7 +158,8 @@ def test_a_card_for_dra_is_nobody_elses_where_a_device_plugin_is(node: MadeNode)
     node.settings = {"PARTAGE_GPU_DRA": "1"}
     node.begin()
     found = node.look([reserving(TWO), use(TWO)])
-    assert {card.id: (card.pool, card.health) for card in found} == {ONE: ("kubelet", "ok"), TWO: ("dra", "ok")}
+    given = "degraded: kubelet gave it to pod ml/train (container main)"
+    assert {card.id: (card.pool, card.health) for card in found} == {ONE: ("kubelet", "ok"), TWO: ("dra", given)}
 
 
 def test_what_dra_has_is_never_found_out_but_said(node: MadeNode) -> None:

@@ -10,10 +10,12 @@ from partage_gpu.discovery.health import Rules
 from partage_gpu.discovery.settings import (
     DRA,
     HARMLESS,
+    MEMORY_BEYOND,
     POOL,
     QUIET,
     RESERVE,
     SHARE_BLIND,
+    Beyond,
     Choice,
     DiscoverySettings,
     PoolSetting,
@@ -29,6 +31,7 @@ def test_all_can_be_set() -> None:
             DRA: "all",
             POOL: f"3, {ONE},model=NVIDIA H100*,",
             RESERVE: "256",
+            MEMORY_BEYOND: f"50%, model=NVIDIA: H100*: 40Gi,{ONE}:0",
             QUIET: "7.5",
             HARMLESS: "94, 63",
             SHARE_BLIND: "yes",
@@ -38,6 +41,11 @@ def test_all_can_be_set() -> None:
         shared=PoolSetting("listed", (Choice("number", "3"), Choice("id", ONE), Choice("model", "NVIDIA H100*"))),
         dra=PoolSetting("all"),
         reserve_bytes=256 * MIB,
+        memory_beyond=(
+            Beyond(None, percent=50),
+            Beyond(Choice("model", "NVIDIA: H100*"), size_bytes=40 << 30),
+            Beyond(Choice("id", ONE)),
+        ),
         share_blind=True,
         rules=Rules(quiet_s=7.5, harmless=frozenset((63, 94))),
     )
@@ -54,6 +62,13 @@ def test_all_can_be_set() -> None:
         (RESERVE, "1G", "'1G'; allowed: a whole number of MiB up to 1048576"),
         (RESERVE, "-1", "'-1'; allowed: a whole number"),
         (RESERVE, "9999999", "'9999999'; allowed: a whole number"),
+        (MEMORY_BEYOND, "", "''; allowed: an amount"),
+        (MEMORY_BEYOND, "half", "'half'; allowed: an amount"),
+        (MEMORY_BEYOND, "-1", "'-1'; allowed: an amount"),
+        (MEMORY_BEYOND, "1001%", "'1001%'; allowed: an amount"),
+        (MEMORY_BEYOND, "2Pi", "'2Pi'; allowed: an amount"),
+        (MEMORY_BEYOND, "8Gi,card:8Gi", "'card:8Gi'; allowed: an amount"),
+        (MEMORY_BEYOND, ":8Gi", "':8Gi'; allowed: an amount"),
         (QUIET, "soon", "'soon'; allowed: seconds from 0 to 3600"),
         (QUIET, "nan", "'nan'; allowed: seconds from 0 to 3600"),
         (QUIET, "-1", "'-1'; allowed: seconds from 0 to 3600"),
@@ -78,6 +93,6 @@ def mistakes_in(environment: dict[str, str]) -> str:
     return ""
 
 
-@given(st.dictionaries(st.sampled_from((POOL, RESERVE, QUIET, HARMLESS)), st.text(max_size=30)))
+@given(st.dictionaries(st.sampled_from((POOL, RESERVE, MEMORY_BEYOND, QUIET, HARMLESS)), st.text(max_size=30)))
 def test_any_values_are_settings_or_one_printable_line(environment: dict[str, str]) -> None:
     assert mistakes_in(environment).isprintable()

@@ -127,3 +127,17 @@ def test_paths_below_the_machines_own_root_begin_with_one_slash(monkeypatch: pyt
     assert driver.root == "/"
     assert found
     assert not [path for path in found if path.startswith("//")]
+
+
+@pytest.mark.parametrize("below", ["", "run/nvidia/driver"])
+def test_in_a_container_paths_are_told_as_the_host_has_them(node: MadeNode, below: str) -> None:
+    """A runtime mounts what the host has, and the host is mounted in a folder here."""
+    host = node.with_driver(below).root
+    seen = installed_driver(part(), root=host.parent, driver_root=f"/{host.name}/{below}", host=f"/{host.name}")
+    at_home = installed_driver(part(), root=host, driver_root=f"/{below}")
+    base = str(host)
+    assert seen.root == (at_home.root.removeprefix(base) or "/")
+    for name in ("cards", "controls", "libraries", "programs"):
+        assert getattr(seen, name) == {each: path.removeprefix(base) for each, path in getattr(at_home, name).items()}
+    assert seen.cards
+    assert seen.libraries

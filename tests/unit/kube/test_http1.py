@@ -141,7 +141,7 @@ def test_a_request_is_one_piece() -> None:
     request = Request("POST", "/api/v1/x", (("a", "b c"),), b"{}")
     assert written(request, "/below", said_of_us("h:1", {"User-Agent": "t"})) == (
         b"POST /below/api/v1/x?a=b+c HTTP/1.1\r\nHost: h:1\r\nUser-Agent: t\r\n"
-        b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+        b"Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     )
 
 

@@ -10,9 +10,21 @@ import pytest
 
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
+from partage_plugins.vocabulary.claims import DRIVER
 from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX
-from partage_scheduler.api.streams import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
+from partage_scheduler.api.streams import (
+    BUDGETS,
+    CLAIMS,
+    CLASSES,
+    CSI_NODES,
+    DEVICE_CLASSES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    VOLUMES,
+)
 from partage_scheduler.extender import verbs
 from partage_scheduler.reservation.pods import PRIORITY
 from partage_scheduler.settings import SchedulerSettings
@@ -110,6 +122,23 @@ def test_where_cards_change_hands_it_makes_pods_in_a_namespace_of_their_own_alon
     assert rights(objects["Role"]) == {("pods", "create")}
     assert objects["PriorityClass"]["metadata"]["name"] == PRIORITY
     assert objects["PriorityClass"]["preemptionPolicy"] == "Never"
+
+
+def test_where_it_allocates_claims_it_writes_them_and_nobody_else_does() -> None:
+    (kustomization,) = delivered("claims/kustomization.yaml")
+    files = kustomization["resources"]
+    assert {path.name for path in (FOLDER / "claims").iterdir()} == {*files, "kustomization.yaml"}
+    objects = {each["kind"]: each for file in files for each in delivered(f"claims/{file}")}
+    assert objects["ClusterRoleBinding"]["subjects"] == [
+        {"kind": "ServiceAccount", "name": SCHEDULER.name, "namespace": SCHEDULER.namespace}
+    ]
+    assert {resource for resource, _ in rights(objects["ClusterRole"])} == {
+        *(each.name for each in (RESOURCE_CLAIMS, DEVICE_CLASSES)),
+        *("resourceclaims/status", "resourceclaims/binding"),
+    }
+    conditions = str(objects["ValidatingAdmissionPolicy"]["spec"]["matchConditions"])
+    assert f"'{SCHEDULER.user}'" in conditions
+    assert f"'{DRIVER}'" in conditions
 
 
 def test_it_changes_its_own_lease_alone() -> None:

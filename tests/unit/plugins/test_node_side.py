@@ -175,7 +175,21 @@ def test_partage_removed_asks_everyone_even_after_a_fault() -> None:
 
 @pytest.mark.parametrize("no", [Refused("no"), DecodeError("x", path="$", value="y", allowed="z")])
 def test_a_refusal_where_none_is_allowed_is_the_plugins_fault(no: Exception) -> None:
-    with pytest.raises(PluginNonsense, match="refused where it may not"):
-        node_side(a=answering("partage_removed", no)).removed(KEY)
     (fault,) = node_side(a=answering("partage_started", no)).started(CONTEXT)
     assert "refused where it may not" in str(fault)
+
+
+def test_a_plugin_that_cannot_clean_up_yet_says_so_and_the_others_are_asked() -> None:
+    asked: list[str] = []
+
+    class Fine:
+        @hookimpl
+        def partage_removed(self, key: str) -> None:
+            asked.append(key)
+
+    with pytest.raises(Refused, match="not yet"):
+        node_side(a=answering("partage_removed", Refused("not yet"), owns=False), b=Fine).removed(KEY)
+    assert asked == [KEY]
+    wrong = DecodeError("x", path="$", value="y", allowed="z")
+    with pytest.raises(PluginNonsense, match="refused where it may not"):
+        node_side(a=answering("partage_removed", wrong)).removed(KEY)

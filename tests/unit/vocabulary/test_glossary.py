@@ -12,7 +12,7 @@ from partage_plugins import vocabulary
 
 CONTRACTS = (Path(__file__).parents[3] / "docs/contracts.md").read_text()
 GLOSSARY = CONTRACTS.partition("## Glossary")[2].partition("\n## ")[0]
-AMOUNTS = {"Share": "share_milli", "Limit": "limit_milli", "Memory": "memory_bytes"}
+AMOUNTS = {"Share": "share_milli", "Limit": "limit_milli", "Memory": "memory_bytes", "Movable": "movable"}
 TYPES = {
     "Adjustment": "Adjustment",
     "Allocation": "Allocation",
@@ -29,7 +29,7 @@ TYPES = {
     "Request": "GpuRequest",
     "Tag": "Tags",
 }
-NO_TYPES = {"Dialect", "Lease"}  # a plugin with partage_requests; a word in a page that the broker writes
+NO_TYPES = {"Dialect", "Lease", "Beyond"}  # a plugin; a word in a page that the broker writes; a field of a card
 
 
 def test_the_glossary_and_the_types_name_the_same_things() -> None:

@@ -1,4 +1,4 @@
-"""Has the pods with allocations leave a node through the Eviction API, which their budgets govern.
+"""Has the pods with allocations or claims leave a node through the Eviction API, which their budgets govern.
 
 The node's own identity may do that: NodeRestriction lets kubelet evict the pods that are bound to it, and no others.
 It also lets it write annotations of its own Node, so that the cluster forgets the cards where no advertiser tells that
@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -39,23 +39,48 @@ _FEW: Final = 5
 Say = Callable[[str], None]
 
 
-class _PodStatus(msgspec.Struct, frozen=True):
+class ClaimName(NamedTuple):
+    """A claim on this node's cards."""
+
+    namespace: str
+    name: str
+
+
+class _PodClaim(msgspec.Struct, frozen=True, rename="camel"):
+    resource_claim_name: str | None = None
+
+
+class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
+    resource_claim_statuses: tuple[_PodClaim, ...] = ()
+    extended_resource_claim_status: _PodClaim = _PodClaim()
+    """Of a pod that asks for a device by a resource."""
+
+
+class _ClaimsOfPod(msgspec.Struct, frozen=True, rename="camel"):
+    resource_claims: tuple[_PodClaim, ...] = ()
 
 
 class BoundPod(msgspec.Struct, frozen=True):
     """A pod, as far as it matters here."""
 
     metadata: Meta
+    spec: _ClaimsOfPod = _ClaimsOfPod()
     status: _PodStatus = _PodStatus()
 
     @property
     def name(self) -> str:
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
-    @property
-    def holds_cards(self) -> bool:
-        return ALLOCATION in self.metadata.annotations and self.status.phase not in _OVER
+    def holds_cards(self, claims: Collection[ClaimName]) -> bool:
+        """By its allocation, or by one of these claims, its own or one that was made for it."""
+        if self.status.phase in _OVER:
+            return False
+        status = self.status
+        said = (*self.spec.resource_claims, *status.resource_claim_statuses, status.extended_resource_claim_status)
+        names = (each.resource_claim_name for each in said)
+        mine = (ClaimName(self.metadata.namespace, name) for name in names if name is not None)
+        return ALLOCATION in self.metadata.annotations or any(each in claims for each in mine)
 
 
 async def withdraw(server: ApiServer, node: str) -> None:
@@ -66,16 +91,18 @@ async def withdraw(server: ApiServer, node: str) -> None:
 
 
 class Drain:
-    def __init__(
+    def __init__(  # noqa: PLR0913  what it is given, by name
         self,
         server: ApiServer,
         node: str,
         *,
         say: Say,
+        claims: Callable[[], Collection[ClaimName]] = frozenset,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._server, self._node, self._say = server, node, say
+        """`claims`: those that are in force on the node."""
+        self._server, self._node, self._say, self._claims = server, node, say, claims
         self._clock, self._sleep = clock, sleep
         self._not_before: dict[str, float] = {}
         self._refusals: dict[str, str] = {}
@@ -85,7 +112,8 @@ class Drain:
         listing = await self._server.list(pods_path(), BoundPod, fields=f"spec.nodeName={self._node}", limit=500)
         if listing.unread:
             raise PodsStay(f"{len(listing.unread)} pods on {self._node} cannot be read, so it is not known who leaves")
-        return tuple(pod for pod in listing.items if pod.holds_cards)
+        claims = self._claims()
+        return tuple(pod for pod in listing.items if pod.holds_cards(claims))
 
     async def run(self, within_s: float) -> None:
         """Returns when none is left; raises `PodsStay` with those that are, and why."""

@@ -62,7 +62,7 @@ class Uninstall:
         for left in traces.libraries(self.host):
             self.host.say(f"{left} stays: running containers have that library; remove it when they have ended")
         traces.remove([self.host.path(traces.RUN)])
-        self.host.path(traces.CARDS).unlink(missing_ok=True)
+        traces.remove_specs(self.host)
         return traces.write_last_act(self.host)
 
     def _end_trial(self) -> None:

@@ -14,6 +14,7 @@ from partage_cli.machine.places import CONTAINERD_CONFIG, DRIVER, RUN, STATE
 from partage_cli.machine.setup import systemd
 from partage_cli.machine.setup.decision import Decision, read_decision
 from partage_cli.machine.setup.errors import NotReadable, Unfit
+from partage_cli.machine.setup.grants import end_grants
 from partage_cli.machine.setup.hold import end_holder, held
 from partage_cli.machine.setup.pods import end_all, runtime_for_now
 from partage_cli.machine.setup.removal import remove_all
@@ -64,6 +65,7 @@ async def _down(root: Path, decision: Decision | None, *, ends_pods: bool, purge
     if not (ends_pods or purge):
         _say("containers go on; `partage down --all` ends them too")
         return
+    end_grants(root, kills=ends_pods, say=_say)
     containerd = next((each for each in every if each.name == CONTAINERD), None)
     if containerd is not None and (root / CONTAINERD_CONFIG).exists():
         await _end_pods(root, containerd, ends_pods=ends_pods)

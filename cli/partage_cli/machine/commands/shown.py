@@ -1,4 +1,4 @@
-"""Pods, images and events as people read them; times in docker's words. Pure."""
+"""Pods, grants, images and events as people read them; times in docker's words. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from partage_cli.machine.pods.pod import ContainerPort
-from partage_cli.machine.wire.messages import ContainerStatus, Event, Grant, Image, PodStatus
+from partage_cli.machine.wire.messages import ContainerStatus, Event, Grant, GrantStatus, Image, PodStatus
 from partage_cli.tables import amount, printable, short_id, table
 
 _NONE: Final = "-"
+_AMOUNTS: Final = ("SHARE", "LIMIT", "MEMORY", "USED")
+_SHORT_CONTAINER: Final = 12
 _SHORT_UID: Final = 8
 _SHORT_IMAGE: Final = 19
 _DIGEST: Final = "sha256:"
@@ -29,10 +31,33 @@ _LONG: Final = (
 
 
 def pods_table(pods: Sequence[PodStatus], now_ns: int, *, wide: bool) -> str:
-    header = ["NAME", "IMAGE", "STATUS", "SHARE", "LIMIT", "MEMORY", "USED", "CARD", "PORTS"]
+    header = ["NAME", "IMAGE", "STATUS", *_AMOUNTS, "CARD", "PORTS"]
     if wide:
         header += ["GOT", "ADDRESS", "RESTARTS", "CREATED", "NAMESPACE", "UID"]
     return table(header, ([*_row(pod, now_ns), *(_more(pod, now_ns) if wide else ())] for pod in pods))
+
+
+def grants_table(grants: Sequence[GrantStatus]) -> str:
+    header = ["NAME", "STATUS", *_AMOUNTS, "CARD", "CONTAINERS", "DEVICE"]
+    rows = (
+        [
+            printable(each.name),
+            "Revoked" if each.is_revoked else "In use" if each.containers else "Unused",
+            *_amounts(each.grants),
+            _cards(each.grants),
+            ",".join(container[:_SHORT_CONTAINER] for container in each.containers) or _NONE,
+            each.device,
+        ]
+        for each in grants
+    )
+    return table(header, rows)
+
+
+def grant_line(grant: GrantStatus, *, keep: bool) -> str:
+    """As `train has 30 % and 4Gi of card 0 until its last container ends`."""
+    share, _, memory, _ = _amounts(grant.grants)
+    until = f"it is revoked: partage revoke {grant.name}" if keep else "its last container ends"
+    return f"{printable(grant.name)} has {share} and {memory} of card {_cards(grant.grants)} until {until}"
 
 
 def status(pod: PodStatus, now_ns: int) -> str:
@@ -81,13 +106,19 @@ def _row(pod: PodStatus, now_ns: int) -> list[str]:
         printable(pod.name),
         _image(main),
         status(pod, now_ns),
+        *_amounts(grants),
+        _cards(grants),
+        ports(pod.ports) or _NONE,
+    ]
+
+
+def _amounts(grants: Sequence[Grant]) -> tuple[str, str, str, str]:
+    return (
         _percent(sum(grant.share_milli for grant in grants), grants),
         _percent(sum(grant.limit_milli for grant in grants), grants),
         amount(sum(grant.memory_bytes for grant in grants)) if grants else _NONE,
         amount(_sum(grant.used_bytes for grant in grants)),
-        ",".join(dict.fromkeys(map(_card, grants))) or _NONE,
-        ports(pod.ports) or _NONE,
-    ]
+    )
 
 
 def _more(pod: PodStatus, now_ns: int) -> list[str]:
@@ -144,6 +175,10 @@ def _image(containers: Sequence[ContainerStatus]) -> str:
 
 def _percent(milli: int, grants: Sequence[Grant]) -> str:
     return f"{milli / 10:g} %" if grants else _NONE
+
+
+def _cards(grants: Iterable[Grant]) -> str:
+    return ",".join(dict.fromkeys(map(_card, grants))) or _NONE
 
 
 def _card(grant: Grant) -> str:

@@ -34,6 +34,7 @@ from partage_plugins.vocabulary import (
     Room,
 )
 from partage_plugins.vocabulary import Pod as ReadPod
+from partage_plugins.vocabulary.card_memory import Promised, together
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_plugins.vocabulary.usage import usages
 from partage_scheduler.core import decider_over
@@ -122,12 +123,12 @@ class Placement:
         part: GpuPart | None = self._inventory.part(GPU)
         if part is None:
             return ()
-        milli, memory = dict.fromkeys((card.id for card in part.cards), 0), dict[str, int]()
+        milli, memory = dict.fromkeys((card.id for card in part.cards), 0), dict[str, list[Promised]]()
         for allocation in self._held.values():
             for usage in usages(allocation):
                 milli[usage.card] = milli.get(usage.card, 0) + usage.share_milli
-                memory[usage.card] = memory.get(usage.card, 0) + usage.memory_bytes
-        return tuple(CardRoom(card, milli[card.id], memory.get(card.id, 0)) for card in part.cards)
+                memory.setdefault(usage.card, []).append(usage.memory)
+        return tuple(CardRoom(card, milli[card.id], together(memory.get(card.id, ()))) for card in part.cards)
 
     def _require_answered(self, pod: ReadPod, request: PodRequest) -> None:
         """A resource that only a cluster's device plugin would give must not be left out in silence."""

@@ -13,6 +13,8 @@ from partage_base.processes import process_descriptor
 from partage_cli.machine.manager import life
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.errors import Objection
+from partage_cli.machine.manager.grant_records import GrantRecords
+from partage_cli.machine.manager.grants import Grants
 from partage_cli.machine.manager.managed import ManagedPod
 from partage_cli.machine.manager.news import News
 from partage_cli.machine.manager.pieces import Piece
@@ -21,13 +23,14 @@ from partage_cli.machine.manager.runs import Runs
 from partage_cli.machine.manager.server import Say
 from partage_cli.machine.manager.store import Store
 from partage_cli.machine.manager.usage import Gauge
-from partage_cli.machine.manager.view import cards_of, status_of
+from partage_cli.machine.manager.view import cards_of, grant_status, status_of
 from partage_cli.machine.places import LOGS
 from partage_cli.machine.pods.pod import Container
 from partage_cli.machine.runtime.client import MachineRuntime
 from partage_cli.machine.runtime.logs import followed
 from partage_cli.machine.wire import messages as wire
 from partage_plugins.errors import PluginBroken
+from partage_plugins.vocabulary.claims import ClaimRecord
 from partage_plugins.vocabulary.keys import ALLOCATION
 
 
@@ -42,12 +45,15 @@ class Questions:
         admission: Admission,
         store: Store,
         gauge: Gauge,
+        grants: Grants,
+        grant_records: GrantRecords,
         news: News,
         runtime: MachineRuntime,
         root: Path,
     ) -> None:
         self._pods, self._runs, self._admission, self._store = pods, runs, admission, store
         self._gauge, self._news, self._runtime, self._root = gauge, news, runtime, root
+        self._grants, self._grant_records = grants, grant_records
 
     async def answer(self, question: wire.Question, say: Say) -> wire.Last:
         try:
@@ -100,6 +106,13 @@ class Questions:
                 return await self._events(say)
             case wire.Info():
                 return await self._info()
+            case wire.Allow():
+                return await self._granted([await self._grants.allow(question)])
+            case wire.Revoke():
+                left = await self._grants.revoke(question)
+                return await self._granted([] if left is None else [left])
+            case wire.ListGrants():
+                return await self._granted(self._grant_records.standing())
 
     async def _ps(self, question: wire.Ps) -> wire.Last:
         named = [self._pods.named(name) for name in question.names]
@@ -188,6 +201,11 @@ class Questions:
         return wire.DoneInfo(
             runtime=runtime, cards=cards_of(self._admission.rooms(), usage), waiting=self._admission.waiting
         )
+
+    async def _granted(self, records: Sequence[ClaimRecord]) -> wire.Last:
+        usage = await self._gauge.read(anew=True)
+        indexes = {str(room.card.id): room.card.index for room in self._admission.rooms()}
+        return wire.DoneGrants(grants=tuple(grant_status(record, usage, indexes) for record in records))
 
     def _running(self, pod: str, container: str) -> tuple[Container, Piece]:
         managed = self._pods.named(pod)

@@ -15,8 +15,11 @@ from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
 from partage_base.keyring import KeyringError, load_signing_key
 from partage_base.version import VERSION
+from partage_cli.machine.grants.cards import CdiCards
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.cri_engine import CriEngine
+from partage_cli.machine.manager.grant_records import GrantRecords
+from partage_cli.machine.manager.grants import Grants
 from partage_cli.machine.manager.news import News
 from partage_cli.machine.manager.placement import Placement
 from partage_cli.machine.manager.pods import Pods
@@ -36,8 +39,10 @@ from partage_scheduler.core import plugins
 
 _LOCK_WITHIN_S: Final = 10.0
 _INVENTORY_EVERY_S: Final = 0.5
+_GRANTS_EVERY_S: Final = 1.0
 _RUNTIME: Final = "runtime"
 _INVENTORY: Final = "inventory"
+_GRANTS: Final = "grants"
 _log = structlog.get_logger()
 
 
@@ -52,23 +57,37 @@ async def start(settings: ManagerSettings, daemon: Daemon) -> Manager:
     client = daemon.stack.enter_context(contextlib.closing(UnaryClient(settings.below_root(settings.runtime))))
     runtime = MachineRuntime(client)
     registry, news = plugins(), News()
-    admission = Admission(Placement(NodeName(settings.node_name), registry, key))
+    node, broker = NodeName(settings.node_name), BrokerClient(root)
+    admission = Admission(Placement(node, registry, key))
     stock = Stock(root, registry, admission)
     store = Store(runtime, root=root, ctr=settings.ctr, containerd=settings.below_root(settings.containerd))
     pods = Pods(CriEngine(runtime, root), admission, news)
     daemon.stack.push_async_callback(pods.close)
+    records = GrantRecords(node, root, admission)
+    grants = Grants(
+        records,
+        root=root,
+        admission=admission,
+        lender=broker,
+        cards=CdiCards(root, settings.driver_root),
+        refresh=stock.refresh,
+    )
+    daemon.stack.push_async_callback(grants.close)
     questions = Questions(
         pods=pods,
+        grants=grants,
+        grant_records=records,
         runs=Runs(pods, admission, store, stock, root),
         admission=admission,
         store=store,
-        gauge=Gauge(BrokerClient(root)),
+        gauge=Gauge(broker),
         news=news,
         runtime=runtime,
         root=root,
     )
-    manager = Manager(settings, daemon, pods, stock, runtime)
+    manager = Manager(settings, daemon, pods, stock, runtime, grants)
     manager.read_inventory()
+    records.take_over()
     await manager.find()
     server = Server(Hello(manager=VERSION, simulated=settings.simulated), questions)
     daemon.stack.push_async_callback(server.close)
@@ -79,15 +98,23 @@ async def start(settings: ManagerSettings, daemon: Daemon) -> Manager:
 class Manager:
     """Implements `partage_base.daemon.life.Running` for the manager."""
 
-    def __init__(
-        self, settings: ManagerSettings, daemon: Daemon, pods: Pods, stock: Stock, runtime: MachineRuntime
+    def __init__(  # noqa: PLR0913, PLR0917  its parts
+        self,
+        settings: ManagerSettings,
+        daemon: Daemon,
+        pods: Pods,
+        stock: Stock,
+        runtime: MachineRuntime,
+        grants: Grants,
     ) -> None:
         self._settings, self._daemon, self._pods, self._stock, self._runtime = settings, daemon, pods, stock, runtime
+        self._grants = grants
         self._said: dict[str, str] = {}
 
     async def run(self, stopping: asyncio.Event) -> None:
         self._daemon.tasks.start(self._keep_looking(), name="look")
         self._daemon.tasks.start(self._keep_inventory(), name="inventory")
+        self._daemon.tasks.start(self._keep_grants(), name="grants")
         self._daemon.tasks.start(self._pods.until_broken(), name="pods")
         await stopping.wait()
 
@@ -129,6 +156,16 @@ class Manager:
         while True:
             await asyncio.sleep(_INVENTORY_EVERY_S)
             self.read_inventory()
+
+    async def _keep_grants(self) -> None:
+        while True:
+            try:
+                await self._grants.tidy()
+            except OSError as error:
+                self._wrong(_GRANTS, f"{error.filename}: {error.strerror}; make room there")
+            else:
+                self._right(_GRANTS)
+            await asyncio.sleep(_GRANTS_EVERY_S)
 
     def _wrong(self, what: str, why: str) -> None:
         self._daemon.health.unready(what, why)

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from partage_plugins.vocabulary import Card, GpuRequest
+from partage_plugins.vocabulary.card_memory import Promised
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.reasons import Reason
 
@@ -26,24 +27,32 @@ class CardRoom(Struct, frozen=True):
 
     card: Card
     given_milli: int
-    given_bytes: int
+    promised: Promised
+    """Of its memory."""
+
+    @property
+    def given_bytes(self) -> int:
+        return self.promised.total
 
     @property
     def free_milli(self) -> int:
         return max(0, WHOLE_MILLI - self.given_milli)
 
-    @property
-    def free_bytes(self) -> int:
-        return max(0, self.card.memory_bytes - self.given_bytes)
+    def free_bytes(self, *, movable: bool) -> int:
+        """For one whose memory moves, or stays."""
+        return max(0, self.card.capacity.left(self.promised, movable=movable))
 
 
 def shortage(reason: Reason | None, wanted: Sequence[GpuRequest], rooms: Sequence[CardRoom]) -> NoRoom:
     """`reason` is the plugins', for this one machine; None where an owner refused what all said fits."""
+    movable = bool(wanted) and all(ask.movable for ask in wanted)
     if reason is None:
-        return NoRoom(f"its containers do not fit onto the cards together; {_most_free(rooms)}", lasts=False)
+        return NoRoom(
+            f"its containers do not fit onto the cards together; {_most_free(rooms, movable=movable)}", lasts=False
+        )
     words = WORDS.get(reason.code)
     said = str(reason) if words is None else words(wanted)
-    return NoRoom(said if reason.lasts else f"{said}; {_most_free(rooms)}", lasts=reason.lasts)
+    return NoRoom(said if reason.lasts else f"{said}; {_most_free(rooms, movable=movable)}", lasts=reason.lasts)
 
 
 def amount(number: int) -> str:
@@ -51,20 +60,20 @@ def amount(number: int) -> str:
     return f"{number / _GIB:.4g} GiB" if number >= _GIB else f"{number // _MIB} MiB"
 
 
-def _most_free(rooms: Sequence[CardRoom]) -> str:
+def _most_free(rooms: Sequence[CardRoom], *, movable: bool) -> str:
     open_rooms = [room for room in rooms if room.card.is_allocatable]
     if not open_rooms:
         return "no card of this machine is free to share"
-    most = max(open_rooms, key=lambda room: (min(room.free_milli, _part(room)), room.free_milli, room.free_bytes))
-    return (
-        f"the most that is free on one card is {most.free_milli} milli and {amount(most.free_bytes)} "
-        f"(card {most.card.index})"
+    free, most = max(
+        ((room.free_bytes(movable=movable), room) for room in open_rooms),
+        key=lambda pair: (min(pair[1].free_milli, _part(*pair)), pair[1].free_milli, pair[0]),
     )
+    return f"the most that is free on one card is {most.free_milli} milli and {amount(free)} (card {most.card.index})"
 
 
-def _part(room: CardRoom) -> int:
+def _part(free_bytes: int, room: CardRoom) -> int:
     """What is left of its memory, in milli."""
-    return WHOLE_MILLI * room.free_bytes // max(1, room.card.memory_bytes)
+    return WHOLE_MILLI * free_bytes // max(1, room.card.memory_bytes)
 
 
 def _cards(wanted: Sequence[GpuRequest]) -> str:
@@ -87,6 +96,7 @@ WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
     "gpu/too-few-wanted": lambda _: "this machine has too few cards such as it asks for",
     "gpu/share": _too_little_share,
     "gpu/memory": _too_little_memory,
+    "gpu/memory-beyond": _too_little_memory,
     "gpu/in-use": lambda _: "too few cards of this machine hold nothing, and it asks for empty ones",
     "gpu/too-few-close": lambda _: "this machine has too few cards that lie as close as it asks for",
     "gpu/close": lambda wanted: f"{_cards(wanted)} enough left and lie as close as it asks for",

@@ -26,6 +26,8 @@ class Usage(Struct, frozen=True):
     """By container key and card."""
     used_bytes: Mapping[CardId, int | None] = {}
     """By card."""
+    engine_containers: Mapping[ContainerKey, tuple[str, ...]] = {}
+    """Of claims: who has them, by the engine's ids."""
 
     def of(self, uid: str, container: str, attempt: int, card: str) -> CardHeld | None:
         key = container_key(PodUid(uid), ContainerName(container), attempt)
@@ -38,8 +40,10 @@ class Gauge:
         self._last, self._until_s = Usage(), float("-inf")
         self._asking = asyncio.Lock()
 
-    async def read(self) -> Usage:
+    async def read(self, *, anew: bool = False) -> Usage:
         async with self._asking:
+            if anew:
+                self._until_s = float("-inf")
             if self._clock() >= self._until_s:
                 self._last = await asyncio.to_thread(self._ask)
                 self._until_s = self._clock() + _FRESH_S
@@ -54,4 +58,5 @@ class Gauge:
 
 def usage_of(told: Told) -> Usage:
     held = {(each.key, card.card): card for each in told.containers for card in each.cards}
-    return Usage(held, {card.card: card.used_bytes for card in told.cards})
+    engine_containers = {each.key: each.engine_containers for each in told.containers if each.is_claim}
+    return Usage(held, {card.card: card.used_bytes for card in told.cards}, engine_containers)

@@ -1,4 +1,4 @@
-"""How pods and cards look to people who ask. Pure."""
+"""How pods, grants and cards look to people who ask. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from partage_cli.machine.manager.pieces import Piece
 from partage_cli.machine.manager.shortage import CardRoom
 from partage_cli.machine.manager.usage import Usage
 from partage_cli.machine.pods.pod import Container
-from partage_cli.machine.wire.messages import CardStatus, ContainerStatus, Grant, PodStatus
-from partage_plugins.vocabulary import GPU, ContainerName
+from partage_cli.machine.wire.messages import CardStatus, ContainerStatus, Grant, GrantStatus, PodStatus
+from partage_isolation.wire.messages import CardHeld
+from partage_plugins.vocabulary import GPU, ContainerName, GpuGrant
+from partage_plugins.vocabulary.claims import ClaimRecord, claim_device, claim_key
 
 Indexes = Mapping[str, int]
 """Of cards, by id."""
@@ -78,19 +80,33 @@ def _grants(pod: ManagedPod, name: str, usage: Usage, indexes: Indexes) -> tuple
     budget = pod.seat.allocation.budgets_of(container).get(GPU.name)
     for grant in pod.seat.allocation.given(container, GPU):
         held = usage.of(pod.uid, name, piece.attempt, grant.card) if piece else None
-        found.append(
-            Grant(
-                card=grant.card,
-                index=indexes.get(grant.card),
-                share_milli=held.share_milli if held else grant.share_milli,
-                limit_milli=held.limit_milli if held else grant.limit_milli,
-                memory_bytes=held.limit_bytes if held else grant.memory_bytes,
-                used_bytes=held.used_bytes if held else None,
-                got=held.time.got.s10 if held and held.time else None,
-                budget=budget,
-            )
-        )
+        found.append(_grant(grant, held, indexes, budget))
     return tuple(found)
+
+
+def _grant(grant: GpuGrant, held: CardHeld | None, indexes: Indexes, budget: str | None = None) -> Grant:
+    return Grant(
+        card=grant.card,
+        index=indexes.get(grant.card),
+        share_milli=held.share_milli if held else grant.share_milli,
+        limit_milli=held.limit_milli if held else grant.limit_milli,
+        memory_bytes=held.limit_bytes if held else grant.memory_bytes,
+        used_bytes=held.used_bytes if held else None,
+        got=held.time.got.s10 if held and held.time else None,
+        budget=budget,
+    )
+
+
+def grant_status(record: ClaimRecord, usage: Usage, indexes: Indexes) -> GrantStatus:
+    claim, key = record.claim, claim_key(record.claim.uid)
+    return GrantStatus(
+        name=claim.name,
+        uid=claim.uid,
+        device=claim_device(claim.uid),
+        is_revoked=record.is_released,
+        grants=tuple(_grant(each, usage.held.get((key, each.card)), indexes) for each in record.grants),
+        containers=usage.engine_containers.get(key, ()),
+    )
 
 
 def cards_of(rooms: Iterable[CardRoom], usage: Usage) -> tuple[CardStatus, ...]:

@@ -19,6 +19,7 @@ from partage_cli.machine.places import BRIDGE, MACHINE_FILE, REGISTRIES, STATE
 from partage_cli.machine.setup.decision import Decision
 from partage_cli.machine.setup.packet_rules import removals
 from partage_cli.machine.setup.services import PATH
+from partage_dra.spec_file import SpecFiles
 from partage_gpu.node.nvidia_specs import FOLDERS as CDI_FOLDERS
 from partage_gpu.node.nvidia_specs import OUR_FILE
 from partage_plugins.vocabulary import KeyId
@@ -48,8 +49,7 @@ def remove_all(root: Path, decision: Decision | None, say: Say) -> None:
     if decision is not None:
         _remove_keys(root, decision)
     (root / MACHINE_FILE).unlink(missing_ok=True)
-    if decision is not None and decision.attach == "auto":
-        _remove_spec(root)
+    _remove_specs(root)
     folders = KeyFolders.at_root(root)
     empty = (
         *_OF_ANY_CONTAINERD,
@@ -101,10 +101,11 @@ def _remove_groups() -> None:
                 Path(folder).rmdir()
 
 
-def _remove_spec(root: Path) -> None:
-    """Of our CDI kind, which crishim writes."""
+def _remove_specs(root: Path) -> None:
+    """Of our CDI kinds: cards, and grants."""
     spec = root / CDI_FOLDERS[0] / OUR_FILE
     spec.unlink(missing_ok=True)
+    SpecFiles(root).keep_only(())
     with contextlib.suppress(OSError):  # others' specs are there, or none ever was
         spec.parent.rmdir()
 

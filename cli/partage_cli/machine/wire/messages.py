@@ -148,6 +148,32 @@ class Info(Ask, frozen=True, kw_only=True, tag="info"):
     """Of the machine: cards, what is given and what is free."""
 
 
+class Allow(Ask, frozen=True, kw_only=True, tag="grant"):
+    """A budget for containers of another engine, which have it together. Ends with `DoneGrants` of that one."""
+
+    name: Annotated[str, Meta(pattern=r"\A([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?\Z")] = ""
+    """Empty: one is made up."""
+    share: Annotated[int, Meta(ge=0)] | None = None
+    limit: Annotated[int, Meta(ge=0)] | None = None
+    memory: str | None = None
+    """A quantity, as 4Gi."""
+    cards: Annotated[int, Meta(ge=1)] | None = None
+    keep: bool = False
+    """Until it is revoked; without this it ends with its last container."""
+
+
+class Revoke(Ask, frozen=True, kw_only=True, tag="revoke"):
+    """No other container gets it. Ends with `DoneGrants`: of none, or of that one, which ends with its containers."""
+
+    name: Name
+    force: bool = False
+    """Kill its containers."""
+
+
+class ListGrants(Ask, frozen=True, kw_only=True, tag="grants"):
+    """Grants that have not ended yet."""
+
+
 class Grant(Struct, frozen=True, kw_only=True):
     """Of a card, to one container."""
 
@@ -192,6 +218,20 @@ class PodStatus(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     """The first of its containers' that is not 0, once all have ended."""
     containers: tuple[ContainerStatus, ...]
+
+
+class GrantStatus(Struct, frozen=True, kw_only=True):
+    """A budget for containers of other engines."""
+
+    name: str
+    uid: str
+    device: str
+    """The CDI device that brings it into a container."""
+    is_revoked: bool = False
+    """No other container gets it; it ends with those that have it."""
+    grants: tuple[Grant, ...]
+    containers: tuple[str, ...] = ()
+    """That have it now, by their engine's ids."""
 
 
 class CardStatus(Struct, frozen=True, kw_only=True):
@@ -292,6 +332,10 @@ class DoneInfo(Struct, frozen=True, kw_only=True, tag_field="is", tag="info"):
     """Who waits for a turn."""
 
 
+class DoneGrants(Struct, frozen=True, kw_only=True, tag_field="is", tag="grants"):
+    grants: tuple[GrantStatus, ...]
+
+
 class No(Struct, frozen=True, kw_only=True, tag_field="is", tag="no"):
     code: Code
     why: Annotated[str, Meta(min_length=1)]
@@ -299,9 +343,27 @@ class No(Struct, frozen=True, kw_only=True, tag_field="is", tag="no"):
 
 
 Question = (
-    Run | Start | Ps | Stop | Rm | Wait | Logs | Exec | Attach | Signal | Inspect | Pull | Load | Images | Events | Info
+    Run
+    | Start
+    | Ps
+    | Stop
+    | Rm
+    | Wait
+    | Logs
+    | Exec
+    | Attach
+    | Signal
+    | Inspect
+    | Pull
+    | Load
+    | Images
+    | Events
+    | Info
+    | Allow
+    | Revoke
+    | ListGrants
 )
-Last = Done | DonePods | DoneRun | DoneWait | DoneStream | DoneInspect | DoneImages | DoneInfo | No
+Last = Done | DonePods | DoneRun | DoneWait | DoneStream | DoneInspect | DoneImages | DoneInfo | DoneGrants | No
 Answer = Hello | Progress | LogLine | Event | Last
 
 _encoder: Final = msgspec.json.Encoder()

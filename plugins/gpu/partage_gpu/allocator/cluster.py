@@ -1,8 +1,8 @@
 """All nodes' cards: what is left of each, in exact integers.
 
 A node keeps its own numbers in lists; the same numbers stand in arrays over all nodes, by slot and the card's place on
-its node, for answers about many nodes at once. Cards that no pod may be given (`Card.is_allocatable`) are never
-counted. Nothing is decided here.
+its node, for answers about many nodes at once. Cards that neither pods nor claims may be given are never counted.
+Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
+from partage_gpu.allocator.beyond import MemoryLeft, Pledges
 from partage_gpu.allocator.closeness import Closeness, closeness
 from partage_gpu.allocator.levels import Board
-from partage_plugins.answers import Ints
+from partage_plugins.answers import Ints, Slots
 from partage_plugins.rules.levels import CardLevels, card_levels
 from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
@@ -97,19 +98,39 @@ class Make(NamedTuple):
     model: str
     memory_bytes: int
     is_instance: bool = False
+    is_claimable: bool = False
+    """Handed out to claims, and to nobody else."""
 
 
 class Node:
     """One node's cards, by their place."""
 
-    __slots__ = ("cards", "closeness", "holders", "level", "levels", "makes", "memory_left", "places", "share_left")
+    __slots__ = (
+        "cards",
+        "closeness",
+        "holders",
+        "level",
+        "levels",
+        "makes",
+        "memory_left",
+        "places",
+        "pledges",
+        "share_left",
+    )
 
     def __init__(self, part: GpuPart | None, close: Closeness, levels: CardLevels) -> None:
         self.closeness, self.levels = close, levels
         self.cards: tuple[Card, ...] = part.cards if part else ()
-        self.places = {card.id: place for place, card in enumerate(self.cards) if card.is_allocatable}
-        self.share_left = [WHOLE_MILLI if card.is_allocatable else CLOSED for card in self.cards]
-        self.memory_left = [card.memory_bytes if card.is_allocatable else 0 for card in self.cards]
+        self.places = {card.id: place for place, card in enumerate(self.cards) if _is_counted(card)}
+        self.share_left = [WHOLE_MILLI if _is_counted(card) else CLOSED for card in self.cards]
+        self.memory_left = [card.memory_bytes if _is_counted(card) else 0 for card in self.cards]
+        """For one that stays."""
+        self.pledges = {
+            place: Pledges(card.capacity)
+            for place, card in enumerate(self.cards)
+            if card.beyond_bytes and _is_counted(card)
+        }
+        """Of cards of which more may be promised than they have."""
         self.level = [0] * len(self.cards)
         self.holders = [0] * len(self.cards)
         self.makes = [0] * len(self.cards)
@@ -131,6 +152,8 @@ class Cluster:
         """Where cards of an id are, and MIG instances of a card of that id."""
         self.cards_of: Counter[str] = Counter()
         """How many cards that pods may be given there are of each model."""
+        self.beyond = 0
+        """How many cards there are of which more may be promised than they have."""
         self.changes = 0
         """Grows when nodes come, go or become larger."""
         self.moment = 0
@@ -146,6 +169,12 @@ class Cluster:
     def _size(self, nodes: int, cards: int) -> None:
         self.share_left: Ints = np.full((nodes, cards), CLOSED, np.int64)
         self.memory_left: Ints = np.zeros((nodes, cards), np.int64)
+        self.more_within: Ints = np.zeros((nodes, cards), np.int64)
+        """By how much more than `memory_left` may be promised, of cards with `pledges`; 0 of others, as below."""
+        self.more_beside: Ints = np.zeros((nodes, cards), np.int64)
+        """By how much more is left beside all that never leaves the card."""
+        self.turn: Ints = np.zeros((nodes, cards), np.int64)
+        """The most that one which moves needs beside that."""
         self.level: Ints = np.zeros((nodes, cards), np.int64)
         """The smaller of what is left of share and memory, in milli of the card."""
         self.make: Ints = np.zeros((nodes, cards), np.int64)
@@ -175,12 +204,13 @@ class Cluster:
         close, levels = closeness(part), card_levels(part)
         node = Node(part, self._boards.setdefault(close, close), self._levels.setdefault(levels, levels))
         self.nodes[slot] = node
+        self.beyond += len(node.pledges)
         self._grow(slot + 1, len(node.cards))
         self._count_models(node, 1)
         for place, card in enumerate(node.cards):
             for card_id in filter(None, (card.id, card.parent)):
                 self.by_id.setdefault(card_id, set()).add((slot, place))
-            make = Make(card.model, card.memory_bytes, card.is_instance)
+            make = Make(card.model, card.memory_bytes, card.is_instance, card.is_claimable)
             self.make[slot, place] = node.makes[place] = self._make_number(make)
             self._write(slot, place, node)
         self._touch(slot)
@@ -190,6 +220,7 @@ class Cluster:
     def remove(self, slot: Slot) -> None:
         """Forgets a node and all that was counted on it."""
         node = self.nodes.pop(slot)
+        self.beyond -= len(node.pledges)
         self._count_models(node, -1)
         for place, card in enumerate(node.cards):
             for card_id in filter(None, (card.id, card.parent)):
@@ -200,6 +231,9 @@ class Cluster:
         self.share_left[slot] = CLOSED
         for array in (
             self.memory_left,
+            self.more_within,
+            self.more_beside,
+            self.turn,
             self.level,
             self.make,
             self.holders,
@@ -211,6 +245,12 @@ class Cluster:
             array[slot] = 0
         self.cpu_left[slot] = UNLIMITED
         self._touch(slot)
+
+    def left_on(self, slots: Slots) -> MemoryLeft:
+        """What is left of memory, where some of it may move."""
+        left = self.memory_left.take(slots, 0)
+        within, beside = self.more_within.take(slots, 0), self.more_beside.take(slots, 0)
+        return MemoryLeft(left + within, left + beside, self.turn.take(slots, 0))
 
     def room(self, slot: Slot, total: Room, free: Room) -> None:
         if self.cpu_total[slot] != total.cpu_milli:
@@ -234,7 +274,10 @@ class Cluster:
             if place is None:
                 continue
             node.share_left[place] -= sign * usage.share_milli
-            node.memory_left[place] -= sign * usage.memory_bytes
+            if node.pledges and place in node.pledges:
+                node.memory_left[place] = node.pledges[place].count(usage.memory, sign)
+            else:
+                node.memory_left[place] -= sign * usage.memory_bytes
             node.holders[place] += sign * usage.holders
             for tags in usage.tags:
                 self.tags.count(slot, place, tags, sign)
@@ -260,6 +303,11 @@ class Cluster:
         self.memory_left[slot, place] = max(-_MOST_BYTES, min(memory, _MOST_BYTES))
         self.level[slot, place] = node.level[place] = level_of(share, memory, total)
         self.holders[slot, place] = node.holders[place]
+        if node.pledges and place in node.pledges:
+            within, beside, turn = node.pledges[place].slack()
+            self.more_within[slot, place] = min(within, _MOST_BYTES >> 1)
+            self.more_beside[slot, place] = min(beside, _MOST_BYTES >> 1)
+            self.turn[slot, place] = min(turn, _MOST_BYTES)
 
     def _make_number(self, make: Make) -> int:
         number = self._make_numbers.setdefault(make, len(self.makes))
@@ -284,6 +332,9 @@ _BY_SLOT: Final = frozenset(
     (
         "share_left",
         "memory_left",
+        "more_within",
+        "more_beside",
+        "turn",
         "level",
         "make",
         "holders",
@@ -301,6 +352,10 @@ def level_of(share_milli: int, memory_bytes: int, total_bytes: int) -> int:
     """The smaller of what is left of a card's share and memory, in milli of the card."""
     memory_milli = memory_bytes * WHOLE_MILLI // total_bytes if total_bytes else 0
     return max(0, min(share_milli, memory_milli))
+
+
+def _is_counted(card: Card) -> bool:
+    return card.is_allocatable or card.is_claimable
 
 
 def _doubled(had: int, needed: int) -> int:

@@ -26,6 +26,11 @@ def needs_of(cluster: Cluster, wanted: GpuRequest) -> Ints:
     return known
 
 
+def for_claims(cluster: Cluster) -> Flags:
+    """By make: whether its cards are handed out to claims alone."""
+    return np.array([make.is_claimable for make in cluster.makes], np.bool_)
+
+
 def wanted_cards(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Flags:
     """The cards that the request allows by their ids; a GPU's id also names the MIG instances on it."""
     allowed = np.full(cluster.holders.shape, not wanted.cards, np.bool_)
@@ -64,7 +69,7 @@ _MOST_KNOWN: Final = 4096
 
 def _need(wanted: GpuRequest, make: Make) -> int:
     is_wanted = wanted.wants_model(make.model) and wanted.wants_instance(make.is_instance)
-    is_wanted = is_wanted and make.memory_bytes >= wanted.least_card_bytes
+    is_wanted = is_wanted and make.memory_bytes >= wanted.least_card_bytes and make.is_claimable == wanted.is_claim
     return wanted.memory_on(make.memory_bytes) if is_wanted else UNWANTED
 
 

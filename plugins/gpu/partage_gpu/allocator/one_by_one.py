@@ -154,6 +154,8 @@ def serves(plan: Plan, cluster: Cluster) -> bool:
     wanted = ask.request
     if len(plan.asks) > 1 or wanted.count > 1 or wanted.cards or wanted.cards_not or cluster.tags.any:
         return False
+    if wanted.movable and cluster.beyond:
+        return False
     return wanted.tags == NO_TAGS and ask.mix.alone == POLICY
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from partage_gpu.allocator.mix import Mix, read_mix
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import GPU, GpuRequest
-from partage_plugins.vocabulary.keys import EXCLUSION, REPEAT_CARDS
+from partage_plugins.vocabulary.keys import EXCLUSION, MOVABLE, REPEAT_CARDS
 from partage_plugins.vocabulary.kinds import Role
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import ContainerName, Namespace, grantee_in_words
@@ -71,6 +71,11 @@ def _asks_of(ask: Ask) -> Iterator[Ask]:
         yield ask
     elif ask.role == "init":
         raise Refused(f"{REPEAT_CARDS}: init container {ask.container} cannot have several grants on one card")
+    elif wanted.movable:
+        who = grantee_in_words(ask.container)
+        raise Refused(
+            f"{REPEAT_CARDS}: {who} has memory that moves ({MOVABLE}), which can't be several grants on one card"
+        )
     elif wanted.bundles:
         who = grantee_in_words(ask.container)
         raise Refused(f"{REPEAT_CARDS}: {who} asks for cards close to each other, not for one")

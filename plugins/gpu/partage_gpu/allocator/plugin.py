@@ -23,7 +23,7 @@ from partage_gpu.allocator.placement import (
 )
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.policies import PolicyJudge
-from partage_gpu.allocator.reasons import reason_codes, reasons_for
+from partage_gpu.allocator.reasons import reason_codes, reasons_for, with_figures
 from partage_gpu.allocator.settings import AllocatorSettings, settings_from
 from partage_gpu.allocator.shapes import GUESSED
 from partage_gpu.allocator.typical import ShapeCounts, shape_of
@@ -100,7 +100,11 @@ class GpuAllocator:
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)
-        return Fits(fits, partial(_codes, self.cluster, plan, slots, fits), reasons_for(self.cluster, plan))
+        table = reasons_for(self.cluster, plan)
+        if self.cluster.beyond and not fits.all():
+            codes = _codes(self.cluster, plan, slots, fits)
+            return Fits(fits, *with_figures(self.cluster, plan, slots, codes, table))
+        return Fits(fits, partial(_codes, self.cluster, plan, slots, fits), table)
 
     @hookimpl
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
@@ -128,8 +132,9 @@ class GpuAllocator:
             return {ask.container: [_grant(ask, node.cards[one_of(ask.mix, node, best)])]}
         found = placed_finely(self._judge, plan, slot)
         if not found.fits[0]:
-            code = reason_codes(self.cluster, plan, np.array([slot], np.int32))[0]
-            raise Refused(f"the pod does not fit on this node: {reasons_for(self.cluster, plan)[code]}")
+            alone, table = np.array([slot], np.int32), reasons_for(self.cluster, plan)
+            codes, table = with_figures(self.cluster, plan, alone, reason_codes(self.cluster, plan, alone), table)
+            raise Refused(f"the pod does not fit on this node: {table[codes[0]]}")
         cards = self.cluster.nodes[slot].cards
         grants: dict[ContainerName, list[GpuGrant]] = {}
         for ask, chosen in zip(plan.asks, found.cards, strict=True):
@@ -185,6 +190,7 @@ def _grant(ask: Ask, card: Card) -> GpuGrant:
         share_milli=wanted.share_milli,
         limit_milli=wanted.limit_milli,
         memory_bytes=wanted.memory_on(card.memory_bytes),
+        movable=wanted.movable,
         tags=wanted.tags,
         role=ask.role,
     )

@@ -10,12 +10,15 @@ from typing import Final
 
 import numpy as np
 
+from partage_gpu.allocator.beyond import left_for_movers
 from partage_gpu.allocator.bundles import finding, resolved
-from partage_gpu.allocator.cluster import CLOSED, Cluster
-from partage_gpu.allocator.needs import UNWANTED, needs_of, wanted_cards
+from partage_gpu.allocator.cluster import CLOSED, Cluster, Node
+from partage_gpu.allocator.needs import UNWANTED, for_claims, needs_of, wanted_cards
 from partage_gpu.allocator.plan import Plan
-from partage_plugins.answers import Codes, Slots
+from partage_plugins.answers import Codes, Ints, Slots
+from partage_plugins.vocabulary.card_memory import in_words
 from partage_plugins.vocabulary.gpu import NUMA, NVLINK, PCIE, GpuRequest
+from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.reasons import Reason
 
 REASONS: Final = (
@@ -36,6 +39,10 @@ _CLOSE: Final = {
     PCIE: "behind one PCIe switch",
     NUMA: "on one NUMA node",
 }
+MEMORY_BEYOND: Final = Reason("gpu/memory-beyond", "Insufficient GPU memory ({})")
+"""The same as `gpu/memory`, with the figures of the card that has most left, on a node that promises more than it
+has."""
+_MOST_REASONS: Final = 250
 _FITS: Final = 255
 
 
@@ -46,6 +53,28 @@ def reasons_for(cluster: Cluster, plan: Plan) -> tuple[Reason, ...]:
         return REASONS
     how = _CLOSE.get(resolved(cluster, bundles)[0].level, "close together")
     return tuple(each.of(how) if number in {_FAR, _APART} else each for number, each in enumerate(REASONS))
+
+
+def with_figures(
+    cluster: Cluster, plan: Plan, slots: Slots, codes: Codes, table: tuple[Reason, ...]
+) -> tuple[Codes, tuple[Reason, ...]]:
+    """Tells lack of memory by figures, where more may be promised than cards have; of so many nodes as find room."""
+    places = {reason: place for place, reason in enumerate(table)}
+    told = codes.copy()
+    for row in np.flatnonzero(codes == _MEMORY).tolist():
+        node = cluster.nodes[Slot(int(slots[row]))]
+        if node.pledges and len(places) < _MOST_REASONS:
+            told[row] = places.setdefault(MEMORY_BEYOND.of(_figures(node, plan)), len(places))
+    return told, tuple(places)
+
+
+def _figures(node: Node, plan: Plan) -> str:
+    """Of the card that comes nearest to the first ask, of those that it wants if there are any."""
+    wanted = plan.asks[0].request
+    mine = [place for place in node.pledges if wanted.wants(node.cards[place])] or node.pledges
+    pledges = [node.pledges[place] for place in mine]
+    nearest = max(pledges, key=lambda each: each.capacity.left(each.now, movable=wanted.movable))
+    return in_words(nearest.capacity, nearest.now)
 
 
 def reason_codes(cluster: Cluster, plan: Plan, slots: Slots) -> Codes:
@@ -62,12 +91,12 @@ def _codes_of(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Codes:
     needs = needs_of(cluster, wanted)[make]
     steps = np.empty((6, *make.shape), np.bool_)
     steps[_NO_CARDS] = make > 0
-    steps[_CLOSED] = share > CLOSED
+    steps[_CLOSED] = (share > CLOSED) & (for_claims(cluster)[make] == wanted.is_claim)
     steps[_UNWANTED] = needs < UNWANTED
     if wanted.cards or wanted.cards_not:
         steps[_UNWANTED] &= wanted_cards(cluster, wanted, slots)
     steps[_SHARE] = share >= wanted.least_share_milli
-    steps[_MEMORY] = cluster.memory_left[slots] >= needs
+    steps[_MEMORY] = _memory_left(cluster, wanted, slots) >= needs
     steps[_IN_USE] = cluster.holders[slots] == 0 if wanted.idle_cards else True
     passing = np.logical_and.accumulate(steps, axis=0).sum(axis=2)
     enough = passing >= np.array([[1], *[[wanted.count]] * 5])
@@ -78,3 +107,10 @@ def _codes_of(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Codes:
         codes[(codes > _UNWANTED) & ~ever] = _FAR
         codes[(codes == _FITS) & ~now] = _APART
     return codes
+
+
+def _memory_left(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Ints:
+    if wanted.movable and cluster.beyond:
+        return left_for_movers(cluster.left_on(slots))
+    left: Ints = cluster.memory_left[slots]
+    return left

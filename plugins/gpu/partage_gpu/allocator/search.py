@@ -19,6 +19,7 @@ from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.trial import Trial, is_kept_off
 from partage_plugins.answers import Flags
 from partage_plugins.rules.topology import gathered
+from partage_plugins.vocabulary.card_memory import Amount, CardMemory, Promised, of_pod, together
 from partage_plugins.vocabulary.gpu import LEVELS
 from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.usage import peak
@@ -33,6 +34,8 @@ class _Spot(NamedTuple):
     share: int
     memory: int
     total: int
+    pledged: tuple[CardMemory, Promised] | None
+    """Of a card of which more may be promised than it has; `memory` is what is left of others."""
     open_to: tuple[bool, ...]
     """For each ask, whether it may have the card when it is alone."""
     groups: tuple[int, ...] = ()
@@ -70,6 +73,7 @@ class Search:
                 share=node.share_left[place],
                 memory=node.memory_left[place],
                 total=card.memory_bytes,
+                pledged=(node.pledges[place].capacity, node.pledges[place].now) if place in node.pledges else None,
                 open_to=tuple(row[place] for row in open_to),
                 groups=tuple(groups[place] for groups in levels.values()),
             )
@@ -114,9 +118,17 @@ class Search:
         asks = [*others, ask]
         walls = {ask.request.tags.exclusion for ask in asks}
         share = peak((ask.role, ask.request.share_milli) for ask in asks)
-        memory = peak((ask.role, ask.request.memory_on(spot.total)) for ask in asks)
         spare = ask.request.least_share_milli - ask.request.share_milli
-        return len(walls) == 1 and share + spare <= spot.share and memory <= spot.memory
+        return len(walls) == 1 and share + spare <= spot.share and _has_memory(spot, asks)
+
+
+def _has_memory(spot: _Spot, asks: Sequence[Ask]) -> bool:
+    """Whether these have room together."""
+    if spot.pledged is None:
+        return peak((ask.role, ask.request.memory_on(spot.total)) for ask in asks) <= spot.memory
+    capacity, promised = spot.pledged
+    amounts = [Amount(ask.role, ask.request.memory_on(spot.total), ask.request.movable) for ask in asks]
+    return capacity.keeps(together([promised, of_pod(amounts)]))
 
 
 def _open_to(cluster: Cluster, ask: Ask, slot: Slot) -> list[bool]:

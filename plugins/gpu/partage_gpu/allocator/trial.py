@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from partage_gpu.allocator.beyond import MOST_BYTES, Held, left_with
 from partage_gpu.allocator.bundles import finding
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.needs import left_by_tags, needs_of, wanted_cards
@@ -59,13 +60,17 @@ class Offer:
 class Trial:
     """Some nodes and what of one pod is on them."""
 
-    __slots__ = ("_cpu_milli", "_idle", "_level", "_put", "_sums", "cluster", "slots")
+    __slots__ = ("_cpu_milli", "_held", "_idle", "_level", "_moves", "_put", "_sums", "cluster", "slots")
 
     def __init__(self, cluster: Cluster, slots: Slots, cpu_milli: int) -> None:
         self.cluster, self.slots = cluster, slots
         self._cpu_milli = cpu_milli
         self._put: list[tuple[Ask, Flags]] = []
         self._sums: dict[str, tuple[Ints, Ints]] = {}
+        self._held: dict[str, Held] = {}
+        """What is on the cards of which more may be promised than they have; of others, too, where there are such."""
+        self._moves = False
+        """Whether any of it does."""
         self._level: Ints | None = None
         self._idle: Flags | None = None
 
@@ -112,7 +117,7 @@ class Trial:
 
     def level_with(self, ask: Ask) -> Ints:
         """The level of each possible card with the ask on it."""
-        if not self._put and ask.request.memory_follows_share:
+        if not self._put and ask.request.memory_follows_share and not self._may_move(ask):
             return self.level - ask.request.share_milli
         return self._level_by_sums(ask)
 
@@ -121,7 +126,11 @@ class Trial:
         wanted, cluster, slots = ask.request, self.cluster, self.slots
         share, memory = self._room(ask.role)
         possible: Flags = share >= wanted.least_share_milli
-        possible &= memory >= self._needs(ask)
+        if self._may_move(ask):
+            possible &= self._needs(ask) <= MOST_BYTES
+            possible &= self._left_with(ask) >= 0
+        else:
+            possible &= memory >= self._needs(ask)
         if wanted.cards or wanted.cards_not:
             possible &= wanted_cards(cluster, wanted, slots)
         if cluster.tags.any or wanted.tags != NO_TAGS:
@@ -144,6 +153,11 @@ class Trial:
         share, memory = self._added(ask)
         had_share, had_memory = self._sums[ask.role]
         self._sums[ask.role] = np.where(chosen, share, had_share), np.where(chosen, memory, had_memory)
+        if self.cluster.beyond:
+            had, has = self._held_by_role()[ask.role], self._held_with(ask)[ask.role]
+            pairs = zip(has, had, strict=True)
+            self._held = {**self._held_by_role(), ask.role: Held(*(np.where(chosen, *pair) for pair in pairs))}
+            self._moves |= ask.request.movable
         self._idle = self.idle & ~chosen
         self._put.append((ask, chosen))
 
@@ -155,6 +169,27 @@ class Trial:
         if role != "init":
             used_share, used_memory = used_share + self._sums["app"][0], used_memory + self._sums["app"][1]
         return self._share - used_share, self._memory - used_memory
+
+    def _may_move(self, ask: Ask) -> bool:
+        """Whether sums alone do not tell what is left of memory."""
+        return bool(self.cluster.beyond) and (ask.request.movable or self._moves)
+
+    def _held_by_role(self) -> dict[str, Held]:
+        if self._held:
+            return self._held
+        nothing = np.zeros_like(self.level)
+        return dict.fromkeys(_ROLES, Held(nothing, nothing, nothing))
+
+    def _held_with(self, ask: Ask) -> dict[str, Held]:
+        """What all roles have with the ask on each card; on one that it does not want, nothing of it."""
+        held, needs = self._held_by_role(), self._needs(ask)
+        asked = np.where(needs <= MOST_BYTES, needs, 0)
+        more = held[ask.role].with_one(asked, movable=ask.request.movable, is_init=ask.role == "init")
+        return {**held, ask.role: more}
+
+    def _left_with(self, ask: Ask) -> Ints:
+        """Memory that is left with the ask on each card; less than nothing where it does not fit."""
+        return left_with(self.cluster.left_on(self.slots), self._held_with(ask))
 
     def _needs(self, ask: Ask) -> Ints:
         return needs_of(self.cluster, ask.request).take(self.cluster.make.take(self.slots, 0))
@@ -174,6 +209,8 @@ class Trial:
             sums = {**self._sums, ask.role: self._added(ask)}
             share = self._share - sums["sidecar"][0] - np.maximum(sums["app"][0], sums["init"][0])
             memory = self._memory - sums["sidecar"][1] - np.maximum(sums["app"][1], sums["init"][1])
+        if self._may_move(ask):
+            memory = self._left_with(ask)
         total = self.cluster.total_bytes[self.cluster.make[self.slots]]
         unit = (total >> _EXACT_BITS) + 1  # 1, but on cards so large that a thousand times that overflows
         level: Ints = np.minimum(share, memory // unit * WHOLE_MILLI // (total // unit))

@@ -23,7 +23,7 @@ from partage_gpu.discovery.known import KnownCards, gpu_of, recalled_cards, seen
 from partage_gpu.discovery.native import Hands, Names, Natives, hands, natives_after
 from partage_gpu.discovery.node_files import KubeletFolder, last_part
 from partage_gpu.discovery.parts import Findings, gauges, part_of
-from partage_gpu.discovery.pool import pools
+from partage_gpu.discovery.pool import beyond_memory, pools
 from partage_gpu.discovery.settings import DiscoverySettings
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import CardFacts, Look, Sample, Trouble, Xid
@@ -145,11 +145,13 @@ class Discovery:
             self._hands = hands(in_use, names)
         has_natives, reserved = self._natives.are_there(now_s), self._hands.reserved.keys()
         chosen = pools(self._settings, self._known, has_natives=has_natives, reserved=reserved)
+        beyond = beyond_memory(self._settings, self._known)
         if self._known.cards:
-            sayings |= {sentence: sentence for sentence in chosen.unmet}
+            sayings |= {sentence: sentence for sentence in (*chosen.unmet, *beyond.unmet)}
         return Findings(
             histories=self._histories,
             pools=chosen,
+            beyond=beyond.of_card,
             blind=frozenset() if self._settings.share_blind else self._known.blind,
             hands=self._hands,
             paused=self._paused,

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from partage_gpu.discovery.known import KnownCards, gpu_of
+from partage_plugins.vocabulary.claims import DRIVER
 from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_plugins.vocabulary.names import CardId
 from partage_plugins.vocabulary.node import DeviceUse
@@ -141,12 +142,15 @@ class Hands:
 
     given: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
     """To whom, in words."""
+    by_others: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
+    """The same without what our own DRA driver gave."""
     reserved: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
     """To which pod that takes it for us."""
 
 
 def hands(in_use: Sequence[DeviceUse], names: Names) -> Hands:
     given: dict[CardId, str] = {}
+    by_others: dict[CardId, str] = {}
     reserved: dict[CardId, str] = {}
     for use in sorted(in_use, key=lambda use: (use.namespace, use.pod, use.container), reverse=True):
         who = f"{use.namespace}/{use.pod}" if use.namespace else use.pod
@@ -155,4 +159,6 @@ def hands(in_use: Sequence[DeviceUse], names: Names) -> Hands:
                 reserved[card] = who
             else:
                 given[card] = f"kubelet gave it to pod {who} (container {use.container})"
-    return Hands(given=given, reserved=reserved)
+                if use.resource != DRIVER:
+                    by_others[card] = given[card]
+    return Hands(given=given, by_others=by_others, reserved=reserved)

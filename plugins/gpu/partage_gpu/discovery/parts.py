@@ -29,6 +29,8 @@ class Findings:
     histories: Mapping[CardId, History]
     """By GPU."""
     pools: Pools
+    beyond: Mapping[CardId, int] = field(default_factory=dict)
+    """Bytes that may be promised beyond a card's memory."""
     blind: AbstractSet[CardId] = frozenset()
     """GPUs that are not shared for it."""
     hands: Hands = field(default_factory=Hands)
@@ -47,19 +49,31 @@ def part_of(known: KnownCards, findings: Findings) -> GpuPart | None:
 
 def _finished(card: Card, index: int, findings: Findings) -> Card:
     pool = findings.pools.of(card.id)
-    placed = replace(card, index=index, pool=pool, reservation=findings.hands.reserved.get(card.id))
-    return placed.being(_health(card, findings, is_shared=pool == "shared"))
+    beyond, reservation = findings.beyond.get(card.id, 0), findings.hands.reserved.get(card.id)
+    placed = replace(card, index=index, pool=pool, beyond_bytes=beyond, reservation=reservation)
+    return placed.being(_health(card, findings, pool))
 
 
-def _health(card: Card, findings: Findings, *, is_shared: bool) -> CardHealth:
+def _health(card: Card, findings: Findings, pool: Pool) -> CardHealth:
     if findings.paused is not None:
         return CardHealth.degraded(HealthCause.PAUSED, plain(f"paused: {findings.paused}"))
     health = told(findings.histories.get(gpu_of(card), History()))
-    if health.state == "ok" and is_shared and (hands := findings.hands.given.get(card.id)) is not None:
+    if health.state == "ok" and (hands := _in_wrong_hands(card.id, findings.hands, pool)) is not None:
         return CardHealth.degraded(HealthCause.NATIVE, plain(hands))
     if health.state == "ok" and gpu_of(card) in findings.blind:
         return BLIND
     return health
+
+
+def _in_wrong_hands(card: CardId, hands: Hands, pool: Pool) -> str | None:
+    """Of a card that kubelet should not have given away so."""
+    match pool:
+        case "shared":
+            return hands.given.get(card)
+        case "dra":
+            return hands.by_others.get(card)
+        case _:
+            return None
 
 
 def _matrix(cards: tuple[Card, ...], links: Links) -> tuple[tuple[int, ...], ...]:

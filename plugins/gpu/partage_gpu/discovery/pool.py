@@ -1,14 +1,17 @@
-"""Decides which cards are in which pool, by settings and by who else is on the node. Pure."""
+"""Decides which cards are in which pool, by settings and by who else is on the node. Pure.
+
+Settings alone say how much of each may be promised beyond its memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from partage_gpu.discovery.known import KnownCards, gpu_of
-from partage_gpu.discovery.settings import DRA, POOL, Choice, DiscoverySettings, PoolSetting
+from partage_gpu.discovery.settings import DRA, MEMORY_BEYOND, POOL, Choice, DiscoverySettings, PoolSetting
 from partage_plugins.vocabulary.gpu import Pool
 from partage_plugins.vocabulary.names import CardId
 
@@ -34,6 +37,28 @@ def pools(settings: DiscoverySettings, known: KnownCards, *, has_natives: bool, 
         return Pools(frozenset(reserved & known.cards.keys()) - dra, dra, reservable=True, unmet=not_dra)
     shared, not_shared = _set(POOL, settings.shared, known)
     return Pools(shared - dra, dra, unmet=(*not_shared, *not_dra))
+
+
+@dataclass(frozen=True)
+class BeyondMemory:
+    """How much more than they have may be promised of cards."""
+
+    of_card: Mapping[CardId, int] = field(default_factory=dict)
+    """Bytes; none of others."""
+    unmet: tuple[str, ...] = ()
+    """For people: entries that choose no card."""
+
+
+def beyond_memory(settings: DiscoverySettings, known: KnownCards) -> BeyondMemory:
+    found: dict[CardId, int] = {}
+    unmet: list[str] = []
+    for each in settings.memory_beyond:
+        chosen: AbstractSet[CardId] = known.cards.keys()
+        if each.choice is not None:
+            chosen, not_met = _listed(MEMORY_BEYOND, (each.choice,), known)
+            unmet += not_met
+        found |= {card: each.of(known.cards[card].memory_bytes) for card in chosen}
+    return BeyondMemory(found, tuple(unmet))
 
 
 def _set(variable: str, setting: PoolSetting, known: KnownCards) -> tuple[frozenset[CardId], tuple[str, ...]]:

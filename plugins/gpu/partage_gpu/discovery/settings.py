@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from partage_gpu.discovery.health import LONGEST_QUIET_S, Rules
+from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.gpu import MIB
 
 POOL: Final = "PARTAGE_GPU_POOL"
@@ -17,11 +19,19 @@ RESERVE: Final = "PARTAGE_GPU_RESERVE_MIB"
 QUIET: Final = "PARTAGE_GPU_QUIET_S"
 HARMLESS: Final = "PARTAGE_GPU_HARMLESS_XIDS"
 SHARE_BLIND: Final = "PARTAGE_GPU_SHARE_BLIND"
+MEMORY_BEYOND: Final = "PARTAGE_GPU_MEMORY_BEYOND"
 
 _ID: Final = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]{1,120}", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
+_PERCENT: Final = re.compile(r"([0-9]{1,4})%", re.ASCII)
 _MOST_RESERVE_MIB: Final = 1 << 20
 _LIST_IN_WORDS: Final = "all, none, or a list of GPU numbers, ids (GPU-… or their beginnings) and model=pattern"
+_MOST_BEYOND_BYTES: Final = 1 << 50
+_MOST_PERCENT: Final = 1000
+_BEYOND_IN_WORDS: Final = (
+    f"an amount (40Gi, or 50% of the card's memory; at most {_MOST_BEYOND_BYTES >> 40}Ti and {_MOST_PERCENT}%), or a "
+    "list of CARD:AMOUNT, where CARD is a GPU's number, an id (GPU-… or its beginning) or model=pattern"
+)
 _IN_WORDS: Final = {POOL: f"auto, {_LIST_IN_WORDS}", DRA: _LIST_IN_WORDS}
 
 By = Literal["number", "id", "model"]
@@ -46,6 +56,20 @@ class PoolSetting:
     listed: tuple[Choice, ...] = ()
 
 
+@dataclass(frozen=True)
+class Beyond:
+    """How much more than they have may be promised of some cards: bytes, or percent of their memory."""
+
+    choice: Choice | None
+    """None: of all."""
+    size_bytes: int = 0
+    percent: int = 0
+
+    def of(self, memory_bytes: int) -> int:
+        """Bytes, for a card with so much memory; percent rounded down to 1 MiB."""
+        return min(self.size_bytes + memory_bytes * self.percent // 100 // MIB * MIB, _MOST_BEYOND_BYTES)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DiscoverySettings:
     shared: PoolSetting = PoolSetting("auto")
@@ -53,6 +77,8 @@ class DiscoverySettings:
     """Taken from those that are ours."""
     reserve_bytes: int = 0
     """Of each card, MIG instances too, kept back from containers."""
+    memory_beyond: tuple[Beyond, ...] = (Beyond(None),)
+    """The last entry that chooses a card holds for it; of a card without one nothing is promised beyond its memory."""
     share_blind: bool = False
     """Also cards of which NVML does not tell what processes hold."""
     rules: Rules = field(default_factory=Rules)
@@ -65,6 +91,7 @@ def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
         shared=_pool(POOL, environment.get(POOL, "auto"), mistakes),
         dra=_pool(DRA, environment.get(DRA, "none"), mistakes),
         reserve_bytes=_reserve(environment.get(RESERVE, "0"), mistakes),
+        memory_beyond=tuple(_beyond(environment.get(MEMORY_BEYOND, "0"), mistakes)),
         share_blind=_is_yes(environment.get(SHARE_BLIND, "no"), mistakes),
         rules=Rules(
             quiet_s=_quiet(environment.get(QUIET, "60"), mistakes),
@@ -109,6 +136,27 @@ def _reserve(text: str, mistakes: list[str]) -> int:
         return int(text) * MIB
     mistakes.append(f"{RESERVE} is {text!r:.80}; allowed: a whole number of MiB up to {_MOST_RESERVE_MIB}")
     return 0
+
+
+def _beyond(text: str, mistakes: list[str]) -> Iterator[Beyond]:
+    for entry in _entries(text) or [text]:
+        chosen, colon, amount = entry.rpartition(":")
+        choice = _choice(chosen.strip()) if colon else None
+        found = _amount_beyond(choice, amount.strip())
+        if found is None or (colon and choice is None):
+            mistakes.append(f"{MEMORY_BEYOND} has {entry!r:.80}; allowed: {_BEYOND_IN_WORDS}")
+        else:
+            yield found
+
+
+def _amount_beyond(choice: Choice | None, text: str) -> Beyond | None:
+    """None where it is no amount, or too much."""
+    if (percent := _PERCENT.fullmatch(text)) is not None:
+        return Beyond(choice, percent=int(percent[1])) if int(percent[1]) <= _MOST_PERCENT else None
+    try:
+        return Beyond(choice, size_bytes=parse_whole_quantity(text, largest=_MOST_BEYOND_BYTES))
+    except DecodeError:
+        return None
 
 
 def _is_yes(text: str, mistakes: list[str]) -> bool:

@@ -40,8 +40,10 @@ def way_for(container: Container, settings: GpuSettings) -> Way:
     """As set; else by what runs the container.
 
     A pod that names NVIDIA's runtime gets its cards by it. All others get them by CDI where the runtime says that it
-    does that: one that does not would start the container without its cards, and say nothing.
+    does that: one that does not would start the container without its cards, and say nothing. A claim is CDI in itself.
     """
+    if container.is_claim:
+        return "nvidia-cdi" if settings.attach == "nvidia-cdi" else "cdi"
     if settings.attach is not None:
         return settings.attach
     if container.security.runtime_handler in HANDLERS:

@@ -27,8 +27,11 @@ _TRIPLET: Final = f"{os.uname().machine}-linux-gnu"
 class DriverFiles:
     """The driver of one node, with what was found of it before."""
 
-    def __init__(self, root: Path, driver_root: str) -> None:
-        self._base, self._said = _text_of(root), str(root / driver_root.lstrip("/"))
+    def __init__(self, root: Path, driver_root: str, *, host: str = "/") -> None:
+        """`host`: where the host's root is, below the root; what is found there is told as the host has it."""
+        self._said = str(root / driver_root.lstrip("/"))
+        self._host = _text_of(root / host.lstrip("/"))
+        self._untold = self._host if host.strip("/") else ""
         self._libraries = Libraries()
         self._nodes = CardNodes()
 
@@ -36,23 +39,32 @@ class DriverFiles:
         """What there is of the driver of these cards; of the cards themselves only the wanted ones were looked at."""
         if not _VERSION.fullmatch(part.driver):
             raise Refused(f"partage: {part.driver!r:.80} in this node's inventory is no version of an NVIDIA driver")
-        base, home = self._base, installed_root(self._said).rstrip("/")
-        devices = f"{home}/dev" if is_device(f"{home}/dev/{CONTROL}") else f"{base}/dev"
+        host, home = self._host, installed_root(self._said).rstrip("/")
+        devices = f"{home}/dev" if is_device(f"{home}/dev/{CONTROL}") else f"{host}/dev"
+        controls = {name: f"{devices}/{name}" for name in CONTROLS}
+        programs = {name: f"{home}/usr/bin/{name}" for name in PROGRAMS}
+        persistence = f"{home}/{PERSISTENCE}"
         return InstalledDriver(
             version=part.driver,
-            root=home or "/",
+            root=self._told(home) or "/",
             triplet=_TRIPLET,
-            cards=self._nodes.of(part.cards, (home, base), devices, wanted),
-            controls={name: f"{devices}/{name}" for name in CONTROLS if is_device(f"{devices}/{name}")},
-            libraries=self._libraries.of(home, _TRIPLET, part.driver),
-            programs={name: f"{home}/usr/bin/{name}" for name in PROGRAMS if _is_file(f"{home}/usr/bin/{name}")},
-            persistence=f"{home}/{PERSISTENCE}" if _is_socket(f"{home}/{PERSISTENCE}") else None,
+            cards=self._all_told(self._nodes.of(part.cards, (home, host), devices, wanted)),
+            controls=self._all_told({name: path for name, path in controls.items() if is_device(path)}),
+            libraries=self._all_told(self._libraries.of(home, _TRIPLET, part.driver)),
+            programs=self._all_told({name: path for name, path in programs.items() if _is_file(path)}),
+            persistence=self._told(persistence) if _is_socket(persistence) else None,
         )
 
+    def _told(self, path: str) -> str:
+        return path.removeprefix(self._untold)
 
-def installed_driver(part: GpuPart, *, root: Path, driver_root: str) -> InstalledDriver:
+    def _all_told(self, paths: Mapping[str, str]) -> Mapping[str, str]:
+        return {name: self._told(path) for name, path in paths.items()} if self._untold else paths
+
+
+def installed_driver(part: GpuPart, *, root: Path, driver_root: str, host: str = "/") -> InstalledDriver:
     """The driver, looked at for the first time."""
-    return DriverFiles(root, driver_root).installed(part, part.cards)
+    return DriverFiles(root, driver_root, host=host).installed(part, part.cards)
 
 
 def _text_of(folder: Path) -> str:

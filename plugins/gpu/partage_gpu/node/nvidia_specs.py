@@ -20,9 +20,12 @@ import msgspec
 
 from partage_gpu.node.stability import Facts, are_settled, facts_of
 from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.places import CDI_FOLDER
 
 yaml: Any = importlib.import_module("yaml")  # it has no types
-FOLDERS: Final = ("var/run/cdi", "etc/cdi")
+STATIC_FOLDER: Final = "etc/cdi"
+FOLDERS: Final = (CDI_FOLDER, STATIC_FOLDER)
+"""Of a node, as runtimes read them."""
 OUR_FILE: Final = "partage.dev-gpu.json"
 LARGEST_BYTES: Final = 4 * 1024 * 1024
 _BEGINNING_BYTES: Final = 64 * 1024
@@ -50,8 +53,9 @@ class Found(NamedTuple):
 class NvidiaSpec:
     """NVIDIA's spec on one node, as it was found last."""
 
-    def __init__(self, root: Path) -> None:
-        self._folders = [root / folder for folder in FOLDERS]
+    def __init__(self, *folders: Path) -> None:
+        """Where several have one, the first counts."""
+        self._folders = folders
         self._facts: dict[str, Facts] = {}
         self._found: Found | None = None
 

@@ -50,7 +50,8 @@ class GpuNode:
         self._settings: GpuSettings = settings_from(os.environ)
         self._root = Path(context.root)
         self._driver_root = str(context.driver_root)
-        self._own_kind = OwnKind(self._root, self._driver_root)
+        self._host = str(context.host)
+        self._own_kind = OwnKind(self._root, self._driver_root, host=self._host)
 
     @hookimpl
     def partage_stopping(self) -> None:
@@ -81,7 +82,7 @@ class GpuNode:
         return attached(way, cards, container, self._settings)
 
     def _by_hand(self, container: Container, cards: tuple[Card, ...], part: GpuPart) -> Adjustment:
-        driver = installed_driver(part, root=self._root, driver_root=self._driver_root)
+        driver = installed_driver(part, root=self._root, driver_root=self._driver_root, host=self._host)
         capabilities = capabilities_of(named_capabilities(container), self._settings.capabilities)
         return attached_by_hand(raw_parts(cards, driver, capabilities))
 

@@ -16,13 +16,14 @@ from typing import Final
 
 from partage_base.files import clear_unfinished, write_whole
 from partage_gpu.node.driver import DriverFiles
-from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE, Found, NvidiaSpec, decoded, unusable
+from partage_gpu.node.nvidia_specs import OUR_FILE, STATIC_FOLDER, Found, NvidiaSpec, decoded, unusable
 from partage_gpu.node.own_spec import Published, built, republished
 from partage_gpu.node.raw import InstalledDriver
 from partage_gpu.node.settings import ATTACH
 from partage_gpu.node.stability import Facts, are_settled, facts_of
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import Card, GpuPart
+from partage_plugins.vocabulary.places import CDI_FOLDER
 
 _MODE: Final = 0o644
 _Built = tuple[Published, Mapping[str, Refused]]
@@ -31,10 +32,10 @@ _Built = tuple[Published, Mapping[str, Refused]]
 class OwnKind:
     """Our CDI kind on one node."""
 
-    def __init__(self, root: Path, driver_root: str) -> None:
-        self._file = root / FOLDERS[0] / OUR_FILE
-        self._nvidias = NvidiaSpec(root)
-        self._driver = DriverFiles(root, driver_root)
+    def __init__(self, root: Path, driver_root: str, *, host: str = "/") -> None:
+        self._file = root / CDI_FOLDER / OUR_FILE
+        self._nvidias = NvidiaSpec(root / CDI_FOLDER, root / host.lstrip("/") / STATIC_FOLDER)
+        self._driver = DriverFiles(root, driver_root, host=host)
         self._last: tuple[Found, Published] | None = None
         self._built: tuple[tuple[Card, ...], InstalledDriver, _Built] | None = None
         self._standing: tuple[Facts, bytes] | None = None

@@ -62,6 +62,15 @@ def allocated(
     return pod(name, node="m", milli=milli if asks is None else asks, annotations=notes)
 
 
+def moving(name: str, gib: int) -> ApiPod:
+    """A pod on node m with so much memory of its first card, which moves."""
+    before = granted(f"uid-{name}", "m", 0, 0)
+    (grant,) = before.of(GPU)[ContainerName("main")]
+    given = replace(grant, memory_bytes=gib << 30, movable=True)
+    text = encode_allocation(replace(before, containers={ContainerName("main"): {GPU.name: (given,)}}))
+    return pod(name, node="m", milli=1, annotations={ALLOCATION: text, SIGNATURE: sign(text, PRIVATE)})
+
+
 def cluster(
     *pods: ApiPod, nodes: Sequence[ApiNode] = (carded("m", "ok", "ok"),), age_s: float | None = 1.0
 ) -> SeenCluster:
@@ -276,3 +285,18 @@ def test_a_pod_without_a_good_allocation_counts_on_every_card_as_for_the_schedul
     said = page(allocated_share_ratio=0.5, allocated_memory_ratio=0.5)
     (found,) = of_scheduler.scheduler(said, cluster(one), asks)
     assert found.status == Severity.OK, found
+
+
+def test_memory_that_moves_is_given_away_twice_only_beyond_what_the_operator_allows() -> None:
+    roomy = [carded("m", "ok", beyond_gib=16)]
+    pods = [moving(name, 12) for name in "abc"]
+    assert wrong(of_cards.cards(cluster(*pods[:2], nodes=roomy))) == []
+    assert wrong(of_cards.cards(cluster(*pods, nodes=roomy))) == [
+        (
+            "card m-0 of node m, held by team/a, team/b, team/c: more memory is promised than can be kept "
+            "(card 16 GiB, beyond 16 GiB, promised 36 GiB, of which 1.5 GiB stay there, and a turn takes 11.5 GiB)"
+        )
+    ]
+    assert wrong(of_cards.cards(cluster(*pods[:2]))) == [
+        f"card m-0 of node m, held by team/a, team/b: {24 << 30} of its {16 << 30} bytes are given away"
+    ]

@@ -128,6 +128,7 @@ def test_json_has_the_shape_that_the_documents_promise() -> None:
         "numa": 1,
         "switch": None,
         "pcie": None,
+        "beyond": 0,
         "health": "lost",
         "why": "XID 79: fell off the bus",
         "cause": None,

@@ -57,6 +57,8 @@ class FakeRuntime(RuntimeClient):
         self.listed: dict[str, ListedContainer] = {}
         self.powers: dict[str, frozenset[str] | None] = {}
         """What processes of a container may have, by its id; of others nothing is said."""
+        self.devices: dict[str, tuple[str, ...]] = {}
+        """CDI devices of a container, by its id."""
         self.handlers: dict[str, str] = {}
         self.setup: RuntimeConfig | CriError = RUNC
         self.gone: set[str] = set()
@@ -84,6 +86,10 @@ class FakeRuntime(RuntimeClient):
     async def capabilities(self, container_id: str) -> frozenset[str] | None:
         self._asked()
         return self.powers.get(container_id)
+
+    async def cdi_devices(self, container_id: str) -> tuple[str, ...] | None:
+        self._asked()
+        return self.devices.get(container_id)
 
     async def sandboxes(self) -> tuple[ListedSandbox, ...]:
         self._asked()

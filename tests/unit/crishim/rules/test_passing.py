@@ -119,7 +119,7 @@ def test_bytes_that_are_no_request_are_the_runtimes_to_refuse(message: bytes) ->
 def test_bytes_that_are_no_request_and_name_an_allocation_are_refused(crishim: Crishim) -> None:
     whole = Create(annotations=signed(allocation())).bytes()
     assert crishim.refusal(whole[:-3]) == (
-        "partage: a request that names an allocation cannot be read; is this kubelet newer than crishim?"
+        "partage: a request that names an allocation or a claim cannot be read; is this kubelet newer than crishim?"
     )
 
 
@@ -142,7 +142,8 @@ class TestRestoring:
         message = wire.message((1, "/x"), (2, wire.field(7, wire.pair("alloc.partage.dev/allocation", "{}"))))
         assert crishim.verdict(message, RESTORE_POD) == Refuse(
             Code.FAILED_PRECONDITION,
-            "partage: a pod with an allocation cannot be restored from a checkpoint; create it again, to be scheduled",
+            "partage: a pod with an allocation or a claim cannot be restored from a checkpoint; create it again, to be "
+            "scheduled",
         )
 
     @pytest.mark.parametrize("broken", [no_keys, runtime_away])

@@ -14,7 +14,7 @@ from partage_base.cri import RuntimeConfig
 from partage_crishim import reservations
 from partage_crishim.verdicts import Ending, Refuse, Rewrite
 from partage_plugins.vocabulary.keys import CONTAINER
-from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, grant, signed
+from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
 
@@ -36,6 +36,27 @@ def test_cards_are_full_at_the_brim_and_not_before(crishim: Crishim) -> None:
     crishim.rewrite(pod("b", grant(share=600, memory=40 * GIB)))
     assert crishim.refusal(pod("c", grant(share=1, memory=0))) == COMPUTE
     crishim.rewrite(pod("c", grant(share=0, memory=0)))
+
+
+def test_what_moves_may_be_promised_beyond_the_card_as_far_as_the_inventory_says(stage: Stage) -> None:
+    stage.write_inventory(inventory(card(CARD, 0, beyond=40 * GIB)))
+    crishim = stage.crishim()
+    crishim.rewrite(pod("a", moving(60)))
+    assert crishim.refusal(pod("b", grant(share=1, memory=21 * GIB))) == MEMORY, "beside a turn of 60"
+    assert crishim.refusal(pod("b", moving(61))) == MEMORY, "121 are promised of 120"
+    crishim.rewrite(pod("b", grant(share=1, memory=19 * GIB)))
+    crishim.rewrite(pod("c", moving(40)))
+    assert crishim.refusal(pod("d", moving(2))) == MEMORY
+
+
+def test_without_anything_beyond_what_moves_counts_like_what_stays(crishim: Crishim) -> None:
+    crishim.rewrite(pod("a", moving(60)))
+    assert crishim.refusal(pod("b", moving(21))) == MEMORY
+    crishim.rewrite(pod("b", grant(share=1, memory=20 * GIB)))
+
+
+def moving(gib: int) -> dict[str, Any]:
+    return grant(share=1, memory=gib * GIB, movable=True)
 
 
 def test_nothing_is_given_where_the_runtime_makes_containers_that_cannot_be_counted(stage: Stage) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Any
 
 import pytest
 
 from partage_base.kube import ApiServer
 from partage_cli.installation.errors import PodsStay
-from partage_cli.installation.removal.drain import Drain, withdraw
+from partage_cli.installation.removal.drain import ClaimName, Drain, withdraw
 from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to
 
+OVER: Any = {"status": {"phase": "Succeeded"}}
 PODS = "/api/v1/namespaces/team/pods"
 
 
@@ -41,22 +42,26 @@ async def api() -> AsyncGenerator[FakeApi]:
         yield api
 
 
-def add(api: FakeApi, name: str, *, node: str = "n1", holds: bool = True, **more: Any) -> None:
+def add(
+    api: FakeApi, name: str, *, node: str = "n1", holds: bool = True, spec: dict[str, Any] | None = None, **more: Any
+) -> None:
     annotations = {ALLOCATION: "{}"} if holds else {}
     metadata = {"name": name, "namespace": "team", "annotations": annotations}
-    api.objects.create(PODS, {"metadata": metadata, "spec": {"nodeName": node}, **more})
+    api.objects.create(PODS, {"metadata": metadata, "spec": {"nodeName": node, **(spec or {})}, **more})
 
 
 def names(api: FakeApi) -> list[str]:
     return [pod["metadata"]["name"] for pod in api.objects.select(PODS, {})]
 
 
-async def drained(api: FakeApi, time: Time | None = None, *, within_s: float = 60.0) -> list[str]:
+async def drained(
+    api: FakeApi, time: Time | None = None, *, within_s: float = 60.0, claims: Collection[ClaimName] = ()
+) -> list[str]:
     """What it says."""
     said: list[str] = []
     clock = time or Time()
     async with ApiServer(access_to(api.url), user_agent="test") as server:
-        await Drain(server, "n1", say=said.append, clock=clock, sleep=clock.sleep).run(within_s)
+        await Drain(server, "n1", say=said.append, clock=clock, sleep=clock.sleep, claims=lambda: claims).run(within_s)
     return said
 
 
@@ -114,3 +119,14 @@ async def test_the_cluster_forgets_the_cards_and_what_else_the_node_says_stays(a
             await withdraw(server, "n1")
         await withdraw(server, "n2")  # which has left the cluster
     assert api.objects.select("/api/v1/nodes", {})[0]["metadata"]["annotations"] == {"team": "a"}
+
+
+async def test_pods_with_claims_on_cards_of_the_node_leave_too_and_those_of_other_drivers_stay(api: FakeApi) -> None:
+    add(api, "own", holds=False, status={"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "own-gpu-x"}]})
+    add(api, "named", holds=False, spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]})
+    add(api, "part", holds=False, status={"extendedResourceClaimStatus": {"resourceClaimName": "part-x"}})
+    add(api, "network", holds=False, spec={"resourceClaims": [{"name": "port", "resourceClaimName": "port"}]})
+    add(api, "ended", holds=False, spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]}, **OVER)
+    claims = {ClaimName("team", name) for name in ("own-gpu-x", "shared", "part-x")} | {ClaimName("b", "port")}
+    await drained(api, claims=claims)
+    assert set(names(api)) == {"network", "ended"}

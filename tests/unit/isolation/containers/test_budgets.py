@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Self, cast
 
 import pytest
 
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.errors import NoFolder, SpecRefused
-from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.library.current import make_current
-from partage_isolation.library.pages import install_page
-from partage_isolation.store.folders import OBJECTS, PARENT, Folders
-from partage_isolation.store.specs import BUDGETS_FOLDER, Specs
-from partage_isolation.wire.alarm import Alarm
-from partage_isolation.wire.containers import Containers
-from partage_isolation.wire.leases import Leases, Terms
+from partage_isolation.store.folders import PARENT
+from partage_isolation.store.specs import Specs
 from partage_isolation.wire.messages import Prepare, SetLimits
-from partage_isolation.wire.served import Registry
 from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName
+from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName
 from support.broker import CARD, pod
-from unit.isolation.leases.scene import FakeAlarm
-from unit.isolation.ledger.keeping import Kept
+from unit.isolation.containers.site import Site
 
 GIB = 1 << 30
 A, B = ContainerKey("a" * 32), ContainerKey("b" * 32)
-
-
-class Nobody:
-    """Stands for sessions, samples and questions, of which there are none here."""
-
-    def __getattr__(self, _name: str) -> Any:
-        return lambda *_args, **_more: None
-
-    async def recall(self, *_: object) -> None:
-        """None has credit."""
 
 
 def asked(key: ContainerKey, memory: int = GIB, *, gen: int = 1, share: int = 300) -> Prepare:
@@ -47,70 +25,13 @@ def asked(key: ContainerKey, memory: int = GIB, *, gen: int = 1, share: int = 30
     return Prepare(key=key, pod=pod(), container=name, gen=gen, grants=(grant,), budget=budget)
 
 
-class Site:
-    """A broker's books, leases, folders and files below a root; its sockets are closed at the end."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.registry.close()
-
-    def __init__(self, root: Path) -> None:
-        library = root / "library"
-        (library / "1").mkdir(parents=True, exist_ok=True)
-        for name in OBJECTS:
-            (library / "1" / name).write_bytes(bytes(4096))
-        make_current(library, "1")
-        install_page(library)
-        self.root, self.ledger, self.registry, counters = root, Ledger(Kept()), Registry(), Counters()
-        terms, nobody = Terms("virtual-time"), cast("Any", Nobody())
-        self.arbiter = Arbiter(policy=terms.policy_of)
-        self.containers = Containers(
-            self.ledger,
-            self.registry,
-            specs=Specs(root),
-            folders=Folders(root),
-            library=library,
-            terms=terms,
-            sessions=nobody,
-            parking=nobody,
-            watch=nobody,
-            leases=Leases(
-                self.arbiter,
-                registry=self.registry,
-                terms=terms,
-                counters=counters,
-                alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
-            ),
-            counters=counters,
-            permit=self._permit,
-        )
-        self.permitted: list[tuple[set[ContainerKey], int]] = []
-
-    async def _permit(self, keys: Collection[ContainerKey], _card: CardId, limit_bytes: int) -> None:
-        self.permitted.append((set(keys), limit_bytes))
-
+class Budgets(Site):
     def prepare(self, key: ContainerKey, memory: int = GIB, *, gen: int = 1, share: int = 300) -> None:
         self.containers.prepare(asked(key, memory, gen=gen, share=share))
 
-    @property
-    def limits(self) -> dict[str, tuple[int, int]]:
-        """Memory and share of each container."""
-        facts = {each.container: each.cards[CARD] for each in self.containers.facts()}
-        return {name: (card.memory, card.share) for name, card in facts.items()}
-
-    @property
-    def folders(self) -> set[str]:
-        return {each.name for each in (self.root / PARENT).iterdir()}
-
-    @property
-    def budget_files(self) -> int:
-        return len(list((self.root / BUDGETS_FOLDER).iterdir()))
-
 
 async def test_they_have_one_account_and_one_seat_and_each_its_folder(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
+    with Budgets(tmp_path) as site:
         site.prepare(A)
         site.prepare(B)
         site.prepare(A)
@@ -120,7 +41,7 @@ async def test_they_have_one_account_and_one_seat_and_each_its_folder(tmp_path: 
 
 
 async def test_the_budget_ends_with_its_last_container(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
+    with Budgets(tmp_path) as site:
         site.prepare(A)
         site.prepare(B)
         site.containers.forget(A)
@@ -133,7 +54,7 @@ async def test_the_budget_ends_with_its_last_container(tmp_path: Path) -> None:
 
 
 async def test_what_is_lowered_for_one_is_lowered_for_all_and_also_for_who_comes_later(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
+    with Budgets(tmp_path) as site:
         site.prepare(A)
         await site.containers.set_limits(SetLimits(key=A, card=CARD, memory_bytes=100, share_milli=50))
         site.prepare(B)
@@ -143,7 +64,7 @@ async def test_what_is_lowered_for_one_is_lowered_for_all_and_also_for_who_comes
 
 
 async def test_a_second_container_with_other_limits_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
+    with Budgets(tmp_path) as site:
         site.prepare(A)
         with pytest.raises(SpecRefused, match="budget pod of pod train-0 has other grants with gen 1"):
             site.prepare(B, 2 * GIB)
@@ -157,11 +78,11 @@ async def test_a_second_container_with_other_limits_is_refused_and_the_first_goe
 
 
 async def test_the_next_broker_serves_them_together(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
+    with Budgets(tmp_path) as site:
         site.prepare(A)
         site.prepare(B)
         await site.containers.set_limits(SetLimits(key=B, card=CARD, memory_bytes=100))
-    with Site(tmp_path) as after:
+    with Budgets(tmp_path) as after:
         assert not after.containers.rebuild()
         assert after.limits == {"a": (100, 300), "b": (100, 300)}
         assert after.ledger.containers[A] is after.ledger.containers[B]
@@ -169,7 +90,7 @@ async def test_the_next_broker_serves_them_together(tmp_path: Path) -> None:
 
 
 async def test_one_whose_folder_cannot_be_made_leaves_the_other_as_it_is(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
+    with Budgets(tmp_path) as site:
         site.prepare(A)
         (site.root / PARENT / B).write_text("in the way")
         with pytest.raises(NoFolder):
@@ -179,7 +100,7 @@ async def test_one_whose_folder_cannot_be_made_leaves_the_other_as_it_is(tmp_pat
 
 
 async def test_the_driver_hears_for_all_containers_of_what_may_be_lent_next(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
+    with Budgets(tmp_path) as site:
         site.prepare(A)
         site.prepare(B)
         await site.containers.permit(asked(A))

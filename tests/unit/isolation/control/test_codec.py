@@ -13,9 +13,14 @@ from partage_isolation.wire.messages import (
     END,
     MAX_QUESTION_BYTES,
     Answer,
+    Enter,
+    Entered,
     LimitsSet,
     No,
     Prepare,
+    Question,
+    Release,
+    Released,
     SetLimits,
     Tell,
     Told,
@@ -40,8 +45,17 @@ def prepare(cards: int = 1) -> Prepare:
     return Prepare(key=KEY, pod=pod(), container=ContainerName("main"), gen=1, grants=grants)
 
 
-@pytest.mark.parametrize("question", [prepare(), SetLimits(key=KEY, card=CARD, memory_bytes=None), Tell()])
-def test_a_question_is_one_line_and_is_read_as_it_was(question: Prepare | SetLimits | Tell) -> None:
+@pytest.mark.parametrize(
+    "question",
+    [
+        prepare(),
+        SetLimits(key=KEY, card=CARD, memory_bytes=None),
+        Release(key=KEY, kills=True),
+        Enter(key=KEY, container="1a" * 32, pid=7),
+        Tell(),
+    ],
+)
+def test_a_question_is_one_line_and_is_read_as_it_was(question: Question) -> None:
     line = question_line(question)
     assert line.count(END) == 1
     assert line.endswith(END)
@@ -59,6 +73,8 @@ def test_answers_are_read_as_they_were() -> None:
     answers: list[Answer] = [
         prepared(prepare()),
         LimitsSet(memory_bytes=1, charged_bytes=2),
+        Released(is_over=True),
+        Entered(),
         told(container(pod(), held())),
     ]
     assert [read_answer(answer_line(answer)) for answer in answers] == answers

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Budget, Process, State
-from partage_isolation.ledger.loans import Lent, NoRoom, Park, Patience, Refused, Verdict, lenders
+from partage_isolation.ledger.loans import Lent, Park, Patience, Refused, Verdict, lenders
 from partage_isolation.ledger.samples import Beginning
 from partage_isolation.names import budget_key
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey, PodUid
@@ -208,7 +208,7 @@ class World(RuleBasedStateMachine):
             self.settle(process)
             verdict = self.ledger.lending.lend(process, 0, self.amounts(program, wanted), patience=Patience.NONE)
         self.judge(program, wanted, verdict)
-        assert not isinstance(verdict, Park | NoRoom)
+        assert isinstance(verdict, Lent | Refused)
         program.lent = verdict.lent
         if isinstance(verdict, Lent):
             program.credit = verdict.lent - wanted
@@ -264,8 +264,15 @@ class World(RuleBasedStateMachine):
 
     @precondition(lambda self: self.samples)
     @rule()
-    def sample_ends(self) -> None:
-        beginning, shown, starts, before = self.samples.pop()
+    def sample_looks(self) -> None:
+        """The driver is asked only now."""
+        beginning, _, _, reports = self.samples.pop()
+        self.samples.append((beginning, self.shown, {each.pid: each.start for each in self.programs}, reports))
+
+    @precondition(lambda self: self.samples)
+    @rule(is_oldest=st.booleans())
+    def sample_ends(self, is_oldest: bool = False) -> None:  # noqa: FBT001, FBT002
+        beginning, shown, starts, before = self.samples.pop(0 if is_oldest else -1)
         after = self.reports()
         exact: dict[tuple[int, int], int] = {}
         for program in self.programs:

@@ -19,7 +19,17 @@ CHECKOUT: Final = Path(__file__).parents[4]
 PRELOAD: Final = CHECKOUT / "isolation/preload"
 SIMULATED: Final = CHECKOUT / "simgpu/native"
 ROOF: Final = "roof"
-FLOORS: Final = {ROOF: 6, "hooks": 5, "compute": 4, "memory": 3, "session": 2, "frame": 1, "core": 0}
+FLOORS: Final = {
+    ROOF: 8,
+    "hooks": 7,
+    "moving": 6,
+    "compute": 5,
+    "memory": 4,
+    "presence": 3,
+    "session": 2,
+    "frame": 1,
+    "core": 0,
+}
 """Of the preload library. What two libraries are made of (`cuda`, `nvml`, `names`) is its roof."""
 SIMULATED_FLOORS: Final = {"cuda": 1, "nvml": 1, "daemon": 1, "common": 0}
 TABLES: Final = (".rodata", ".data.rel.ro")
@@ -81,7 +91,10 @@ def units(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Unit]]:
     subprocess.run(["make", "-s", "-j2", "-C", str(PRELOAD), f"OUT={out}", "CFLAGS=-O0", "objects"], check=True)
     objects = out / "objects"
     files = [unit(path, objects) for path in sorted(objects.rglob("*.o"))]
-    others = {"cuda": ("nvml/",), "nvml": ("cuda/", "hooks/", "compute/", "memory/", "session/")}
+    others = {
+        "cuda": ("nvml/",),
+        "nvml": ("cuda/", "hooks/", "moving/", "compute/", "memory/", "presence/", "session/"),
+    }
     return {library: [each for each in files if not each.name.startswith(others[library])] for library in others}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from partage_isolation.audit.facts import AmountFacts, CardLimits, CardUse, ContainerFacts, ProcessFacts, StateName
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Round, Rules, Sight
 from partage_isolation.audit.verdict import Memory, Verdict, audited
@@ -15,8 +16,13 @@ from partage_plugins.vocabulary.pods import PodRef
 MIB = 1 << 20
 CARD, OTHER_CARD = CardId("GPU-1"), CardId("GPU-2")
 KEY, OTHER_KEY = ContainerKey("a" * 32), ContainerKey("b" * 32)
+ID = "ab" * 32
 POD = PodRef(namespace=Namespace("ns"), name=PodName("pod"), uid=PodUid("u1"))
 BORN = Birth(100, 1)
+
+
+def id_of(key: ContainerKey) -> str:
+    return ID if key == KEY else f"c{key}"
 
 
 def row(  # noqa: PLR0913  a story names what is special
@@ -67,7 +73,12 @@ def sight(
     wrong: tuple[str, ...] | None = (),
     born: Birth = BORN,
 ) -> Sight:
-    return Sight(pid, born, key, library, wrong)
+    return Sight(pid, born, None if key is None else id_of(key), key, library, wrong)
+
+
+def listing_of(running: Mapping[ContainerKey, bool]) -> Listing:
+    """One container of each."""
+    return Listing(RuntimeContainer(id_of(key), key, None, runs) for key, runs in running.items())
 
 
 def seen(  # noqa: PLR0913  as above
@@ -75,7 +86,7 @@ def seen(  # noqa: PLR0913  as above
     books: ContainerFacts | tuple[ContainerFacts, ...] = (),
     uses: Mapping[int, int] | None = None,
     sights: tuple[Sight, ...] = (),
-    firsts: Mapping[ContainerKey, Sight] | None = None,
+    firsts: Mapping[str, Sight] | None = None,
     running: Mapping[ContainerKey, bool] | None = None,
     blind: bool = False,
     runtime_away: bool = False,
@@ -90,9 +101,9 @@ def seen(  # noqa: PLR0913  as above
         before=after if before is None else {before.key: before},
         after=after,
         uses={CARD: None if blind else CardUse(CARD, 1, uses or {})},
-        running=None if runtime_away else ({KEY: True} if running is None else running),
+        listing=None if runtime_away else listing_of({KEY: True} if running is None else running),
         sights={one.pid: one for one in sights},
-        firsts=firsts if firsts is not None else {KEY: sight(1)},
+        firsts=firsts if firsts is not None else {ID: sight(1)},
         folders=folders,
         gone=gone,
     )

@@ -12,11 +12,11 @@ from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Bounds, Round, Rules
 from partage_isolation.audit.verdict import Memory
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey
-from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
+from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
 
 HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))
 WITHOUT_LIBRARY = seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False),))
-COVERED = seen(books=container(), firsts={KEY: sight(1, wrong=("/run/partage",))})
+COVERED = seen(books=container(), firsts={ID: sight(1, wrong=("/run/partage",))})
 BEYOND_LEDGER = seen(books=container(row(7, 100 * MIB)), uses={7: 165 * MIB}, sights=(sight(7),))
 
 
@@ -98,7 +98,7 @@ def test_a_process_that_died_since_the_card_showed_it_is_nobodys_fault() -> None
 
 def test_what_cannot_be_seen_accuses_nobody() -> None:
     unseen = sight(7, library=None, wrong=None)
-    rounds = [seen(books=container(row(7, MIB)), uses={7: MIB}, sights=(unseen,), firsts={KEY: unseen})]
+    rounds = [seen(books=container(row(7, MIB)), uses={7: MIB}, sights=(unseen,), firsts={ID: unseen})]
     assert Story().kinds(*rounds * 5) == [set()] * 5
 
 
@@ -197,7 +197,7 @@ def test_a_row_without_a_connection_is_a_row() -> None:
 
 
 def test_a_stranger_is_one_also_while_the_runtime_is_away() -> None:
-    assert Story().kinds(*[replace(NOBODY, running=None)] * 3)[-1] == {"ProcessOfNobody"}
+    assert Story().kinds(*[replace(NOBODY, listing=None)] * 3)[-1] == {"ProcessOfNobody"}
 
 
 def test_who_is_in_the_books_is_no_stranger_whatever_the_runtime_says() -> None:
@@ -349,5 +349,6 @@ def test_only_containers_are_stopped_and_only_for_limits_that_are_not_in_force()
         "CoveredMounts",
         "BytesBeyondLedger",
         "BytesBeyondLimit",
+        "DoesNotMove",
     }
     assert all(issubclass(one, OfContainer) for one in kinds if one.stops)

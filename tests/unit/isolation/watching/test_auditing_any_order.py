@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from partage_isolation.audit.facts import StateName
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Round, Sight
-from unit.isolation.watching.scenes import KEY, MIB, Story, container, row, seen, sight
+from unit.isolation.watching.scenes import ID, KEY, MIB, Story, container, row, seen, sight
 
 pytestmark = pytest.mark.slow  # many rounds of many samples
 
@@ -47,7 +47,7 @@ def rounds(draw: st.DrawFn) -> Round:
             sight(pid, library=library, born=born, key=KEY if ours else None)
             for pid, (library, born, ours) in sights.items()
         ),
-        firsts={} if first is None else {KEY: first},
+        firsts={} if first is None else {ID: first},
         running=draw(st.sampled_from(({KEY: True}, {KEY: False}, {}))),
         runtime_away=draw(st.booleans()),
         folders=frozenset({KEY}),
@@ -66,8 +66,8 @@ def test_whatever_rounds_show_one_alone_accuses_and_forgets_nobody(story: Sequen
         assert told.memory.bounds.refused.keys() <= told.memory.bounds.allowed.keys()
         assert told.memory.bounds.allowed.keys() <= {(KEY, card) for card in one.uses}
         assert told.memory.absent.keys() | told.memory.listed <= one.after.keys()
-        if one.running is not None:
-            absences = absences + 1 if KEY in one.after and KEY not in one.running else 0
+        if one.listing is not None:
+            absences = absences + 1 if KEY in one.after and KEY not in one.listing.keys_in_use else 0
         if verdict.forget:
             assert absences >= 2
             assert all(each.state == "dead" and not each.connected for each in one.after[KEY].processes)

@@ -17,11 +17,11 @@ from partage_isolation.audit.auditor import AuditFigures, Auditor
 from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import CardUse, ContainerFacts
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles
-from partage_isolation.audit.runtime import RuntimeContainer
 from partage_isolation.audit.suspicions import Rules, Sight
 from partage_plugins.vocabulary.names import CardId, ContainerKey
-from unit.isolation.watching.scenes import CARD, KEY, MIB, container, row, sight
+from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, container, row, sight
 
 
 class World(Engagement):
@@ -33,7 +33,7 @@ class World(Engagement):
         self.metrics = Metrics("broker")
         self.books: Sequence[ContainerFacts] = (container(row(7, MIB)),)
         self.uses: Mapping[int, int] | None = {7: MIB}
-        self.listing: Mapping[ContainerKey, RuntimeContainer] | None = {KEY: RuntimeContainer("c1", 70, running=True)}
+        self.listing: Listing | None = Listing([RuntimeContainer(ID, KEY, 70, running=True)])
         self.sights: Mapping[int, Sight] = {7: sight(7)}
         self.first = sight(70)
         self.fault: CriError | OSError | None = None
@@ -57,7 +57,8 @@ class World(Engagement):
         self.log.append("card")
         return None if self.uses is None else CardUse(card, 1, self.uses)
 
-    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
+    async def containers(self, *, with_claims: bool = False) -> Listing | None:
+        assert not with_claims
         self.log.append("runtime")
         return self.listing
 
@@ -75,7 +76,7 @@ class World(Engagement):
             raise self.fault
         self.unblocked.wait()
         assert wanted.prepared == {one.key for one in self.books}
-        return Looked(self.sights, {KEY: self.first}, frozenset())
+        return Looked(self.sights, {ID: self.first}, frozenset())
 
     def auditor(self, **changed: object) -> Auditor:
         auditor = Auditor(
@@ -134,7 +135,7 @@ async def test_a_container_whose_mounts_are_covered_is_stopped_told_and_counted(
     auditor = world.auditor()
     covered(world)
     await ticked(auditor, times=4)
-    assert world.stopped == ["c1"], "once, while the runtime says that it was done"
+    assert world.stopped == [ID], "once, while the runtime says that it was done"
     assert [one.kind for one in auditor.findings] == ["CoveredMounts"]
     assert (world.root / FINDINGS_FOLDER / f"{KEY}.json").exists()
     assert 'partage_broker_findings_total{kind="CoveredMounts"} 1' in world.page
@@ -164,13 +165,13 @@ async def test_a_stop_that_takes_its_time_holds_up_no_audit(world: World) -> Non
     covered(world)
     world.stops_hang = True
     await ticked(auditor, times=5)
-    assert world.stopped == ["c1"]
+    assert world.stopped == [ID]
 
 
 async def test_a_container_that_has_ended_is_not_stopped(world: World) -> None:
     auditor = world.auditor()
     covered(world)
-    world.listing = {KEY: RuntimeContainer("c1", None, running=False)}
+    world.listing = Listing([RuntimeContainer(ID, KEY, None, running=False)])
     await ticked(auditor, times=4)
     assert world.stopped == []
 
@@ -179,7 +180,7 @@ async def test_a_container_that_is_gone_is_forgotten(world: World) -> None:
     auditor = world.auditor()
     world.books, world.uses, world.sights = (container(),), {}, {}
     await auditor.tick()
-    world.listing = {}
+    world.listing = Listing()
     await auditor.tick()
     assert world.forgotten == []
     await auditor.tick()
@@ -194,7 +195,7 @@ async def test_whoever_does_not_answer_makes_a_round_blind_and_no_more(world: Wo
     for _ in range(5):
         await auditor.tick()
     assert "partage_broker_blind_cards 1" in world.page
-    world.uses, world.listing, world.fault = {7: MIB}, {KEY: RuntimeContainer("c1", 70, running=True)}, None
+    world.uses, world.listing, world.fault = {7: MIB}, Listing([RuntimeContainer(ID, KEY, 70, running=True)]), None
     await auditor.tick()
     assert "partage_broker_blind_cards 0" in world.page
     await auditor.close()
@@ -228,4 +229,4 @@ async def test_a_look_that_never_ends_holds_up_neither_limits_nor_stops(world: W
     while world.log.count("processes") == 8:
         await auditor.tick()
     await auditor.close()
-    assert world.stopped == ["c1"]
+    assert world.stopped == [ID]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,16 +10,16 @@ import pytest
 
 from partage_isolation.audit.driver_limits import AGAIN_S, DriverLimits
 from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.nvml_messages import Limited
-from partage_isolation.audit.runtime import RuntimeContainer
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.vocabulary.names import CardId
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, container
 
 ID, OTHER_ID, THIRD_ID = "ab" * 32, "cd" * 32, "ef" * 32
 PID = 77
 TOP = Path("/sys/fs/cgroup")
 GROUP = TOP / "kubepods" / ID
-RUNNING: Mapping[ContainerKey, RuntimeContainer] = {KEY: RuntimeContainer(ID, PID, running=True)}
+RUNNING = Listing([RuntimeContainer(ID, KEY, PID, running=True)])
 NOT_SUPPORTED, NOT_FOUND = 3, 6
 Asked = tuple[CardId, Path, int]
 
@@ -45,7 +44,7 @@ class Stage:
     driver: Driver = field(default_factory=Driver)
     now_s: float = 0.0
     containers: tuple[ContainerFacts, ...] = (container(limit=100 * MIB),)
-    listed: Mapping[ContainerKey, RuntimeContainer] = field(default_factory=lambda: RUNNING)
+    listed: Listing = field(default_factory=lambda: RUNNING)
 
     def __post_init__(self) -> None:
         for name, text in (
@@ -82,7 +81,7 @@ async def test_another_limit_is_told_and_a_container_that_ended_is_forgotten(sta
     await stage.look()
     stage.containers = (container(limit=50 * MIB),)
     assert await stage.look() == [(CARD, GROUP, 50 * MIB)]
-    stage.listed = {}
+    stage.listed = Listing()
     assert await stage.look() == []
     assert stage.limits.held(KEY, CARD) is None
 
@@ -147,9 +146,9 @@ async def test_no_limit_is_set_of_mig_instances_nor_of_groups_that_may_have_othe
     assert await stage.look() == []
     stage.containers = (facts,)
     for elsewhere in (
-        RuntimeContainer(THIRD_ID, PID, running=True),
-        RuntimeContainer(OTHER_ID, None, running=True),
-        RuntimeContainer(ID, PID, running=False),
+        RuntimeContainer(THIRD_ID, KEY, PID, running=True),
+        RuntimeContainer(OTHER_ID, KEY, None, running=True),
+        RuntimeContainer(ID, KEY, PID, running=False),
     ):
-        stage.listed = {KEY: elsewhere}
+        stage.listed = Listing([elsewhere])
         assert await stage.look() == []

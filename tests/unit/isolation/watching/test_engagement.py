@@ -15,11 +15,11 @@ import pytest
 
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import ProcessFacts
+from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import birth
-from partage_isolation.audit.runtime import RuntimeContainer
 from partage_isolation.store.folders import OBJECTS
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.vocabulary.names import CardId
 from unit.isolation.watching.scenes import KEY, row
 
 CARD = CardId("GPU-1")
@@ -61,7 +61,7 @@ class Stage:
         (folder / "cgroup").write_text(f"0::/kubepods/pod1/{container}\n" if container else "0::/user.slice\n")
 
     def look(self, *pids: int, rows: Mapping[int, tuple[ProcessFacts, ...]] | None = None) -> Looked:
-        containers = {KEY: RuntimeContainer(ID, None, running=True)}
+        containers = Listing([RuntimeContainer(ID, KEY, None, running=True)])
         return self.engagement.look(Wanted(pids, containers, frozenset({KEY}), rows or {}))
 
 
@@ -147,12 +147,12 @@ def test_rows_of_another_process_of_that_pid_are_gone(stage: Stage) -> None:
 
 
 def test_the_first_process_of_a_container_must_be_in_it(stage: Stage) -> None:
-    def firsts(container: str) -> Mapping[ContainerKey, object]:
-        containers = {KEY: RuntimeContainer(container, os.getpid(), running=True)}
+    def firsts(container: str) -> Mapping[str, object]:
+        containers = Listing([RuntimeContainer(container, KEY, os.getpid(), running=True)])
         return stage.engagement.look(Wanted((), containers, frozenset({KEY}), {})).firsts
 
     stage.show(os.getpid())
-    assert firsts(ID).keys() == {KEY}
+    assert firsts(ID).keys() == {ID}
     assert firsts("cd" * 32) == {}
 
 
@@ -160,7 +160,7 @@ def test_of_a_container_whose_pid_the_runtime_does_not_tell_any_process_stands_f
     pid = os.getpid()
     stage.show(pid)
     stage.look()
-    assert stage.look().firsts[KEY].pid == pid
+    assert stage.look().firsts[ID].pid == pid
 
 
 @pytest.mark.usefixtures("mapped")

@@ -8,12 +8,14 @@ from typing import cast
 
 import pytest
 
+from partage_isolation.audit.listing import RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import Expected
-from unit.isolation.watching.scenes import KEY
+from unit.isolation.watching.scenes import ID, KEY
 from unit.isolation.watching.test_proofs import CONTAINER, EXPECTED
 
 PID = 7
+CONTAINER_OF_IT = RuntimeContainer(ID, KEY, PID, running=True)
 ALL = tuple(each.point for each in EXPECTED)
 RUN, PRELOAD_FILE = ALL[:2], ALL[2:3]
 LINKED = tuple(line.replace(" /run/partage", " /var/run/partage") for line in CONTAINER)
@@ -47,7 +49,7 @@ class Stage:
     def wrong(self, *lines: str, with_links: bool = True) -> tuple[str, ...] | None:
         (self.root / "../mountinfo").write_text("\n".join(lines))
         self.places.look()
-        return self.places.wrong(PID, KEY, with_links=with_links)
+        return self.places.wrong(PID, CONTAINER_OF_IT, with_links=with_links)
 
 
 @pytest.fixture
@@ -102,5 +104,5 @@ def test_the_preload_file_behind_a_link_is_right(stage: Stage) -> None:
 
 
 def test_of_a_process_that_is_gone_nothing_is_said(stage: Stage) -> None:
-    assert stage.places.wrong(PID + 1, KEY, with_links=True) is None
+    assert stage.places.wrong(PID + 1, CONTAINER_OF_IT, with_links=True) is None
     assert stage.wrong("") is None

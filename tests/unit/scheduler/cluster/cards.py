@@ -38,10 +38,16 @@ READY, _READS = Ready(crishim=True, broker=True), Reads(crit=CRIT)
 
 
 def carded(
-    name: str, *healths: str | CardHealth, ready: Ready = READY, reads: Reads = _READS, **fields: object
+    name: str,
+    *healths: str | CardHealth,
+    ready: Ready = READY,
+    reads: Reads = _READS,
+    beyond_gib: int = 0,
+    **fields: object,
 ) -> ApiNode:
-    """A node with a card of 16 GiB for each health."""
-    cards = tuple(_ailing(card(f"{name}-{place}"), health) for place, health in enumerate(healths))
+    """A node with a card of 16 GiB for each health, and so much beyond each."""
+    made = (card(f"{name}-{place}", beyond_bytes=beyond_gib * GIB) for place in range(len(healths)))
+    cards = tuple(_ailing(each, health) for each, health in zip(made, healths, strict=True))
     part = GpuPart(driver="580", cuda="13.0", cards=cards)
     return node(name, Inventory(kinds={GPU.name: part}, ready=ready, reads=reads), **fields)  # type: ignore[arg-type]
 

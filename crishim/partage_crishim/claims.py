@@ -1,0 +1,77 @@
+"""Containers with a claim of our DRA driver, at their create: whether what kubelet gives them can hold here.
+
+Where a container has no CDI device of ours nothing is read and nobody is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from partage_base.claim_records import ClaimRecords
+from partage_base.cri import CreateRequest, CriError, RuntimeClient
+from partage_base.inventory_file import InventoryFile
+from partage_crishim.containerd import Containerd
+from partage_crishim.rules.claimed import claims_in, require_prepared, the_claim
+from partage_crishim.rules.confinement import (
+    Confinement,
+    is_able_to_enter,
+    is_fractional,
+    not_confinable,
+    require_confinable,
+)
+from partage_crishim.rules.conversion import security_of
+from partage_crishim.rules.errors import NodeNotReady, not_prepared
+from partage_crishim.rules.placement import require_apart
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import GpuGrant
+from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimGate:
+    records: ClaimRecords
+    inventory: InventoryFile
+    containerd: Containerd
+    runtime: RuntimeClient
+    confinement: Confinement
+
+    async def require(self, request: CreateRequest, *, is_granted: bool) -> None:
+        """Raises a refusal where a claim of the container would not hold, or where it could undo another's."""
+        if request.target and is_able_to_enter(request) and not self.confinement.allow_unconfined:
+            await self._require_no_claim(request.target)
+        uid = the_claim(request, is_granted=is_granted)
+        if uid is None:
+            return
+        record = self._record(uid)
+        require_prepared(request, uid, record)
+        known = self.inventory.current()
+        if record is not None and is_fractional(record.grants, known.gpu if known else None):
+            await self._require_confinable(request, record.grants)
+            require_apart(request.mounts, record.places)
+
+    def _record(self, uid: ClaimUid) -> ClaimRecord | None:
+        try:
+            return self.records.of(uid)
+        except (DecodeError, OSError) as error:
+            raise not_prepared(uid) from error
+
+    async def _require_confinable(self, request: CreateRequest, grants: Sequence[GpuGrant]) -> None:
+        handler, config = await self.containerd.handler(request.sandbox_id), await self.containerd.config()
+        security, default = security_of(request, handler), config.default_handler
+        known = self.inventory.current()
+        require_confinable(security, grants, known.gpu if known else None, self.confinement, default_handler=default)
+        if request.pod_pid and not self.confinement.allow_unconfined:
+            raise not_confinable("a container that shares its processes with the others of its pod")
+
+    async def _require_no_claim(self, container_id: str) -> None:
+        """For one that could enter that container."""
+        try:
+            devices = await self.runtime.cdi_devices(container_id) or ()
+        except CriError as error:
+            raise NodeNotReady(
+                "partage: the container runtime does not say which devices the target of a debugging container has; "
+                "kubelet tries again"
+            ) from error
+        if claims_in(devices):
+            raise not_confinable("a privileged container beside one with a claim, whose processes it would see,")

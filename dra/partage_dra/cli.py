@@ -1,0 +1,42 @@
+"""The command of the DRA driver."""
+
+from __future__ import annotations
+
+import asyncio
+
+from partage_base.daemon import logs
+from partage_base.daemon.cli import daemon_command
+from partage_base.daemon.errors import BadConfiguration
+from partage_dra.service import api_server, host_settings, start
+from partage_dra.settings import DraSettings
+from partage_plugins.errors import PartageError
+from partage_plugins.host import PluginHost
+
+
+def mistakes(settings: DraSettings) -> list[str]:
+    """What is wrong, a line each. That kubelet, the broker or the API server is away is no mistake."""
+    logs.configure("dra", level="warning", log_format="text")
+    try:
+        return asyncio.run(_mistakes(settings))
+    except BadConfiguration as error:
+        return list(error.mistakes)
+    except PartageError as error:
+        return [str(error)]
+
+
+async def _mistakes(settings: DraSettings) -> list[str]:
+    async with await api_server(settings):
+        host = PluginHost(host_settings(settings))
+        try:
+            return list((await host.start()).faults)
+        finally:
+            await host.stop()
+
+
+main = daemon_command(
+    "dra",
+    DraSettings,
+    start=start,
+    about="Publishes this node's cards of the pool dra to Kubernetes, and prepares claims on them for kubelet.",
+    check=mistakes,
+)

@@ -1,0 +1,247 @@
+"""The DRA driver as a daemon: alone on its node, serving kubelet, publishing what the node has.
+
+kubelet is served from the first moment, also while the API server is away. At the end all stays as it stands: claims,
+files, the slice and kubelet's registration, for the next one to find.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+from grpclib.server import Server
+
+from partage_base.claim_records import ClaimRecords
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.life import Daemon
+from partage_base.daemon.lock import alone
+from partage_base.daemon.logs import Repeats
+from partage_base.daemon.metrics import Metrics
+from partage_base.inventory_file import InventoryFile
+from partage_base.kube import Access, ApiServer, BadAccess, resource_claim_path
+from partage_base.listener import listen
+from partage_base.version import VERSION
+from partage_dra.claims import Claim
+from partage_dra.holdings import Holdings
+from partage_dra.kubelet.services import DeviceState, Health, Preparation, Registration
+from partage_dra.preparing import Preparing
+from partage_dra.publishing import Publisher
+from partage_dra.settings import DraSettings
+from partage_dra.slices import counters_of, devices_of
+from partage_dra.spec_file import SpecFiles
+from partage_plugins.errors import PartageError
+from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.host.host import HostEvent
+from partage_plugins.registry.entry_points import blocked_names, tracing
+from partage_plugins.vocabulary.claims import ClaimRecord, ClaimRef
+from partage_plugins.vocabulary.names import NodeName
+from partage_plugins.vocabulary.places import DRA_REGISTRATION, DRA_SOCKET
+
+LOCK: Final = "run/partage/dra/lock"
+_LOCK_WITHIN_S: Final = 10.0
+_SAID_AGAIN_S: Final = 15.0
+"""kubelet hears of all devices at least so often."""
+_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
+_log = structlog.get_logger()
+
+
+class DraFigures:
+    def __init__(self, metrics: Metrics, records: ClaimRecords) -> None:
+        self.prepares: Counter[str] = Counter()
+        self.writes: Counter[str] = Counter()
+        self.seconds = metrics.histogram("partage_dra_prepare_seconds", "What a prepare took.", buckets=_BUCKETS)
+        for name, sentence, counted in (
+            ("partage_dra_prepares_total", "Claims that kubelet asked for.", self.prepares),
+            ("partage_dra_slice_writes_total", "Writes of the ResourceSlice.", self.writes),
+        ):
+            metrics.read_counter(name, sentence, counted.copy, label="outcome")
+        metrics.read_gauge(
+            "partage_dra_claims", "Claims that containers of this node may have.", lambda: len(records.uids())
+        )
+
+
+class Measured:
+    """The same claims, counted and timed."""
+
+    def __init__(self, preparing: Preparing, figures: DraFigures) -> None:
+        self._preparing, self._figures = preparing, figures
+
+    async def prepare(self, claim: ClaimRef) -> ClaimRecord:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            record = await self._preparing.prepare(claim)
+        except (PartageError, OSError):
+            self._figures.prepares["refused"] += 1
+            raise
+        except Exception:
+            self._figures.prepares["failed"] += 1
+            raise
+        self._figures.prepares["done"] += 1
+        self._figures.seconds.observe(loop.time() - began)
+        return record
+
+    async def release(self, claim: ClaimRef) -> None:
+        await self._preparing.release(claim)
+
+
+class Devices:
+    """What the inventory says of devices, for all who wait for another word."""
+
+    def __init__(self) -> None:
+        self._states: tuple[DeviceState, ...] | None = None
+        self._changed = asyncio.Event()
+
+    def are(self, states: tuple[DeviceState, ...]) -> None:
+        if states != self._states:
+            self._states = states
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
+
+    async def states(self) -> AsyncIterator[Sequence[DeviceState]]:
+        while True:
+            changed = self._changed
+            if self._states is not None:
+                yield self._states
+            try:
+                async with asyncio.timeout(_SAID_AGAIN_S):
+                    await changed.wait()
+            except TimeoutError:
+                continue
+
+
+async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:
+    """Alone on this node, with what an earlier driver left, and kubelet served."""
+    stack, root = daemon.stack, settings.root
+    await stack.enter_async_context(alone(root / LOCK, "DRA driver", within_s=_LOCK_WITHIN_S))
+    server = await stack.enter_async_context(await api_server(settings))
+    host = PluginHost(host_settings(settings), on_event=_heard)
+    stack.push_async_callback(host.stop)
+    records, inventory = ClaimRecords(root), InventoryFile(root)
+
+    async def claim(ref: ClaimRef) -> Claim:
+        return await server.get(resource_claim_path(ref.namespace, ref.name), Claim)
+
+    preparing = Preparing(
+        NodeName(settings.node_name),
+        holdings=Holdings(records),
+        specs=SpecFiles(root),
+        inventory=inventory,
+        host=host,
+        claim=claim,
+        cuts=settings.cuts,
+        enforcement=settings.enforce,
+    )
+    preparing.take_over()
+    await host.start()
+    figures = DraFigures(daemon.metrics, records)
+    publisher = Publisher(server, settings.node_name, wrote=lambda outcome: figures.writes.update([outcome]))
+    driver = DraDriver(settings, daemon, preparing, inventory, publisher)
+    await _serve(daemon, root / DRA_SOCKET, [Preparation(Measured(preparing, figures)), driver.health])
+    endpoint = str(Path("/", DRA_SOCKET))
+    registration = Registration(endpoint, registered=driver.registered)
+    await _serve(daemon, root / DRA_REGISTRATION, [registration])
+    return driver
+
+
+async def api_server(settings: DraSettings) -> ApiServer:
+    try:
+        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
+    except BadAccess as error:
+        raise BadConfiguration(str(error)) from None
+    return ApiServer(access, user_agent=f"partage-dra/{VERSION}")
+
+
+def host_settings(settings: DraSettings) -> HostSettings:
+    return HostSettings(
+        node=NodeName(settings.node_name),
+        root=str(settings.root),
+        driver_root=str(settings.driver_root),
+        host=str(settings.host),
+        role="dra",
+        blocked=blocked_names(os.environ),
+        traced=tracing(os.environ),
+        call_deadline_s=settings.plugin_deadline_s,
+        memory_bytes=settings.plugin_memory_bytes,
+    )
+
+
+async def _serve(daemon: Daemon, path: Path, services: list[Preparation | Health | Registration]) -> None:
+    """Kubelet alone may connect, which is root. The socket's name stays, for the next driver to take over."""
+    try:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        listening = listen(path)
+    except OSError as error:
+        raise BadConfiguration(f"cannot listen on {path}: {error.strerror}; is kubelet's folder there?") from error
+    server = Server(services)
+    await server.start(sock=listening)
+
+    async def end() -> None:
+        server.close()
+        await server.wait_closed()
+
+    daemon.stack.push_async_callback(end)
+
+
+def _heard(event: HostEvent) -> None:
+    if isinstance(event, PartageError):
+        _log.error("the plugins' process ended", why=str(event))
+        return
+    for fault in event.faults:
+        _log.error("plugin not loaded; claims on its kind are refused", why=fault)
+
+
+class DraDriver:
+    """A daemon that has come up; see `partage_base.daemon.life.Running`."""
+
+    def __init__(
+        self,
+        settings: DraSettings,
+        daemon: Daemon,
+        preparing: Preparing,
+        inventory: InventoryFile,
+        publisher: Publisher,
+    ) -> None:
+        self._settings, self._daemon, self._preparing = settings, daemon, preparing
+        self._inventory, self._publisher, self._devices = inventory, publisher, Devices()
+        self._is_registered = asyncio.Event()
+        self._repeats = Repeats(every_s=30)
+        self.health = Health(settings.node_name, self._devices.states)
+
+    def registered(self) -> None:
+        """Kubelet asks this driver from now on."""
+        self._is_registered.set()
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        self._daemon.tasks.start(self._keep_looking(), name="looking")
+        self._daemon.tasks.start(self._publish(), name="publishing")
+        await stopping.wait()
+
+    async def _publish(self) -> None:
+        await self._is_registered.wait()
+        await self._publisher.run()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._look()
+            try:
+                await self._preparing.tidy()
+            except OSError as error:
+                self._repeats.failed("claims that have ended are not all taken away; it will be tried again", error)
+            await asyncio.sleep(self._settings.look_every_s)
+
+    def _look(self) -> None:
+        known = self._inventory.current()
+        if known is None or known.gpu is None:
+            self._daemon.health.unready("inventory", "the node's inventory is missing; is partage-advertiser running?")
+            return
+        self._daemon.health.ready("inventory")
+        cuts = self._settings.cuts
+        devices, counters = devices_of(known.gpu, cuts), counters_of(known.gpu, cuts)
+        self._publisher.want(*((devices, counters) if self._settings.publish else ((), ())))
+        self._devices.are(tuple(DeviceState(each, ", ".join(taint.value for taint in each.taints)) for each in devices))

@@ -1,0 +1,85 @@
+"""CDI spec files, one for each claim: what a runtime puts into each container that has the claim's device.
+
+A file is there whole or not at all, and the folder is never made anew: runtimes watch it. What is in a file is what
+plugins said of the claim, but CDI devices, which kubelet gives each container beside the claim's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from partage_base.files import UNFINISHED, clear_unfinished, write_whole
+from partage_plugins.vocabulary.claims import CLAIM_KIND, ClaimUid
+from partage_plugins.vocabulary.containers import Adjustment
+from partage_plugins.vocabulary.places import CDI_FOLDER
+
+VERSION: Final = "0.5.0"
+"""The first with host paths of device nodes; Podman 4 and containerd 1.7 read none that is later."""
+_PREFIX: Final = f"{CLAIM_KIND.replace('/', '-')}_"
+_SUFFIX: Final = ".json"
+_MODE: Final = 0o644
+_FLAGS: Final = ("nosuid", "nodev", "rbind")
+
+
+def spec_of(claim: ClaimUid, adjustment: Adjustment) -> dict[str, Any]:
+    """What stands in a claim's file. Pure."""
+    edits = {
+        "env": [f"{name}={value}" for name, value in adjustment.env.items()],
+        "mounts": [
+            {
+                "hostPath": mount.host_path,
+                "containerPath": mount.container_path,
+                "options": ["ro" if mount.readonly else "rw", *_FLAGS],
+            }
+            for mount in adjustment.mounts
+        ],
+        "deviceNodes": [
+            {"path": device.container_path, "hostPath": device.host_path, "permissions": device.permissions}
+            for device in adjustment.devices
+        ],
+    }
+    device = {"name": claim, "containerEdits": {name: edit for name, edit in edits.items() if edit}}
+    return {"cdiVersion": VERSION, "kind": CLAIM_KIND, "devices": [device]}
+
+
+class SpecFiles:
+    """Of one node. Everything here may raise `OSError`."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / CDI_FOLDER
+
+    def write(self, claim: ClaimUid, adjustment: Adjustment) -> None:
+        self.put(claim, spec_of(claim, adjustment))
+
+    def put(self, claim: ClaimUid, spec: Mapping[str, Any]) -> None:
+        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_whole(self._path(claim), msgspec.json.encode(spec), mode=_MODE)
+
+    def has(self, claim: ClaimUid) -> bool:
+        return self._path(claim).is_file()
+
+    def claims(self) -> frozenset[ClaimUid]:
+        """All that have a file."""
+        return frozenset(uid for _, uid in self._files())
+
+    def remove(self, claim: ClaimUid) -> None:
+        self._path(claim).unlink(missing_ok=True)
+
+    def keep_only(self, claims: Collection[ClaimUid]) -> None:
+        """Takes away what a driver that was killed left of others."""
+        clear_unfinished(self._folder)
+        for path, uid in self._files():
+            if uid not in claims:
+                path.unlink(missing_ok=True)
+
+    def _files(self) -> Iterator[tuple[Path, ClaimUid]]:
+        for path in self._folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+            if not path.name.startswith(UNFINISHED):
+                yield path, ClaimUid(path.stem.removeprefix(_PREFIX))
+
+    def _path(self, claim: ClaimUid) -> Path:
+        return self._folder / f"{_PREFIX}{claim}{_SUFFIX}"

@@ -1,0 +1,166 @@
+"""Containers of engines that are no runtime of the node, such as Docker and Podman: each is told of as it begins.
+
+A claim's device brings a hook into its containers. It runs once a container has its first process and its control
+group, and before any program of it: so it is known who may use the claim, and that is written down before the answer.
+A container has ended when its first process has, since a process namespace ends with its first. Those of an earlier
+broker are known again by pid and start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_isolation.audit.auditor import Lister
+from partage_isolation.audit.listing import Listing, RuntimeContainer
+from partage_isolation.errors import NoFolder, SpecRefused
+from partage_isolation.store.specs import FOLDER, EngineContainer, Specs
+from partage_isolation.wire.containers import Containers
+from partage_isolation.wire.messages import Enter
+from partage_isolation.wire.peers import NoProcess, Peer, cgroup_components, has_ended, is_within, peer_named
+from partage_isolation.wire.served import Registry, Served
+from partage_plugins.vocabulary.names import ContainerKey
+
+_SHOWN: Final = 12
+_log = structlog.get_logger()
+
+
+class Engines:
+    """Lists these containers together with the runtime's; see `audit.auditor.Lister`."""
+
+    def __init__(self, containers: Containers, registry: Registry, runtime: Lister) -> None:
+        self._containers, self._registry, self._runtime = containers, registry, runtime
+        self._peers: dict[EngineContainer, Peer] = {}
+
+    def enter(self, question: Enter) -> None:
+        """Raises a `BrokerError`, which keeps the container from starting."""
+        shown = question.container[:_SHOWN]
+        served = self._registry.served.get(question.key)
+        if served is None or not served.spec.by_hook:
+            raise SpecRefused(f"the grant of container {shown} has ended; make another one: partage grant")
+        try:
+            peer = peer_named(question.pid)
+        except NoProcess:
+            raise SpecRefused(f"container {shown} has no process {question.pid} on this machine") from None
+        try:
+            self._take(served, question, peer)
+        except BaseException:
+            os.close(peer.pidfd)
+            raise
+
+    async def containers(self, *, with_claims: bool = False) -> Listing | None:
+        """None where the runtime does not answer."""
+        listing = await self._runtime.containers(with_claims=with_claims)
+        self._look()
+        return None if listing is None else Listing((*listing.values(), *self._listed()))
+
+    async def stop(self, container_id: str, *, grace_s: int) -> None:
+        """One of an engine is killed, which the engine sees as for any that dies."""
+        mine = [each for each in self._peers if each.id == container_id]
+        if not mine:
+            await self._runtime.stop(container_id, grace_s=grace_s)
+        for each in mine:
+            self._kill(each)
+
+    def kill(self, key: ContainerKey) -> None:
+        """All that entered the claim."""
+        self._look()
+        served = self._registry.served.get(key)
+        for each in served.spec.engine_containers if served is not None else ():
+            self._kill(each)
+
+    def close(self) -> None:
+        """They run on, and are known again by the next broker."""
+        for peer in self._peers.values():
+            os.close(peer.pidfd)
+        self._peers.clear()
+
+    def _take(self, served: Served, question: Enter, peer: Peer) -> None:
+        if not is_within(cgroup_components(peer.pid), question.container):
+            raise SpecRefused(
+                f"container {question.container[:_SHOWN]} has no control group of its own, by which its programs would "
+                "be known; start it with one, as engines do where nothing else is said"
+            )
+        container = EngineContainer(question.container, peer.pid, peer.start)
+        self._containers.entered(served, container)
+        before = self._peers.pop(container, None)
+        if before is not None:
+            os.close(before.pidfd)
+        self._peers[container] = peer
+
+    def _look(self) -> None:
+        """Whoever has ended leaves its claim."""
+        claims = [served for served in self._registry.served.values() if served.spec.by_hook]
+        for served in claims:
+            gone = [each for each in served.spec.engine_containers if not self._lives(each)]
+            if gone:
+                try:
+                    self._containers.left(served, gone)
+                except NoFolder as error:
+                    _log.error("that a container has ended can't be written down; it is tried again", why=str(error))
+        known = {each for served in claims for each in served.spec.engine_containers}
+        for each in self._peers.keys() - known:
+            os.close(self._peers.pop(each).pidfd)
+
+    def _lives(self, container: EngineContainer) -> bool:
+        peer = self._peers.get(container)
+        if peer is None:
+            peer = _again(container)
+            if peer is None:
+                return False
+            self._peers[container] = peer
+        return not has_ended(peer.pidfd)
+
+    def _listed(self) -> Iterator[RuntimeContainer]:
+        for key, served in self._registry.served.items():
+            for each in served.spec.engine_containers:
+                yield RuntimeContainer(each.id, key, each.pid, running=True, claim=served.spec.claim)
+
+    def _kill(self, container: EngineContainer) -> None:
+        peer = self._peers.get(container)
+        if peer is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(peer.pidfd, signal.SIGKILL)
+
+
+def killed(root: Path) -> Iterator[EngineContainer]:
+    """Kills those that run, where no broker does: each is named once it is killed."""
+    for container, peer in _living(root):
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(peer.pidfd, signal.SIGKILL)
+            yield container
+
+
+def living(root: Path) -> tuple[EngineContainer, ...]:
+    """Those that run, where no broker does."""
+    return tuple(container for container, _ in _living(root))
+
+
+def _living(root: Path) -> Iterator[tuple[EngineContainer, Peer]]:
+    if not (root / FOLDER).exists():
+        return
+    for container in dict.fromkeys(each for spec in Specs(root).load()[0] for each in spec.engine_containers):
+        peer = _again(container)
+        if peer is not None:
+            try:
+                yield container, peer
+            finally:
+                os.close(peer.pidfd)
+
+
+def _again(container: EngineContainer) -> Peer | None:
+    """The first process of one that entered before this broker began; None where it is gone."""
+    try:
+        peer = peer_named(container.pid)
+    except NoProcess:
+        return None
+    if peer.start == container.start:
+        return peer
+    os.close(peer.pidfd)
+    return None

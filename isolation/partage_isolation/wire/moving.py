@@ -1,0 +1,230 @@
+"""Memory that moves, on the cards of this node: what processes say of it, what they are told, and whose turn it may be.
+
+A card is looked at each few milliseconds while somebody is out or asks for more than there is, and else not at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from secrets import randbelow
+from typing import Final
+
+from partage_isolation.audit.facts import MovingFacts
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.budget import Budget, Process, State
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.loans import UNKNOWN_CONTEXT, Ask, Out, Patience, Refused, Verdict
+from partage_isolation.moving.room import Act, Fact, Late, May, Order, Pace, Room, Turn
+from partage_isolation.moving.tenant import Part, Stand
+from partage_isolation.names import BudgetKey
+from partage_isolation.store.specs import Spec
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.alarm import Alarm
+from partage_isolation.wire.answers import Answer
+from partage_isolation.wire.leases import Leases
+from partage_isolation.wire.packets import Packet, What
+from partage_isolation.wire.served import Registry, Session
+from partage_plugins.vocabulary.names import CardId
+
+_LOOK_NS: Final = 5 * MS
+_SELDOM_NS: Final = SECOND
+_OVER: Final = (State.DEAD, State.GONE)
+
+CardBytes = Callable[[CardId], int | None]
+"""Usable bytes of a card; None: it is not known, and nobody is sent out."""
+
+_now_ns: Final = time.monotonic_ns
+
+
+class Moving:
+    def __init__(  # noqa: PLR0913  its parts, by name
+        self,
+        ledger: Ledger,
+        *,
+        leases: Leases,
+        registry: Registry,
+        card_bytes: CardBytes,
+        pace: Pace,
+        alarm: Callable[[Callable[[], None]], Alarm] = Alarm,
+    ) -> None:
+        self._ledger, self._leases, self._registry = ledger, leases, registry
+        self._card_bytes, self._pace = card_bytes, pace
+        self._rooms: dict[CardId, Room] = {}
+        self._late: dict[tuple[BudgetKey, CardId], int] = {}
+        self._alarm = alarm(self._rings)
+        self.answers: Mapping[int, Answer] = {What.PLACED: self._placed}
+
+    def close(self) -> None:
+        """What is out stays out: the next broker hears of it."""
+        self._alarm.close()
+
+    # ---- Containers --------------------------------------------------------------------------------------------------
+
+    def put(self, spec: Spec) -> None:
+        """A container is served, or has another share from now on."""
+        for card in spec.cards:
+            if card.movable:
+                room = self._rooms.get(card.id)
+                if room is None:
+                    room = self._rooms[card.id] = Room(self._pace, first_order=randbelow(1 << 31))
+                room.put(spec.budget_key, card.share_in_force, suspended=spec.is_suspended)
+        self._look()
+
+    def drop(self, key: BudgetKey) -> None:
+        for card, room in list(self._rooms.items()):
+            room.drop(key)
+            self._late.pop((key, card), None)
+            if not room.tenants:
+                del self._rooms[card]
+
+    def facts(self, key: BudgetKey, card: CardId) -> MovingFacts | None:
+        room = self._rooms.get(card)
+        tenant = room.tenants.get(key) if room else None
+        if tenant is None:
+            return None
+        return MovingFacts(
+            resident=tenant.resident,
+            moved=tenant.moved,
+            times=tenant.times_out,
+            spent_ns=tenant.spent_ns,
+            is_out=tenant.stand is not Stand.IN,
+            is_suspended=tenant.is_suspended,
+            late=self._late.get((key, card), 0),
+        )
+
+    # ---- What processes say ------------------------------------------------------------------------------------------
+
+    def guarded(self, ask: Ask, *, is_context: bool = False) -> Ask:
+        """The same question, answered only where the card has room now for what may move from it."""
+
+        def asked(
+            process: Process, card: int, amounts: Amounts, *, again: bool, patience: Patience = Patience.ALL
+        ) -> Verdict:
+            budget = self._ledger.containers.get(process.key)
+            if budget is not None and budget.cards[card].movable:
+                growth = UNKNOWN_CONTEXT if is_context else self._growth(process, card, amounts)
+                may = self._may_take(budget, card, growth) if growth > 0 else May.NOW
+                if may is May.LATER:
+                    return Out()
+                if may is May.NEVER:
+                    budget.cards[card].refused += not again
+                    return Refused(process.on(card).lent)
+            return ask(process, card, amounts, again=again, patience=patience)
+
+        return asked
+
+    def _growth(self, process: Process, card: int, amounts: Amounts) -> int:
+        account = process.accounts.get(card)
+        more = amounts.lent - (account.lent if account else 0)
+        return max(0, more)
+
+    def _may_take(self, budget: Budget, number: int, growth: int) -> May:
+        card = budget.cards[number].id
+        room, left = self._rooms.get(card), budget.room(number)
+        free = self._free(card) if room else None
+        if room is None or free is None or budget.key not in room.tenants:
+            return May.NOW
+        may = room.may_take(budget.key, max(0, min(growth, left)), self._known(room, card), free, _now_ns())
+        if may is May.LATER:
+            self._alarm.set(_now_ns())
+        return may
+
+    def _placed(self, session: Session, packet: Packet) -> None:
+        process = session.process
+        budget = self._ledger.containers[process.key]
+        card, said = budget.cards[packet.card].id, packet.placed
+        room = self._rooms.get(card)
+        if room is None or budget.key not in room.tenants:
+            return
+        room.placed(budget.key, process, said, _now_ns())
+        self._note(process, packet.card, room.tenants[budget.key].parts[process])
+        self._decide(card, room)
+        self._set()
+
+    def _note(self, process: Process, card: int, part: Part) -> None:
+        """What a sample shows of it is compared with what is on the card alone, and not while that changes."""
+        account = process.accounts.get(card)
+        if account is not None:
+            account.moved = min(part.placed.moved, account.lent) if part.is_settled else None
+
+    # ---- What is to be done ------------------------------------------------------------------------------------------
+
+    def _rings(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        for card, room in list(self._rooms.items()):
+            self._decide(card, room)
+        self._set()
+
+    def _set(self) -> None:
+        rooms = self._rooms.values()
+        every_ns = _LOOK_NS if any(room.is_crowded for room in rooms) else _SELDOM_NS
+        self._alarm.set(_now_ns() + every_ns if rooms else None)
+
+    def _decide(self, card: CardId, room: Room) -> None:
+        free = self._free(card)
+        if free is None:
+            return
+        self._forget_dead(room)
+        acts = room.decide(self._known(room, card), free, _now_ns())
+        self._late = {place: held for place, held in self._late.items() if place[1] != card}
+        for act in acts:
+            self._act(card, act)
+
+    def _act(self, card: CardId, act: Act) -> None:
+        match act:
+            case Turn(key, is_in, share):
+                self._leases.turn(key, card, is_in=is_in, share=share)
+            case Order(key, process, allowed, number):
+                self._tell(key, card, process, allowed, number)
+            case Late(key, held):
+                self._late[key, card] = self._late.get((key, card), 0) + held
+
+    def _tell(self, key: BudgetKey, card: CardId, process: object, allowed: int, number: int) -> None:
+        budget = self._ledger.budgets[key]
+        if isinstance(process, Process) and (place := budget.card_number(card)) in process.accounts:
+            process.accounts[place].moved = None
+        for served in self._registry.of(key):
+            for session in served.sessions.values():
+                if session.process is process and session.signals is not None:
+                    place = served.budget.card_number(card)
+                    if place is not None:
+                        session.signals.hint(wire.place_hint(place, allowed, number))
+
+    # ---- What is so --------------------------------------------------------------------------------------------------
+
+    def _forget_dead(self, room: Room) -> None:
+        for key, tenant in room.tenants.items():
+            for process in [each for each in tenant.parts if isinstance(each, Process) and each.state in _OVER]:
+                room.gone(key, process)
+
+    def _known(self, room: Room, card: CardId) -> Mapping[BudgetKey, Fact]:
+        return {key: self._fact(key, card) for key in room.tenants}
+
+    def _fact(self, key: BudgetKey, card: CardId) -> Fact:
+        budget, seat = self._ledger.budgets.get(key), self._leases.seat(key, card)
+        number = budget.card_number(card) if budget else None
+        charged = _whole(budget, number) if budget is not None and number is not None else 0
+        if seat is None:
+            return Fact(charged, wants=False, held_ns=0, is_at_rest=True)
+        return Fact(charged, wants=seat.is_busy, held_ns=seat.held_ns, is_at_rest=seat.is_at_rest)
+
+    def _free(self, card: CardId) -> int | None:
+        """Of what the card has, what those leave who never move: they may have all that they were granted."""
+        whole = self._card_bytes(card)
+        return None if whole is None else whole - sum(self._others(card))
+
+    def _others(self, card: CardId) -> Iterator[int]:
+        for budget in self._ledger.budgets.values():
+            number = budget.card_number(card)
+            if number is not None and not budget.cards[number].movable:
+                on_top = 0 if budget.context_in_limit else budget.fixed(number)
+                yield max(budget.cards[number].limit + on_top, _whole(budget, number))
+
+
+def _whole(budget: Budget, number: int) -> int:
+    asked, fixed = budget.charges.on(number)
+    return asked + fixed + budget.shared(number)

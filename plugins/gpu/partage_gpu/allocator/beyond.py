@@ -1,0 +1,99 @@
+"""Cards of which more may be promised than they have: what is counted of each, and what is left in arrays.
+
+Other cards have none of this: there what moves counts like what stays, which comes to the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from partage_plugins.answers import Ints
+from partage_plugins.vocabulary.card_memory import STAYS_BYTES, CardMemory, Promised
+
+MOST_BYTES: Final = 1 << 60
+"""Nobody is given more where memory moves: it must fit into main memory."""
+
+
+class Pledges:
+    """What is promised of one card."""
+
+    __slots__ = ("_fixed", "_total", "_turns", "capacity")
+
+    def __init__(self, capacity: CardMemory) -> None:
+        self.capacity = capacity
+        self._total = self._fixed = 0
+        self._turns = Counter[int]()
+        """How many pods need so much for a turn."""
+
+    @property
+    def now(self) -> Promised:
+        return Promised(self._total, self._fixed, max(self._turns, default=0))
+
+    def count(self, promised: Promised, sign: int) -> int:
+        """One pod more (`sign` 1) or less (-1); what is left for one that stays."""
+        self._total += sign * promised.total
+        self._fixed += sign * promised.fixed
+        self._turns[promised.turn] += sign
+        if not self._turns[promised.turn]:
+            del self._turns[promised.turn]
+        return self.capacity.left(self.now, movable=False)
+
+    def slack(self) -> tuple[int, int, int]:
+        """How much more than is left for one that stays may be promised, is left beside all that stays, and a turn."""
+        now, (has, beyond) = self.now, self.capacity
+        left = self.capacity.left(now, movable=False)
+        return has + beyond - now.total - left, has - now.fixed - left, now.turn
+
+
+class MemoryLeft(NamedTuple):
+    """What is left of cards, by node and place."""
+
+    within: Ints
+    """Of what may be promised."""
+    beside: Ints
+    """Of the card, beside all that never leaves it."""
+    turn: Ints
+    """The most that a turn needs of that now."""
+
+
+def left_for_movers(left: MemoryLeft) -> Ints:
+    """The most that one more which moves may have, as `CardMemory.left` says it of one card."""
+    beside: Ints = np.where(left.turn <= left.beside - STAYS_BYTES, left.beside, left.beside - left.turn)
+    return np.minimum(left.within, beside)
+
+
+class Held(NamedTuple):
+    """What one pod's containers of one role are given of each card."""
+
+    total: Ints
+    fixed: Ints
+    turn: Ints
+
+    def with_one(self, needs: Ints, *, movable: bool, is_init: bool) -> Held:
+        """And one more container; init containers run one after another."""
+        fixed = np.minimum(needs, STAYS_BYTES) if movable else needs
+        if is_init:  # its turn with what stays of it: it is alone
+            turn = np.maximum(self.turn, needs) if movable else self.turn
+            return Held(np.maximum(self.total, needs), np.maximum(self.fixed, fixed), turn)
+        turn = np.maximum(self.turn, needs - fixed) if movable else self.turn
+        return Held(self.total + needs, self.fixed + fixed, turn)
+
+
+def left_with(left: MemoryLeft, held: Mapping[str, Held]) -> Ints:
+    """What is left for one that stays with a pod on each card; less than nothing where the pod does not fit.
+
+    The same as `card_memory.of_pod` and `CardMemory` say of one card.
+    """
+    sidecar, app, init = held["sidecar"], held["app"], held["init"]
+    total = sidecar.total + np.maximum(app.total, init.total)
+    fixed = sidecar.fixed + np.maximum(app.fixed, init.fixed)
+    apps = app.fixed + np.maximum(sidecar.turn, app.turn)
+    inits = np.maximum(init.fixed + sidecar.turn, init.turn)
+    most = sidecar.fixed + np.maximum(apps, inits)
+    beside = left.beside - np.maximum(fixed + left.turn, most)
+    found: Ints = np.minimum(left.within - total, beside)
+    return found

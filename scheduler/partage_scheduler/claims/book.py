@@ -1,0 +1,182 @@
+"""All claims, and what those that are allocated hold on their cards, by claim, whichever pods have them.
+
+An allocation that stands is the truth, whoever wrote it; after a restart it is all there is. Before it is written what
+was decided is assumed, until it is seen or undone. Pure: it tells the decider what is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import (
+    GPU,
+    Allocation,
+    ContainerRequest,
+    GpuGrant,
+    Inventory,
+    NodeName,
+    PodUid,
+)
+from partage_plugins.vocabulary.names import claim_grantee, claim_of
+from partage_scheduler.claims.asks import asked_of
+from partage_scheduler.claims.consumers import Consumers
+from partage_scheduler.claims.holdings import Holdings
+from partage_scheduler.claims.results import MOST_CONSUMERS, ClaimGrant, held_by, holding, node_of, nodes_of
+from partage_scheduler.claims.wanted import NotYet, claims_of
+from partage_scheduler.decision import Decider, Decision
+from partage_scheduler.objects import ApiDeviceClass, ApiPod, ApiResourceClaim
+
+
+class ClaimBook:
+    def __init__(self, decider: Decider, inventory: Callable[[NodeName], Inventory | None], *, ours: str) -> None:
+        """`inventory` of a node that is known; `ours` is our schedulerName, empty where claims are others' business."""
+        self._ours = ours
+        self._classes: dict[str, ApiDeviceClass] = {}
+        self._claims: dict[tuple[str, str], ApiResourceClaim] = {}
+        self._holdings, self._consumers = Holdings(decider, inventory), Consumers()
+        self._assumed: dict[str, tuple[PodUid, NodeName]] = {}
+        """By claim: for which pod it was decided on, and where."""
+
+    def put_class(self, item: ApiDeviceClass) -> None:
+        self._classes[item.name] = item
+
+    def remove_class(self, item: ApiDeviceClass) -> None:
+        self._classes.pop(item.name, None)
+
+    def get(self, namespace: str, name: str) -> ApiResourceClaim | None:
+        return self._claims.get((namespace, name))
+
+    def put(self, claim: ApiResourceClaim) -> bool:
+        """A claim as it is now, never older than before; whether something was freed."""
+        before = self._claims.get((claim.namespace, claim.name))
+        is_freed = before is not None and before.uid != claim.uid and self.remove(before)
+        self._claims[claim.namespace, claim.name] = claim
+        if before is not None and (before.uid, before.status) == (claim.uid, claim.status):
+            return False
+        self._consumers.put(claim.uid, claim.consumers)
+        if not claim.results and claim.uid in self._assumed:
+            return False  # it is about to be written
+        self._assumed.pop(claim.uid, None)
+        had = self._holdings.remove(claim.uid)
+        for node in nodes_of(claim):
+            self._holdings.put(claim.uid, node, partial(held_by, claim, node))
+        return is_freed or (had and not claim.results)
+
+    def remove(self, claim: ApiResourceClaim) -> bool:
+        """It is no more; whether it held anything."""
+        known = self._claims.get((claim.namespace, claim.name))
+        if known is not None and known.uid == claim.uid:
+            del self._claims[known.namespace, known.name]
+        self._consumers.put(claim.uid, frozenset())
+        self._assumed.pop(claim.uid, None)
+        return self._holdings.remove(claim.uid)
+
+    def asks(self, pod: ApiPod) -> tuple[ContainerRequest, ...]:
+        """What is to be allocated for it. Raises `Refused`, and `NotYet` where something is still to come."""
+        found: list[ContainerRequest] = []
+        for local, claim in self._needed(pod).items():
+            if self._place(pod, claim) is None:
+                for request, ask in asked_of(claim, self._classes).requests:
+                    name = claim_grantee(local, request)
+                    found.append(ContainerRequest(name=name, role="app", asks=((GPU.name, ask),)))
+        return tuple(found)
+
+    def pins(self, pod: ApiPod) -> list[tuple[str, NodeName]]:
+        """Its claims that are allocated, or about to be, with their nodes; raises what `asks` raises."""
+        placed = ((claim.name, self._place(pod, claim)) for claim in self._needed(pod).values())
+        return [(name, node) for name, node in placed if node is not None]
+
+    def assume(self, pod: ApiPod, decision: Decision) -> tuple[ClaimGrant, ...]:
+        """What is to be written on each of its claims; from now on it counts there."""
+        needed = self._needed(pod)
+        given: dict[str, list[tuple[str, GpuGrant]]] = {}
+        for grantee, grants in decision.grants.items():
+            if (named := claim_of(grantee)) is not None:
+                given.setdefault(named[0], []).extend((named[1], grant) for grant in grants[GPU.name])
+        return tuple(
+            self._granted(pod, claim, decision.node, tuple(given.get(local, ()))) for local, claim in needed.items()
+        )
+
+    def undo(self, pod: PodUid) -> bool:
+        """What was assumed for this pod and never written is free; whether there was any."""
+        mine = [uid for uid, (whose, _) in self._assumed.items() if whose == pod] if self._assumed else []
+        for uid in mine:
+            del self._assumed[uid]
+            self._holdings.remove(uid)
+        return bool(mine)
+
+    def needless(self, pod: ApiPod) -> tuple[ApiResourceClaim, ...]:
+        """Allocated claims that no other pod has: let go of, they can be allocated where this one fits."""
+        try:
+            claims = self._needed(pod).values()
+        except Refused:
+            return ()
+        return tuple(each for each in claims if each.results and each.consumers <= {pod.uid})
+
+    def held(self, pod: ApiPod) -> list[tuple[str, Allocation]]:
+        """What claims that it has hold, by what it calls them, whoever placed it."""
+        try:
+            names = claims_of(pod)
+        except Refused:
+            return []
+        known = ((local, self._claims.get((pod.namespace, name))) for local, name in names.items())
+        return [(local, each) for local, claim in known if claim is not None for each in self._holdings.of(claim.uid)]
+
+    def node_comes(self, node: NodeName) -> None:
+        """Or it has other devices than before."""
+        self._holdings.node_comes(node)
+
+    def pod_gone(self, pod: PodUid) -> None:
+        self._consumers.gone(pod)
+
+    def ending_with(self, pod: PodUid) -> list[Allocation]:
+        """What claims hold that nobody has but this pod."""
+        return [each for uid in self._consumers.of_alone(pod) for each in self._holdings.of(uid)]
+
+    def ending_on(self, node: NodeName) -> list[Allocation]:
+        """What claims hold there whose pods are all gone: they are about to be let go of."""
+        over = (uid for uid in self._holdings.on(node) if self._consumers.is_over(uid))
+        return [each for uid in over for each in self._holdings.of(uid) if each.node == node]
+
+    def _needed(self, pod: ApiPod) -> dict[str, ApiResourceClaim]:
+        """Its claims, by what it calls them; none of a pod that others place."""
+        if not pod.spec.resource_claims or pod.spec.scheduler_name != self._ours:
+            return {}
+        found: dict[str, ApiResourceClaim] = {}
+        for local, name in claims_of(pod).items():
+            claim = self._claims.get((pod.namespace, name))
+            if claim is None:
+                raise NotYet(f'resourceclaim "{name}" not found')
+            found[local] = claim
+        return found
+
+    def _place(self, pod: ApiPod, claim: ApiResourceClaim) -> NodeName | None:
+        """Where it is allocated, or about to be."""
+        if (assumed := self._assumed.get(claim.uid)) is not None:
+            return assumed[1]
+        if claim.metadata.deletion_timestamp is not None:
+            raise NotYet(f'resourceclaim "{claim.name}" is being deleted')
+        if claim.status.allocation is None:
+            return None
+        node = node_of(claim)
+        if node is None:
+            raise Refused(
+                f'resourceclaim "{claim.name}" was allocated by others, and not as devices of one of our nodes'
+            )
+        if len(claim.consumers) >= MOST_CONSUMERS and pod.uid not in claim.consumers:
+            raise NotYet(f'resourceclaim "{claim.name}" is in use by {MOST_CONSUMERS} pods, the most that may use one')
+        return node
+
+    def _granted(
+        self, pod: ApiPod, claim: ApiResourceClaim, node: NodeName, given: tuple[tuple[str, GpuGrant], ...]
+    ) -> ClaimGrant:
+        meta = claim.metadata
+        if not given:
+            return ClaimGrant(namespace=meta.namespace, name=meta.name, uid=meta.uid, node=node)
+        held = holding(meta.uid, node, (grant for _, grant in given))
+        self._assumed[meta.uid] = pod.uid, node
+        self._holdings.put(meta.uid, node, lambda _part: held)
+        config = asked_of(claim, self._classes).config
+        return ClaimGrant(namespace=meta.namespace, name=meta.name, uid=meta.uid, node=node, given=given, config=config)

@@ -1,0 +1,59 @@
+"""What claims hold on nodes, counted beside what pods hold there; a node that is not known counts once it comes.
+
+Cards are found in the node's inventory by their devices' names, so what counts follows from the inventory as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from partage_plugins.vocabulary import GPU, Allocation, GpuPart, Inventory, NodeName, Room
+from partage_scheduler.claims.results import holder_of
+from partage_scheduler.decision import Decider
+
+Count = Callable[[GpuPart | None], Allocation]
+"""What one claim holds of a node with these cards."""
+_NOTHING = Room()
+
+
+class Holdings:
+    def __init__(self, decider: Decider, inventory: Callable[[NodeName], Inventory | None]) -> None:
+        """`inventory` of a node that is known."""
+        self._decider, self._inventory = decider, inventory
+        self._counts: dict[str, dict[NodeName, Count]] = {}
+        self._on: dict[NodeName, dict[str, None]] = {}
+
+    def on(self, node: NodeName) -> tuple[str, ...]:
+        """The uids of claims that hold something there."""
+        return tuple(self._on.get(node, ()))
+
+    def of(self, uid: str) -> list[Allocation]:
+        """All that a claim holds on nodes that are known."""
+        found = (self._decider.holding(holder_of(uid, node)) for node in self._counts.get(uid, ()))
+        return [each.allocation for each in found if each is not None]
+
+    def put(self, uid: str, node: NodeName, count: Count) -> None:
+        self._counts.setdefault(uid, {})[node] = count
+        self._on.setdefault(node, {})[uid] = None
+        self._take(uid, node, count)
+
+    def remove(self, uid: str) -> bool:
+        """Whether the claim held anything."""
+        counts = self._counts.pop(uid, {})
+        for node in counts:
+            del self._on[node][uid]
+            if not self._on[node]:
+                del self._on[node]
+            self._decider.give_back(holder_of(uid, node))
+        return bool(counts)
+
+    def node_comes(self, node: NodeName) -> None:
+        """Or it has other devices than before."""
+        for uid in self.on(node):
+            self._take(uid, node, self._counts[uid][node])
+
+    def _take(self, uid: str, node: NodeName, count: Count) -> None:
+        inventory = self._inventory(node)
+        if inventory is not None:
+            self._decider.give_back(holder_of(uid, node))
+            self._decider.take(count(inventory.part(GPU)), _NOTHING)

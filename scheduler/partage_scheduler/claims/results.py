@@ -1,0 +1,111 @@
+"""Allocations of claims: as they are written, and as they count once they stand. Pure.
+
+A device is named as the driver's slices would name it, in the pool of its node. What stands counts by what it says,
+whoever wrote it; a result that does not say how much of its card it has counts as all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from partage_plugins.codecs.quantity import format_bytes, parse_quantity
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import Allocation, CardId, ContainerName, GpuGrant, GpuPart, NodeName, PodUid
+from partage_plugins.vocabulary.claim_devices import MEMORY, SHARE, device_name
+from partage_plugins.vocabulary.claims import DRIVER
+from partage_plugins.vocabulary.gpu import GPU, Card
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_scheduler.objects import ApiResourceClaim
+from partage_scheduler.objects.claims import DeviceResult
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+"""Without it a claim could go while it is allocated."""
+MOST_CONSUMERS: Final = 256
+"""Pods that one claim can be reserved for, as the API server has it."""
+_HELD: Final = ContainerName("claim")
+
+
+class ClaimGrant(Struct, frozen=True, kw_only=True):
+    """What a pod's claim is given, or was given before the pod came."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: NodeName
+    given: tuple[tuple[str, GpuGrant], ...] = ()
+    """By request; nothing where the claim is allocated already, or about to be."""
+    config: tuple[Mapping[str, Any], ...] = ()
+
+
+def holder_of(claim_uid: str, node: NodeName) -> PodUid:
+    """As what a claim stands among a node's pods, where it is counted what they hold."""
+    return PodUid(f"claim/{claim_uid}/{node}")
+
+
+def allocation_of(grant: ClaimGrant, new_id: Callable[[], str]) -> Mapping[str, Any]:
+    """As it is written; `new_id` makes one for each share."""
+    field = {"key": "metadata.name", "operator": "In", "values": [grant.node]}
+    config = [{name: value for name, value in each.items() if value} for each in grant.config]
+    return {
+        "devices": {"results": [_result(grant.node, *each, new_id()) for each in grant.given], "config": config},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
+    }
+
+
+def _result(node: NodeName, request: str, grant: GpuGrant, share_id: str) -> Mapping[str, Any]:
+    return {
+        "request": request,
+        "driver": DRIVER,
+        "pool": node,
+        "device": device_name(grant.card),
+        "shareID": share_id,
+        "consumedCapacity": {SHARE: str(grant.share_milli), MEMORY: format_bytes(grant.memory_bytes)},
+    }
+
+
+def node_of(claim: ApiResourceClaim) -> NodeName | None:
+    """Where our driver's devices of an allocated claim are; None where it has none, or some of another driver."""
+    pools = {each.pool if each.driver == DRIVER else "" for each in claim.results}
+    return NodeName(pools.pop()) if len(pools) == 1 and "" not in pools else None
+
+
+def nodes_of(claim: ApiResourceClaim) -> frozenset[NodeName]:
+    """All nodes on which it holds devices of ours; one, unless others wrote it."""
+    return frozenset(NodeName(each.pool) for each in claim.results if each.driver == DRIVER)
+
+
+def held_by(claim: ApiResourceClaim, node: NodeName, part: GpuPart | None) -> Allocation:
+    """What a claim holds on a node that has these cards."""
+    cards = {device_name(card.id): card for card in part.cards} if part is not None else {}
+    mine = (each for each in claim.results if each.driver == DRIVER and each.pool == node and not each.admin_access)
+    return holding(claim.uid, node, _grants(mine, cards))
+
+
+def holding(claim_uid: str, node: NodeName, grants: Iterable[GpuGrant]) -> Allocation:
+    """Grants as they count, for a holder that is no pod."""
+    counted = tuple(grants)
+    containers: dict[ContainerName, dict[Any, Any]] = {_HELD: {GPU.name: counted}} if counted else {}
+    return Allocation(gen=0, pod=holder_of(claim_uid, node), node=node, containers=containers)
+
+
+def _grants(results: Iterable[DeviceResult], cards: Mapping[str, Card]) -> Iterator[GpuGrant]:
+    for each in results:
+        card = cards.get(each.device)
+        if card is not None:
+            yield GpuGrant(
+                card=CardId(card.id),
+                share_milli=_consumed(each, SHARE, WHOLE_MILLI),
+                limit_milli=WHOLE_MILLI,
+                memory_bytes=_consumed(each, MEMORY, card.memory_bytes),
+            )
+
+
+def _consumed(result: DeviceResult, name: str, whole: int) -> int:
+    """No more than all of it, whatever was written."""
+    try:
+        return min(max(0, int(parse_quantity(result.consumed_capacity[name]))), whole)
+    except (KeyError, DecodeError):
+        return whole

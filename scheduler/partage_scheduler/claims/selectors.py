@@ -1,0 +1,85 @@
+"""The expressions by which classes and claims choose devices, as far as they are understood here. Pure.
+
+Kubernetes has a whole language for it (CEL). What is read here are comparisons joined by `&&`: of the driver, of a
+card's uuid, and of its model. Whatever else one says is refused, for a device that it excludes must not be given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import CardId
+from partage_plugins.vocabulary.claims import DRIVER
+from partage_scheduler.objects.claims import Selector
+
+_ATTRIBUTE: Final = r'device\.attributes\["gpu\.partage\.dev"\]\.(?P<name>uuid|model)\s*==\s*"(?P<value>[^"\\]{1,128})"'
+_TERM: Final = re.compile(
+    rf'\s*(?:device\.driver\s*==\s*"(?P<driver>[^"\\]{{1,253}})"'
+    rf"|device\.allowMultipleAllocations(?:\s*==\s*true)?|{_ATTRIBUTE})\s*",
+    re.ASCII,
+)
+_LONGEST: Final = 10 << 10
+"""Of an expression, as the API server has it."""
+ALLOWED: Final = (
+    f'device.driver == "{DRIVER}", device.allowMultipleAllocations, and uuid or model in '
+    f'device.attributes["{DRIVER}"] compared by ==, joined by &&'
+)
+
+
+class Chosen(NamedTuple):
+    """What all selectors say together."""
+
+    is_ours: bool = False
+    """They name our driver."""
+    card: CardId | None = None
+    model: str | None = None
+
+
+def chosen_by(selectors: Iterable[Selector], of: str) -> Chosen:
+    """Raises `Refused` for what is not understood; `of` says whose selectors they are."""
+    found = Chosen()
+    for each in selectors:
+        for driver, name, value in _terms("" if each.cel is None else each.cel.expression, of):
+            if driver:
+                found = found._replace(is_ours=_ours(driver, of))
+            elif name == "uuid":
+                found = found._replace(card=CardId(_same(found.card, value, of)))
+            elif name == "model":
+                found = found._replace(model=_same(found.model, value, of))
+    return found
+
+
+def both(one: Chosen, other: Chosen, of: str) -> Chosen:
+    """What holds where the selectors of both hold."""
+    card = one.card if other.card is None else CardId(_same(one.card, other.card, of))
+    model = one.model if other.model is None else _same(one.model, other.model, of)
+    return Chosen(one.is_ours or other.is_ours, card, model)
+
+
+def _terms(expression: str, of: str) -> Iterable[tuple[str, str, str]]:
+    """Driver, attribute and value of each term; all empty where it only says what holds for all our devices."""
+    found: list[tuple[str, str, str]] = []
+    at = 0
+    while len(expression) <= _LONGEST and (term := _TERM.match(expression, at)) is not None:
+        found.append((term["driver"] or "", term["name"] or "", term["value"] or ""))
+        if term.end() == len(expression):
+            return found
+        if not expression.startswith("&&", term.end()):
+            break
+        at = term.end() + 2
+    raise Refused(f"{of} selects devices by {expression[at:].strip()[:120]!r}; allowed: {ALLOWED}")
+
+
+def _ours(driver: str, of: str) -> bool:
+    if driver != DRIVER:
+        raise Refused(f"{of} is of driver {driver}, and this scheduler allocates devices of {DRIVER} alone")
+    return True
+
+
+def _same(before: str | None, value: str, of: str) -> str:
+    if before not in {None, value}:
+        raise Refused(f"{of} selects devices that are {before} and {value} at once; there are none")
+    return value

@@ -1,0 +1,147 @@
+"""What a claim adds to the start of a pod, and what kubelet waits for the driver to prepare one.
+
+A cluster as a managed one: kube-scheduler allocates, kubelet is straight at containerd. A pod with a claim and a plain
+one start in turn, with the same image on the same node; what is told is what the first takes beyond the second, from
+its create to its program's first instruction. Prepares are asked for as kubelet asks, of claims that are allocated.
+Then two pods flood one card, and what each gets of its time is held against its claim.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from grpclib.client import Channel, UnaryUnaryMethod
+
+from bench.harness import Bench
+from partage_dra.kubelet import messages
+from partage_plugins.vocabulary.places import DRA_SOCKET
+from rig import images
+from rig.client.pods import Pod
+from rig.client.resources import Json
+from rig.identity.people import TEAM
+from rig.images.bases import compiled
+from support.dra_stage import DraStage, claimed, devices, request
+from support.machine_image import workloads
+
+PAIRS, SMOKE_PAIRS = 30, 1
+WARM_UP: Final = 1
+CLAIMS, SMOKE_CLAIMS = 40, 2
+PROGRAM: Final = Path(__file__).parents[1] / "real/chain/c/first.c"
+FIRST: Final = "/usr/bin/first"
+IMAGE: Final = "first"
+FLOODING: Final = "workloads"
+SHARES: Final = (700, 300)
+SETTLE_S, SMOKE_SETTLE_S = 25.0, 3.0
+MOST_POINTS_OFF: Final = 2.0
+MOST_ADDED_MS: Final = 60.0
+MOST_PREPARE_MS: Final = 10.0
+_DRA: Final = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
+_NS_IN_MS: Final = 1e6
+
+
+def started_ms(stage: DraStage, name: str, *, with_claim: bool) -> float:
+    fields: dict[str, Any] = {"image": IMAGE, "command": [FIRST, "start"]}
+    began_ns = time.time_ns()
+    pod = stage.pod(name, devices(request(10, "16Mi")), **fields) if with_claim else stage.plain(name, **fields)
+    pod.wait_succeeded()
+    said = pod.logs().strip()
+    pod.delete_and_wait(grace_s=0)
+    return (int(said) - began_ns) / _NS_IN_MS
+
+
+async def prepared_ms(stage: DraStage, claims: list[Json]) -> list[float]:
+    """Each claim once, prepared and let go of."""
+    channel = Channel(path=str(stage.machine.path(f"/{DRA_SOCKET}")))
+    found = list[float]()
+    try:
+        for claim in claims:
+            asked: Any = messages.ClaimsRequest()
+            meta = claim["metadata"]
+            asked.claims.add(namespace=TEAM.encode(), name=meta["name"].encode(), uid=meta["uid"].encode())
+            began = time.perf_counter()
+            answer: Any = await UnaryUnaryMethod(
+                channel, f"{_DRA}NodePrepareResources", messages.ClaimsRequest, messages.PrepareResponse
+            )(asked)
+            found.append(1e3 * (time.perf_counter() - began))
+            (entry,) = answer.claims
+            if entry.value.error or stage.told(meta["uid"]) is None:
+                raise AssertionError(f"claim {meta['name']} is not in force: {entry.value.error}")
+            await UnaryUnaryMethod(
+                channel, f"{_DRA}NodeUnprepareResources", messages.ClaimsRequest, messages.UnprepareResponse
+            )(asked)
+    finally:
+        channel.close()
+    return found
+
+
+def allocated(stage: DraStage, count: int) -> list[Json]:
+    """Claims with what kube-scheduler gave a first one."""
+    first: Pod = stage.pod("model", devices(request(10, "16Mi")))
+    first.wait_running()
+    allocation = stage.claim_of(first)["status"]["allocation"]
+    found = list[Json]()
+    for number in range(count):
+        stage.claim(f"claim-{number}", devices(request(10, "16Mi")))
+        found.append(stage.allocate(f"claim-{number}", allocation))
+    first.delete_and_wait(grace_s=0)
+    return found
+
+
+def points_off(stage: DraStage, settle_s: float) -> dict[int, float]:
+    """By share: how far what a flooding pod got of the card's time is from it, in hundredths of the card."""
+    stage.rig.registry.push(workloads(), FLOODING)
+    command = ["/usr/bin/flood", "--seconds", "100000"]
+    pods = {
+        share: stage.pod(f"flood-{share}", devices(request(share, "4Gi")), image=FLOODING, command=command)
+        for share in SHARES
+    }
+    for pod in pods.values():
+        pod.wait_running()
+    claims = {share: stage.claim_of(pod) for share, pod in pods.items()}
+    uids = {share: claim["metadata"]["uid"] for share, claim in claims.items()}
+    cards = {claim["status"]["allocation"]["devices"]["results"][0]["device"] for claim in claims.values()}
+    if len(cards) != 1:
+        raise AssertionError(f"they are on {len(cards)} cards, so neither keeps time from the other")
+    time.sleep(settle_s)
+    return {share: abs(_got(stage, uid) * 100 - share / 10) for share, uid in uids.items()}
+
+
+def _got(stage: DraStage, uid: str) -> float:
+    told = stage.told(uid)
+    if told is None or told.cards[0].time is None or not told.cards[0].time.leases:
+        raise AssertionError(f"claim {uid} is not metered: {told}")
+    return told.cards[0].time.got.s10
+
+
+def main() -> int:
+    bench = Bench.from_argv("dra")
+    pairs, count = (SMOKE_PAIRS, SMOKE_CLAIMS) if bench.smoke else (PAIRS, CLAIMS)
+    with claimed(say=lambda _line: None, reads_all=True) as stage:
+        stage.wait_published()
+        stage.rig.registry.push(
+            images.preloadable().with_files({FIRST: compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))}), IMAGE
+        )
+        rounds = [
+            tuple(started_ms(stage, f"{kind}-{number}", with_claim=kind == "claim") for kind in ("plain", "claim"))
+            for number in range(pairs + WARM_UP)
+        ][WARM_UP:]
+        prepares = asyncio.run(prepared_ms(stage, allocated(stage, count)))
+        stage.clear()  # or they hold room, and the next two would not meet on one card
+        off = points_off(stage, SMOKE_SETTLE_S if bench.smoke else SETTLE_S)
+    plain, claim = (statistics.median(each[place] for each in rounds) for place in (0, 1))
+    bench.figure("plain_pod_ms", plain)
+    bench.figure("claim_pod_ms", claim)
+    bench.bar("a pod's first instruction, beyond a plain pod's", claim - plain, at_most=MOST_ADDED_MS, unit="ms")
+    bench.bar("a prepare, median", statistics.median(prepares), at_most=MOST_PREPARE_MS, unit="ms")
+    for share, points in off.items():
+        bench.bar(f"time of a claim of {share}, beside it", points, at_most=MOST_POINTS_OFF, unit="points")
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""What memory that moves costs: two programs whose memory does not fit together take turns with it.
+
+Time: each of two programs holds 60 GiB of a card of 80 GiB, and floods it. In turns, by shares, whole working sets move
+over the modelled link, both ways at once. What the link allows is the time less what the bytes take that had to move;
+the card's own account says how much of it was computing. Beside it, in the same run, stands what the second program
+gets without moving: nothing, it is refused. Then one of 40 GiB is suspended and resumed, without a byte of contents.
+
+Contents: two programs of 3 GiB each on a card of 4 GiB, which keeps all bytes. Each fills its memory, and looks at all
+of it again and again, while both want the card.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from bench.harness import Bench
+from partage_isolation.library.objects import built
+from partage_isolation.wire.messages import MovingTold, Suspend
+from simgpu.memory.programs import CLIENT
+from support.isolated import Contained, Isolated, isolated, until
+from support.sharing import Running, Sharer, sharing
+from support.simgpu import card
+from support.steered import Steered
+
+GIB: Final = 1 << 30
+MIB: Final = 1 << 20
+CARD_GIB: Final = 80
+CONTEXT_MIB: Final = 500
+BUS: Final = 50
+"""Bytes in a nanosecond, each way."""
+WORKING_SET_GIB: Final = 60
+SMOKE: Final = 8
+"""In a smoke run all is so many times smaller."""
+SECONDS: Final = 60
+ROUNDS: Final = 4
+PART: Final = 256 * MIB
+
+
+@contextmanager
+def place_of(memory_mib: int, *, context_mib: int = CONTEXT_MIB) -> Generator[Isolated]:
+    model = card("h100", memory_mib=memory_mib, reserved_mib=0, context_mib=context_mib, module_mib=0, bus_gb_per_s=BUS)
+    with isolated(cards=(model,), library=built()) as place:
+        place.tell_inventory(memory_mib * MIB)
+        yield place
+
+
+def mib(bench: Bench, gib: int) -> int:
+    return (gib << 10) // (SMOKE if bench.smoke else 1)
+
+
+def sharer(bench: Bench, name: str, share: int, *, movable: bool = True) -> Sharer:
+    size_mib = mib(bench, WORKING_SET_GIB)
+    words = ("--mib", str(size_mib), "--kernel-us", "1000")
+    memory_bytes = (size_mib + 1024) * MIB
+    return Sharer(name, share, "flood", words, memory_bytes=memory_bytes, movable=movable)
+
+
+def moving(container: Contained) -> MovingTold:
+    told = container.told().cards[0].moving
+    assert told is not None
+    return told
+
+
+def busy_ns(place: Isolated, running: Sequence[Running]) -> list[int]:
+    account = {process.pid: process.busy_ns for process in place.node.status()[0].processes}
+    return [each.busy_ns(account) for each in running]
+
+
+def in_turns(bench: Bench, place: Isolated, shares: tuple[int, int]) -> None:
+    name = f"2 x 60 GiB on 80 GiB, shares {shares[0]}/{shares[1]}"
+    sharers = [sharer(bench, f"program-{number}", share) for number, share in enumerate(shares)]
+    with sharing(place, *sharers) as running:
+        containers = [each.containers[0] for each in running]
+        until(lambda: all(moving(each).times for each in containers), why=lambda: f"{name}: nothing moves")
+        end_of_turn(containers[0])
+        had, out, began = busy_ns(place, running), carried(containers), time.monotonic()
+        end_of_turn(containers[0])  # whole rounds: each has had its turns as often
+        while not bench.smoke and time.monotonic() < began + SECONDS:
+            end_of_turn(containers[0])
+        got = [now - before for now, before in zip(busy_ns(place, running), had, strict=True)]
+        wall_ns = (time.monotonic() - began) * 1e9
+        times = carried(containers) - out
+    bench.engaged(f"{name}: memory moved", times >= 1)
+    swap_ns = (2 * (mib(bench, WORKING_SET_GIB) + CONTEXT_MIB) - mib(bench, CARD_GIB)) * MIB / BUS
+    allowed_ns = wall_ns - times * swap_ns
+    part = got[0] / max(1, sum(got))
+    sys.stderr.write(f"{name}: {times} moves in {wall_ns / 1e9:.0f} s, {part:.3f} to the first\n")
+    bench.figure(f"{name}: moves", times)
+    bench.figure(f"{name}: seconds of a turn", wall_ns / 1e9 / max(1, times))
+    bench.bar(f"{name}: of what the link allows", sum(got) / allowed_ns, at_least=0.90, unit="of the time")
+    bench.figure(f"{name}: computing", sum(got) / wall_ns)
+    bench.bar(f"{name}: furthest from its share", abs(part - shares[0] / sum(shares)), at_most=0.03, unit="of the time")
+
+
+def end_of_turn(container: Contained) -> None:
+    before = moving(container).times
+    until(lambda: moving(container).times > before, why=lambda: "its turn does not end")
+
+
+def carried(containers: Sequence[Contained]) -> int:
+    """How often one of them had to leave."""
+    return sum(moving(each).times for each in containers)
+
+
+def refused(bench: Bench, place: Isolated) -> None:
+    """Without moving the second program has no memory, so it computes nothing."""
+    until(lambda: not place.node.status()[0].processes)
+    with sharing(place, sharer(bench, "first", 500, movable=False)) as running:
+        until(running[0].is_known)
+        time.sleep(1)
+        second = place.prepare((mib(bench, WORKING_SET_GIB) + 1024) * MIB, share=500)
+        second.install(built())
+        with program(second) as other:
+            error = other.error(f"alloc({mib(bench, WORKING_SET_GIB) * MIB})")
+    bench.engaged("without moving: the second is refused", error == 2)
+
+
+@contextmanager
+def program(container: Contained) -> Generator[Steered]:
+    env = {**container.place.node.environment, "LD_PRELOAD": container.preload}
+    with Steered([sys.executable, CLIENT], env=env, refusals="cuda") as started:
+        started.ask("start()")
+        yield started
+
+
+def suspended(bench: Bench, place: Isolated) -> None:
+    """There and back, one way after the other, against the link's time for as many bytes."""
+    size = (4 if bench.smoke else 40) * GIB
+    container = place.prepare(size + 2 * GIB, share=500, movable=True)
+    container.install(built())
+    with program(container) as one:
+        one.ask(f"xs = [alloc({GIB}) for _ in range({size // GIB})]")
+        until(lambda: moving(container).resident_bytes == size)
+        took_s = list[float]()
+        for is_on in (True, False):
+            asked = Suspend(key=container.key, is_on=is_on)
+            began = time.monotonic()
+            while not place.broker.client.suspend(asked).is_done:
+                time.sleep(0.001)
+            took_s.append(time.monotonic() - began)
+    link_s = size / BUS / 1e9
+    bench.bar("40 GiB suspended", took_s[0] / link_s, at_most=1.2, unit="of the link's time")
+    bench.bar("40 GiB resumed", took_s[1] / link_s, at_most=1.2, unit="of the link's time")
+
+
+def contents(bench: Bench) -> None:
+    """All bytes of both, looked at in turns."""
+    size = (GIB if bench.smoke else 3 * GIB) // PART * PART
+    with place_of(size * 4 // 3 // MIB, context_mib=64) as place:
+        containers = [place.prepare(size + GIB, share=400, movable=True) for _ in range(2)]
+        for container in containers:
+            container.install(built())
+        wrong = looked = 0
+        with program(containers[0]) as one, program(containers[1]) as other:
+            for seed, each in enumerate((one, other)):
+                each.ask(f"xs = [alloc({PART}) for _ in range({size // PART})]")
+                each.ask("import random")
+                line = f"random.Random({seed} * 1000 + n).randbytes({MIB}) * {PART // MIB}"
+                each.ask(f"ys = [{line} for n in range(len(xs))]; None")
+                each.ask("[write(x, y) for x, y in zip(xs, ys)]; None")
+            for _ in range(1 if bench.smoke else ROUNDS):
+                for each in (one, other):
+                    same = each.ask("[same(x, y) for x, y in zip(xs, ys)]")
+                    wrong, looked = wrong + same.count(False), looked + len(same) * PART
+            times = carried(containers)
+        bench.engaged("contents: memory moved", times >= 2)
+        bench.figure("contents: GiB looked at", looked / GIB)
+        bench.figure("contents: moves", times)
+        bench.bar("contents: parts with a wrong byte", wrong, at_most=0, unit="parts")
+
+
+def main() -> int:
+    bench = Bench.from_argv("moving")
+    with place_of(mib(bench, CARD_GIB)) as place:
+        in_turns(bench, place, (500, 500))
+        in_turns(bench, place, (300, 700))
+        suspended(bench, place)
+    with place_of(mib(bench, CARD_GIB)) as place:
+        refused(bench, place)
+    contents(bench)
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""Containers whose memory moves, on a small card of a running broker, and programs in them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from partage_isolation.library.objects import built
+from partage_isolation.wire.messages import MovingTold
+from simgpu.memory.programs import CLIENT
+from support.isolated import Contained, Isolated, isolated
+from support.simgpu import card
+from support.steered import Steered
+
+MIB: Final = 1 << 20
+CARD: Final = 1024 * MIB
+CONTEXT: Final = 64 * MIB
+
+
+@contextmanager
+def crowded(**settings: str) -> Generator[Isolated]:
+    """One card of 1 GiB."""
+    cards = (card("t4", memory_mib=CARD // MIB, reserved_mib=0, context_mib=CONTEXT // MIB, module_mib=0),)
+    with isolated(cards=cards, settings=settings) as place:
+        place.tell_inventory(CARD)
+        yield place
+
+
+def movable(place: Isolated, memory: int, *, share: int = 400, moves: bool = True) -> Contained:
+    made = place.prepare(memory, share=share, movable=moves)
+    made.install(built())
+    return made
+
+
+@contextmanager
+def program(container: Contained) -> Generator[Steered]:
+    """A program with a context on the card."""
+    env = {**container.place.node.environment, "LD_PRELOAD": container.preload}
+    with Steered([sys.executable, CLIENT], env=env, refusals="cuda") as started:
+        started.ask("start()")
+        yield started
+
+
+def moving(container: Contained) -> MovingTold:
+    told = container.told().cards[0].moving
+    assert told is not None
+    return told

@@ -1,0 +1,36 @@
+"""One node with simulated cards of the pool dra, for all tests of this folder.
+
+Of another Kubernetes than the usual one with PARTAGE_RIG_RELEASES=kubernetes@1.36.2, the oldest that shares a device.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from rig.rig import CHECKOUT, Rig
+from support.dra_stage import DraStage, claimed
+
+RELEASES = tuple(os.environ.get("PARTAGE_RIG_RELEASES", "").split())
+LOGS = CHECKOUT / ".cache/test/rig-logs-dra"
+
+
+@pytest.fixture(scope="package")
+def lasting_stage() -> Iterator[DraStage]:
+    with claimed(say=print, keep_logs=LOGS, releases=RELEASES) as stage:
+        yield stage
+
+
+@pytest.fixture
+def rig(lasting_stage: DraStage) -> Iterator[Rig]:
+    """For the report of a failure, which shows the rig's logs."""
+    yield lasting_stage.rig
+    lasting_stage.rig.cluster.close()
+
+
+@pytest.fixture
+def stage(lasting_stage: DraStage, rig: Rig) -> Iterator[DraStage]:
+    yield lasting_stage
+    lasting_stage.clear()

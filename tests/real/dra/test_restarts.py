@@ -1,0 +1,93 @@
+"""The driver, the broker and kubelet may be away or start again, in any order: claims stay as they are, and end."""
+
+from __future__ import annotations
+
+from rig.client.wait import until
+from support.dra_stage import WITHIN_S, DraStage, devices, request
+from support.isolation_stage import ask
+
+
+def test_a_pod_that_ends_while_the_driver_is_away_is_cleaned_up_after(stage: DraStage) -> None:
+    pod = stage.pod("ends")
+    pod.wait_running()
+    uid = stage.claim_of(pod)["metadata"]["uid"]
+    stage.kill_driver()
+    try:
+        pod.delete()
+        until("its container is gone", lambda: None if not stage.running() else "it is not", WITHIN_S)
+        assert stage.record(uid) is not None
+        assert stage.told(uid) is not None
+    finally:
+        stage.start_driver()
+    pod.wait_gone()
+    stage.wait_nothing_left(uid)
+
+
+def test_a_driver_that_starts_again_knows_its_claims(stage: DraStage) -> None:
+    pod = stage.pod("stays")
+    pod.wait_running()
+    record = stage.record(stage.claim_of(pod)["metadata"]["uid"])
+    stage.kill_driver()
+    stage.start_driver()
+    assert ask(pod, "take 100") == "took 100"
+    assert stage.record(stage.claim_of(pod)["metadata"]["uid"]) == record
+    later = stage.pod("later")
+    later.wait_running()
+
+
+def test_limits_stay_over_a_broker_s_restart(stage: DraStage) -> None:
+    pod = stage.pod("limited", devices(request(300, "1Gi")))
+    pod.wait_running()
+    assert ask(pod, "take 200") == "took 200"
+    stage.restart_broker()
+    assert ask(pod, "take 2000") != "took 2000"
+    assert ask(pod, "take 100") == "took 100"
+
+
+def test_a_kubelet_that_starts_again_finds_driver_and_devices(stage: DraStage) -> None:
+    before = stage.pod("before")
+    before.wait_running()
+    stage.restart_kubelet()
+    after = stage.pod("after")
+    after.wait_running(120)
+    stage.wait_published()
+    assert ask(before, "take 100") == "took 100"
+    uid = stage.claim_of(before)["metadata"]["uid"]
+    before.delete_and_wait()
+    stage.wait_nothing_left(uid)
+
+
+def test_a_claim_in_use_stays_when_other_pods_of_it_come_and_go(stage: DraStage) -> None:
+    uid = stage.claim("kept", devices(request(300, "1Gi")))
+    pod = stage.pod("kept-a", claim="kept")
+    pod.wait_running()
+    stage.come_and_go("kept")
+    assert ask(pod, "take 100") == "took 100"
+    assert ask(pod, "take 2000") != "took 2000"
+    assert stage.record(uid) is not None
+    pod.delete_and_wait()
+    stage.wait_nothing_left(uid)
+
+
+def test_kubelet_takes_the_devices_away_while_the_driver_is_and_it_publishes_them_again(stage: DraStage) -> None:
+    stage.wait_published()
+    stage.kill_driver()
+    try:
+        until("no slice is left", lambda: None if not stage.slices() else "one is", WITHIN_S)
+    finally:
+        stage.start_driver()
+    stage.wait_published()
+    stage.pod("after").wait_running()
+
+
+def test_limits_stay_over_a_runtime_s_restart(stage: DraStage) -> None:
+    pod = stage.pod("through", devices(request(300, "1Gi")))
+    pod.wait_running()
+    stage.node.containerd.restart()
+    until("the runtime answers", lambda: None if ask(pod, "take 100") == "took 100" else "it does not", WITHIN_S)
+    assert ask(pod, "take 2000") != "took 2000"
+    later = stage.pod("after-the-runtime")
+    later.wait_running()
+    uid = stage.claim_of(pod)["metadata"]["uid"]
+    pod.delete_and_wait()
+    until("its claim has ended", lambda: None if stage.record(uid) is None else "it has not", WITHIN_S)

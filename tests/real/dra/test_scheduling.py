@@ -1,0 +1,192 @@
+"""How kube-scheduler hands out our devices: what the driver's slices, classes and taints make of its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from partage_plugins.codecs import decode_inventory, encode_inventory
+from partage_plugins.codecs.quantity import parse_quantity
+from partage_plugins.vocabulary import GPU, CardId
+from partage_plugins.vocabulary.claim_devices import device_name
+from rig.client.pods import Pod
+from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json, Resource
+from rig.client.wait import until
+from rig.identity.people import TEAM
+from support.crishim_stage import INVENTORY
+from support.dra_stage import DraStage, devices, part_class, request
+from support.isolation_stage import IMAGE, SERVING, seen
+from support.simgpu_stage import UUIDS
+
+H100, L4 = map(CardId, UUIDS)
+PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+NO_ROOM = "cannot allocate all claims"
+
+
+def given(stage: DraStage, pod: Pod) -> list[tuple[str, Any]]:
+    """By device, with the share and the bytes that are consumed of it, which each Kubernetes writes in its own way."""
+    results: list[Json] = stage.claim_of(pod)["status"]["allocation"]["devices"]["results"]
+    return [
+        (each["device"], {n: int(parse_quantity(q)) for n, q in each["consumedCapacity"].items()}) for each in results
+    ]
+
+
+def started(stage: DraStage, name: str, *requests: Json, **said: Any) -> Pod:
+    pod = stage.pod(name, devices(*requests), **said)
+    pod.wait_running()
+    return pod
+
+
+def capacity(**amounts: str) -> Json:
+    return {"capacity": {"requests": amounts}}
+
+
+def wait_without_room(stage: DraStage, name: str, *requests: Json, **said: Any) -> Pod:
+    """It waits, and kube-scheduler has one sentence for every reason."""
+    pod = stage.pod(name, devices(*requests), **said)
+    pod.wait("nobody places it", lambda _: None if NO_ROOM in pod.condition("PodScheduled").get("message", "") else "?")
+    return pod
+
+
+def test_shares_of_a_card_add_up_and_the_next_card_takes_what_is_more(stage: DraStage) -> None:
+    pods = [started(stage, f"third-{number}", request(300, "1Gi")) for number in range(4)]
+    cards = [given(stage, pod) for pod in pods]
+    third = {"share": 300, "memory": 1 << 30}
+    assert cards == [[(device_name(H100), third)]] * 3 + [[(device_name(L4), third)]]
+    wait_without_room(stage, "too-much", request(800, "1Gi"))
+    started(stage, "none", request(0, "1Gi"))
+
+
+def test_memory_is_respected_as_shares_are(stage: DraStage) -> None:
+    first = started(stage, "large", request(100, "60Gi"))
+    assert given(stage, first)[0][0] == device_name(H100)
+    wait_without_room(stage, "larger", request(100, "60Gi"))
+
+
+def test_amounts_are_rounded_up_to_what_can_be_given_and_what_is_not_named_is_all(stage: DraStage) -> None:
+    odd = started(stage, "odd", request(**capacity(share="50500m", memory="1500Ki")))
+    assert given(stage, odd)[0][1] == {"share": 51, "memory": 2 << 20}
+    whole = started(stage, "whole", request(None, None))
+    assert given(stage, whole)[0][1]["share"] == 1000
+    assert seen(whole)["total"] > 20 * 1024
+
+
+@pytest.mark.parametrize("asked", [request(1100, "1Gi"), request(300, "100Gi"), request(**capacity(cores="1"))])
+def test_whatever_does_not_fit_waits_with_the_same_words(stage: DraStage, asked: Json) -> None:
+    wait_without_room(stage, "misfit", asked)
+
+
+def test_two_requests_share_a_card_or_get_two_as_constraints_say_and_a_count_is_of_cards(stage: DraStage) -> None:
+    both = (request(200, "1Gi", name="a"), request(200, "1Gi", name="b"))
+    for kind, cards in (("matchAttribute", 1), ("distinctAttribute", 2)):
+        spec = devices(*both)
+        spec["devices"]["constraints"] = [{kind: "gpu.partage.dev/uuid"}]
+        pod = stage.pod(kind.lower(), spec)
+        pod.wait_running()
+        assert len({device for device, _ in given(stage, pod)}) == cards
+    counted = started(stage, "counted", request(100, "1Gi", count=2))
+    assert len({device for device, _ in given(stage, counted)}) == 2
+
+
+def test_a_share_is_not_taken_from_pods_of_lower_priority(stage: DraStage) -> None:
+    """What our own scheduler does, kube-scheduler does not."""
+    api = stage.rig.cluster.api
+    api.create(PRIORITIES.at(), {"metadata": {"name": "high"}, "value": 1000})
+    try:
+        low = [started(stage, f"low-{number}", request(None, None)) for number in range(2)]
+        high = wait_without_room(stage, "high", request(300, "1Gi"), spec={"priorityClassName": "high"})
+        low[0].delete_and_wait()
+        high.wait_running()
+        assert low[1].phase == "Running"
+    finally:
+        api.delete(PRIORITIES.at(name="high"))
+
+
+def test_the_claim_of_a_pod_that_has_ended_goes_at_once(stage: DraStage) -> None:
+    pod = stage.pod("ends", command=["/usr/bin/memory"])
+    pod.wait("it has ended", lambda now: None if now["status"]["phase"] in {"Succeeded", "Failed"} else "it runs")
+    until("no claim is left", lambda: None if not stage.rig.cluster.api.list(RESOURCE_CLAIMS.at(TEAM)) else "one is")
+    until("nor anything on the node", lambda: None if not stage.specs() else str(stage.specs()))
+
+
+# ---- Health ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def healthy(stage: DraStage) -> Iterator[DraStage]:
+    yield stage
+    say(stage)
+
+
+def say(stage: DraStage, **health: str) -> None:
+    """What the advertiser would say of the first card."""
+    path = stage.machine.path(INVENTORY)
+    known = decode_inventory(path.read_text(), (GPU,))
+    part = known.part(GPU)
+    assert part is not None
+    first, *others = part.cards
+    changed = replace(part, cards=(replace(first, **{"health": "ok", "cause": None, **health}), *others))
+    stage.machine.write(INVENTORY, encode_inventory(replace(known, kinds={GPU.name: changed})).decode())
+
+
+def test_a_degraded_card_takes_no_new_pods_and_keeps_those_that_it_has(healthy: DraStage) -> None:
+    there = started(healthy, "there", request(300, "1Gi"))
+    say(healthy, health="degraded: too hot", cause="fault")
+    until("the slice says so", lambda: None if taints(healthy) == ["NoSchedule"] else str(taints(healthy)))
+    assert given(healthy, started(healthy, "elsewhere", request(300, "1Gi")))[0][0] == device_name(L4)
+    there.wait("its status says so", lambda pod: None if "Unhealthy" in str(pod["status"]) else "it does not")
+    assert there.phase == "Running"
+
+
+def test_a_card_that_is_lost_ends_the_pods_that_have_it(healthy: DraStage) -> None:
+    there = started(healthy, "there", request(300, "1Gi"))
+    say(healthy, health="lost", cause="fell-off")
+    there.wait_gone()
+
+
+def taints(stage: DraStage) -> list[str]:
+    return [taint["effect"] for device in stage.devices() for taint in device.get("taints", ())]
+
+
+# ---- Fixed parts -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parted(stage: DraStage) -> Iterator[DraStage]:
+    """The second card is handed out in halves and quarters."""
+    classes = [part_class(2), part_class(4)]
+    for each in classes:
+        stage.rig.cluster.api.create(DEVICE_CLASSES.at(), each)
+    stage.kill_driver()
+    stage.start_driver("--parts", f"{L4}=2+4")
+    until("the parts are published", lambda: None if len(parts(stage)) == 6 else str(parts(stage)))
+    yield stage
+    stage.clear()
+    stage.kill_driver()
+    stage.start_driver()
+    until("the whole card is published", lambda: None if not parts(stage) else "not yet")
+    for each in classes:
+        stage.rig.cluster.api.delete(DEVICE_CLASSES.at(name=each["metadata"]["name"]))
+
+
+def parts(stage: DraStage) -> list[str]:
+    return [device["name"] for device in stage.devices() if "consumesCounters" in device]
+
+
+def test_pods_without_claims_get_fixed_parts_by_a_resource_and_never_more_than_the_card(parted: DraStage) -> None:
+    def asking(name: str, of: int) -> Pod:
+        limits = {f"gpu.partage.dev/1of{of}": "1"}
+        return parted.plain(name, image=IMAGE, command=SERVING, limits=limits)
+
+    half, *quarters = asking("half", 2), asking("quarter-a", 4), asking("quarter-b", 4)
+    for pod in (half, *quarters):
+        pod.wait_running()
+    assert seen(half)["total"] == 11 * 1024
+    assert {seen(pod)["total"] for pod in quarters} == {22 * 1024 // 4}
+    more = asking("quarter-c", 4)
+    more.wait("nobody places it", lambda _: None if more.condition("PodScheduled").get("status") == "False" else "?")
+    half.delete_and_wait()
+    more.wait_running()

@@ -1,0 +1,94 @@
+"""Nodes that nobody may change have enforced shares by claims, from one command: the broker is in the driver's pods."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rig.client.manifests import a_pod
+from rig.client.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES, Json
+from rig.client.wait import until
+from rig.errors import Refused
+from rig.identity.people import TEAM
+from support.dra_stage import devices, request
+from support.install_stage import InstallStage, installable
+from support.isolation_stage import IMAGE, SERVING, ask, image, seen
+
+VALUES = ("installer.enabled=false", "dra.enabled=true", "dra.cards=all", "scheduler.replicas=1")
+MIB_OF_GIB = 1024
+
+
+@pytest.fixture(scope="module")
+def lasting_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
+    with installable(tmp_path_factory.mktemp("stage"), say=print) as made:
+        made.rig.registry.push(image(), IMAGE)
+        made.install(*VALUES)
+        made.wait_rolled_out("daemonset/partage-advertiser", "daemonset/partage-dra")
+        yield made
+        made.rig.cluster.delete_made()
+        made.uninstall()
+
+
+@pytest.fixture
+def stage(lasting_stage: InstallStage) -> Iterator[InstallStage]:
+    """No connection outlives a test."""
+    yield lasting_stage
+    lasting_stage.rig.cluster.close()
+
+
+def test_a_pod_has_what_its_claim_says_and_no_more_whichever_pod_of_ours_goes(stage: InstallStage) -> None:
+    cluster = stage.rig.cluster
+    until("devices are published", lambda: None if cluster.api.list(RESOURCE_SLICES.at()) else "there are none")
+    template = {"metadata": {"name": "third"}, "spec": {"spec": devices(request(300, "1Gi"), limit_milli=500)}}
+    cluster.api.create(RESOURCE_CLAIM_TEMPLATES.at(TEAM), template)
+    pod = cluster.pods.create(TEAM, claiming("train", "third"))
+    pod.wait_running()
+    assert seen(pod)["total"] == MIB_OF_GIB
+    assert re.search(r"claim gpu +GPU-\S+ +300 ", explained(stage, "train"))
+    assert ask(pod, "take 100") == "took 100"
+    for each in stage.pods("partage-dra"):
+        each.delete_and_wait()
+    stage.wait_rolled_out("daemonset/partage-dra")
+    assert ask(pod, "take 2000") != "took 2000"
+    pod.delete_and_wait()
+
+
+def test_a_container_in_which_limits_would_not_hold_is_not_made(stage: InstallStage) -> None:
+    with pytest.raises(Refused, match="no container is privileged"):
+        stage.rig.cluster.pods.create(TEAM, claiming("p", "third", more={"securityContext": {"privileged": True}}))
+
+
+def explained(stage: InstallStage, name: str, *, code: int = 0) -> str:
+    words = ("explain", f"{TEAM}/{name}", "--kubeconfig", str(stage.rig.cluster.kubectl.kubeconfig))
+    told = subprocess.run(
+        (sys.executable, "-P", "-m", "partage_cli", *words), capture_output=True, text=True, check=False
+    )
+    assert told.returncode == code, told.stderr
+    return told.stdout
+
+
+def claiming(name: str, template: str, **said: Any) -> Json:
+    fields: Any = {"image": IMAGE, "command": SERVING, **said}
+    made = a_pod(name, **fields, spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}]})
+    made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    return made
+
+
+def test_why_a_claim_does_not_fit_is_said_in_figures_whoever_allocates_it(stage: InstallStage) -> None:
+    """kube-scheduler has one sentence for all reasons."""
+    cluster = stage.rig.cluster
+    template = {"metadata": {"name": "large"}, "spec": {"spec": devices(request(800, "1Gi"))}}
+    cluster.api.create(RESOURCE_CLAIM_TEMPLATES.at(TEAM), template)
+    pods = [cluster.pods.create(TEAM, claiming(f"large-{number}", "large")) for number in range(5)]
+    for pod in pods[:4]:
+        pod.wait_running()
+    pods[4].wait("nobody places it", lambda _: None if pods[4].condition("PodScheduled").get("message") else "?")
+    told = explained(stage, "large-4", code=3)
+    assert "Insufficient GPU share" in told
+    assert "a share of at most 200 milli of a card" in told
+    assert "DRA hands it out" not in told

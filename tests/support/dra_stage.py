@@ -1,0 +1,320 @@
+"""A cluster as a managed one: kube-scheduler allocates, kubelet is straight at containerd, the node has our driver.
+
+    with claimed(say=print) as stage:
+        pod = stage.pod("train", share=300, memory="8Gi")
+        pod.wait_running()
+
+The node has simulated cards of the pool dra, a broker and the driver; nothing else of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from partage_base.claim_records import ClaimRecords
+from partage_isolation.wire.messages import ContainerTold
+from partage_plugins.vocabulary.claims import DRIVER, ClaimRecord, ClaimUid
+from partage_plugins.vocabulary.places import CDI_FOLDER
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.resources import (
+    DEVICE_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Json,
+)
+from rig.client.wait import until
+from rig.identity.people import TEAM, Identity
+from rig.machine.components import Component
+from rig.nodes.machine import Machine
+from rig.nodes.node import ENDPOINT, Daemon, Node, NodeSettings
+from rig.rig import Rig, RigSettings, running
+from support.crishim import SOCKET, crishim
+from support.crishim_stage import INVENTORY, NODE, give_own_dev
+from support.isolation_stage import (
+    ENV,
+    IMAGE,
+    SERVING,
+    broker,
+    image,
+    install_library,
+    inventory,
+    told_by,
+)
+from support.metrics import asked, everywhere, figures
+from support.simgpu_stage import generate_cdi, install_driver, simgpud
+
+CLASS: Final = f"shared.{DRIVER}"
+PORT: Final = 9480
+WITHIN_S: Final = 60.0
+_API: Final = "resource.k8s.io/v1"
+
+
+def share_config(limit_milli: int) -> Json:
+    parameters = {"apiVersion": "partage.dev/v1", "kind": "ShareConfig", "limitMilli": limit_milli}
+    return {"opaque": {"driver": DRIVER, "parameters": parameters}}
+
+
+def device_class(limit_milli: int = 1000, name: str = CLASS) -> Json:
+    expression = f'device.driver == "{DRIVER}" && device.allowMultipleAllocations'
+    return {
+        "apiVersion": _API,
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": expression}}], "config": [share_config(limit_milli)]},
+    }
+
+
+def part_class(of: int) -> Json:
+    """Of fixed parts, for pods without claims too; as the chart makes it."""
+    attributes, kind = f'device.attributes["{DRIVER}"]', f"1of{of}"
+    chosen = f'"part" in {attributes} && {attributes}.part == "{kind}"'
+    selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}" && {chosen}'}}]
+    spec = {"extendedResourceName": f"{DRIVER}/{kind}", "selectors": selectors}
+    return {"metadata": {"name": f"{kind}.{DRIVER}"}, "spec": spec}
+
+
+def request(share: int | None = 300, memory: str | None = "1Gi", *, name: str = "gpu", **more: Any) -> Json:
+    """One device; without an amount all of it."""
+    amounts = {"share": None if share is None else str(share), "memory": memory}
+    asked_for = {name: amount for name, amount in amounts.items() if amount is not None}
+    capacity = {"capacity": {"requests": asked_for}} if asked_for else {}
+    return {"name": name, "exactly": {"deviceClassName": CLASS, **capacity, **more}}
+
+
+def devices(*requests: Json, limit_milli: int | None = None) -> Json:
+    config = {} if limit_milli is None else {"config": [share_config(limit_milli)]}
+    return {"devices": {"requests": list(requests), **config}}
+
+
+@dataclass
+class DraStage:
+    rig: Rig
+    driver: Component
+    broker: Component
+    claims: list[str] = field(default_factory=list[str])
+    templates: list[str] = field(default_factory=list[str])
+    scheduler: str = "default-scheduler"
+    """Who places its pods."""
+
+    @property
+    def node(self) -> Node:
+        return self.rig.nodes[NODE]
+
+    @property
+    def machine(self) -> Machine:
+        return self.node.machine
+
+    @property
+    def root(self) -> Path:
+        return self.machine.path("/")
+
+    # ---- What users make ---------------------------------------------------------------------------------------------
+
+    def claim(self, name: str, spec: Json) -> str:
+        """A named one, that pods may have together; its uid."""
+        body = {"apiVersion": _API, "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+        made = self.rig.cluster.api.create(RESOURCE_CLAIMS.at(TEAM), body)
+        self.claims.append(name)
+        return str(made["metadata"]["uid"])
+
+    def allocate(self, name: str, allocation: Json) -> Json:
+        """As who may write `resourceclaims/binding` can; the claim."""
+        api, path = self.rig.cluster.api, RESOURCE_CLAIMS.at(TEAM, name)
+        claim = api.get(path)
+        return api.replace(f"{path}/status", {**claim, "status": {"allocation": allocation}})
+
+    def pod(self, name: str, asked: Json | None = None, *, claim: str | None = None, **said: Any) -> Pod:
+        """With a claim of its own by a template, or the named one."""
+        if claim is None:
+            source = {"resourceClaimTemplateName": self._template(name, asked or devices(request()))}
+        else:
+            source = {"resourceClaimName": claim}
+        return self._pod(name, {"gpu": source}, said)
+
+    def pod_with_two(self, name: str) -> Pod:
+        """Claims of its own, both in its container."""
+        names = {each: self._template(f"{name}-{each}", devices(request())) for each in ("one", "other")}
+        return self._pod(name, {each: {"resourceClaimTemplateName": name} for each, name in names.items()}, {})
+
+    def _template(self, name: str, spec: Json) -> str:
+        template = {"kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": {"spec": spec}}
+        self.rig.cluster.api.create(RESOURCE_CLAIM_TEMPLATES.at(TEAM), {"apiVersion": _API, **template})
+        self.templates.append(name)
+        return name
+
+    def _pod(self, name: str, claims: Mapping[str, Json], said: Mapping[str, Any]) -> Pod:
+        fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, "scheduler": self.scheduler, **said}
+        made = a_pod(name, **fields)
+        made["spec"]["resourceClaims"] = [{"name": each, **source} for each, source in claims.items()]
+        made["spec"]["containers"][0]["resources"]["claims"] = [{"name": each} for each in claims]
+        return self.rig.cluster.pods.create(TEAM, made)
+
+    def come_and_go(self, claim: str, *, times: int = 6) -> None:
+        """Pods that name the claim and their node, deleted at once: for them kubelet 1.36 lets go of a claim in use."""
+        for number in range(times):
+            self.pod(f"{claim}-passing-{number}", claim=claim, node=self.node.name).delete_and_wait(grace_s=0)
+
+    def plain(self, name: str, **said: Any) -> Pod:
+        """One without a claim."""
+        return self.rig.cluster.pods.create(TEAM, a_pod(name, **said))
+
+    # ---- What became of it -------------------------------------------------------------------------------------------
+
+    def claim_of(self, pod: Pod) -> Json:
+        (status,) = pod.refresh()["status"]["resourceClaimStatuses"]
+        return self.rig.cluster.api.get(RESOURCE_CLAIMS.at(TEAM, status["resourceClaimName"]))
+
+    def told(self, uid: str) -> ContainerTold | None:
+        return next((each for each in told_by(self.machine).containers if each.pod.uid == uid), None)
+
+    def record(self, uid: str) -> ClaimRecord | None:
+        return ClaimRecords(self.root).of(ClaimUid(uid))
+
+    @property
+    def cdi(self) -> Path:
+        """Of the machine, whose /var/run is a link that would lead to the host's from here."""
+        return self.root / CDI_FOLDER.removeprefix("var/")
+
+    def specs(self) -> list[str]:
+        return sorted(path.name for path in self.cdi.glob("partage.dev-share_*"))
+
+    def slices(self) -> list[Json]:
+        """Of our driver."""
+        found = self.rig.cluster.api.get(RESOURCE_SLICES.at())["items"]
+        return [each for each in found if each["spec"]["driver"] == DRIVER]
+
+    def slice(self) -> Json | None:
+        return next(iter(self.slices()), None)
+
+    def devices(self) -> list[Json]:
+        """As they are published."""
+        return [device for each in self.slices() for device in each["spec"].get("devices", ())]
+
+    def wait_published(self) -> Json:
+        until("the node's devices are published", lambda: None if self.slice() else "there is no slice", WITHIN_S)
+        found = self.slice()
+        assert found is not None
+        return found
+
+    def wait_said(self, pod: Pod, words: str) -> None:
+        """Until kubelet tells the pod's owner so."""
+
+        def why_not() -> str | None:
+            said = [each.message for each in pod.events()]
+            return None if any(words in each for each in said) else str(said)
+
+        until(f"{pod.name} is told {words!r}", why_not, WITHIN_S)
+
+    def prepares(self) -> float:
+        """How often kubelet asked the driver for a claim."""
+        found = figures(self.machine, PORT)
+        return sum(value for series, value in found.items() if series.startswith("partage_dra_prepares_total{"))
+
+    def running(self) -> list[str]:
+        """Ids of containers, by the runtime."""
+        program = str(self.rig.programs["crictl"])
+        return self.machine.run(program, "--runtime-endpoint", ENDPOINT, "ps", "-q").split()
+
+    def wait_nothing_left(self, uid: str) -> None:
+        def why_not() -> str | None:
+            left = {
+                "record": self.record(uid),
+                "rows": self.told(uid),
+                "files": [name for name in self.specs() if uid in name],
+            }
+            return None if not any(left.values()) else str(left)
+
+        until(f"nothing is left of claim {uid}", why_not, WITHIN_S)
+
+    # ---- The driver --------------------------------------------------------------------------------------------------
+
+    def start_driver(self, *flags: str) -> None:
+        self.driver = self.node.daemon(dra_driver(self.rig, *flags))
+        self.driver.start()
+        self.driver.wait_ready()
+
+    def kill_driver(self) -> None:
+        self.driver.kill()
+
+    def restart_broker(self) -> None:
+        self.broker.kill()
+        self.broker = self.node.daemon(broker())
+        self.broker.start()
+        self.broker.wait_ready()
+
+    def restart_kubelet(self) -> None:
+        self.node.kubelet.restart()
+
+    def clear(self) -> None:
+        made, self.rig.cluster.pods.made = self.rig.cluster.pods.made, []
+        for pod in made:
+            pod.delete_if_there()
+        for pod in made:
+            pod.wait_gone()
+        templates, self.templates = self.templates, []
+        for name in templates:
+            self.rig.cluster.api.delete(RESOURCE_CLAIM_TEMPLATES.at(TEAM, name))
+        claims, self.claims = self.claims, []
+        for name in claims:
+            self.rig.cluster.api.delete(RESOURCE_CLAIMS.at(TEAM, name))
+
+
+def dra_driver(rig: Rig, *flags: str, identity: Identity | None = None) -> Daemon:
+    """With kubelet's own identity, which may write the slices of its node, and read claims of its pods."""
+    whose = identity or rig.control.identities.node(NODE)
+    access = rig.control.identities.kubeconfig(whose, rig.control.server)
+    argv = (sys.executable, "-P", "-m", "partage_dra", "--node-name", NODE, "--kubeconfig", str(access))
+    more = ("--log-format", "text", "--metrics-address", everywhere(PORT), "--look-every-s", "0.2", *flags)
+
+    def why_not_ready(machine: Machine) -> str | None:
+        try:
+            status, text = asked(machine, PORT, "/readyz")
+        except OSError as error:
+            return str(error)
+        return None if status == HTTPStatus.OK else text
+
+    return Daemon("dra", (*argv, *more), why_not_ready, {"PYTHONDONTWRITEBYTECODE": "1", **ENV})
+
+
+@contextmanager
+def claimed(  # noqa: PLR0913  what is unlike other stages, by name
+    *,
+    say: Callable[[str], None],
+    keep_logs: Path | None = None,
+    reads_all: bool = False,
+    publishes: bool = True,
+    with_crishim: bool = False,
+    releases: tuple[str, ...] = (),
+) -> Generator[DraStage]:
+    """`reads_all`: the driver may read claims that no pod of its node has. `publishes`: kube-scheduler allocates."""
+    files = {INVENTORY: inventory("dra")}
+    between = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(env=ENV),), files=files)
+    node_settings = between if with_crishim else NodeSettings(files=files)
+    settings = RigSettings(nodes={NODE: node_settings}, releases=releases)
+    with running(settings, say=say, keep_logs=keep_logs) as rig:
+        rig.registry.push(image(), IMAGE)
+        node = rig.nodes[NODE]
+        install_driver(node.machine)
+        give_own_dev(node.machine)
+        driver, lender = node.daemon(simgpud()), node.daemon(broker())
+        driver.start()
+        driver.wait_ready()
+        generate_cdi(node.machine)
+        install_library(node.machine)
+        lender.start()
+        lender.wait_ready()
+        rig.cluster.api.create(DEVICE_CLASSES.at(), device_class())
+        flags = () if publishes else ("--no-publish",)
+        driving = dra_driver(rig, *flags, identity=rig.cluster.identity if reads_all else None)
+        stage = DraStage(rig, node.daemon(driving), lender)
+        stage.driver.start()
+        stage.driver.wait_ready()
+        yield stage

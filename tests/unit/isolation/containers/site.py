@@ -1,0 +1,103 @@
+"""A broker's containers over real books, folders and files, without processes, samples and a runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Self, cast
+
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.library.current import make_current
+from partage_isolation.library.pages import install_page
+from partage_isolation.moving.room import Pace
+from partage_isolation.store.folders import OBJECTS, PARENT, Folders
+from partage_isolation.store.specs import BUDGETS_FOLDER, Specs
+from partage_isolation.wire.alarm import Alarm
+from partage_isolation.wire.containers import Containers
+from partage_isolation.wire.leases import Leases, Terms
+from partage_isolation.wire.moving import Moving
+from partage_isolation.wire.served import Registry
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+from support.broker import CARD
+from unit.isolation.leases.scene import FakeAlarm
+from unit.isolation.ledger.keeping import Kept
+
+
+class Nobody:
+    """Stands for sessions, samples and questions, of which there are none here."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_more: None
+
+    async def recall(self, *_: object) -> None:
+        """None has credit."""
+
+
+class Site:
+    """A broker's books, leases, folders and files below a root; its sockets are closed at the end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.registry.close()
+
+    def __init__(self, root: Path) -> None:
+        library = root / "library"
+        (library / "1").mkdir(parents=True, exist_ok=True)
+        for name in OBJECTS:
+            (library / "1" / name).write_bytes(bytes(4096))
+        make_current(library, "1")
+        install_page(library)
+        self.root, self.ledger, self.registry, counters = root, Ledger(Kept()), Registry(), Counters()
+        terms, nobody = Terms("virtual-time"), cast("Any", Nobody())
+        self.arbiter = Arbiter(policy=terms.policy_of)
+        leases = Leases(
+            self.arbiter,
+            registry=self.registry,
+            terms=terms,
+            counters=counters,
+            alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
+        )
+        self.containers = Containers(
+            self.ledger,
+            self.registry,
+            specs=Specs(root),
+            folders=Folders(root),
+            library=library,
+            terms=terms,
+            sessions=nobody,
+            parking=nobody,
+            watch=nobody,
+            leases=leases,
+            moving=Moving(
+                self.ledger,
+                leases=leases,
+                registry=self.registry,
+                card_bytes=lambda _card: None,
+                pace=Pace(),
+                alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
+            ),
+            counters=counters,
+            permit=self._permit,
+        )
+        self.permitted: list[tuple[set[ContainerKey], int]] = []
+
+    async def _permit(self, keys: Collection[ContainerKey], _card: CardId, limit_bytes: int) -> None:
+        self.permitted.append((set(keys), limit_bytes))
+
+    @property
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """Memory and share of each container."""
+        facts = {each.container: each.cards[CARD] for each in self.containers.facts()}
+        return {name: (card.memory, card.share) for name, card in facts.items()}
+
+    @property
+    def folders(self) -> set[str]:
+        return {each.name for each in (self.root / PARENT).iterdir()}
+
+    @property
+    def budget_files(self) -> int:
+        return len(list((self.root / BUDGETS_FOLDER).iterdir()))

@@ -1,0 +1,127 @@
+"""Claims, classes, pods with claims, and nodes whose cards are for claims, in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from partage_cli.simulation.policies import decider_with
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_scheduler.claims import ClaimGrant, allocation_of
+from partage_scheduler.cluster import Cluster, ClusterSettings
+from partage_scheduler.cycle import Bind, Cycle, Stay
+from partage_scheduler.objects import ApiDeviceClass, ApiNode, ApiPod, ApiResourceClaim
+from partage_scheduler.predicates import Predicates
+from partage_scheduler.queue import Waiting
+from support.gpu_fleet import card
+from unit.scheduler.cluster.cards import asks_of, trusted
+from unit.scheduler.cluster_made import OURS, node, pod
+
+NOW = 0.0
+CLASS = "shared.gpu.partage.dev"
+NO_CRISHIM = Ready(crishim=False, broker=True)
+PARAMETERS = {"apiVersion": "partage.dev/v1", "kind": "ShareConfig"}
+
+
+def config(driver: str = "gpu.partage.dev", requests: tuple[str, ...] = (), **said: Any) -> dict[str, Any]:
+    return {"requests": list(requests), "opaque": {"driver": driver, "parameters": PARAMETERS | said}}
+
+
+def device_class(
+    name: str = CLASS, expression: str = 'device.driver == "gpu.partage.dev"', *configs: Mapping[str, Any]
+) -> ApiDeviceClass:
+    spec = {"selectors": [{"cel": {"expression": expression}}], "config": list(configs)}
+    return msgspec.convert({"metadata": {"name": name}, "spec": spec}, ApiDeviceClass)
+
+
+def request(name: str = "gpu", share: str | None = "300", memory: str | None = "4Gi", **more: Any) -> dict[str, Any]:
+    amounts = {"share": share, "memory": memory}
+    asked = {key: amount for key, amount in amounts.items() if amount is not None}
+    return {"name": name, "exactly": {"deviceClassName": CLASS, "capacity": {"requests": asked}, **more}}
+
+
+def claim(name: str, *requests: Mapping[str, Any], configs: tuple[Mapping[str, Any], ...] = (), **devices: Any) -> Any:
+    body = {
+        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", "resourceVersion": "1"},
+        "spec": {"devices": {"requests": list(requests or (request(),)), "config": list(configs), **devices}},
+    }
+    return msgspec.convert(body, ApiResourceClaim)
+
+
+def using(name: str, *claims: str, **said: Any) -> ApiPod:
+    """A pod with these claims, which are there already."""
+    uses = [{"name": each, "resourceClaimName": each} for each in claims]
+    return pod(name, resourceClaims=uses, **said)
+
+
+def templated(name: str, made: str | None = None, **said: Any) -> ApiPod:
+    """A pod with a claim of its own, once it is made."""
+    found = pod(name, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "third"}], **said)
+    statuses = [] if made is None else [{"name": "gpu", "resourceClaimName": made}]
+    status = msgspec.to_builtins(found.status) | {"resourceClaimStatuses": statuses}
+    return replace(found, status=msgspec.convert(status, type(found.status)))
+
+
+def allocated(claim: ApiResourceClaim, grant: ClaimGrant, *pods: ApiPod) -> ApiResourceClaim:
+    """As the API server tells it once that is written and reserved for these pods."""
+    reserved = [{"resource": "pods", "name": each.name, "uid": each.uid} for each in pods]
+    status = {"allocation": allocation_of(grant, lambda: "id"), "reservedFor": reserved}
+    return replace(claim, status=msgspec.convert(status, type(claim.status)))
+
+
+def claimable(name: str, count: int, *, ready: Ready = NO_CRISHIM, pool: str = "dra", **fields: Any) -> ApiNode:
+    """A node with so many cards of 16 GiB for claims."""
+    cards = tuple(card(f"{name}-{place}", pool=pool) for place in range(count))
+    part = GpuPart(driver="580", cuda="13.0", cards=cards)
+    return node(name, Inventory(kinds={GPU.name: part}, ready=ready), **fields)
+
+
+class Stage:
+    """A scheduler without its I/O, which allocates claims unless said."""
+
+    def __init__(self, *nodes: ApiNode, ours: str = OURS, policy: str = "fgd+") -> None:
+        self.decider, self.side = decider_with(policy)
+        rules = Predicates(allocates_claims=bool(ours))
+        self.cluster = Cluster(
+            self.decider,
+            rules,
+            trusted=trusted,
+            asks=asks_of(self.side),
+            settings=ClusterSettings(claims_of=ours),
+        )
+        self.cycle = Cycle(self.decider, self.side.requests, self.cluster, rules)
+        self.claims = self.cluster.claims
+        self.claims.put_class(device_class())
+        for each in nodes:
+            self.cluster.node(each)
+            self.cluster.heartbeat(each.name, NOW, NOW)
+
+    def binds(self, pod: ApiPod) -> Bind:
+        (verdict,) = self.cycle.decide(Waiting((pod,)), NOW)
+        assert isinstance(verdict, Bind), verdict
+        return verdict
+
+    def stays(self, pod: ApiPod) -> Stay:
+        (verdict,) = self.cycle.decide(Waiting((pod,)), NOW)
+        assert isinstance(verdict, Stay), verdict
+        return verdict
+
+    def says(self, pod: ApiPod) -> str:
+        return self.stays(pod).message
+
+    def runs(self, pod: ApiPod, *claims: ApiResourceClaim) -> list[ApiResourceClaim]:
+        """Places it as if all were written: its claims stand, and it is seen on its node."""
+        for each in claims:
+            self.claims.put(each)
+        bind = self.binds(pod)
+        found: list[ApiResourceClaim] = []
+        for grant in bind.claims:
+            known = self.claims.get(grant.namespace, grant.name)
+            assert known is not None
+            found.append(allocated(known, grant, pod))
+            self.claims.put(found[-1])
+        self.cluster.pod(replace(pod, spec=replace(pod.spec, node_name=bind.decision.node)))
+        return found

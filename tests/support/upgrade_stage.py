@@ -87,7 +87,10 @@ class UpgradeStage:
         pid = self.systemd.systemctl("show", "--property", "MainPID", "--value", unit)
         if pid == "0":
             return ""
-        environment = self.machine.run("cat", f"/proc/{pid}/environ").split("\0")
+        try:
+            environment = self.machine.run("cat", f"/proc/{pid}/environ").split("\0")
+        except ComponentFailed:  # it ended meanwhile
+            return ""
         return next((each.removeprefix(f"{MARK}=") for each in environment if each.startswith(f"{MARK}=")), "")
 
     def crictl(self, *words: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import get_context
 
 from msgspec import Struct
@@ -60,7 +61,8 @@ def replay_all(
     with ProcessPoolExecutor(
         min(processes, len(jobs)), get_context("spawn"), initializer=_start, initargs=(workload, protocol)
     ) as pool:
-        futures = [pool.submit(_run, job) for job in jobs]
+        with _interrupts_held_back():
+            futures = [pool.submit(_run, job) for job in jobs]
         try:
             for future in as_completed(futures):
                 _heard(future.result(), on_done)
@@ -69,6 +71,16 @@ def replay_all(
         finally:
             pool.shutdown(cancel_futures=True)
     return [future.result() for future in futures]
+
+
+@contextmanager
+def _interrupts_held_back() -> Generator[None]:
+    """For the processes that start meanwhile, too: until they can end without a traceback."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _heard(run: ReplayResult, on_done: Callable[[ReplayResult], None]) -> ReplayResult:
@@ -83,6 +95,7 @@ _replayer: Replayer | None = None
 def _start(workload: Workload, protocol: Protocol) -> None:
     global _replayer  # noqa: PLW0603  a pool gives its processes nothing else to keep things in
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupted user wants no traceback from each process
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _replayer = Replayer(workload, protocol)
 
 

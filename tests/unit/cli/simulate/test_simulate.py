@@ -115,10 +115,10 @@ def test_an_interrupt_ends_every_process_without_a_traceback(tmp_path: Path) -> 
         cwd=tmp_path,
     ) as running:
         assert running.stderr is not None
-        lines = [running.stderr.readline() for _ in range(10)]  # both processes are at work by then
+        line = running.stderr.readline()  # one process is at work by then, the other may still be starting
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does: all of them
         said = running.stderr.read()
-    assert lines[-1].startswith("10/")
+    assert line.startswith("1/")
     assert running.returncode == 130
     assert "Traceback" not in said
 

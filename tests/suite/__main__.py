@@ -1,29 +1,32 @@
 """`python -m suite check [JOB...]` and `python -m suite test [JOB...]`: the jobs named, or all.
 
-Each job prints one line as it ends, and its output only if it failed. Nothing stops at the first failure. The last
-lines say which tests and jobs took longest, why tests were skipped, name what failed, and count. Exit status: 0, 1 if
-anything failed, 2 usage.
+Each job prints one line as it ends, and its output only if it failed. Nothing stops at the first failure. At the end of
+`test`, what failed and used other processes is run again (`suite.second`). The last lines say which tests and jobs took
+longest, why tests were skipped, name what was unsteady or failed, and count. Exit status: 0, 1 if anything failed, 2
+usage.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from suite import plan
+from suite.history import Checkout, History, Run, last
 from suite.pool import ROOT, Done, Job, Pool
-from suite.record import Result
+from suite.report import report, say
+from suite.second import settle
+from suite.steady import steady
 
 LOGS: Final = ROOT / ".cache/test"
 CHECKS: Final = {"computing": 2, "waiting": 1}
 TESTS: Final = {"computing": 1, "waiting": 2}
 """With more at once two cores are no sooner done, and what waits for an answer waits in vain."""
-SLOWEST: Final = 20
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,33 +35,72 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    plans = {"check": _check, "test": _test}
-    if not argv or argv[0] not in plans:
-        sys.stderr.write(f"usage: suite {'|'.join(plans)} [JOB...]\n")
-        return 2
+    arguments = _parser().parse_args(argv)
     try:
-        return plans[argv[0]](argv[1:])
+        return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return 130
 
 
-def _check(names: Sequence[str]) -> int:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="suite")
+    kinds = parser.add_subparsers(required=True)
+    check = kinds.add_parser("check", prog="tools/check", help="the inner loop")
+    check.add_argument("jobs", nargs="*", metavar="JOB", help="such as lint; all where none is named")
+    check.set_defaults(run=_check)
+    test = kinds.add_parser("test", prog="tools/test", help="everything")
+    test.add_argument("jobs", nargs="*", metavar="JOB", help="such as unit/cli or lint; all where none is named")
+    test.add_argument("--last", action="store_true", help="print the newest green runs, and whether HEAD is among them")
+    test.add_argument("--steady", metavar="TEST", help="run one test many times beside a load of every core")
+    test.add_argument("--times", type=int, default=30, help="how often --steady runs it (%(default)s)")
+    test.set_defaults(run=_test)
+    return parser
+
+
+def _check(arguments: argparse.Namespace) -> int:
     os.environ["HYPOTHESIS_PROFILE"] = "quick"
-    jobs = _named(names, plan.inner_loop())
+    jobs = _named(arguments.jobs, plan.inner_loop())
     if jobs is None:
         return 2
-    done = Pool(LOGS / "check", **CHECKS).run(jobs, _say)
+    done = Pool(LOGS / "check", **CHECKS).run(jobs, say)
     return int(any(each.failures for each in done))
 
 
-def _test(names: Sequence[str]) -> int:
-    started = time.monotonic()
-    builds, jobs = plan.builds(), _named(names, plan.everything())
-    if jobs is None:
-        return 2
-    pool = [Pool(LOGS, **TESTS) for _ in range(2)]
-    done = [*pool[0].run(builds, _say), *pool[1].run(jobs, _say)]
-    return report(done, time.monotonic() - started)
+def _test(arguments: argparse.Namespace) -> int:
+    if arguments.last:
+        sys.stdout.write("".join(f"{line}\n" for line in last(History.of_user(), ROOT)))
+        return 0
+    if arguments.steady:
+        return steady(arguments.steady, arguments.times, LOGS)
+    jobs = _named(arguments.jobs, plan.everything())
+    return 2 if jobs is None else _run(jobs, tuple(arguments.jobs))
+
+
+def _run(jobs: Sequence[Job], asked: tuple[str, ...]) -> int:
+    started, before, history = time.monotonic(), Checkout.find(ROOT), History.of_user()
+    done = [*Pool(LOGS, **TESTS).run(plan.builds(), say), *Pool(LOGS, **TESTS).run(jobs, say)]
+    settled = settle(done, _again, history.times_unsteady)
+    seconds = time.monotonic() - started
+    status = report(done, settled, seconds)
+    if before.commit:
+        unsteady = {each.first.test: each.first.why for each in settled.unsteady}
+        clean = before.clean and Checkout.find(ROOT) == before
+        run = Run("test", before.commit, clean, round(seconds), unsteady, asked)
+        _remember(history, run, green=status == 0)
+    return status
+
+
+def _remember(history: History, run: Run, *, green: bool) -> None:
+    """A full disk turns no green run red."""
+    try:
+        history.remember(run, green=green)
+    except OSError as error:
+        sys.stderr.write(f"this run is not recorded: {error}\n")
+
+
+def _again(job: Job) -> Done:
+    (done,) = Pool(LOGS / "again", **TESTS).run([job], say)
+    return done
 
 
 def _named(names: Sequence[str], jobs: list[Job]) -> list[Job] | None:
@@ -67,37 +109,6 @@ def _named(names: Sequence[str], jobs: list[Job]) -> list[Job] | None:
         sys.stderr.write(f"no job {', '.join(sorted(unknown))}; there is: {', '.join(job.name for job in jobs)}\n")
         return None
     return [job for job in jobs if not names or job.name in names]
-
-
-def report(done: Sequence[Done], seconds: float) -> int:
-    """Says what took longest, what was skipped and what failed; answers the exit status."""
-    tests = sorted((test for each in done for test in each.tests), key=lambda test: -test.seconds)
-    failures = [failure for each in done for failure in each.failures]
-    lines = ["", "seconds by job (wall, processor):"]
-    lines += [_line(each) for each in sorted(done, key=lambda each: -each.seconds)]
-    lines += ["", f"the {SLOWEST} slowest tests:", *(f"{each.seconds:7.1f} s  {each.test}" for each in tests[:SLOWEST])]
-    lines += ["", f"{seconds:.0f} s in all", *_skips(tests)]
-    lines += [f"FAILED {failure}" for failure in failures]
-    lines += [f"partage: {sum(each.passed for each in done)} passed, {len(failures)} failed"]
-    sys.stdout.write("\n".join(lines) + "\n")
-    return int(bool(failures))
-
-
-def _skips(tests: Iterable[Result]) -> list[str]:
-    """Each reason once, with how many tests had it: a promise that was not tried here is not hidden among the kept."""
-    reasons = Counter(test.why for test in tests if test.outcome == "skipped")
-    return [f"SKIPPED {count}: {reason or 'no reason given'}" for reason, count in sorted(reasons.items())]
-
-
-def _say(done: Done) -> None:
-    output = "".join(f"    {line}\n" for line in done.output.splitlines()) if done.failures else ""
-    sys.stdout.write(f"{_line(done)}\n{output}")
-    sys.stdout.flush()
-
-
-def _line(done: Done) -> str:
-    verdict = "FAILED" if done.failures else "ok"
-    return f"{verdict:6} {done.job.name:32} {done.seconds:7.1f} s {done.processor_seconds:7.1f} s"
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from suite.record import VARIABLE, Result, read
+from suite.record import ONLY, VARIABLE, Result, read
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _TO_CLEAN_UP_S: Final = 30.0
@@ -26,6 +26,8 @@ _GIVES_WAY: Final = "5"
 _TEMPORARY: Final = "PYTEST_DEBUG_TEMPROOT"
 """Where pytest makes its folders. Each job has its own: pytest fails where another clears away what it looks at."""
 _ENDED_BY_US: Final = -signal.SIGKILL
+_LONGEST: Final = 120
+"""Of a name made from that of a test."""
 _NO_TESTS: Final = 5
 """Of pytest: the test that ended the process before was the last."""
 
@@ -39,10 +41,13 @@ class Job:
     waits: bool = False
 
     is_pytest: bool = False
+    only: tuple[str, ...] = ()
+    """Ids of the tests to run; all of them where it is empty."""
 
     @property
     def file_name(self) -> str:
-        return "".join(each if each.isalnum() else "-" for each in self.name)
+        name = "".join(each if each.isalnum() else "-" for each in self.name)
+        return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{zlib.crc32(self.name.encode()):08x}"
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,17 @@ class Done:
     seconds: float
     processor_seconds: float
     output: str
-    failures: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    """What went wrong and is no failure of a test."""
     tests: tuple[Result, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        return tuple(test for test in self.tests if test.outcome == "failed")
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        return (*(f"{test.test}{test.why}" for test in self.failed), *self.problems)
 
     @property
     def passed(self) -> int:
@@ -91,33 +105,40 @@ class Pool:
         log = self._logs / f"{job.file_name}.txt"
         with log.open("wb") as output:
             if job.is_pytest:
-                failures, tests, processor = self._run_tests(job, output.fileno())
+                problems, tests, processor = self._run_tests(job, output.fileno())
             else:
                 status, processor = self._run_process(job, output.fileno(), {})
-                failures, tests = (() if status == 0 else (f"{job.name}: exit {status}",)), ()
+                problems, tests = (() if status == 0 else (f"{job.name}: exit {status}",)), ()
         text = log.read_text(encoding="utf-8", errors="replace")
-        return Done(job, time.monotonic() - started, processor, text, failures, tests)
+        return Done(job, time.monotonic() - started, processor, text, problems, tests)
 
     def _run_tests(self, job: Job, output: int) -> tuple[tuple[str, ...], tuple[Result, ...], float]:
         """A test that ends its process counts as failed, and another process runs the rest."""
         record = self._logs / f"{job.file_name}.jsonl"
         record.unlink(missing_ok=True)
+        environment = {VARIABLE: str(record), _TEMPORARY: _folder_of(job), **self._selection(job)}
         lost: list[str] = []
         processor = 0.0
         while True:
-            status, more = self._run_process(job, output, {VARIABLE: str(record), _TEMPORARY: _folder_of(job)})
+            status, more = self._run_process(job, output, environment)
             processor += more
             results = read(record)
             ended = [test for test, result in results.items() if result.outcome == "running" and test not in lost]
             lost += ended
             if not ended or self._stopped:
                 break
-        failures = [f"{test}{result.why}" for test, result in results.items() if result.outcome == "failed"]
-        failures += [f"{test}: it ended its process" for test in lost]
+        tests = tuple(_ended(result) if result.outcome == "running" else result for result in results.values())
+        any_failed = any(test.outcome == "failed" for test in tests)
         # Otherwise no test was found, or a module could not be imported.
-        if status != 0 and not (failures and status in {1, _NO_TESTS}):
-            failures.append(f"{job.name}: pytest ended with {status}")
-        return tuple(failures), tuple(results.values()), processor
+        is_told = status == 0 or (any_failed and status in {1, _NO_TESTS})
+        return () if is_told else (f"{job.name}: pytest ended with {status}",), tests, processor
+
+    def _selection(self, job: Job) -> dict[str, str]:
+        if not job.only:
+            return {}
+        wanted = self._logs / f"{job.file_name}.only"
+        wanted.write_text("\n".join(job.only), encoding="utf-8")
+        return {ONLY: str(wanted)}
 
     def _run_process(self, job: Job, output: int, environment: Mapping[str, str]) -> tuple[int, float]:
         """Its exit status, and the seconds of processor that it and its children took."""
@@ -154,6 +175,10 @@ class Pool:
         with self._lock:
             for group in self._groups:
                 _signal(group, signal.SIGKILL)
+
+
+def _ended(running: Result) -> Result:
+    return replace(running, outcome="failed", why=": it ended its process")
 
 
 def _folder_of(job: Job) -> str:

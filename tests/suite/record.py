@@ -2,6 +2,8 @@
 
 The file outlives the process. So when a test ends its process (a crash in C code, a hang that no exception ends), its
 lane knows which test that was, and a second process that gets the same file runs the rest.
+
+Each result says whether the test used other processes, itself or through a fixture that it shares with other tests.
 """
 
 from __future__ import annotations
@@ -10,13 +12,17 @@ import faulthandler
 import json
 import os
 from collections.abc import Generator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 import pytest
 
+from suite.external import ExternalUse
+
 VARIABLE: Final = "PARTAGE_TEST_RECORD"
+ONLY: Final = "PARTAGE_TEST_ONLY"
+"""Names a file with the ids of the tests to run; the others are left out, and the order stays."""
 GRACE_S: Final = 30.0
 _STDERR: Final = os.dup(2)
 _WHY_CHARACTERS: Final = 200
@@ -33,11 +39,21 @@ class Result:
     seconds: float = 0.0
     why: str = ""
     """Of one that failed: the beginning of what was raised, after a colon. Of one that was skipped: the reason."""
+    external: bool = False
+    """It used other processes."""
+    shared: tuple[str, ...] = ()
+    """The fixtures with other processes that it shares with other tests."""
 
 
 def read(path: Path) -> dict[str, Result]:
+    """The last result of each test, in the order in which they ran."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {result.test: result for result in (Result(**json.loads(line)) for line in lines)}
+    return {result.test: result for result in map(_decoded, lines)}
+
+
+def _decoded(line: str) -> Result:
+    result = Result(**json.loads(line))
+    return replace(result, shared=tuple(result.shared))
 
 
 _LIMIT_S: Final = 300.0
@@ -45,37 +61,76 @@ _LIMIT_S: Final = 300.0
 
 
 class Recorder:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, only: frozenset[str] | None = None) -> None:
         self._known = read(path)
+        self._only = only
+        # Open all the time: tests are compared by their descriptors, and an audit hook writes at any moment.
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._reports: list[pytest.TestReport] = []
+        self._running: Result | None = None
+        self._shared: set[tuple[str, str]] = set()
+        """Names of fixtures of more than one test that used other processes, and where each is defined."""
+        self._use = ExternalUse(self._uses_others)
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        known = [item for item in items if item.nodeid in self._known]
-        items[:] = [item for item in items if item.nodeid not in self._known]
-        config.hook.pytest_deselected(items=known)
+        left = [item for item in items if not self._is_wanted(item.nodeid)]
+        items[:] = [item for item in items if self._is_wanted(item.nodeid)]
+        config.hook.pytest_deselected(items=left)
+
+    def _is_wanted(self, test: str) -> bool:
+        return test not in self._known and (self._only is None or test in self._only)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        before = self._use.count
+        try:
+            return (yield)
+        finally:
+            if request.scope != "function" and self._use.count > before:
+                self._shared.add((fixturedef.argname, fixturedef.baseid))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, bool, bool]:
         self._reports = []
-        self._write(Result(item.nodeid, "running"))
+        shared = self._shared_by(item)
+        self._running = Result(item.nodeid, "running", external=bool(shared), shared=shared)
+        self._write(self._running)
         # pytest-timeout raises in the main thread; where that does not end the test, the process ends with its stacks.
         faulthandler.dump_traceback_later(_limit(item) + GRACE_S, exit=True, file=_STDERR)
         done = yield
         faulthandler.cancel_dump_traceback_later()
+        self._write(self._result(item))
+        self._running = None
+        return done
+
+    def _result(self, item: pytest.Item) -> Result:
         outcomes = {report.outcome for report in self._reports}
         worst: Outcome = "failed" if "failed" in outcomes else "skipped" if "skipped" in outcomes else "passed"
         why_of = _reason if worst == "skipped" else _why
         seconds, why = sum(report.duration for report in self._reports), "".join(map(why_of, self._reports))
-        self._write(Result(item.nodeid, worst, seconds, why))
-        return done
+        shared = self._shared_by(item)
+        external = bool(shared) or (self._running is not None and self._running.external)
+        return Result(item.nodeid, worst, seconds, why, external, shared)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)
 
+    def _uses_others(self) -> None:
+        """Written at once: the test may end its process."""
+        if self._running is not None and not self._running.external:
+            self._running = replace(self._running, external=True)
+            self._write(self._running)
+
+    def _shared_by(self, item: pytest.Item) -> tuple[str, ...]:
+        names = getattr(item, "fixturenames", ())
+        return tuple(
+            f"{base}::{name}" for name, base in sorted(self._shared) if name in names and item.nodeid.startswith(base)
+        )
+
     def _write(self, result: Result) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(result)) + "\n")
+        os.write(self._file, (json.dumps(asdict(result)) + "\n").encode())
 
 
 def _why(report: pytest.TestReport) -> str:
@@ -98,4 +153,6 @@ def _limit(item: pytest.Item) -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Recorder(Path(os.environ[VARIABLE])))
+    only = os.environ.get(ONLY)
+    wanted = frozenset(Path(only).read_text(encoding="utf-8").splitlines()) if only else None
+    config.pluginmanager.register(Recorder(Path(os.environ[VARIABLE]), wanted))

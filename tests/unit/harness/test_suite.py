@@ -9,14 +9,16 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suite import plan
-from suite.__main__ import report
 from suite.pool import ROOT, Done, Job, Pool
 from suite.record import Result
+from suite.report import report
+from suite.second import Failed, Settled
 
 TESTS = """
 import os, signal, subprocess, time
@@ -64,25 +66,85 @@ def test_a_test_that_ends_its_process_or_hangs_costs_one_test(tmp_path: Path) ->
     assert outcomes == {
         "first": "passed",
         "wrong": "failed",
-        "crashes": "running",
-        "leaves_at_once": "running",
+        "crashes": "failed",
+        "leaves_at_once": "failed",
         "hangs": "failed",
-        "hangs_where_no_exception_arrives": "running",
+        "hangs_where_no_exception_arrives": "failed",
         "skipped": "skipped",
         "last": "passed",
         "wrong_at_its_end": "failed",
     }
     assert [failure.partition("::")[2] for failure in done.failures] == [
         "test_wrong: assert 1 == 2",
-        "test_hangs: Failed: Timeout (>0.3s) from pytest-timeout.",
-        "test_wrong_at_its_end: ValueError",
         "test_crashes: it ended its process",
         "test_leaves_at_once: it ended its process",
+        "test_hangs: Failed: Timeout (>0.3s) from pytest-timeout.",
         "test_hangs_where_no_exception_arrives: it ended its process",
+        "test_wrong_at_its_end: ValueError",
     ]
     assert [result.why for result in done.tests if result.outcome == "skipped"] == ["for a reason"]
     assert done.passed == 2
     assert "in test_hangs_where_no_exception_arrives" in done.output  # with its stack
+
+
+EXTERNAL = """
+import asyncio, os, socket, subprocess, sys
+import pytest
+
+@pytest.fixture(scope="module")
+def peer():
+    serving = "import socket; s = socket.create_server(('', 0)); print(s.getsockname()[1], flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", serving], stdin=-1, stdout=-1, text=True) as process:
+        yield int(process.stdout.readline())
+        process.stdin.close()
+
+@pytest.fixture(scope="module")
+def uses_the_peer(peer): return peer
+
+def test_computes(): pass
+def test_starts_a_process(): subprocess.run(["true"])
+def test_forks():
+    if not (child := os.fork()): os._exit(0)
+    os.waitpid(child, 0)
+def test_shares_a_process(uses_the_peer): pass
+def test_connects_elsewhere():
+    with socket.socket() as s: s.connect_ex(("127.0.0.1", 9))
+def test_connects_to_itself(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as s, socket.create_connection(s.getsockname()): pass
+    async def serve():
+        server = await asyncio.start_unix_server(lambda r, w: w.close(), str(tmp_path / "s"))
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        await reader.read()
+        writer.close()
+        server.close()
+    asyncio.run(serve())
+def test_starts_a_process_and_crashes():
+    subprocess.run(["true"])
+    os._exit(1)
+"""
+
+
+@pytest.mark.slow
+def test_it_is_observed_which_tests_use_other_processes_themselves_or_by_a_shared_fixture(tmp_path: Path) -> None:
+    (done,) = run(tmp_path, of_tests(tmp_path / "tests", EXTERNAL))
+    seen = {result.test.partition("::test_")[2]: (result.external, result.shared) for result in done.tests}
+    assert seen == {
+        "computes": (False, ()),
+        "starts_a_process": (True, ()),
+        "forks": (True, ()),
+        "shares_a_process": (True, ("test_it.py::peer",)),
+        "connects_elsewhere": (True, ()),
+        "connects_to_itself": (False, ()),
+        "starts_a_process_and_crashes": (True, ()),
+    }
+
+
+@pytest.mark.slow
+def test_a_job_runs_only_the_tests_that_it_names_in_their_order(tmp_path: Path) -> None:
+    job = replace(of_tests(tmp_path / "tests", TESTS), only=("test_it.py::test_last", "test_it.py::test_first"))
+    (done,) = run(tmp_path, job)
+    assert [result.test for result in done.tests] == ["test_it.py::test_first", "test_it.py::test_last"]
+    assert not done.failures
 
 
 @pytest.mark.slow
@@ -129,8 +191,8 @@ def test_the_report_ends_with_what_failed_and_a_count(capsys: pytest.CaptureFixt
         Result("a.py::test_b", "failed", 9.0),
         Result("a.py::test_c", "skipped"),
     )
-    done = [Done(lint, 1.0, 0.5, "", ()), Done(lane, 10.0, 9.0, "", ("a.py::test_b",), tests)]
-    assert report(done, 10.0) == 1
+    done = [Done(lint, 1.0, 0.5, ""), Done(lane, 10.0, 9.0, "", (), tests)]
+    assert report(done, Settled(("a.py::test_b",)), 10.0) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("the 20 slowest tests:") + 1].split() == ["9.0", "s", "a.py::test_b"]
     assert lines[-2:] == ["FAILED a.py::test_b", "partage: 2 passed, 1 failed"]
@@ -146,13 +208,26 @@ def test_the_report_says_each_reason_for_which_tests_were_skipped_once(capsys: p
     passed = Result("b.py::test_d", "passed")
     done = [Done(lanes[0], 1.0, 1.0, "", (), (no_valgrind, no_driver, silent, passed))]
     done += [Done(lanes[1], 1.0, 1.0, "", (), (no_valgrind,))]
-    assert report(done, 1.0) == 0
+    assert report(done, Settled(()), 1.0) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[-4:] == [
         "SKIPPED 1: no reason given",
         "SKIPPED 1: driver-470 can't be had",
         "SKIPPED 2: needs valgrind",
         "partage: 1 passed, 0 failed",
+    ]
+
+
+def test_the_report_names_an_unsteady_test_with_its_first_failure_and_counts_it_as_passed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lane = Job("lane", ("true",), is_pytest=True)
+    unsteady = Result("a.py::test_a", "failed", 1.0, ": not within 90 s", external=True)
+    done = [Done(lane, 1.0, 1.0, "", (), (unsteady, Result("a.py::test_b", "passed")))]
+    assert report(done, Settled((), (Failed(lane, unsteady),)), 1.0) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "UNSTEADY a.py::test_a: not within 90 s",
+        "partage: 2 passed, 0 failed",
     ]
 
 

@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo demo-cluster test check rig rig-up rig-down rig-matrix conformance real format tables bundle manifests lock clean ready always
+.PHONY: help demo demo-cluster test test-all check rig rig-up rig-down rig-matrix conformance real format tables bundle manifests lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -18,8 +18,11 @@ demo: ready ## show the main thing at work, on this machine alone
 demo-cluster: ready ## show it in real Kubernetes, which is built the first time
 	@tools/demo cluster
 
-test: ready ## run everything there is: checks, tests, short fuzzing and benches, the demonstrations
+test: ready ## run what every push needs: checks, each promise once, short fuzzing; a quarter of an hour
 	@tools/test
+
+test-all: ready ## run everything there is; PART=checks|unit|isolation|simgpu|real|fuzz|bench|demo for a part
+	@tools/test --all $(addprefix --part ,$(PART))
 
 check: ready ## the inner loop: format, lint, types, import contracts, quick tests
 	@tools/check
@@ -55,8 +58,8 @@ format: ready ## write every file as the formatter has it
 	@.venv/bin/ruff format --quiet . && .venv/bin/ruff check --quiet --fix .
 	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r .venv/bin/clang-format -i
 
-tables: ready ## write the tables of settings and metrics in docs from the code
-	@.venv/bin/python tools/tables.py
+tables: ready ## write the tables of settings and metrics in docs, and the list of tests, from the code
+	@.venv/bin/python tools/tables.py && tools/test --list >tests/suite/list.txt
 
 bundle: ready ## build what is installed on nodes and in clusters: images, and one archive of all
 	@tools/bundle all

@@ -1,4 +1,4 @@
-"""`python -m suite check [JOB...]` and `python -m suite test [JOB...]`: the jobs named, or all.
+"""`python -m suite check [JOB...]` and `python -m suite test [--all] [JOB...]`: the jobs named, or all.
 
 Each job prints one line as it ends, and its output only if it failed. Nothing stops at the first failure. At the end of
 `test`, what failed and used other processes is run again (`suite.second`). The last lines say which tests and jobs took
@@ -14,10 +14,12 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from suite import plan
 from suite.history import Checkout, History, Run, last
+from suite.listing import listing
 from suite.pool import ROOT, Done, Job, Pool
 from suite.report import report, say
 from suite.second import settle
@@ -25,8 +27,8 @@ from suite.steady import steady
 
 LOGS: Final = ROOT / ".cache/test"
 CHECKS: Final = {"computing": 2, "waiting": 1}
-TESTS: Final = {"computing": 1, "waiting": 2}
-"""With more at once two cores are no sooner done, and what waits for an answer waits in vain."""
+TESTS: Final = {"computing": 1, "waiting": 3}
+"""What waits takes a third of a core or less."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,8 +50,13 @@ def _parser() -> argparse.ArgumentParser:
     check = kinds.add_parser("check", prog="tools/check", help="the inner loop")
     check.add_argument("jobs", nargs="*", metavar="JOB", help="such as lint; all where none is named")
     check.set_defaults(run=_check)
-    test = kinds.add_parser("test", prog="tools/test", help="everything")
+    test = kinds.add_parser("test", prog="tools/test", help="what every push needs, or everything")
     test.add_argument("jobs", nargs="*", metavar="JOB", help="such as unit/cli or lint; all where none is named")
+    test.add_argument("--all", action="store_true", help="everything: also what is extended")
+    test.add_argument("--part", choices=plan.PARTS, help="with --all: one part of it; all parts make a whole run")
+    test.add_argument(
+        "--list", action="store_true", help="print which test is where and why, as tests/suite/list.txt has it"
+    )
     test.add_argument("--last", action="store_true", help="print the newest green runs, and whether HEAD is among them")
     test.add_argument("--steady", metavar="TEST", help="run one test many times beside a load of every core")
     test.add_argument("--times", type=int, default=30, help="how often --steady runs it (%(default)s)")
@@ -67,16 +74,26 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _test(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        sys.stdout.write(listing(ROOT))
+        return 0
     if arguments.last:
         sys.stdout.write("".join(f"{line}\n" for line in last(History.of_user(), ROOT)))
         return 0
     if arguments.steady:
         return steady(arguments.steady, arguments.times, LOGS)
-    jobs = _named(arguments.jobs, plan.everything())
-    return 2 if jobs is None else _run(jobs, tuple(arguments.jobs))
+    is_all = arguments.all or arguments.part
+    if is_all:
+        os.environ[plan.EXTENT] = "all"
+    jobs = _named(arguments.jobs, plan.everything() if is_all or arguments.jobs else plan.every_push())
+    if jobs is None:
+        return 2
+    chosen = [job for job in jobs if arguments.part in {None, plan.part_of(job)}]
+    asked = tuple(job.name for job in chosen) if arguments.jobs or arguments.part else ()
+    return _run(chosen, Run("test-all" if is_all else "test", jobs=asked, part=arguments.part or ""))
 
 
-def _run(jobs: Sequence[Job], asked: tuple[str, ...]) -> int:
+def _run(jobs: Sequence[Job], run: Run) -> int:
     started, before, history = time.monotonic(), Checkout.find(ROOT), History.of_user()
     done = [*Pool(LOGS, **TESTS).run(plan.builds(), say), *Pool(LOGS, **TESTS).run(jobs, say)]
     settled = settle(done, _again, history.times_unsteady)
@@ -85,15 +102,15 @@ def _run(jobs: Sequence[Job], asked: tuple[str, ...]) -> int:
     if before.commit:
         unsteady = {each.first.test: each.first.why for each in settled.unsteady}
         clean = before.clean and Checkout.find(ROOT) == before
-        run = Run("test", before.commit, clean, round(seconds), unsteady, asked)
-        _remember(history, run, green=status == 0)
+        done_run = replace(run, commit=before.commit, clean=clean, seconds=round(seconds), unsteady=unsteady)
+        _remember(history, replace(done_run, green=status == 0))
     return status
 
 
-def _remember(history: History, run: Run, *, green: bool) -> None:
+def _remember(history: History, run: Run) -> None:
     """A full disk turns no green run red."""
     try:
-        history.remember(run, green=green)
+        history.remember(run, plan.PARTS)
     except OSError as error:
         sys.stderr.write(f"this run is not recorded: {error}\n")
 

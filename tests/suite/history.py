@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -34,37 +34,48 @@ class Checkout:
 class Run:
     kind: str
     """`test` or `test-all`."""
-    commit: str
-    clean: bool
+    commit: str = ""
+    clean: bool = False
     """Of what git does not know or has not committed, there was nothing before and after."""
-    seconds: int
-    unsteady: dict[str, str] = field(default_factory=dict)
+    seconds: int = 0
+    unsteady: dict[str, str] = field(default_factory=dict[str, str])
     """Why each unsteady test failed at first."""
     jobs: Sequence[str] = ()
     """The jobs that were asked for; a whole run names none."""
+    part: str = ""
+    green: bool = False
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
 class History:
     def __init__(self, folder: Path) -> None:
         self._passed = folder / "passed.jsonl"
-        self._unsteady = folder / "unsteady.jsonl"
+        self._runs = folder / "unsteady.jsonl"
 
     @classmethod
     def of_user(cls) -> Self:
         return cls(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partage")
 
-    def remember(self, run: Run, *, green: bool) -> None:
-        _append(self._unsteady, run)
-        if green and not run.jobs:
+    def remember(self, run: Run, parts: Sequence[str]) -> None:
+        """The last of the parts of a commit that is green makes a whole run of them."""
+        _append(self._runs, run)
+        if run.green and not run.jobs:
             _append(self._passed, run)
+        elif run.green and run.part and (of_parts := self._parts_of(run)).keys() >= set(parts):
+            unsteady = {test: why for each in of_parts.values() for test, why in each.unsteady.items()}
+            seconds = sum(each.seconds for each in of_parts.values())
+            _append(self._passed, replace(run, jobs=(), part="", seconds=seconds, unsteady=unsteady))
+
+    def _parts_of(self, run: Run) -> dict[str, Run]:
+        same = (each for each in _read(self._runs) if (each.commit, each.clean) == (run.commit, run.clean))
+        return {each.part: each for each in same if each.green and each.part}
 
     def passed(self) -> list[Run]:
         """The oldest first."""
         return _read(self._passed)
 
     def times_unsteady(self, test: str, job: str) -> int:
-        runs = [run for run in _read(self._unsteady) if not run.jobs or job in run.jobs]
+        runs = [run for run in _read(self._runs) if not run.jobs or job in run.jobs]
         return sum(test in run.unsteady for run in runs[-WINDOW:])
 
 

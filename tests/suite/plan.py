@@ -1,6 +1,9 @@
 """Which jobs there are, slow ones first: they set the time of the whole.
 
 Folders of tests are found, not listed. One folder is one process, so that many run side by side.
+
+`make test` is what every push needs: each promise once, at the cheapest place that can break it. `make test-all` has
+everything: also the jobs that are `extended` here, and the tests that are marked so.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +19,21 @@ from suite.pool import ROOT, Job
 
 BIN: Final = Path(sys.executable).parent
 FUZZ_SECONDS: Final = 2
+LONGER_FUZZ_SECONDS: Final = 10
 # These share the one rig with two nodes.
 _ON_ONE_RIG: Final = ("bundle", "cli", "cluster", "permissions", "simgpu")
+EXTENT: Final = "PARTAGE_TEST_EXTENT"
+"""The environment variable that is `all` in `make test-all`."""
+PARTS: Final = ("checks", "unit", "isolation", "simgpu", "real", "fuzz", "bench", "demo")
+# Why a job is in `make test-all` alone.
+_EXTENDED: Final = {
+    "pyright": "a second opinion on types: mypy is strict, too",
+    "real/machine": "an engine of its own for one machine, which gives way to Docker's",
+    "isolation/aarch64": "the same library for another processor, in an emulator",
+}
+_OF_BENCHES: Final = "measures; what it measures has tests"
+_OF_DEMOS: Final = "shows what tests promise; `make demo` itself is in `make test`"
+_MAIN_DEMO: Final = "00_"
 # Measured; what is not named here is quicker, and follows in the order of the alphabet.
 SLOW_FIRST: Final = (
     "real/machine",
@@ -45,14 +62,13 @@ _FORMAT: Final = (
 
 
 def inner_loop() -> list[Job]:
-    """Types are mypy's here: pyright takes as long as all the rest, and is part of the whole run."""
-    return [*(job for job in checks() if job.name != "pyright"), *_quick_tests()]
+    return [*(job for job in checks() if not job.extended), *_quick_tests()]
 
 
 def checks() -> list[Job]:
     """All files, none of the tests."""
     return [
-        Job("pyright", (f"{BIN}/pyright",)),
+        Job("pyright", (f"{BIN}/pyright",), extended=_EXTENDED["pyright"]),
         Job("mypy", (f"{BIN}/mypy", *_trees())),
         Job("imports", (f"{BIN}/lint-imports", "--cache-dir", ".cache/import-linter")),
         Job("lint", (f"{BIN}/ruff", "check", ".")),
@@ -73,7 +89,7 @@ def _quick_tests() -> list[Job]:
         for is_in in (True, False)
     ]
     jobs = [("quick tests 1", halves[0], False), ("quick tests 2", halves[1], False), ("quick tests 3", waiting, True)]
-    return [_tests(name, of, "-m", "not slow", waits=waits) for name, of, waits in jobs]
+    return [_tests(name, of, "-m", "not slow and not extended", waits=waits) for name, of, waits in jobs]
 
 
 def builds() -> list[Job]:
@@ -87,8 +103,23 @@ def builds() -> list[Job]:
     ]
 
 
-def everything() -> list[Job]:
-    return [*checks(), *_every_test(), *_fuzzers(), *_smokes(), *_demos()]
+def every_push() -> list[Job]:
+    """Without what is extended."""
+    return [_without_extended(job) for job in everything(FUZZ_SECONDS) if not job.extended]
+
+
+def _without_extended(job: Job) -> Job:
+    return replace(job, argv=(*job.argv, "-m", "not extended")) if job.is_pytest else job
+
+
+def everything(fuzz_seconds: int = LONGER_FUZZ_SECONDS) -> list[Job]:
+    return [*checks(), *_every_test(), *_fuzzers(fuzz_seconds), *_smokes(), *_demos()]
+
+
+def part_of(job: Job) -> str:
+    """By the first word of its name; unit tests are also those of the contract and of plugins."""
+    first = job.name.replace("/", " ").split()[0]
+    return first if first in PARTS else "unit" if job.is_pytest else "checks"
 
 
 def _every_test() -> list[Job]:
@@ -119,22 +150,33 @@ def _folders(kind: str) -> list[Path]:
 
 def _tests(name: str, folders: Iterable[Path], *flags: str, waits: bool = False) -> Job:
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "suite.record", *flags, *map(str, folders))
-    return Job(name, argv, waits=waits, is_pytest=True)
+    return Job(name, argv, waits=waits, is_pytest=True, extended=_EXTENDED.get(name, ""))
 
 
-def _fuzzers() -> list[Job]:
+def _fuzzers(seconds: int) -> list[Job]:
     """Each goes one way every time, so that a change is judged by what it changed; `make fuzz-all` goes new ways."""
-    flags = ("--seconds", str(FUZZ_SECONDS), "--seed", "1")
+    flags = ("--seconds", str(seconds), "--seed", "1")
     return [Job(f"fuzz {name}", ("tools/named", "fuzz", name, *flags)) for name in _programs("fuzz")]
 
 
 def _smokes() -> list[Job]:
-    return [Job(f"bench {name}", ("tools/named", "bench", name, "--smoke"), waits=True) for name in _programs("bench")]
+    return [
+        Job(f"bench {name}", ("tools/named", "bench", name, "--smoke"), waits=True, extended=_OF_BENCHES)
+        for name in _programs("bench")
+    ]
 
 
 def _demos() -> list[Job]:
     demos = sorted((ROOT / "tests/demo").glob("[0-9][0-9]_*.py"))
-    return [Job(f"demo {demo.stem}", (sys.executable, "-P", str(demo)), waits=True) for demo in demos]
+    return [
+        Job(
+            f"demo {demo.stem}",
+            (sys.executable, "-P", str(demo)),
+            waits=True,
+            extended="" if demo.stem.startswith(_MAIN_DEMO) else _OF_DEMOS,
+        )
+        for demo in demos
+    ]
 
 
 def _programs(family: str) -> list[str]:

@@ -43,6 +43,8 @@ class Job:
     is_pytest: bool = False
     only: tuple[str, ...] = ()
     """Ids of the tests to run; all of them where it is empty."""
+    extended: str = ""
+    """Why `make test` leaves it out; `make test-all` never does."""
 
     @property
     def file_name(self) -> str:

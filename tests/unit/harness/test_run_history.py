@@ -3,45 +3,60 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suite.history import Checkout, History, Run, last
 
+PARTS = ("unit", "real")
 UNSTEADY = {"a.py::test_a": ": not within 90 s"}
 
 
 def a_run(commit: str = "c" * 40, **more: object) -> Run:
-    return Run(**{"kind": "test", "commit": commit, "clean": True, "seconds": 900, **more})  # type: ignore[arg-type]
+    said = {"kind": "test", "commit": commit, "clean": True, "seconds": 900, "green": True, **more}
+    return Run(**said)  # type: ignore[arg-type]
 
 
 def test_only_a_whole_run_that_was_green_is_among_those_that_passed(tmp_path: Path) -> None:
     history = History(tmp_path / "partage")
-    history.remember(a_run("green"), green=True)
-    history.remember(a_run("red"), green=False)
-    history.remember(a_run("part", jobs=("lint",)), green=True)
+    history.remember(a_run("green"), PARTS)
+    history.remember(a_run("red", green=False), PARTS)
+    history.remember(a_run("part", jobs=("lint",)), PARTS)
     assert [run.commit for run in History(tmp_path / "partage").passed()] == ["green"]
+
+
+def test_parts_that_were_green_on_one_commit_make_a_whole_run(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    unit = a_run(kind="test-all", part="unit", jobs=("unit/cli",), unsteady=UNSTEADY)
+    real = a_run(kind="test-all", part="real", jobs=("real/chain",))
+    for run in (unit, replace(real, commit="another"), replace(real, green=False), replace(real, clean=False)):
+        history.remember(run, PARTS)
+        assert not history.passed()
+    history.remember(real, PARTS)
+    (whole,) = history.passed()
+    assert (whole.kind, whole.commit, whole.seconds, whole.unsteady) == ("test-all", real.commit, 1800, UNSTEADY)
 
 
 def test_of_the_last_nine_runs_with_its_job_those_count_in_which_a_test_was_unsteady(tmp_path: Path) -> None:
     history = History(tmp_path)
-    history.remember(a_run(unsteady=UNSTEADY), green=True)
+    history.remember(a_run(unsteady=UNSTEADY), PARTS)
     for _ in range(8):
-        history.remember(a_run(jobs=("real/chain",)), green=True)
-        history.remember(a_run(jobs=("lint",)), green=True)
+        history.remember(a_run(jobs=("real/chain",)), PARTS)
+        history.remember(a_run(jobs=("lint",)), PARTS)
     assert history.times_unsteady("a.py::test_a", "real/chain") == 1
     assert history.times_unsteady("a.py::test_b", "real/chain") == 0
-    history.remember(a_run(), green=True)
+    history.remember(a_run(), PARTS)
     assert history.times_unsteady("a.py::test_a", "real/chain") == 0
 
 
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     history = History(tmp_path)
-    history.remember(a_run("whole"), green=True)
+    history.remember(a_run("whole"), PARTS)
     with (tmp_path / "passed.jsonl").open("a") as file:
         file.write('{"kind": "te\n')
-    history.remember(a_run("next"), green=True)
+    history.remember(a_run("next"), PARTS)
     assert [run.commit for run in history.passed()] == ["whole", "next"]
 
 
@@ -61,7 +76,7 @@ def test_the_newest_green_runs_are_shown_with_whether_head_is_among_them(tmp_pat
         f"HEAD {head.commit[:8]} has not passed",
         "main has no green test-all",
     ]
-    history.remember(a_run(head.commit, unsteady=UNSTEADY, at="2026-01-01T00:00:00+00:00"), green=True)
+    history.remember(a_run(head.commit, unsteady=UNSTEADY, at="2026-01-01T00:00:00+00:00"), PARTS)
     assert last(history, checkout)[:2] == [
         f"2026-01-01T00:00:00+00:00  test      {head.commit[:8]}  clean    900 s  1 unsteady: a.py::test_a",
         f"HEAD {head.commit[:8]} has passed make test",
@@ -76,7 +91,7 @@ def test_it_is_said_when_main_is_three_days_or_sixty_commits_past_a_green_test_a
     tmp_path: Path, checkout: Path
 ) -> None:
     history, head = History(tmp_path), Checkout.find(checkout).commit
-    history.remember(a_run(head, kind="test-all"), green=True)
+    history.remember(a_run(head, kind="test-all"), PARTS)
     _commit(checkout, "two", 2 * 86400)
     assert "test-all" not in last(history, checkout)[-1]
     _commit(checkout, "three", 4 * 86400)

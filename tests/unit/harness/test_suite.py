@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from suite import plan
+from suite.listing import listing
 from suite.pool import ROOT, Done, Job, Pool
 from suite.record import Result
 from suite.report import report
@@ -170,6 +171,37 @@ def test_every_test_is_in_one_job() -> None:
 
 def test_what_the_plan_names_exists() -> None:
     assert set(plan.SLOW_FIRST) <= {job.name for job in plan.everything()}
+
+
+def test_what_every_push_needs_is_everything_but_what_is_extended_and_parts_make_the_whole() -> None:
+    everything = {job.name: job for job in plan.everything()}
+    push = {job.name for job in plan.every_push()}
+    assert {name for name, job in everything.items() if not job.extended} == push
+    assert set(map(plan.part_of, everything.values())) == set(plan.PARTS)
+
+
+def test_the_list_of_tests_is_that_of_the_sources() -> None:
+    """After `make tables` it is. A test that is gone, or is in `make test-all` alone, shows in a review."""
+    assert (ROOT / "tests/suite/list.txt").read_text(encoding="utf-8") == listing(ROOT)
+
+
+def test_the_list_says_which_tests_are_in_test_all_alone_and_why(tmp_path: Path) -> None:
+    file = tmp_path / "tests/test_it.py"
+    file.parent.mkdir()
+    file.write_text(
+        "import pytest\ndef test_a(): pass\n@pytest.mark.extended('takes a minute')\nasync def test_b(): pass\n"
+        "class TestC:\n    @pytest.mark.extended('likewise')\n    def test_d(self): pass\ndef helper(): pass\n"
+    )
+    (tmp_path / "tests/test_other.py").write_text(
+        "pytestmark = [pytest.mark.extended('all of it')]\ndef test_e(): pass\n"
+    )
+    assert listing(tmp_path).splitlines()[:5] == [
+        "tests/test_it.py: 3",
+        "    test_b: make test-all alone: takes a minute",
+        "    test_d: make test-all alone: likewise",
+        "tests/test_other.py: 1",
+        "    test_e: make test-all alone: all of it",
+    ]
 
 
 def test_every_unit_test_is_in_one_quick_job() -> None:

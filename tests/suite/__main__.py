@@ -15,10 +15,12 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from suite import plan
 from suite.history import Checkout, History, Run, last
+from suite.janitor import run_folder
 from suite.listing import listing
 from suite.pool import ROOT, Done, Job, Pool
 from suite.report import report, say
@@ -69,8 +71,12 @@ def _check(arguments: argparse.Namespace) -> int:
     jobs = _named(arguments.jobs, plan.inner_loop())
     if jobs is None:
         return 2
-    done = Pool(LOGS / "check", **CHECKS).run(jobs, say)
-    return int(any(each.failures for each in done))
+    with run_folder() as (folder, remove):
+        done = Pool(LOGS / "check", folder, **CHECKS).run(jobs, say)
+        status = int(any(each.failures for each in done))
+        if status == 0:
+            remove()
+    return status
 
 
 def _test(arguments: argparse.Namespace) -> int:
@@ -95,10 +101,17 @@ def _test(arguments: argparse.Namespace) -> int:
 
 def _run(jobs: Sequence[Job], run: Run) -> int:
     started, before, history = time.monotonic(), Checkout.find(ROOT), History.of_user()
-    done = [*Pool(LOGS, **TESTS).run(plan.builds(), say), *Pool(LOGS, **TESTS).run(jobs, say)]
-    settled = settle(done, _again, history.times_unsteady)
-    seconds = time.monotonic() - started
-    status = report(done, settled, seconds)
+    with run_folder() as (folder, remove):
+
+        def ran(jobs: Sequence[Job], logs: Path = LOGS) -> list[Done]:
+            return Pool(logs, folder, **TESTS).run(jobs, say)
+
+        done = [*ran(plan.builds()), *ran(jobs)]
+        settled = settle(done, lambda job: ran([job], LOGS / "again")[0], history.times_unsteady)
+        seconds = time.monotonic() - started
+        status = report(done, settled, seconds)
+        if status == 0:
+            remove()
     if before.commit:
         unsteady = {each.first.test: each.first.why for each in settled.unsteady}
         clean = before.clean and Checkout.find(ROOT) == before
@@ -113,11 +126,6 @@ def _remember(history: History, run: Run) -> None:
         history.remember(run, plan.PARTS)
     except OSError as error:
         sys.stderr.write(f"this run is not recorded: {error}\n")
-
-
-def _again(job: Job) -> Done:
-    (done,) = Pool(LOGS / "again", **TESTS).run([job], say)
-    return done
 
 
 def _named(names: Sequence[str], jobs: list[Job]) -> list[Job] | None:

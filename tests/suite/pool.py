@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import zlib
@@ -13,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -78,10 +78,11 @@ class Done:
 
 
 class Pool:
-    """Has places for jobs that compute, and others for jobs that wait."""
+    """Has places for jobs that compute, and others for jobs that wait. Tests write below `folder`."""
 
-    def __init__(self, logs: Path, *, computing: int, waiting: int) -> None:
+    def __init__(self, logs: Path, folder: Path, *, computing: int, waiting: int) -> None:
         self._logs = logs
+        self._folder = folder
         self._places = {False: computing, True: waiting}
         self._lock = threading.Lock()
         self._groups: set[int] = set()
@@ -118,7 +119,7 @@ class Pool:
         """A test that ends its process counts as failed, and another process runs the rest."""
         record = self._logs / f"{job.file_name}.jsonl"
         record.unlink(missing_ok=True)
-        environment = {VARIABLE: str(record), _TEMPORARY: _folder_of(job), **self._selection(job)}
+        environment = {VARIABLE: str(record), _TEMPORARY: self._temporary(), **self._selection(job)}
         lost: list[str] = []
         processor = 0.0
         while True:
@@ -134,6 +135,14 @@ class Pool:
         # Otherwise no test was found, or a module could not be imported.
         is_told = status == 0 or (any_failed and status in {1, _NO_TESTS})
         return () if is_told else (f"{job.name}: pytest ended with {status}",), tests, processor
+
+    def _temporary(self) -> str:
+        """A short name: sockets lie below it."""
+        for number in count():
+            with suppress(FileExistsError):
+                (self._folder / f"{number:x}").mkdir()
+                return str(self._folder / f"{number:x}")
+        raise AssertionError
 
     def _selection(self, job: Job) -> dict[str, str]:
         if not job.only:
@@ -181,13 +190,6 @@ class Pool:
 
 def _ended(running: Result) -> Result:
     return replace(running, outcome="failed", why=": it ended its process")
-
-
-def _folder_of(job: Job) -> str:
-    """A short name: sockets lie below it."""
-    folder = Path(tempfile.gettempdir()) / f"pt-{zlib.crc32(f'{ROOT} {job.name}'.encode()):08x}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return str(folder)
 
 
 def _signal(group: int, number: signal.Signals) -> None:

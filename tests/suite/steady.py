@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from suite.janitor import run_folder
 from suite.pool import Done, Job, Pool
 
 _LOAD: Final = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"
@@ -22,21 +23,24 @@ def steady(test: str, times: int, logs: Path) -> int:
     """Prints each run and, where one failed, where its logs are; answers the exit status: 2 if no test was run."""
     shutil.rmtree(logs / "steady", ignore_errors=True)
     failed = 0
-    with _load():
+    with run_folder() as (temporary, remove), _load():
         for number in range(1, times + 1):
-            done = _once(test, logs / "steady" / str(number), logs)
+            done = _once(test, logs / "steady" / str(number), logs, temporary)
             if not done.tests:
                 sys.stderr.write(done.output)
                 return 2
             failed += bool(done.failures)
+        if not failed:
+            remove()
     sys.stdout.write(f"{test}: failed {failed} of {times} times beside a load of every core\n")
     return int(bool(failed))
 
 
-def _once(test: str, folder: Path, logs: Path) -> Done:
+def _once(test: str, folder: Path, logs: Path, temporary: Path) -> Done:
     started = time.time()
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "suite.record", test)
-    (done,) = Pool(folder, computing=1, waiting=1).run([Job(test, argv, waits=True, is_pytest=True)], lambda _: None)
+    job = Job(test, argv, waits=True, is_pytest=True)
+    (done,) = Pool(folder, temporary, computing=1, waiting=1).run([job], lambda _: None)
     if done.failures:
         _keep_rig_logs(logs, folder, started)
         said = f"failed, logs in {folder}: {'; '.join(done.failures)}"

@@ -48,7 +48,8 @@ def test_wrong_at_its_end(broken): pass
 
 
 def run(tmp_path: Path, *jobs: Job) -> list[Done]:
-    return Pool(tmp_path / "logs", computing=1, waiting=1).run(jobs, lambda _: None)
+    (tmp_path / "folders").mkdir()
+    return Pool(tmp_path / "logs", tmp_path / "folders", computing=1, waiting=1).run(jobs, lambda _: None)
 
 
 def of_tests(folder: Path, tests: str) -> Job:

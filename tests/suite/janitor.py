@@ -1,0 +1,78 @@
+"""Cleans up behind a run that was interrupted or killed: a process of its own that waits for the run's end.
+
+Everything that a run starts inherits the run's mark in its environment. What has it is killed, rigs whose owner is dead
+are taken back from the machine, and the run's folder is removed. A run that ends by itself dismisses the janitor, and
+keeps its folder if something failed; the next run removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from rig.machine import slots
+from rig.machine.cleanup import clean
+from support.leftovers import MARK, kill_marked
+
+_NAME: Final = "pt"
+"""Short, as the number of a process behind it: sockets lie below it."""
+_OURS: Final = ".of-a-test-run"
+
+
+@contextmanager
+def run_folder() -> Generator[tuple[Path, Callable[[], None]]]:
+    """A folder for what tests write, and what removes it; all that this process leaves goes when it is killed."""
+    remove_abandoned()
+    folder = Path(tempfile.gettempdir()) / f"{_NAME}{os.getpid():x}"
+    folder.mkdir(mode=0o700)
+    (folder / _OURS).touch()
+    mark = os.environ[MARK] = str(uuid.uuid4())
+    janitor = _start(mark, folder)
+    try:
+        yield folder, lambda: shutil.rmtree(folder)
+    except BaseException:
+        tidy(mark, folder)
+        raise
+    finally:
+        janitor.kill()
+        janitor.wait()
+
+
+def remove_abandoned() -> None:
+    """The folders of runs that have ended."""
+    for marker in Path(tempfile.gettempdir()).glob(f"{_NAME}*/{_OURS}"):
+        run = int(marker.parent.name.removeprefix(_NAME), 16)
+        if not Path(f"/proc/{run}").exists():
+            shutil.rmtree(marker.parent, ignore_errors=True)
+
+
+def _start(mark: str, folder: Path) -> subprocess.Popen[bytes]:
+    argv = (sys.executable, "-P", "-m", "suite.janitor", str(os.getpid()), mark, str(folder))
+    unmarked = {name: value for name, value in os.environ.items() if name != MARK}
+    return subprocess.Popen(argv, env=unmarked, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def tidy(mark: str, folder: Path) -> None:
+    while kill_marked(mark):  # again for what a program started meanwhile
+        pass
+    slots.sweep(clean)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(run: int, mark: str, folder: Path) -> None:
+    with suppress(ProcessLookupError):
+        select.select([os.pidfd_open(run)], [], [])
+    tidy(mark, folder)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

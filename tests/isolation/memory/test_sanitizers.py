@@ -22,7 +22,11 @@ from partage_simgpu.build import READY_MADE
 from support.sanitized import CACHE, OPTIONS, SANITIZERS, VALGRIND, preload, runtimes, small_driver
 from support.simgpu import card
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.extended("whole programs under each sanitizer; test_units has the library's core under them"),
+]
 
 CONTEXT_MIB: Final = 16
 LIMIT_MIB: Final = 256

@@ -27,6 +27,7 @@ def bundle(*words: str | Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.extended("pushes and runs whole images; what is in them is tested by test_trees")
 def test_a_pod_runs_the_image_that_was_pushed_and_that_the_packaged_chart_names(
     rig: Rig, out: Path, tmp_path: Path
 ) -> None:

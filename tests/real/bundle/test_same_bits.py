@@ -41,6 +41,7 @@ def test_a_second_build_is_the_first_one_to_the_bit(
     assert packed.file.read_bytes() == layer.of_tree(node_tree, version).file.read_bytes()
 
 
+@pytest.mark.extended("builds for another processor")
 def test_the_other_machine_has_the_same_files_of_its_own_kind(node_tree: Path) -> None:
     other = built("node", OTHER)
     mine, theirs = recipe.MACHINES[HERE], recipe.MACHINES[OTHER]

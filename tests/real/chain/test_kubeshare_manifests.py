@@ -93,6 +93,7 @@ def test_the_containers_of_a_pod_use_one_part_of_one_card(chain: Chain) -> None:
     assert take("evaluate", 2000) == NO_MEMORY
 
 
+@pytest.mark.extended("the dialect has its conformance rows, and limits are tested by real/isolation")
 def test_the_pod_of_version_2_has_the_memory_of_its_part(chain: Chain) -> None:
     pod = submit(chain, V2, "mnist")
     pod.wait_running()
@@ -102,6 +103,7 @@ def test_the_pod_of_version_2_has_the_memory_of_its_part(chain: Chain) -> None:
     assert pod.exec("/bin/sh", "-c", "echo $POD_NAME").strip() == f"{TEAM}/mnist"
 
 
+@pytest.mark.extended("the dialect has its conformance rows, and groups are tested by unit/scheduler")
 def test_a_group_of_version_2_is_placed_once_enough_of_it_is_there(chain: Chain) -> None:
     group = {"group_name": "a", "group_headcount": "3", "group_threshold": "0.6"}
     first, later = submit(chain, V2, "member-0", **group), submit(chain, V2, "no-member")

@@ -170,6 +170,7 @@ def test_a_pod_with_a_share_and_a_claim_that_waits_for_it_is_placed_where_both_a
     assert asked.scheduler.stop() == 0
 
 
+@pytest.mark.extended("starts a cluster of two nodes for shares beside claims")
 def test_a_pod_with_a_share_and_a_claim_of_dra_is_placed_where_both_are(
     cluster: Cluster, asked: Behind, tmp_path: Path
 ) -> None:

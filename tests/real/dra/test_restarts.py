@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rig.client.wait import until
 from support.dra_stage import WITHIN_S, DraStage, devices, request
 from support.isolation_stage import ask
@@ -69,6 +71,7 @@ def test_a_claim_in_use_stays_when_other_pods_of_it_come_and_go(stage: DraStage)
     stage.wait_nothing_left(uid)
 
 
+@pytest.mark.extended("waits for half a minute of kubelet's own grace")
 def test_kubelet_takes_the_devices_away_while_the_driver_is_and_it_publishes_them_again(stage: DraStage) -> None:
     stage.wait_published()
     stage.kill_driver()

@@ -42,6 +42,7 @@ def stage(lasting_stage: InstallStage) -> Iterator[InstallStage]:
     lasting_stage.rig.cluster.close()
 
 
+@pytest.mark.extended("the driver in pods; real/dra tests it on a node")
 def test_a_pod_has_what_its_claim_says_and_no_more_whichever_pod_of_ours_goes(stage: InstallStage) -> None:
     cluster = stage.rig.cluster
     until("devices are published", lambda: None if cluster.api.list(RESOURCE_SLICES.at()) else "there are none")
@@ -59,6 +60,7 @@ def test_a_pod_has_what_its_claim_says_and_no_more_whichever_pod_of_ours_goes(st
     pod.delete_and_wait()
 
 
+@pytest.mark.extended("the driver in pods; real/dra tests it on a node")
 def test_a_container_in_which_limits_would_not_hold_is_not_made(stage: InstallStage) -> None:
     with pytest.raises(Refused, match="no container is privileged"):
         stage.rig.cluster.pods.create(TEAM, claiming("p", "third", more={"securityContext": {"privileged": True}}))
@@ -80,6 +82,7 @@ def claiming(name: str, template: str, **said: Any) -> Json:
     return made
 
 
+@pytest.mark.extended("fills a cluster; the sentences are tested by unit/cli")
 def test_why_a_claim_does_not_fit_is_said_in_figures_whoever_allocates_it(stage: InstallStage) -> None:
     """kube-scheduler has one sentence for all reasons."""
     cluster = stage.rig.cluster

@@ -36,6 +36,7 @@ def test_one_command_brings_keys_a_scheduler_and_advertisers_that_see_cards(stag
     stage.uninstall()
 
 
+@pytest.mark.extended("the extender itself is tested by real/scheduler")
 def test_a_kube_scheduler_that_is_a_pod_places_by_the_extender(stage: InstallStage) -> None:
     """On a node that is made up, since those that are real have no crishim here."""
     program = ensure("kubernetes")["kube-scheduler"]

@@ -162,6 +162,7 @@ def test_a_dialect_of_which_a_quota_gives_nothing_is_refused(cluster: Cluster, l
         created(cluster, COUNTED, a_pod("other", limits=limits))
 
 
+@pytest.mark.extended("waits for the quota controller to find a new kind")
 def test_sharepods_are_counted_as_objects(sharing: Stage) -> None:
     for name in ("one", "two"):
         sharing.create(a_sharepod(name, "0.5"))

@@ -52,6 +52,7 @@ def test_the_wheel_has_every_file_that_a_build_needs(site: Path) -> None:
     assert needed <= there
 
 
+@pytest.mark.extended("compiles the simulated driver once more")
 def test_what_is_installed_builds_itself_on_first_use(site: Path, tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PARTAGE_", "PYTHON"))}
     env = {**kept, "PYTHONPATH": str(site), "XDG_CACHE_HOME": str(tmp_path), "CFLAGS": "-O0"}

@@ -3,8 +3,8 @@
 RigError
 ├── MachineUnfit       this machine lacks something; the message says what to install or allow
 ├── BuildFailed        a program of the rig could not be made; the tail of its log
-├── ComponentFailed    a component ended, never became ready or did not stop; the tail of its log
-├── NeverHappened      a wait ran out; what was waited for and what was seen last
+├── ComponentFailed    a component ended by itself or did not stop; the tail of its log
+├── NeverHappened      a wait ran out; what was waited for, what was seen last, and the tails of logs
 └── Refused            the API server said no; with its status, reason and message
 """
 
@@ -24,7 +24,7 @@ class BuildFailed(RigError):
 
 
 class ComponentFailed(RigError):
-    """A component ended by itself, never became ready or did not stop."""
+    """A component ended by itself or did not stop."""
 
 
 class NeverHappened(RigError):

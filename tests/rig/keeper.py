@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from rig.errors import NeverHappened, RigError
+from rig.client.wait import until
+from rig.errors import RigError
 from rig.machine import slots
 from rig.machine.cleanup import clean
 from rig.nodes.node import NodeSettings
@@ -27,7 +28,6 @@ from rig.rig import CHECKOUT, Rig, RigSettings, running
 Say = Callable[[str], None]
 _FILE: Final = "up.json"
 _LOOK_EVERY_S: Final = 0.1
-_DOWN_WITHIN_S: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ def _end(found: Up) -> None:
         os.kill(found.keeper, signal.SIGTERM)
     except ProcessLookupError:
         slots.sweep(clean)
-    deadline = time.monotonic() + _DOWN_WITHIN_S
-    while found.slot in slots.owners():
-        if time.monotonic() > deadline:
-            raise NeverHappened(f"rig {found.slot} did not end within {_DOWN_WITHIN_S:.0f} s; kill -9 {found.keeper}")
-        time.sleep(_LOOK_EVERY_S)
+
+    def why_not() -> str | None:
+        return f"it is up; kill -9 {found.keeper}" if found.slot in slots.owners() else None
+
+    until(f"rig {found.slot} is down", why_not)
 
 
 def _stop(number: int, _: object) -> None:

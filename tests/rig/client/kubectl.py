@@ -9,6 +9,7 @@ from typing import Final
 
 from rig.client.api import Api
 from rig.errors import NeverHappened, RigError
+from rig.patience import patience_s
 
 _WITHIN_S: Final = 60.0
 
@@ -46,13 +47,13 @@ class Kubectl:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=within_s,
+                timeout=patience_s(within_s),
                 check=False,
                 cwd=self.home,
                 env={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
             )
         except subprocess.TimeoutExpired as late:
-            raise NeverHappened(f"kubectl {' '.join(arguments)}: did not end within {within_s:.0f} s") from late
+            raise NeverHappened(f"kubectl {' '.join(arguments)}: did not end within {late.timeout:.0f} s") from late
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def apply(self, manifests: str) -> str:

@@ -1,21 +1,95 @@
-"""Waits with a deadline, whose failure says what was waited for and what was seen instead."""
+"""Waits for what must happen, as long as `rig.patience` says."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
-from rig.errors import NeverHappened
+from rig.patience import PATIENCE_S, Logged, Wait, in_vain
 
-PATIENCE_S: Final = 90.0
+__all__ = ["PATIENCE_S", "found", "patient", "until"]
+T = TypeVar("T")
 _LOOK_EVERY_S: Final = 0.05
 
 
-def until(what: str, why_not: Callable[[], str | None], within_s: float = PATIENCE_S) -> None:
+def until(
+    what: str,
+    why_not: Callable[[], str | None],
+    within_s: float = PATIENCE_S,
+    *,
+    every_s: float = _LOOK_EVERY_S,
+    logs: Iterable[Logged] = (),
+) -> None:
     """Waits until `why_not` has nothing to say. It raises `NeverHappened` itself once there is no hope."""
-    deadline = time.monotonic() + within_s
+    wait = Wait(within_s)
+    is_over = False
     while (why := why_not()) is not None:
-        if time.monotonic() > deadline:
-            raise NeverHappened(f"{what}: not within {within_s:g} s; last seen: {why}")
-        time.sleep(_LOOK_EVERY_S)
+        if is_over:
+            raise in_vain(what, why, wait, logs)
+        is_over = not wait.left_s()  # one more look: this process may have been kept from running, too
+        time.sleep(every_s)
+
+
+def found(
+    what: str,
+    look: Callable[[], T],
+    within_s: float = PATIENCE_S,
+    *,
+    every_s: float = 0.005,
+    logs: Iterable[Logged] = (),
+) -> T:
+    """The first answer that is something."""
+    seen: list[T] = []
+
+    def why_not() -> str | None:
+        seen[:] = [look()]
+        return None if seen[0] else repr(seen[0])
+
+    until(what, why_not, within_s, every_s=every_s, logs=logs)
+    return seen[0]
+
+
+@asynccontextmanager
+async def patient(
+    what: str,
+    within_s: float = PATIENCE_S,
+    *,
+    seen: Callable[[], object] = lambda: "nothing",
+    logs: Iterable[Logged] = (),
+) -> AsyncGenerator[None]:
+    """What is awaited inside must come to its end; `seen` says how far it is."""
+    wait, limit = Wait(within_s), asyncio.timeout(None)
+    try:
+        async with limit:
+            timer = _Timer(wait, limit)
+            try:
+                yield
+            finally:
+                timer.stop()
+    except TimeoutError:
+        if limit.expired():
+            raise in_vain(what, seen(), wait, logs) from None
+        raise
+
+
+class _Timer:
+    """Asks the wait again whenever it could be over."""
+
+    def __init__(self, wait: Wait, limit: asyncio.Timeout) -> None:
+        self._wait, self._limit = wait, limit
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(wait.left_s(), self._look)
+
+    def stop(self) -> None:
+        self._next.cancel()
+
+    def _look(self) -> None:
+        if left_s := self._wait.left_s():
+            self._next = self._loop.call_later(left_s + _LOOK_EVERY_S, self._look)
+        else:
+            self._limit.reschedule(
+                self._loop.time() + _LOOK_EVERY_S
+            )  # this process may have been kept from running, too

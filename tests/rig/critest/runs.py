@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rig.client.wait import until
 from rig.critest.results import Run, every_spec, started
-from rig.errors import ComponentFailed, NeverHappened
+from rig.errors import ComponentFailed
 from rig.machine.components import Component, Program
 
 Say = Callable[[str], None]
-_LOOK_EVERY_S: Final = 0.1
 _DRY_WITHIN_S: Final = 60.0
 _HANGS_AFTER: Final = "90s"
 """From when on critest writes to its log where it stands."""
@@ -62,11 +62,7 @@ def _reported(critest: Critest, flags: list[str], timeout_s: float) -> bytes:
     component = Component(_program(critest, [*flags, f"--ginkgo.json-report={report}"]), lambda: None)
     component.start()
     try:
-        deadline = time.monotonic() + timeout_s
-        while component.is_running:
-            if time.monotonic() > deadline:
-                raise NeverHappened(f"critest did not end within {timeout_s:.0f} s\n{component.tail()}")
-            time.sleep(_LOOK_EVERY_S)
+        until("critest ends", lambda: "it runs" if component.is_running else None, timeout_s, logs=[component])
     finally:
         component.kill()
     if not report.exists():

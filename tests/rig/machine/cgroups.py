@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from rig.errors import MachineUnfit
+from rig.patience import Wait
 
 ROOT: Final = Path("/sys/fs/cgroup")
 OURS: Final = "partage-rig"
 _CONTAINERD: Final = "k8s.io"
 _CPUSET: Final = ("cpuset.cpus", "cpuset.mems")
-_PATIENCE_S: Final = 10.0
 
 
 def parent(slot: int, node: str) -> str:
@@ -65,12 +65,12 @@ def _remove_tree(folder: Path) -> None:
 
 def _remove_patiently(folder: Path) -> None:
     """A killed process leaves its cgroup a moment after its parent hears of it."""
-    deadline = time.monotonic() + _PATIENCE_S
+    wait = Wait()
     while folder.exists():
         try:
             folder.rmdir()
         except OSError as busy:
-            if time.monotonic() > deadline:
+            if not wait.left_s():
                 raise MachineUnfit(f"cannot remove the cgroup {folder}: {busy.strerror}; what runs in it?") from busy
             time.sleep(0.02)
 

@@ -18,9 +18,9 @@ from rig.machine import cgroups, network
 from rig.machine.addresses import Addresses
 from rig.machine.components import MARK
 from rig.machine.slots import Slot
+from rig.patience import Wait
 
 _TASKS: Final = "nodes/*/disk/run/containerd/io.containerd.runtime.v2.task/k8s.io/*"
-_PATIENCE_S: Final = 10.0
 
 
 def clean(slot: Slot) -> None:
@@ -36,9 +36,9 @@ def processes_of(folder: Path) -> list[int]:
 
 
 def _end_processes(folder: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    wait = Wait()
     while left := processes_of(folder):
-        if time.monotonic() > deadline:
+        if not wait.left_s():
             raise MachineUnfit(f"processes {left} of {folder} do not end after SIGKILL")
         for pid in left:
             _kill(pid)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rig.client.wait import until
 from rig.errors import ComponentFailed
+from rig.patience import PATIENCE_S, TAIL_LINES, Log, patience_s
 
 _LOOK_EVERY_S: Final = 0.05
-_TAIL_LINES: Final = 15
-_TAIL_WIDTH: Final = 300
 _STOP_WITHIN_S: Final = 20.0
 MARK: Final = "PARTAGE_RIG"
 """The environment variable by which a component is known as a rig's; its value is the rig's run folder."""
@@ -81,13 +81,13 @@ class Component:
                 start_new_session=True,  # a terminal's Ctrl-C is for the rig, which stops things in order
             )
 
-    def wait_ready(self, within_s: float = 60.0) -> None:
-        deadline = time.monotonic() + within_s
-        while (why := self._why_not_ready()) is not None:
-            self.require_running()
-            if time.monotonic() > deadline:
-                raise self._failed(f"was not ready within {within_s:.0f} s: {why}")
-            time.sleep(_LOOK_EVERY_S)
+    def wait_ready(self, within_s: float = PATIENCE_S) -> None:
+        def why_not() -> str | None:
+            if why := self._why_not_ready():
+                self.require_running()
+            return why
+
+        until(f"{self.name} is ready", why_not, within_s, logs=[self])
 
     def require_running(self) -> None:
         """Raises, with the end of its log, where it does not run."""
@@ -120,13 +120,8 @@ class Component:
         self.start()
         self.wait_ready()
 
-    def tail(self, lines: int = _TAIL_LINES) -> str:
-        try:
-            whole = self.program.log.read_text(errors="replace").splitlines()
-            text = [line if len(line) <= _TAIL_WIDTH else line[:_TAIL_WIDTH] + "…" for line in whole[-lines:]]
-        except FileNotFoundError:
-            text = ["(it wrote nothing)"]
-        return "\n".join([f"--- {self.name}, {self.program.log}:", *text])
+    def tail(self, lines: int = TAIL_LINES) -> str:
+        return Log(self.name, self.program.log).tail(lines)
 
     def _failed(self, what: str) -> ComponentFailed:
         return ComponentFailed(f"{self.name} {what}\n{self.tail()}")
@@ -141,9 +136,9 @@ class Component:
         if self._process is None:
             return
         try:
-            self._process.wait(within_s)
+            self._process.wait(patience_s(within_s))
         except subprocess.TimeoutExpired as late:
-            raise self._failed(f"did not end within {within_s:.0f} s") from late
+            raise self._failed(f"did not end within {late.timeout:.0f} s") from late
 
     def _child(self, process: subprocess.Popen[bytes]) -> int:
         """The process that the entering program forked; there is a moment before it does, and one after it ended."""

@@ -1,0 +1,138 @@
+"""How long a wait for something that must happen lasts, and what it reports where it ended in vain.
+
+A wait's base is in seconds of a machine that does nothing else. Of each second of the clock counts what the machine
+gave to a process that wanted a processor, but at least a quarter. So a busy machine is waited for longer, also one that
+became busy during the wait, and no wait lasts longer than four times its base.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from rig.errors import NeverHappened
+
+PATIENCE_S: Final = 90.0
+MOST: Final = 4.0
+"""A wait lasts at most this many times its base."""
+
+TAIL_LINES: Final = 15
+_TAIL_WIDTH: Final = 300
+_STOLEN: Final = 8
+"""The place of `steal` in the first line of /proc/stat."""
+
+
+@dataclass(frozen=True)
+class Strain:
+    """What kept processes from running."""
+
+    load: float
+    """Processes that want to run, for each core: the kernel's average of the last minute."""
+    short: float
+    """The part of the time in which some process waited for a processor."""
+    stolen: float
+    """The part of the processors' time that the hypervisor gave to others."""
+
+    @property
+    def given(self) -> float:
+        """The part of a second that a process which wants to run got of it."""
+        return max(1 / MOST, min(1 / max(1.0, self.load), 1 - self.short) * (1 - self.stolen))
+
+    def __str__(self) -> str:
+        return (
+            f"load {self.load:.1f} a core, short of processors {self.short:.0%} of the time, {self.stolen:.0%} stolen"
+        )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The kernel's counters at one moment; the times are sums since the machine's start."""
+
+    at_s: float
+    load: float
+    short_s: float
+    stolen_s: float
+
+    def strain_since(self, before: Reading) -> Strain:
+        elapsed_s = self.at_s - before.at_s
+        if elapsed_s <= 0:
+            return Strain(self.load, 0, 0)
+        short, stolen = (self.short_s - before.short_s) / elapsed_s, (self.stolen_s - before.stolen_s) / elapsed_s
+        return Strain(self.load, min(max(short, 0), 1), min(max(stolen, 0), 1))
+
+
+def reading() -> Reading:
+    cores = os.cpu_count() or 1
+    return Reading(time.monotonic(), os.getloadavg()[0] / cores, _short_s(), _stolen_s() / cores)
+
+
+def _short_s() -> float:
+    """0 where the kernel does not count it."""
+    try:
+        found = re.search(r"^some .*total=(\d+)", Path("/proc/pressure/cpu").read_text())
+    except OSError:
+        return 0.0
+    return int(found[1]) / 1e6 if found else 0.0
+
+
+def _stolen_s() -> float:
+    with Path("/proc/stat").open() as counters:
+        return int(counters.readline().split()[_STOLEN]) / os.sysconf("SC_CLK_TCK")
+
+
+class Wait:
+    """One wait, from now on."""
+
+    def __init__(self, base_s: float = PATIENCE_S, read: Callable[[], Reading] = reading) -> None:
+        self._base_s = base_s
+        self._read = read
+        self._counted_s = 0.0
+        self._began = self._last = read()
+
+    def left_s(self) -> float:
+        """It lasts at least so much longer; 0 where it is over."""
+        now = self._read()
+        self._counted_s += (now.at_s - self._last.at_s) * now.strain_since(self._last).given
+        self._last = now
+        return max(0.0, self._base_s - self._counted_s)
+
+    def __str__(self) -> str:
+        elapsed_s = self._last.at_s - self._began.at_s
+        return f"{elapsed_s:.0f} s ({self._base_s:g} s, and {self._last.strain_since(self._began)})"
+
+
+_BEGAN: Final = reading()
+
+
+def patience_s(base_s: float = PATIENCE_S) -> float:
+    """For a call that waits by itself and takes a number: as the machine was since this process began, and is now."""
+    return base_s / reading().strain_since(_BEGAN).given
+
+
+class Logged(Protocol):
+    def tail(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Log:
+    name: str
+    path: Path
+
+    def tail(self, lines: int = TAIL_LINES) -> str:
+        """Its end, under its name."""
+        try:
+            whole = self.path.read_text(errors="replace").splitlines()
+            text = [line if len(line) <= _TAIL_WIDTH else line[:_TAIL_WIDTH] + "…" for line in whole[-lines:]]
+        except FileNotFoundError:
+            text = ["(it wrote nothing)"]
+        return "\n".join([f"--- {self.name}, {self.path}:", *text])
+
+
+def in_vain(what: str, last: object, wait: Wait, logs: Iterable[Logged] = ()) -> NeverHappened:
+    """What was waited for, what was seen last, how busy the machine was, and the logs of those concerned."""
+    return NeverHappened("\n".join([f"{what}: not within {wait}; last seen: {last}", *(log.tail() for log in logs)]))

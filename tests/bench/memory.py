@@ -159,7 +159,7 @@ def deaths(bench: Bench, place: Place) -> None:
 def right_again_s(place: Place, container: Container, asleep: int | None) -> float:
     """From the start of the next broker until each living program is known, and charged for what the card shows."""
     began = time.monotonic()
-    place.until("every row is right", lambda: rows_are_right(place, container, asleep), within_s=30)
+    place.until("every row is right", lambda: rows_are_right(place, container, asleep))
     return time.monotonic() - began
 
 

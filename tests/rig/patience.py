@@ -7,6 +7,7 @@ became busy during the wait, and no wait lasts longer than four times its base.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import time
@@ -22,6 +23,7 @@ MOST: Final = 4.0
 """A wait lasts at most this many times its base."""
 
 TAIL_LINES: Final = 15
+_READ_EVERY_S: Final = 0.05
 _TAIL_WIDTH: Final = 300
 _STOLEN: Final = 8
 """The place of `steal` in the first line of /proc/stat."""
@@ -95,10 +97,11 @@ class Wait:
         self._began = self._last = read()
 
     def left_s(self) -> float:
-        """It lasts at least so much longer; 0 where it is over."""
-        now = self._read()
-        self._counted_s += (now.at_s - self._last.at_s) * now.strain_since(self._last).given
-        self._last = now
+        """It lasts at least so much longer; 0 where it is over. It may be asked as often as one likes."""
+        if time.monotonic() - self._last.at_s >= _READ_EVERY_S:
+            now = self._read()
+            self._counted_s += (now.at_s - self._last.at_s) * now.strain_since(self._last).given
+            self._last = now
         return max(0.0, self._base_s - self._counted_s)
 
     def __str__(self) -> str:
@@ -133,6 +136,18 @@ class Log:
         return "\n".join([f"--- {self.name}, {self.path}:", *text])
 
 
-def in_vain(what: str, last: object, wait: Wait, logs: Iterable[Logged] = ()) -> NeverHappened:
+What = str | Callable[[], object]
+"""What is waited for: in words, or a condition, whose source says it."""
+
+
+def in_vain(what: What, last: object, wait: Wait, logs: Iterable[Logged] = ()) -> NeverHappened:
     """What was waited for, what was seen last, how busy the machine was, and the logs of those concerned."""
-    return NeverHappened("\n".join([f"{what}: not within {wait}; last seen: {last}", *(log.tail() for log in logs)]))
+    text = f"{what if isinstance(what, str) else _source(what)}: not within {wait}; last seen: {last}"
+    return NeverHappened("\n".join([text, *(log.tail() for log in logs)]))
+
+
+def _source(condition: Callable[[], object]) -> str:
+    try:
+        return inspect.getsource(condition).strip()
+    except (OSError, TypeError):
+        return repr(condition)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from partage_isolation.audit.cgroups import shared_hierarchy
-from support.steered import DEADLINE_S
+from rig.client.wait import found
 
 
 @contextmanager
@@ -39,10 +38,10 @@ def entering(group: Path) -> tuple[str, ...]:
 
 def _remove(folder: Path) -> None:
     """A process leaves its group a moment after its end is told."""
-    until = time.monotonic() + DEADLINE_S
-    while folder.exists():
-        try:
+
+    def is_gone() -> bool:
+        with suppress(OSError):
             folder.rmdir()
-        except OSError:
-            assert time.monotonic() < until, f"{folder} does not go"
-            time.sleep(0.01)
+        return not folder.exists()
+
+    found(f"{folder} goes", is_gone)

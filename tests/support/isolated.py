@@ -17,8 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,10 +47,11 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 from partage_plugins.vocabulary.pods import Gang, PodRef
 from partage_simgpu.description import card_uuid
 from partage_simgpu.node import SimulatedNode
+from rig.client import wait
+from rig.patience import Log, Logged, patience_s
 from support.broker_client import Client
 from support.simgpu import NODE, Card, simulated_node
 
-READY_WITHIN_S: Final = 90.0
 _LIBRARY: Final = "library"
 _DRIVER: Final = "root"
 
@@ -64,6 +64,7 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self.client = BrokerClient(root, deadline_s=10.0)
         self.log = root / "broker.log"
+        self.said = Log("broker", self.log)
 
     @property
     def pid(self) -> int:
@@ -76,7 +77,7 @@ class Broker:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "partage_isolation", *flags], stdout=log, stderr=log
             )
-        until(self._answers, why=self._why)
+        until(self._answers, logs=[self.said])
 
     def kill(self) -> None:
         self.send(signal.SIGKILL)
@@ -95,20 +96,17 @@ class Broker:
 
     def _wait(self) -> int:
         assert self._process
-        code = self._process.wait(30)
+        code = self._process.wait(patience_s())
         self._process = None
         return code
 
     def _answers(self) -> bool:
         assert self._process
-        assert self._process.poll() is None, self._why()
+        assert self._process.poll() is None, f"the broker has ended\n{self.said.tail()}"
         with contextlib.suppress(ControlError):
             self.client.tell()
             return True
         return False
-
-    def _why(self) -> str:
-        return f"the broker does not answer; its log:\n{self.log.read_text()[-4000:]}"
 
 
 @dataclass
@@ -269,8 +267,7 @@ def isolated(
         shutil.rmtree(root, ignore_errors=True)
 
 
-def until(condition: Callable[[], bool], *, why: Callable[[], str] = lambda: "it does not happen") -> None:
-    end = time.monotonic() + READY_WITHIN_S
-    while not condition():
-        assert time.monotonic() < end, why()
-        time.sleep(0.005)
+def until(
+    condition: Callable[[], bool], *, why: Callable[[], str] = lambda: "it is not so", logs: Iterable[Logged] = ()
+) -> None:
+    wait.until(condition, lambda: None if condition() else why(), every_s=0.005, logs=logs)

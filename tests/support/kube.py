@@ -12,6 +12,7 @@ from typing import Any
 
 from partage_base.kube import Access
 from partage_base.kube.credentials import Credentials, Reading
+from rig.client.wait import patient
 from rig.identity.certificates import Authority, Pair, Use
 from rig.identity.people import Person
 
@@ -50,8 +51,8 @@ class Waits:
         await asyncio.sleep(0)
 
 
-async def until(condition: Callable[[], object], *, within_s: float = 60.0) -> None:
-    async with asyncio.timeout(within_s):
+async def until(condition: Callable[[], object]) -> None:
+    async with patient(condition, seen=condition):
         while not condition():  # noqa: ASYNC110  (conditions of all kinds, and no one who would set an event)
             await asyncio.sleep(0.005)
 

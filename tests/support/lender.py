@@ -18,7 +18,6 @@ import selectors
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,11 +28,11 @@ from uuid import UUID
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Packet, Result, What
+from rig.client.wait import found
 
 MIB: Final = 1 << 20
 CREDIT_MOST: Final = 32 * MIB
 CREDIT_PART: Final = 16
-ANSWERED_WITHIN_S: Final = 60.0
 _ONE_WAY: Final = (What.RETURN, What.AMOUNTS)
 _CREDENTIALS: Final = struct.Struct("3i")
 
@@ -138,11 +137,12 @@ class Lender:
 
     def wait(self, holds: Callable[[], bool], what: str) -> None:
         """Until something holds that a packet may bring about."""
-        end = time.monotonic() + ANSWERED_WITHIN_S
+
+        def holds_soon() -> bool:
+            return holds() or (self._changed.wait(0.05) and holds())
+
         with self._changed:
-            while not holds():
-                assert time.monotonic() < end, f"it never came to pass that {what}"
-                self._changed.wait(0.05)
+            found(what, holds_soon, every_s=0)
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 

@@ -7,18 +7,17 @@ The child's own side is a script of the tests that use it.
 from __future__ import annotations
 
 import json
-import os
 import selectors
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
+
+from rig.client import wait
+from rig.patience import patience_s
 
 T = TypeVar("T")
-DEADLINE_S: Final = 60.0
-"""A bound for what happens at once on a machine that is not overloaded."""
 
 
 class Said(Exception):
@@ -29,11 +28,7 @@ class Said(Exception):
 
 def eventually(found: Callable[[], T | None], what: str) -> T:
     """The first answer that is something."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (answer := found()):
-        assert time.monotonic() < deadline, f"it never came true that {what}"
-        os.sched_yield()
-    return answer
+    return wait.found(what, found, every_s=0.001)
 
 
 class Child:
@@ -72,9 +67,9 @@ class Child:
     def line(self) -> str:
         """The next that it writes."""
         assert self.process.stdout is not None
-        assert self.has_answered(within_s=DEADLINE_S), "the program does not answer"
+        wait.found("the program answers", lambda: self.has_answered(within_s=0.1), every_s=0)
         line = self.process.stdout.readline()
-        assert line, f"the program ended with {self.process.wait(DEADLINE_S)}"
+        assert line, f"the program ended with {self.process.wait(patience_s())}"
         return line.rstrip("\n")
 
     def send(self, number: int) -> None:
@@ -126,7 +121,7 @@ class Steered(Child):
         assert self.process.stdout is not None
         try:
             self.process.stdin.close()
-            return self.process.wait(DEADLINE_S)
+            return self.process.wait(patience_s())
         except subprocess.TimeoutExpired:
             self.kill()
             raise

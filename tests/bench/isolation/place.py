@@ -23,6 +23,7 @@ from partage_isolation.library.objects import built
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Prepared
 from partage_plugins.vocabulary import CardId, ContainerKey
 from partage_simgpu.build import built as workloads
+from rig.client.wait import found
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import Card
 
@@ -30,7 +31,6 @@ MIB: Final = 1 << 20
 FOR_LONG_S: Final = "100000"
 _POLL_S: Final = 0.002
 _SELDOM_S: Final = 0.02
-_LAST_LINES: Final = 20
 
 
 @dataclass(frozen=True)
@@ -116,21 +116,15 @@ class Place:
             return all(card.state == "dead" for each in processes for card in each.cards)
 
         def wait(pid: int) -> None:
-            self.until(f"process {pid} is known to be dead", lambda: is_dead(pid), within_s=60)
+            self.until(f"process {pid} is known to be dead", lambda: is_dead(pid))
 
         return wait
 
-    def until(self, what: str, holds: Callable[[], object], *, within_s: float = 20.0) -> float:
+    def until(self, what: str, holds: Callable[[], object]) -> float:
         """Waits for something; how long that took, in seconds."""
         began = time.monotonic()
-        while not holds():
-            if time.monotonic() - began > within_s:
-                raise SystemExit(f"not within {within_s:g} s: {what}; the broker's log ends with:\n{self._log_end()}")
-            time.sleep(_POLL_S)
+        found(what, holds, every_s=_POLL_S, logs=[self.isolation.broker.said])
         return time.monotonic() - began
-
-    def _log_end(self) -> str:
-        return "\n".join(self.log.splitlines()[-_LAST_LINES:])
 
 
 @contextmanager

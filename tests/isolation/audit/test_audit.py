@@ -102,7 +102,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.fixture
 async def nvml(stage: Stage) -> AsyncIterator[NvmlChild]:
-    nvml = NvmlChild(stage.node.root, deadline_s=30)
+    nvml = NvmlChild(stage.node.root, deadline_s=600, silent_s=600)
     yield nvml
     await nvml.close()
 

@@ -15,6 +15,7 @@ from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.ledger import MOST_PROCESSES
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Result, What
+from rig.client.wait import found
 from support.broker_client import Client, connected
 from support.isolated import Contained, Isolated, until
 from support.procfs import cpu_s, descriptors
@@ -96,16 +97,17 @@ def test_one_that_does_not_read_is_let_go_and_nobody_waits_for_it(place: Isolate
     other = place.prepare(MIB)
     with container.client() as hostile, other.client() as client:
         hostile.calls.setblocking(False)
-        end = time.monotonic() + 20
-        closed = False
-        while not closed and time.monotonic() < end:
+
+        def is_let_go() -> bool:
             try:
                 hostile.calls.send(wire.question(What.VIEW, card=0))
             except BlockingIOError:
                 assert client.lend(0)
             except (BrokenPipeError, ConnectionResetError):
-                closed = True
-        assert closed
+                return True
+            return False
+
+        found("it is let go", is_let_go, every_s=0)
         assert client.lend(0)
 
 

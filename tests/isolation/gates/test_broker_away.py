@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from isolation.gates.stage import A_WHILE_S, NOT_INITIALIZED, Place, Program
@@ -38,9 +36,7 @@ def test_launches_stay_closed_if_that_is_configured(one: Program) -> None:
     one.place.broker.loss = Loss.CLOSED
     broker = joined(one)
     broker.stop()
-    began = time.monotonic()
     assert one.error("launch()") == NOT_INITIALIZED
-    assert time.monotonic() - began < 30
     broker.start()
     broker.wait(lambda: len(broker.joined) == 2, "it joins again")
     broker.sole()

@@ -96,7 +96,7 @@ def test_who_covers_our_files_is_found(place: Place, tmp_path: Path) -> None:
         process.stdout.readline()
         process.stdin.write("take 4096\n")
         assert json.loads(process.stdout.readline())["result"] == OK  # nothing is in the way of one who does this
-        place.until("it is found", lambda: place.findings, within_s=30)
+        place.until("it is found", lambda: place.findings)
         (much,) = asked(place, in_cell(beside, tmp_path / "etc", [taking()]), "take 512")
         assert much["result"] == OK
     finally:

@@ -7,15 +7,14 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from rig.client.wait import until
 from support.isolated import Contained, Isolated
 
-WITHIN_S: Final = 60.0
 _PROCESS: Final = Path(__file__).with_name("member_process.py")
 
 
@@ -70,14 +69,18 @@ class Flooder:
 
     def wait(self, condition: Callable[[], bool]) -> None:
         """Until that is so, by what it wrote."""
-        end = time.monotonic() + WITHIN_S
         out = self._process.stdout
         assert out
-        while not condition():
+
+        def why_not() -> str | None:
+            if condition():
+                return None
             assert self._process.poll() is None, "the process has ended"
-            assert time.monotonic() < end, f"it does not happen; turns so far: {len(self.turns)}"
             select.select([out], [], [], 0.1)
             self.read()
+            return f"turns so far: {len(self.turns)}"
+
+        until(condition, why_not, every_s=0)
 
     def read(self) -> None:
         """What it wrote so far."""

@@ -13,6 +13,7 @@ from typing import Final
 
 from isolation.leases.members import Line, Member
 from partage_isolation.wire.packets import NO_TOKEN, Lease, Result, What
+from rig.errors import NeverHappened
 
 
 def flood(member: Member, *, says_so: bool) -> None:
@@ -88,7 +89,7 @@ def forever(member: Member) -> None:
     while True:
         try:
             flood(member, says_so=True)
-        except (OSError, AssertionError):
+        except (OSError, AssertionError, NeverHappened):
             come_back(member)
 
 

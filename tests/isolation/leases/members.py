@@ -14,9 +14,9 @@ from typing import Final, NamedTuple, Self
 from partage_isolation.leases.line import LINE_BYTES, LineState, unpack
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Lease, Packet, Result, What
+from rig.patience import Wait, in_vain
 from support.broker_client import Client
 
-WITHIN_S: Final = 20.0
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _FUTEX: Final = 202 if os.uname().machine == "x86_64" else 98
 _FUTEX_WAIT: Final = 0
@@ -77,8 +77,8 @@ class Member:
 
         A lease that was over before it was seen is one whose work is done.
         """
-        end, asked = time.monotonic() + WITHIN_S, -1
-        while time.monotonic() < end:
+        wait, asked = Wait(), -1
+        while wait.left_s():
             wakes, line = self.wakes(card), self.line(card)
             if line.is_open:
                 return line
@@ -90,16 +90,17 @@ class Member:
                     self.want(card, epoch=line.epoch)
             self.sleep(wakes, card)
             assert not self.is_hung_up(), "the broker is away"
-        raise AssertionError(f"the card is not lent: {self.line(card)}")
+        raise in_vain("the card is lent", self.line(card), wait)
 
     def wait_over(self, line: Line, card: int = 0) -> None:
         """Until that lease has ended, by its deadline or by the broker's word."""
-        end = time.monotonic() + WITHIN_S
-        while (now := self.line(card)).is_open and time.monotonic() < end:
+        wait = Wait()
+        while (now := self.line(card)).is_open:
             if now.state is not line.state and now.state is not LineState.LEASE:
                 return
+            if not wait.left_s():
+                raise in_vain("the lease is over", now, wait)
             time.sleep(0.0002)
-        assert not now.is_open, now
 
     # ---- What it says ------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
-from rig.patience import PATIENCE_S, Logged, Wait, in_vain
+from rig.patience import PATIENCE_S, Logged, Wait, What, in_vain
 
 __all__ = ["PATIENCE_S", "found", "patient", "until"]
 T = TypeVar("T")
@@ -16,7 +16,7 @@ _LOOK_EVERY_S: Final = 0.05
 
 
 def until(
-    what: str,
+    what: What,
     why_not: Callable[[], str | None],
     within_s: float = PATIENCE_S,
     *,
@@ -29,32 +29,34 @@ def until(
     while (why := why_not()) is not None:
         if is_over:
             raise in_vain(what, why, wait, logs)
-        is_over = not wait.left_s()  # one more look: this process may have been kept from running, too
+        is_over = not wait.left_s()  # after which it looks once more, for it may have been kept from running, too
         time.sleep(every_s)
 
 
 def found(
-    what: str,
-    look: Callable[[], T],
+    what: What,
+    look: Callable[[], T | None],
     within_s: float = PATIENCE_S,
     *,
     every_s: float = 0.005,
     logs: Iterable[Logged] = (),
 ) -> T:
     """The first answer that is something."""
-    seen: list[T] = []
+    answers: list[T] = []
 
     def why_not() -> str | None:
-        seen[:] = [look()]
-        return None if seen[0] else repr(seen[0])
+        if answer := look():
+            answers.append(answer)
+            return None
+        return repr(answer)
 
     until(what, why_not, within_s, every_s=every_s, logs=logs)
-    return seen[0]
+    return answers[0]
 
 
 @asynccontextmanager
 async def patient(
-    what: str,
+    what: What,
     within_s: float = PATIENCE_S,
     *,
     seen: Callable[[], object] = lambda: "nothing",
@@ -90,6 +92,4 @@ class _Timer:
         if left_s := self._wait.left_s():
             self._next = self._loop.call_later(left_s + _LOOK_EVERY_S, self._look)
         else:
-            self._limit.reschedule(
-                self._loop.time() + _LOOK_EVERY_S
-            )  # this process may have been kept from running, too
+            self._limit.reschedule(self._loop.time() + _LOOK_EVERY_S)  # time for what has come meanwhile

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import Final, Unpack
 
 from partage_simgpu.node import SimulatedNode
 from partage_simgpu.status import CardStatus, statuses_of
+from rig.client.wait import found
 from simgpu.daemon.wire import BLOCK, REPLY, Ask, Fields, Reply, Result, reply_of, request
 from support.simgpu import card, simulated_node
 from support.steered import Child
 
-DEADLINE_S: Final = 30.0
 _RELAY: Final = Path(__file__).with_name("relay.py")
 
 
@@ -78,10 +77,7 @@ def totals(node: SimulatedNode) -> dict[str, int]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Waits for something that happens by itself."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.002)
+    found(condition, condition, every_s=0.002)
 
 
 @contextmanager

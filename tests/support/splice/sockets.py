@@ -7,15 +7,14 @@ import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from partage_crishim.h2.quota import QuotaLimits
 from partage_crishim.splice import Splicer
 from partage_crishim.verdicts import Decide, HeldCall, Pass, Verdict
+from rig.client.wait import patient
 from support.splice import wire
 from support.splice.peers import Call, Client, Runtime
-
-WITHIN_S: Final = 5.0
 
 
 async def passing(_: HeldCall) -> Verdict:
@@ -90,7 +89,7 @@ class Calling:
     async def end(self, stream: int) -> Call:
         """Waits for the answer."""
         call = self.model.calls[stream]
-        async with asyncio.timeout(WITHIN_S):
+        async with patient("the call ends", seen=lambda: call):
             while not call.is_over and await self.listen():
                 pass
         return call
@@ -107,7 +106,7 @@ class Calling:
 
     async def is_closed(self) -> bool:
         """Hears the end."""
-        async with asyncio.timeout(WITHIN_S):
+        async with patient("the connection ends"):
             while await self.listen():
                 pass
         return True
@@ -167,7 +166,7 @@ async def stage(
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with patient(is_so):
         while not is_so():  # noqa: ASYNC110 - what is waited for knows of no event
             await asyncio.sleep(0.005)
 

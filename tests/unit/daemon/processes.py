@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import partage_base
+from rig.client.wait import found
+from rig.patience import MOST, PATIENCE_S
 
-GUARD_S: Final = 60  # no test waits so long; it ends a daemon that hangs though it must not
+GUARD_S: Final = MOST * PATIENCE_S  # no test waits so long; it ends a daemon that hangs though it must not
 
 _SCRIPT: Final = """
 import asyncio, logging, os, sys, time
@@ -158,11 +160,12 @@ class RunningDaemon:
 
     def until_asleep(self) -> None:
         """Its main thread waits, and has for a while: a signal just before a sleep would not wake it from that."""
-        deadline = time.monotonic() + 60
-        asleep = self._sleep()
-        while asleep is None or self._sleep(after_s=0.05) != asleep:
-            assert time.monotonic() < deadline, "it never sleeps"
+
+        def is_asleep() -> bool:
             asleep = self._sleep()
+            return asleep is not None and self._sleep(after_s=0.05) == asleep
+
+        found("its main thread sleeps", is_asleep)
 
     def _sleep(self, *, after_s: float = 0) -> str | None:
         """Which sleep of its main thread this is, by how often it went to one; None where it is awake."""

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from partage_base.acceptor import MOST_OF_ONE
+from partage_base.acceptor import MOST_OF_ONE, Guest
 from partage_base.daemon import web
 from partage_base.daemon.errors import CannotListen
 from partage_base.daemon.health import Health
 from partage_base.daemon.metrics import Metrics
+from support.kube import until
 from support.loops import LOOPS
 from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
 
@@ -92,9 +93,7 @@ async def test_one_that_takes_over_serves_as_soon_as_its_predecessor_has_gone(mo
             await asyncio.sleep(0.05)
             assert new.port == 0
             await old.__aexit__(None, None, None)
-            async with asyncio.timeout(GUARD_S):
-                while not new.port:  # noqa: ASYNC110  nobody else needs to be told
-                    await asyncio.sleep(0.01)
+            await until(lambda: new.port)
             reader, writer = await asyncio.open_connection("127.0.0.1", new.port)
             writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
             assert b'daemon="new"' in await reader.read()
@@ -226,24 +225,41 @@ async def test_a_long_page_arrives_whole(where: Where, metrics: Metrics) -> None
         assert (await _replies(where, request)).endswith(metrics.page())
 
 
+class _Noting(web.Web):
+    """One that counts the conversations that are over."""
+
+    over = 0
+
+    async def _converse(self, guest: Guest) -> None:
+        try:
+            await super()._converse(guest)
+        finally:
+            self.over += 1
+
+
 async def test_a_reader_that_does_not_read_is_dropped(
-    where: Where, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+    metrics: Metrics, health: Health, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fill(metrics)
     monkeypatch.setattr(web, "DEADLINE_S", 0.1)
-    reader, writer = await asyncio.open_connection(*where, limit=1)
-    writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-    await asyncio.sleep(0.5)
-    assert len(await _heard(reader)) < len(metrics.page())
-    writer.close()
+    async with _Noting("127.0.0.1:0", metrics=metrics, health=health) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await until(lambda: server.over)
+        assert len(await _heard(reader)) < len(metrics.page())
+        writer.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_once(where: Where, loop: str) -> None:
+    rested = 0
+
     async def rest() -> None:
+        nonlocal rested
         while True:
             reader, writer = await asyncio.open_connection(*where)
+            rested += 1
             try:
                 with contextlib.suppress(OSError):
                     await reader.read(1)
@@ -251,7 +267,7 @@ async def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_o
                 writer.transport.abort()
 
     resting = [asyncio.create_task(rest()) for _ in range(3 * MOST_OF_ONE)]
-    await asyncio.sleep(0.1)
+    await until(lambda: rested > len(resting))
     answers = [await _asked_once(where) for _ in range(30)]
     for each in resting:
         each.cancel()

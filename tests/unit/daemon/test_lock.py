@@ -12,6 +12,7 @@ import pytest
 
 from partage_base.daemon.errors import AnotherRuns
 from partage_base.daemon.lock import alone
+from rig.patience import PATIENCE_S, patience_s
 
 
 async def _held(lock: Path) -> None:
@@ -38,7 +39,7 @@ async def test_a_second_daemon_is_refused_by_name_while_the_first_one_runs(tmp_p
 
 async def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
     async with alone(tmp_path / "lock", "broker", within_s=0):
-        waiting = alone(tmp_path / "lock", "broker", within_s=60)
+        waiting = alone(tmp_path / "lock", "broker", within_s=PATIENCE_S)
         taking = asyncio.create_task(waiting.__aenter__())
         await asyncio.sleep(0)
         assert not taking.done()
@@ -49,7 +50,7 @@ async def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
 def test_the_lock_ends_with_a_killed_holder(tmp_path: Path) -> None:
     process = multiprocessing.get_context("fork").Process(target=_hold_and_die, args=(tmp_path / "lock",))
     process.start()
-    process.join(60)
+    process.join(patience_s())
     assert process.exitcode == -signal.SIGKILL
     process.close()
     asyncio.run(_held(tmp_path / "lock"))

@@ -24,6 +24,8 @@ import msgspec
 
 from partage_base.condition import Condition
 from partage_plugins.vocabulary.places import CRISHIM_CONDITION, INVENTORY_FILE
+from rig.client.wait import patient
+from rig.patience import Log
 from support.splice import wire as http2
 from support.splice.peers import Runtime
 from support.splice.sockets import Answering, Calling
@@ -37,7 +39,6 @@ RUNTIME: Final = "run/containerd/containerd.sock"
 FILE: Final = "etc/partage/partage.toml"
 KEYS: Final = "etc/partage/keys.d"
 OWN: Final = "run/partage/crishim"
-WITHIN_S: Final = 40.0  # no test waits so long; it ends one that would hang
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 PLAIN: Final = Create(container="plain", sandbox="sandbox-2", env=[("PATH", "/bin"), (VISIBLE, "none")])
@@ -140,14 +141,11 @@ class Node:
             self.process.kill()
             self.process.wait()
 
-    async def until(self, is_so: Callable[[], bool], what: str) -> None:
+    async def until(self, is_so: Callable[[], bool], what: str, seen: Callable[[], object] = lambda: "nothing") -> None:
         """Something comes true while crishim lives."""
-        try:
-            async with asyncio.timeout(WITHIN_S):
-                while not is_so():  # noqa: ASYNC110  what is waited for knows of no event
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            raise AssertionError(f"{what}: never\n{self.log.read_text()}") from None
+        async with patient(what, seen=seen, logs=[Log("crishim", self.log)]):
+            while not is_so():  # noqa: ASYNC110  what is waited for knows of no event
+                await asyncio.sleep(0.02)
 
     async def until_ended(self) -> int:
         """Its exit code, once it ended by itself."""
@@ -169,7 +167,7 @@ class Node:
 
     async def until_told(self, *causes: str) -> None:
         """It says that this is wrong and nothing else."""
-        await self.until(lambda: self.causes == list(causes), f"it tells of {causes}, not {self.causes}")
+        await self.until(lambda: self.causes == list(causes), f"it tells of {causes}", seen=lambda: self.causes)
 
     async def create(self, create: Create) -> str | Seen:
         """What becomes of it: the sentence of a refusal, or what the runtime was asked for."""
@@ -198,26 +196,22 @@ class Node:
     async def honours(self, create: Create = GRANTED) -> None:
         """The granted card is in what the runtime was asked for, in the end: kubelet tries again, too."""
         given = await self.create(create)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(WITHIN_S):
-                while isinstance(given, str):
-                    given = await self.create(create)
-        assert isinstance(given, Seen), f"{given}\n{self.log.read_text()}"
+        async with patient("it is started", seen=lambda: given, logs=[Log("crishim", self.log)]):
+            while isinstance(given, str):
+                given = await self.create(create)
         assert given.variable(VISIBLE) == CARD.encode()
 
     async def refuses(self, says: str, create: Create = GRANTED) -> None:
         """What kubelet shows names the cause; a runtime that is slow to answer may come before it."""
         said = await self.create(create)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(WITHIN_S):
-                while isinstance(said, str) and says not in said:
-                    said = await self.create(create)
+        async with patient(f"it is refused with {says!r}", seen=lambda: said, logs=[Log("crishim", self.log)]):
+            while isinstance(said, str) and says not in said:
+                said = await self.create(create)
         assert isinstance(said, str), "it was started"
-        assert says in said
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """As soon as it listens; what a crishim that was killed left behind refuses."""
-        async with asyncio.timeout(WITHIN_S):
+        async with patient("crishim listens", logs=[Log("crishim", self.log)]):
             while True:
                 process = self.process
                 assert process is not None

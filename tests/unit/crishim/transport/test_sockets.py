@@ -11,8 +11,9 @@ import pytest
 from partage_base.daemon.exposition import Sample
 from partage_crishim.splice import Splicer
 from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
+from rig.client.wait import patient
 from support.splice import wire
-from support.splice.sockets import WITHIN_S, listening_at, passing, pause, stage, until
+from support.splice.sockets import listening_at, passing, pause, stage, until
 from support.splice.wire import CREATE, VERSION
 
 pytestmark = pytest.mark.slow
@@ -81,10 +82,12 @@ async def test_a_cancelled_call_cancels_its_judge(tmp_path: Path) -> None:
     async with stage(tmp_path, judge) as on:
         client = await on.connect()
         stream = client.begin(CREATE, b"x")
-        await asyncio.wait_for(begun.wait(), WITHIN_S)
+        async with patient("the judge begins"):
+            await begun.wait()
         client.model.cancel(stream)
         assert (await client.call(VERSION)).got
-        await asyncio.wait_for(cancelled.wait(), WITHIN_S)
+        async with patient("the judge is cancelled"):
+            await cancelled.wait()
         assert on.splicer.counters.held == {"dropped": 1}
 
 
@@ -119,7 +122,7 @@ async def test_a_broken_client_costs_only_its_own_connection(tmp_path: Path, gar
         good, bad, silent = await on.connect(), await on.connect(), await on.connect()
         assert (await good.call(VERSION)).got
         bad.writer.write(garbage)
-        async with asyncio.timeout(WITHIN_S):
+        async with patient("the broken connection ends"):
             while await bad.reader.read(1000):
                 pass
         assert (await good.call(VERSION)).got
@@ -177,8 +180,9 @@ async def test_a_client_that_takes_no_answers_of_ours_is_not_read_for_ever(tmp_p
             client.model.send(wire.Frame(wire.DATA, 1, stream, wire.message(b"x")))
         await taken_of(client.writer, bytes(client.model.out), 1)
         client.model.out.clear()
-        await asyncio.sleep(0.5)
-        assert 0 < on.splicer.counters.calls[CREATE] < 10_000, "the rest waits in the socket"
+        await until(lambda: on.splicer.counters.calls[CREATE] > 0)
+        await asyncio.sleep(0.5)  # for what must not go on
+        assert on.splicer.counters.calls[CREATE] < 10_000, "the rest waits in the socket"
 
 
 async def test_while_the_runtime_is_away_calls_fail_at_once_and_clients_are_called_back(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import asyncio
 import time
 
 from partage_isolation.wire.alarm import Alarm
+from rig.client.wait import patient
 
 MS = 1_000_000
-WITHIN_S = 20.0
 
 
 class Rung:
@@ -30,7 +30,8 @@ class Rung:
             self.event.set()
 
     async def next(self) -> None:
-        await asyncio.wait_for(self.event.wait(), WITHIN_S)
+        async with patient("it rings"):
+            await self.event.wait()
         self.event.clear()
 
 

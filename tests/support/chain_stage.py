@@ -35,6 +35,7 @@ from rig.client.wait import until
 from rig.control.settings import ControlSettings
 from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
+from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
 from support import procfs
 from support.advertiser_stage import AdvertiserStage
@@ -137,7 +138,7 @@ class Chain:
         own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
         argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
         env = self.scheduler.env
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=patience_s(), check=False, env=env)
         assert done.returncode in {0, FOUND_WRONG}, done.stderr
         return done.stdout
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from rig.patience import patience_s
+
 
 class SchedulerProcess:
     def __init__(
@@ -54,7 +56,7 @@ class SchedulerProcess:
     def stop(self) -> int:
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(30)
+        return self._process.wait(patience_s())
 
     def kill(self) -> None:
         if self._process is not None:
@@ -63,4 +65,6 @@ class SchedulerProcess:
 
     def once(self, *flags: str) -> subprocess.CompletedProcess[str]:
         """Another one, to its end."""
-        return subprocess.run([*self._command, *flags], capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            [*self._command, *flags], capture_output=True, text=True, check=False, timeout=patience_s()
+        )

@@ -26,6 +26,7 @@ from rig.client.wait import until
 from rig.errors import ComponentFailed
 from rig.nodes.machine import Machine
 from rig.nodes.node import runtime
+from rig.patience import patience_s
 from rig.programs import Programs, ensure
 from support.crishim_stage import SOCKET, public_file
 from support.systemd_stage import SystemdStage, systemd_machine
@@ -75,7 +76,7 @@ class UpgradeStage:
     def upgrade(self, version: str) -> tuple[int, str]:
         """How it ends, and its last line."""
         work = self.upgrading(version)
-        _, said = work.communicate(timeout=120)
+        _, said = work.communicate(timeout=patience_s())
         return work.returncode, said.strip().splitlines()[-1] if said.strip() else ""
 
     @property

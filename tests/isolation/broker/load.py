@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Self
 
+from rig.patience import patience_s
 from support.isolated import Contained, Isolated, isolated, until
 from support.procfs import descriptors
 from support.simgpu import card
@@ -71,7 +72,7 @@ def load(container: Contained, count: int, *, most: int) -> Generator[list[subpr
 
 
 def ended(process: subprocess.Popen[str]) -> list[int]:
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=patience_s())
     assert process.returncode == 0, process.returncode
     return [int(word) for word in out.split()]
 

@@ -16,6 +16,7 @@ from isolation.broker.load import broker_killed_under_load
 from isolation.broker.workers import workers
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Result, What
+from rig.patience import patience_s
 from support.broker_client import connected
 from support.isolated import Contained, Isolated, until
 
@@ -130,7 +131,7 @@ def test_killed_again_and_again_under_load_no_limit_is_exceeded_and_no_program_s
 def test_a_second_broker_on_the_same_node_takes_over_only_when_the_first_is_gone(place: Isolated) -> None:
     """The kernel's lock decides; the first goes on unharmed."""
     argv = [sys.executable, "-P", "-m", "partage_isolation", f"--root={place.root}", "--driver-root=/root"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=patience_s())
     assert done.returncode == 1
     assert "another broker of this node holds" in done.stdout + done.stderr
     place.told()

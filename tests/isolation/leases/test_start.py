@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from partage_isolation.library.pages import PAGE, install_page
+from rig.patience import patience_s
 
 pytestmark = pytest.mark.slow
 
 
 def started(root: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-P", "-m", "partage_isolation", f"--root={root}", "--library-folder=/lib", *flags]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=patience_s(), check=False)
 
 
 def test_without_its_writer_of_lines_it_is_one_line(tmp_path: Path) -> None:

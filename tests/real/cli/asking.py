@@ -14,6 +14,7 @@ from typing import Any
 from rig.client.cluster import Cluster
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
+from rig.patience import patience_s
 from unit.cli.program import PARTAGE, environment
 
 Done = subprocess.CompletedProcess[str]
@@ -23,7 +24,7 @@ def partage(*words: str, inside: Machine | None = None, root: str = "/") -> Done
     """To its end, whatever that is."""
     argv = (*(inside.way_in if inside else ()), *PARTAGE, "--root", root, *words)
     kept = {name: value for name, value in environment().items() if name != "KUBECONFIG"}
-    return subprocess.run(argv, env=kept, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, env=kept, capture_output=True, text=True, check=False, timeout=patience_s())
 
 
 def config_of(cluster: Cluster) -> str:

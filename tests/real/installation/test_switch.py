@@ -9,6 +9,7 @@ import pytest
 
 from partage_cli.installation.places import TURN
 from rig.client.wait import until
+from rig.patience import patience_s
 from support.switch_faults import CONTAINERD, FAULTS, HANGS, a_running_pod, befallen, require_containerd
 from support.switch_stage import BUNDLE, EXTRA_ARGS, SwitchStage
 from support.systemd_node import CONFIG
@@ -71,7 +72,7 @@ def test_a_reboot_in_the_middle_gives_kubelet_its_runtime_back_before_it_starts(
     switching = stage.started("switch-on")
     until_struck(stage)
     stage.reboot()
-    assert switching.wait(30) != 0
+    assert switching.wait(patience_s()) != 0
     stage.without_fault()
     require_containerd(stage)
     assert "went back" in stage.status().why

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rig.errors import ComponentFailed
+from rig.patience import patience_s
 
 SOCKET: Final = "/run/containerd/containerd.sock"
 CONFIG: Final = "/etc/containerd/config.toml"
@@ -33,7 +34,7 @@ class Containerd:
 
 def major_of(program: Path) -> int:
     """The first number of its version."""
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=patience_s())
     if found := _VERSION.match(done.stdout):
         return int(found[1])
     raise ComponentFailed(f"`{program} --version` names no version: {(done.stdout or done.stderr).strip()[:200]}")

@@ -10,6 +10,7 @@ import pytest
 
 from partage_simgpu.node import SimulatedNode
 from partage_simgpu.simgpud import LOCK
+from rig.patience import patience_s
 from simgpu.daemon.node_file import GONE, RUNNING
 from simgpu.daemon.users import User, until, used
 from simgpu.daemon.wire import SOCKET, Ask, Caller, Result
@@ -21,7 +22,9 @@ CONTROL = "run/simgpu/control"
 
 def _run(root: Path) -> subprocess.CompletedProcess[str]:
     """One that is expected to end by itself."""
-    return subprocess.run([built() / "simgpud", root], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(
+        [built() / "simgpud", root], capture_output=True, text=True, timeout=patience_s(), check=False
+    )
 
 
 def test_a_second_one_on_the_same_root_ends_with_one_line(node: SimulatedNode) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rig.patience import patience_s
 from simgpu.daemon.wire import Caller
 from support.simgpu import built
 
@@ -28,7 +29,7 @@ def _root(folder: Path, text: str | bytes) -> Path:
 
 def _refused(folder: Path, text: str | bytes) -> str:
     done = subprocess.run(
-        [built() / "simgpud", _root(folder, text)], capture_output=True, text=True, timeout=30, check=False
+        [built() / "simgpud", _root(folder, text)], capture_output=True, text=True, timeout=patience_s(), check=False
     )
     assert done.returncode == EXIT_CONFIG, done
     assert done.stderr.startswith("simgpud: ")
@@ -45,7 +46,7 @@ def _served(folder: Path, text: str) -> Generator[Path]:
         yield folder
     finally:
         daemon.terminate()
-        assert daemon.wait(30) == 0
+        assert daemon.wait(patience_s()) == 0
         daemon.stdout.close()
 
 

@@ -16,6 +16,7 @@ from partage_gpu.nvml import process
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import NodeFacts, Trouble
 from partage_simgpu.node import SimulatedNode
+from rig.patience import patience_s
 from simgpu.discovery.asked import HASTY_S, Asked, asked, is_gone
 from support.procfs import lives, status
 from support.steered import eventually
@@ -47,7 +48,7 @@ def test_a_child_that_is_killed_while_it_is_asked_costs_no_look(node: SimulatedN
     looking = threading.Thread(target=lambda: looks.append(driver.driver.look()))
     looking.start()
     os.kill(driver.pid, signal.SIGKILL)
-    looking.join(60)
+    looking.join(patience_s())
     assert isinstance(looks[0], NodeFacts), looks
     node.control("nvml delay 0")
 
@@ -79,7 +80,7 @@ def test_a_driver_is_let_go_while_it_hangs_in_a_look(node: SimulatedNode, driver
     driver.driver.let_go()
     assert is_gone(pid)
     assert driver.driver.pid is None
-    looking.join(60)
+    looking.join(patience_s())
     assert isinstance(looks[0], Trouble)
     assert "let go" in looks[0].sentence
     node.control("nvml resume")

@@ -10,6 +10,7 @@ import pytest
 
 from partage_gpu.nvml.facts import NodeFacts
 from partage_simgpu.node import SimulatedNode
+from rig.patience import patience_s
 from simgpu.discovery.asked import HASTY_S, Asked, asked, is_gone
 from support.steered import eventually
 
@@ -118,6 +119,6 @@ def test_a_look_never_waits_for_another_one(node: SimulatedNode) -> None:
         for one in looks:
             one.start()
         for one in looks:
-            one.join(60)
+            one.join(patience_s())
             assert not one.is_alive()
         node.control("nvml resume")

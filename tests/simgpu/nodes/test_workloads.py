@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from partage_simgpu.build import WORKLOADS, sources
+from rig.patience import patience_s
 from support.simgpu import SimulatedNode, built, card, simulated_node, workload
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -120,7 +121,7 @@ def test_a_card_that_is_lost_ends_it_with_an_error(node: SimulatedNode) -> None:
         while running.poll() is None and not node.status()[0].processes:
             time.sleep(0.001)
         node.control("lose 0")
-        told, _ = running.communicate(timeout=60)
+        told, _ = running.communicate(timeout=patience_s())
     assert running.returncode == 1
     assert "CUDA_ERROR_" in told
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from partage_base.daemon.errors import CONFIGURATION
+from rig.patience import patience_s
 
 DONE = "nothing is wrong with its configuration"
 
@@ -15,7 +16,7 @@ DONE = "nothing is wrong with its configuration"
 def checked(root: Path, *flags: str, **variables: str) -> tuple[int, str]:
     argv = [sys.executable, "-m", "partage_advertiser", "--root", str(root), "--check", *flags]
     done = subprocess.run(
-        argv, capture_output=True, text=True, env={**os.environ, **variables}, timeout=60, check=False
+        argv, capture_output=True, text=True, env={**os.environ, **variables}, timeout=patience_s(), check=False
     )
     assert done.stdout == ""
     return done.returncode, done.stderr.strip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +25,8 @@ class Beating:
 
     api: FakeApi
     is_true: bool = True
+    asked: int = 0
+    """How often it was asked whether it beats."""
     uid: str = "uid-of-n1"
     keys: tuple[str, ...] = ()
     outcomes: list[str] = field(default_factory=list[str])
@@ -35,6 +36,14 @@ class Beating:
 
     def owner(self) -> str:
         return str(self.lease()["metadata"]["ownerReferences"][0]["uid"])
+
+    def is_to_beat(self) -> bool:
+        self.asked += 1
+        return self.is_true
+
+    async def is_asked(self, more: int = 2) -> None:
+        wanted = self.asked + more
+        await until(lambda: self.asked >= wanted)
 
     async def beats(self, more: int = 2) -> None:
         """Until it has beaten some more."""
@@ -51,7 +60,7 @@ async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
         node="n1",
         every_s=EVERY_S,
         node_uid=lambda: beating.uid,
-        beats=lambda: beating.is_true,
+        beats=beating.is_to_beat,
         keys=lambda: beating.keys,
         beaten=beating.outcomes.append,
     )
@@ -62,9 +71,9 @@ async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
 async def test_it_beats_only_while_what_is_told_is_true(beating: Beating) -> None:
     await beating.beats()
     beating.is_true = False
-    await asyncio.sleep(EVERY_S)  # one may be under way
+    await beating.is_asked()  # one may be under way
     before = beating.api.objects.version
-    await asyncio.sleep(10 * EVERY_S)
+    await beating.is_asked(10)
     assert beating.api.objects.version == before
     beating.is_true = True
     await beating.beats()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.vocabulary.places import INVENTORY_FILE
+from rig.patience import patience_s
 
 ENV: Mapping[str, str] = {**os.environ, "PARTAGE_PLUGINS_BLOCK": "gpu,isolation", "KUBECONFIG": "/nowhere"}
 
@@ -17,7 +18,7 @@ ENV: Mapping[str, str] = {**os.environ, "PARTAGE_PLUGINS_BLOCK": "gpu,isolation"
 def advertiser(root: Path, *words: str) -> list[str]:
     """What it says of each thing that it tells or takes back."""
     argv = [sys.executable, "-m", "partage_advertiser", "--no-cluster", "--root", str(root), *words]
-    done = subprocess.run(argv, capture_output=True, text=True, env=ENV, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, env=ENV, timeout=patience_s(), check=False)
     assert done.returncode == 0, done.stderr
     return [line.rpartition(": ")[2] for line in done.stderr.splitlines() if line.startswith(str(root))]
 

@@ -33,6 +33,7 @@ from partage_plugins.vocabulary import (
 from partage_plugins.vocabulary.claim_devices import device_name
 from partage_plugins.vocabulary.claims import ClaimRef, ClaimUid, claim_device, claim_key
 from partage_plugins.vocabulary.places import CDI_FOLDER, CLAIMS_FOLDER, INVENTORY_FILE
+from rig.client.wait import patient
 from unit.dra.making import ASKED, A, card, claim, part, result
 
 OTHER = ClaimRef(Namespace("team-b"), "other", ClaimUid("77aa"))
@@ -174,7 +175,7 @@ async def test_let_go_of_with_a_record_that_cannot_be_read_kubelet_asks_again(no
 
 
 async def test_a_plugin_that_is_slow_with_one_claim_holds_up_no_other(node: Node) -> None:
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with patient("all are prepared"), asyncio.TaskGroup() as group:
         node.held = ASKED.uid
         slow = group.create_task(node.preparing.prepare(ASKED))
         await node.preparing.prepare(OTHER)

@@ -12,6 +12,7 @@ from partage_base.kube import ApiServer, resource_slices_path
 from partage_dra.parts import cuts_of
 from partage_dra.publishing import Publisher
 from partage_dra.slices import counters_of, devices_of
+from rig.client.wait import patient
 from support.fake_api import FakeApi
 from support.kube import access_to
 from unit.dra.making import card, part
@@ -46,7 +47,7 @@ def names(api: FakeApi) -> list[str]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with patient(holds):
         while not holds():  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.01)
 

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from partage_base.processes import process_descriptor
+from rig.patience import patience_s
 
 
 def test_the_descriptor_of_a_process_is_readable_when_it_has_ended() -> None:
@@ -17,7 +18,7 @@ def test_the_descriptor_of_a_process_is_readable_when_it_has_ended() -> None:
         assert descriptor is not None
         assert not select.select([descriptor], [], [], 0)[0]
         process.kill()
-        assert select.select([descriptor], [], [], 60)[0]
+        assert select.select([descriptor], [], [], patience_s())[0]
         os.close(descriptor)
 
 

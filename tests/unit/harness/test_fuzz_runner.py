@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rig.patience import patience_s
+
 pytestmark = pytest.mark.slow  # each test starts processes
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,7 +49,7 @@ class Ran:
 
 def fuzz(folder: Path, *arguments: str) -> Ran:
     command = [sys.executable, "-P", str(RUNNER), *arguments, "--folder", str(folder), "--keep", str(folder / "kept")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patience_s())
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

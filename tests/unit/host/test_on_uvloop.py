@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,18 @@ async def story(root: Path) -> None:
         node=NodeName("n1"),
         root=str(root),
         paths={"obedient": "support.host_plugins:Obedient"},
-        call_deadline_s=0.5,
+        call_deadline_s=600.0,
     )
     host = PluginHost(settings)
-    for name, outcome in (("refuse", Refused), ("segfault", PluginCrashed), ("hang", PluginHung)):
-        with pytest.raises(outcome):
-            await host.adjust(container(name), granted_raw("t0"))
+    for name, outcome, deadline_s in (
+        ("refuse", Refused, 600),
+        ("segfault", PluginCrashed, 600),
+        ("hang", PluginHung, 1),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(host, "_settings", replace(settings, call_deadline_s=deadline_s))
+            with pytest.raises(outcome):
+                await host.adjust(container(name), granted_raw("t0"))
         adjusted = await host.adjust(container(), granted_raw("t0", "t1"))
         assert adjusted.adjustment.env["THINGS"] == "t0,t1"
     answers = await asyncio.gather(*(host.adjust(container(), granted_raw(f"t{each}")) for each in range(20)))

@@ -7,7 +7,8 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,10 @@ class Hosted:
     """A host with its events."""
 
     def __init__(self, root: Path, **settings: Any) -> None:
-        given: dict[str, Any] = {"paths": OBEDIENT, "call_deadline_s": 1.0, "stop_deadline_s": 1.0} | settings
+        given: dict[str, Any] = {"paths": OBEDIENT, "call_deadline_s": 600.0, "stop_deadline_s": 600.0} | settings
         self.events: list[Started | PluginError] = []
-        self.host = PluginHost(HostSettings(node=NodeName("n1"), root=str(root), **given), on_event=self.events.append)
+        self.settings = HostSettings(node=NodeName("n1"), root=str(root), **given)
+        self.host = PluginHost(self.settings, on_event=self.events.append)
 
     async def adjust(self, name: str = "main") -> Adjusted:
         return await self.host.adjust(container(name), granted_raw("t0", "t1"))
@@ -55,6 +57,14 @@ async def hosted(root: Path, **settings: Any) -> AsyncGenerator[Hosted, None]:
         yield it
     finally:
         await it.host.stop()
+
+
+@contextlib.contextmanager
+def hasty(it: Hosted) -> Generator[None]:
+    """A call may take a second, no more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(it.host, "_settings", replace(it.settings, call_deadline_s=1.0))
+        yield
 
 
 @pytest.fixture
@@ -114,14 +124,15 @@ async def test_a_call_whose_child_died_once_is_answered_by_the_next_child(it: Ho
 @pytest.mark.parametrize("name", ["hang", "hang-ignoring-signals"])
 async def test_a_hang_is_killed_at_its_deadline_and_named(it: Hosted, name: str) -> None:
     before = await it.pid()
-    with pytest.raises(PluginHung, match="plugin obedient: partage_adjust: took longer than 1 s and was killed"):
+    took = "plugin obedient: partage_adjust: took longer than 1 s and was killed"
+    with hasty(it), pytest.raises(PluginHung, match=took):
         await it.adjust(name)
     await gone(before)
     assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
 
 
 async def test_a_plugin_that_eats_memory_meets_its_own_limit(tmp_path: Path) -> None:
-    async with hosted(tmp_path, memory_bytes=256 << 20, call_deadline_s=20.0) as it:
+    async with hosted(tmp_path, memory_bytes=256 << 20, call_deadline_s=600.0) as it:
         before = await it.pid()
         with pytest.raises(PluginFailed, match="raised MemoryError"):
             await it.adjust("eat")
@@ -263,7 +274,9 @@ async def test_grants_that_are_decoded_already_are_not_lost(it: Hosted) -> None:
 async def test_a_caller_that_gives_up_while_a_hung_child_is_ended_leaves_the_next_its_turn(it: Hosted) -> None:
     before = await it.pid()
     process = it.host._child.process  # type: ignore[union-attr]
-    hung = asyncio.create_task(it.adjust("hang"))
+    with hasty(it):
+        hung = asyncio.create_task(it.adjust("hang"))
+        await asyncio.sleep(0)  # it reads its deadline
     end, ending = process.end, asyncio.Event()
 
     def noticed(*, grace_s: float) -> asyncio.Future[str]:

@@ -59,7 +59,7 @@ def host() -> str:
 
 @pytest.fixture
 async def server(peer: Peer, host: str) -> AsyncIterator[ApiServer]:
-    async with ApiServer(access_to(f"http://{host}:{peer.port}"), user_agent="t", deadline_s=5) as server:
+    async with ApiServer(access_to(f"http://{host}:{peer.port}"), user_agent="t", deadline_s=600) as server:
         yield server
 
 

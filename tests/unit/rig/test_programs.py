@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from rig.client.wait import found
 from rig.errors import BuildFailed, MachineUnfit, RigError
 from rig.nodes import containerd
+from rig.patience import patience_s
 from rig.programs import catalogue, debian, ensure, golang
 from rig.programs.recipes import Find, GoRecipe, Installed
 from rig.programs.steps import Lines, Task
@@ -75,10 +76,7 @@ def start(fake: Path) -> Iterator[Start]:
 
 
 def until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
+    found(what, what)
 
 
 def builds(fake: Path) -> int:
@@ -191,7 +189,7 @@ def test_a_killed_builder_leaves_no_process_and_the_next_one_builds(fake: Path, 
     until(lambda: not processes_of(fake))
     assert not entry(fake).exists()
     (fake / "hang").unlink()
-    assert start().wait(60) == 0
+    assert start().wait(patience_s()) == 0
     assert (entry(fake).exists(), work(fake)) == (True, [])
 
 
@@ -204,7 +202,7 @@ def test_an_interrupted_builder_ends_what_it_started(
     builder = start()
     until((fake / "building").exists)
     builder.send_signal(number)
-    _, said = builder.communicate(timeout=60)
+    _, said = builder.communicate(timeout=patience_s())
     assert (builder.returncode, processes_of(fake), work(fake)) == (status, [], [])
     assert said.splitlines()[-1] == "rig: interrupted; the next run goes on from here"
 
@@ -218,4 +216,4 @@ def test_of_two_builders_at_once_one_builds_and_the_other_waits_for_it(fake: Pat
     assert second.stderr is not None
     assert f"process {first.pid} makes it; waiting" in second.stderr.readline()
     (fake / "hang").unlink()
-    assert (first.wait(60), second.wait(60), builds(fake)) == (0, 0, 1)
+    assert (first.wait(patience_s()), second.wait(patience_s()), builds(fake)) == (0, 0, 1)

@@ -12,6 +12,7 @@ import pytest
 from rig.errors import MachineUnfit
 from rig.machine.addresses import SLOTS
 from rig.machine.slots import Slot, claimed, owners, sweep
+from rig.patience import patience_s
 
 TESTS = Path(__file__).parents[2]
 HOLD = """
@@ -112,6 +113,6 @@ def test_a_machine_that_is_full_says_so(base: Path, monkeypatch: pytest.MonkeyPa
 def test_many_who_start_and_end_at_once_never_share_one(base: Path) -> None:
     processes = [start(TAKE_TURNS, base) for _ in range(6)]
     for process in processes:
-        process.communicate(timeout=60)
+        process.communicate(timeout=patience_s())
     assert [process.returncode for process in processes] == [0] * 6
     assert not base.exists()

@@ -9,7 +9,6 @@ import re
 import select
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 
 from partage_cli.machine.setup.decision import SIMULATED, Decision, Programs, write_decision
 from partage_isolation.wire.messages import BROKER_SOCKET
+from rig.client.wait import until
 from support.broker import container, held, pod, serving, told
 from unit.cli.program import PARTAGE, environment, partage
 
@@ -44,12 +44,17 @@ class Terminal:
 
     def until(self, found: Callable[[str], object]) -> str:
         """What was drawn since the last look, once it is so."""
-        until = time.monotonic() + 30
-        while not found(self.seen):
-            ready, _, _ = select.select([self._ours], [], [], max(0, until - time.monotonic()))
-            piece = self._read() if ready else b""
-            assert piece, f"it ended or stayed silent: {self.seen[-2000:]!r}"
-            self.seen += piece.decode()
+
+        def why_not() -> str | None:
+            if found(self.seen):
+                return None
+            if select.select([self._ours], [], [], 0.1)[0]:
+                piece = self._read()
+                assert piece, f"it ended: {self.seen[-2000:]!r}"
+                self.seen += piece.decode()
+            return repr(self.seen[-2000:])
+
+        until("it is drawn", why_not, every_s=0)
         drawn, self.seen = self.seen, ""
         return drawn
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from rig.patience import patience_s
 from unit.crishim.faults.node import BOARD, FILE, GRANTED, KEYS, OWN, RUNTIME, SOCKET, Node, a_node
 from unit.crishim.rules.requests import Create
 
@@ -248,7 +249,7 @@ def test_a_flag_that_does_not_exist_is_a_usage_error_at_a_terminal(tmp_path: Pat
             env={**os.environ, "PARTAGE_ROOT": str(tmp_path)},
             stderr=behind,
             check=False,
-            timeout=60,
+            timeout=patience_s(),
         )
         os.write(behind, b"\nend\n")
         said = b""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from partage_cli.installation.versions.version_back import WayBack, script
+from rig.patience import patience_s
 
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
 BROKER, CRISHIM, SOCKET = "partage-broker.service", "partage-crishim.service", "partage-crishim.socket"
@@ -24,7 +25,7 @@ class Node:
     def run(self, who: str, **variables: str) -> int:
         argv = (*self.shell, str(self.root / "var/lib/partage/node/version-back"), who)
         environment = {"PATH": os.environ["PATH"], **variables}
-        return subprocess.run(argv, env=environment, check=False, timeout=10).returncode
+        return subprocess.run(argv, env=environment, check=False, timeout=patience_s()).returncode
 
     def fails(self, who: str, times: int = 1, status: str = "1") -> None:
         for _ in range(times):

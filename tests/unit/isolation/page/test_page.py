@@ -16,6 +16,7 @@ from isolation.leases.members import address_of, wait_on
 from partage_isolation.library.errors import NotInstalled
 from partage_isolation.library.pages import PAGE, built_page, install_page, line_writer, page_sources
 from partage_isolation.store.page import Page
+from rig.patience import patience_s
 
 WRITE = line_writer(built_page().parent)
 
@@ -55,7 +56,7 @@ def test_a_sleeper_wakes_when_the_line_changes() -> None:
         sleeper.start()
         page.write(0, 7, wake=True)
         page.write(1, 42, wake=True)
-        sleeper.join(10)
+        sleeper.join(patience_s())
         assert woken == [42]
     page.close()
 

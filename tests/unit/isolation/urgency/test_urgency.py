@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from rig.patience import patience_s
+
 _BEGIN = """
 import os, resource, threading
 from partage_isolation.urgency import go_first
@@ -18,14 +20,14 @@ why = go_first(lambda: told.append(True))
 
 def run(program: str, *before: str, begin: str = _BEGIN) -> str:
     argv = [*before, sys.executable, "-c", begin + program]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout.strip()
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=patience_s()).stdout.strip()
 
 
 @pytest.fixture(scope="module")
 def right() -> None:
     """Asked of the kernel and not of `go_first`: where that is wrong, these tests are to fail."""
     argv = [sys.executable, "-c", "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"]
-    if subprocess.run(argv, capture_output=True, timeout=120, check=False).returncode:
+    if subprocess.run(argv, capture_output=True, timeout=patience_s(), check=False).returncode:
         pytest.skip("the kernel gives nobody a real-time priority here")
 
 

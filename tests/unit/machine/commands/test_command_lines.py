@@ -41,6 +41,7 @@ from partage_cli.machine.wire.messages import (
     Stop,
     Wait,
 )
+from rig.patience import patience_s
 from support.scripted_manager import Hangup, Said, Script, pod, scripted
 from unit.cli.program import PARTAGE, environment, partage
 
@@ -239,12 +240,12 @@ def test_signals_are_passed_on_and_a_second_interrupt_ends_at_once() -> None:
 
     def interrupt(process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGTERM)
-        assert front.signalled.wait(10)
+        assert front.signalled.wait(patience_s())
         front.signalled.clear()
         process.send_signal(signal.SIGINT)
-        assert front.signalled.wait(10)
+        assert front.signalled.wait(patience_s())
         process.send_signal(signal.SIGINT)
-        assert front.stopped.wait(10)
+        assert front.stopped.wait(patience_s())
 
     code, out, asked = front.run(interrupt)
     assert (code, out) == (7, b"first\nlast\n")

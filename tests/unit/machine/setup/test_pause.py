@@ -16,6 +16,7 @@ import pytest
 from partage_cli.machine.setup.containerd import PAUSE_IMAGE
 from partage_cli.machine.setup.errors import Unfit
 from partage_cli.machine.setup.pause import archive, program
+from rig.patience import patience_s
 
 MACHINE = os.uname().machine
 
@@ -31,7 +32,7 @@ def test_it_waits_takes_no_time_and_ends_when_told(tmp_path: Path) -> None:
         times = Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()
         assert int(times[11]) + int(times[12]) <= 1
         running.terminate()
-        assert running.wait(10) == -signal.SIGTERM
+        assert running.wait(patience_s()) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

@@ -15,6 +15,8 @@ import pytest
 
 from partage_cli.machine.setup.services import Service
 from partage_cli.machine.setup.supervisor import Supervisor
+from rig.client.wait import patient
+from rig.patience import patience_s
 
 
 class Said(list[str]):
@@ -29,7 +31,7 @@ class Said(list[str]):
         self._more.set()
 
     async def wait(self, has: str, times: int = 1) -> None:
-        async with asyncio.timeout(20):
+        async with patient(f"it says {has!r}", seen=lambda: list(self)):
             while sum(has in line for line in self) < times:
                 self._more.clear()
                 await self._more.wait()
@@ -105,6 +107,6 @@ def test_programs_end_with_a_supervisor_that_is_killed() -> None:
         running.send_signal(signal.SIGKILL)
         running.wait()
     try:
-        assert select.select([descriptor], [], [], 20)[0]
+        assert select.select([descriptor], [], [], patience_s())[0]
     finally:
         os.close(descriptor)

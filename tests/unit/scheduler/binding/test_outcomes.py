@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,14 +15,14 @@ from support.scheduling import PODS, create_pod, stands
 ANNOTATIONS = {"alloc.partage.dev/allocation": "{}"}
 
 
-@pytest.fixture
-def of_client() -> dict[str, Any]:
-    return {"deadline_s": 0.3}
+HASTY = pytest.mark.parametrize("of_client", [{"deadline_s": 0.3}])
+"""For faults that make a client wait."""
 
 
 @pytest.fixture
 def binder(server: ApiServer) -> Binder:
-    return Binder(server, doubt_s=0.9, first_again_s=0.01)
+    """In doubt for so long that nothing is given up."""
+    return Binder(server, doubt_s=600, first_again_s=0.01)
 
 
 async def bound(binder: Binder, api: FakeApi, node: str = "n1") -> Outcome:
@@ -66,6 +64,7 @@ def test_it_does_so_before_another_scheduler_can_lead(lease_s: float, part: floa
     ],
     ids=repr,
 )
+@HASTY
 async def test_an_error_after_success_is_success(api: FakeApi, binder: Binder, fault: Fault) -> None:
     api.expect(fault, method="POST")
     assert await bound(binder, api) == Bound()
@@ -73,18 +72,20 @@ async def test_an_error_after_success_is_success(api: FakeApi, binder: Binder, f
 
 
 @pytest.mark.parametrize("fault", [Refuse(429), Refuse(503), Refuse(500), Drop(), Hang()], ids=repr)
+@HASTY
 async def test_what_passes_is_tried_again(api: FakeApi, binder: Binder, fault: Fault) -> None:
     api.expect(fault, method="POST", times=2)
     assert await bound(binder, api) == Bound()
     assert stands(api).node == "n1"
 
 
+@HASTY
 async def test_what_goes_on_failing_is_given_up_only_when_it_can_no_longer_happen(
     api: FakeApi, server: ApiServer
 ) -> None:
     api.expect(Late(0.75), method="POST")
     api.expect(Refuse(429), method="POST", times=1000)
-    assert await bound(Binder(server, doubt_s=1.5, first_again_s=0.01), api) == Bound()
+    assert await bound(Binder(server, doubt_s=600, first_again_s=0.01), api) == Bound()
 
 
 async def test_without_doubt_it_is_given_up_after_a_few_tries(api: FakeApi, binder: Binder) -> None:

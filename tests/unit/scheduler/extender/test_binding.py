@@ -134,7 +134,7 @@ async def test_asked_again_for_what_is_done_it_is_done(api: FakeApi, caller: Cal
     assert api.count("POST", f"{PODS}/p/binding") == 1
 
 
-@told("n1", "n2", answers_within_s=0.2, bound=1)
+@told("n1", "n2", answers_within_s=1.0, bound=1)
 async def test_what_takes_too_long_is_not_waited_for_and_goes_on(api: FakeApi, caller: Caller) -> None:
     pod = a_pod(api, "p")
     api.expect(Hang(), method="POST", under=f"{PODS}/p")

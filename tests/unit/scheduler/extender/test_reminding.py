@@ -17,6 +17,7 @@ from partage_scheduler.api import StatusWriter
 from partage_scheduler.authority import NotLeading, Obstacle
 from partage_scheduler.extender.reminders import CONDITION, Reminder, TurnedAway
 from partage_scheduler.objects import ApiPod
+from rig.client.wait import patient
 from support.fake_api import FakeApi, Refuse
 from support.kube import beside
 from support.scheduling import PODS, create_pod, stands
@@ -51,7 +52,7 @@ class World:
         self._end = self.now + seconds
         self._there.clear()
         self._go_on.set()
-        async with asyncio.timeout(10):
+        async with patient("the time is there"):
             await self._there.wait()
 
     def _fits(self, pod: ApiPod, _now: float) -> bool:

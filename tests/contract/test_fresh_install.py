@@ -21,7 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run may fetch
+pytestmark = pytest.mark.slow
 
 CHECKOUT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]

@@ -16,7 +16,7 @@ from partage_plugins.testing.catalogue import checks_of
 from partage_plugins.testing.examples import inventory, pod
 from support.procfs import lives
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first test waits for all reports
+pytestmark = pytest.mark.slow
 
 BOARDS = "fpga.example.com/boards"
 SCHEDULER, NODE = "partage_fpga_template.scheduler:FpgaScheduler", "partage_fpga_template.node:FpgaNode"

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from rig.errors import ComponentFailed, RigError
 from rig.images.image import Blob, Image
 from rig.machine.components import Component, Program
+from rig.patience import patience_s
 
 PORT: Final = 5000
-_ANSWERS_WITHIN_S: Final = 20.0
 _OK: Final = 200
 _CREATED: Final = 201
 _ACCEPTED: Final = 202
@@ -95,7 +95,7 @@ def place(name: str) -> tuple[str, str]:
 class _Session:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._connection = HTTPConnection(registry.host, registry.port, timeout=_ANSWERS_WITHIN_S)
+        self._connection = HTTPConnection(registry.host, registry.port, timeout=patience_s())
 
     def ask(self, method: str, path: str, content: bytes = b"", kind: str = "") -> tuple[int, str]:
         """The status of the answer and where it points to."""

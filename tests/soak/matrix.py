@@ -38,7 +38,7 @@ from rig.critest import Critest, Outcome, Run
 from rig.errors import RigError
 from rig.lone import LoneRuntime, lone_runtime
 from rig.programs.catalogue import RELEASES
-from support.chain_stage import PLACED_WITHIN_S, Chain, chained
+from support.chain_stage import Chain, chained
 from support.crishim import SOCKET, crishim, in_front
 from support.dra_stage import claimed, devices, request
 from support.isolation_stage import ask
@@ -139,7 +139,7 @@ def _claims_wrong(releases: tuple[str, ...]) -> str:
 
 def _pods_wrong(chain: Chain) -> str:
     shared = chain.pod("shared", limits={GPU_MILLI: "500", GPU_MEMORY: "4Gi"})
-    shared.wait_running(within_s=PLACED_WITHIN_S)
+    shared.wait_running()
     took = (ask(shared, "take 100"), ask(shared, "take 4096"))
     if took != _KEPT_WITHIN:
         return f"a pod with 4 GiB takes 100 MiB and then 4 GiB: {took}"

@@ -27,6 +27,7 @@ from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node
+from rig.patience import PATIENCE_S, patience_s
 from rig.rig import Rig
 from support.metrics import asked, everywhere, figures
 from support.simgpu_stage import DRIVER, tell
@@ -35,7 +36,6 @@ INVENTORY: Final = f"/{INVENTORY_FILE}"
 PORT: Final = 9500
 QUIET_S: Final = 3
 """So short a watch over a card that came back that a test can wait for its end."""
-WITHIN_S: Final = 60.0
 """For what comes by itself, however busy the machine is."""
 MODULE: Final = "partage_advertiser"
 CHILD: Final = "partage_gpu.nvml.child"
@@ -135,7 +135,7 @@ class AdvertiserStage:
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/nonexistent", **_environment(env)},
             capture_output=True,
             text=True,
-            timeout=WITHIN_S,
+            timeout=patience_s(),
             check=False,
         )
 
@@ -161,14 +161,14 @@ class AdvertiserStage:
         text = self.written_text()
         return decode_inventory(text, (GPU,)) if text else None
 
-    def wait_healths(self, *healths: str, within_s: float = WITHIN_S) -> None:
+    def wait_healths(self, *healths: str, within_s: float = PATIENCE_S) -> None:
         """Until the cluster knows the cards to be so; a health is compared as far as it is given."""
         self.wait(f"cards are {healths}", lambda: why_not(self.cards(), healths), within_s=within_s)
 
     def wait_written(self, *healths: str) -> None:
         self.wait(f"the file has {healths}", lambda: why_not(_cards(self.written()), healths))
 
-    def wait(self, what: str, why: Callable[[], str | None], *, within_s: float = WITHIN_S) -> None:
+    def wait(self, what: str, why: Callable[[], str | None], *, within_s: float = PATIENCE_S) -> None:
         until(f"{self.name}: {what}", why, within_s)
 
     def lease(self) -> Json:

@@ -12,8 +12,9 @@ from typing import Final, Self
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Packet, Result, What
+from rig.patience import PATIENCE_S
 
-ANSWER_S: Final = 10.0
+ANSWER_S: Final = PATIENCE_S
 
 
 def connected(path: Path) -> socket.socket:

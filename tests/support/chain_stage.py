@@ -52,7 +52,6 @@ EXCLUDING: Final = "excluding"
 """The namespace whose pods the operator lets exclude others with a part of a card; who needs it makes it."""
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
 FOUND_WRONG: Final = 3
-PLACED_WITHIN_S: Final = 90.0
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 
 
@@ -130,7 +129,7 @@ class Chain:
             message = str(pod.condition("PodScheduled").get("message", ""))
             return None if words in message else f"the condition says {message!r}"
 
-        until(f"{pod.name} says {words!r}", why_not, PLACED_WITHIN_S)
+        until(f"{pod.name} says {words!r}", why_not)
         return str(pod.condition("PodScheduled")["message"])
 
     def partage(self, *words: str) -> str:

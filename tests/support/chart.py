@@ -15,6 +15,7 @@ from rig.client.kubectl import Kubectl, Ran
 from rig.errors import NeverHappened, RigError
 from rig.identity.people import OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, Manifest, manifests
+from rig.patience import patience_s
 from rig.programs import ensure
 
 CHART: Final = FOLDER / "chart"
@@ -30,7 +31,6 @@ EVERYTHING: Final = (
     "dra.allocator=partage-scheduler",
 )
 """All that can be switched on in a cluster without the Prometheus operator."""
-_WITHIN_S: Final = 60.0
 _SOURCE: Final = "# Source: partage/templates/"
 
 
@@ -62,13 +62,13 @@ class Helm:
                 [self.program, *where, *words, *given],
                 capture_output=True,
                 text=True,
-                timeout=_WITHIN_S,
+                timeout=patience_s(),
                 check=False,
                 cwd=self.home,
                 env={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
             )
         except subprocess.TimeoutExpired as late:
-            raise NeverHappened(f"helm {words[0]}: did not end within {_WITHIN_S:.0f} s") from late
+            raise NeverHappened(f"helm {words[0]}: did not end within {late.timeout:.0f} s") from late
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def template(self, *values: str, version: str = KUBERNETES) -> str:

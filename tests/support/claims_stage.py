@@ -31,7 +31,7 @@ from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.identity.permissions import delivered
 from support.crishim_stage import NODE
-from support.dra_stage import WITHIN_S, DraStage, claimed, devices, request
+from support.dra_stage import DraStage, claimed, devices, request
 from support.isolation_stage import inventory
 from support.scheduler_process import SchedulerProcess
 
@@ -63,7 +63,7 @@ class ClaimsStage:
             said = [each.get("message", "") for each in seen.get("status", {}).get("conditions", [])]
             return None if any(words in each for each in said) else str(said)
 
-        pod.wait(f"is told {words!r}", why_not, WITHIN_S)
+        pod.wait(f"is told {words!r}", why_not)
 
 
 def forged(card: str) -> Json:
@@ -91,7 +91,7 @@ def allocating(*, root: Path, say: Callable[[str], None], keep_logs: Path | None
         access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
         claims.scheduler = "partage-scheduler"
         stage = ClaimsStage(claims, SchedulerProcess(access, root))
-        until("only the scheduler allocates", lambda: _why_not_in_force(claims), WITHIN_S)
+        until("only the scheduler allocates", lambda: _why_not_in_force(claims))
         stage.start_scheduler()
         try:
             yield stage

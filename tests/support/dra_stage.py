@@ -53,7 +53,6 @@ from support.simgpu_stage import generate_cdi, install_driver, simgpud
 
 CLASS: Final = f"shared.{DRIVER}"
 PORT: Final = 9480
-WITHIN_S: Final = 60.0
 _API: Final = "resource.k8s.io/v1"
 
 
@@ -199,7 +198,7 @@ class DraStage:
         return [device for each in self.slices() for device in each["spec"].get("devices", ())]
 
     def wait_published(self) -> Json:
-        until("the node's devices are published", lambda: None if self.slice() else "there is no slice", WITHIN_S)
+        until("the node's devices are published", lambda: None if self.slice() else "there is no slice")
         found = self.slice()
         assert found is not None
         return found
@@ -211,7 +210,7 @@ class DraStage:
             said = [each.message for each in pod.events()]
             return None if any(words in each for each in said) else str(said)
 
-        until(f"{pod.name} is told {words!r}", why_not, WITHIN_S)
+        until(f"{pod.name} is told {words!r}", why_not)
 
     def prepares(self) -> float:
         """How often kubelet asked the driver for a claim."""
@@ -232,7 +231,7 @@ class DraStage:
             }
             return None if not any(left.values()) else str(left)
 
-        until(f"nothing is left of claim {uid}", why_not, WITHIN_S)
+        until(f"nothing is left of claim {uid}", why_not)
 
     # ---- The driver --------------------------------------------------------------------------------------------------
 

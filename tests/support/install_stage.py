@@ -84,7 +84,7 @@ class InstallStage:
             address[:] = [each for endpoint in found for each in endpoint["addresses"]]
             return None if address else "no scheduler says that it leads"
 
-        until("the extender has an address", why_not, 90)
+        until("the extender has an address", why_not)
         service: str = cluster.api.get(SERVICES.at(OUR_NAMESPACE, EXTENDER))["spec"]["clusterIP"]
         for node in self.rig.nodes.values():
             give_address(node.machine, service, f"{address[0]}:{EXTENDER_PORT}", port=EXTENDER_PORT)

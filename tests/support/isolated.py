@@ -62,7 +62,7 @@ class Broker:
     def __init__(self, root: Path, *, settings: Mapping[str, str]) -> None:
         self.root, self._settings = root, settings
         self._process: subprocess.Popen[bytes] | None = None
-        self.client = BrokerClient(root, deadline_s=10.0)
+        self.client = BrokerClient(root, deadline_s=600.0)
         self.log = root / "broker.log"
         self.said = Log("broker", self.log)
 

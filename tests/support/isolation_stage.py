@@ -173,7 +173,7 @@ def told_by(machine: Machine) -> Told:
 
 
 def _client(machine: Machine) -> BrokerClient:
-    return BrokerClient(machine.path("/"), deadline_s=10)
+    return BrokerClient(machine.path("/"), deadline_s=600)
 
 
 def _why_no_broker(machine: Machine) -> str | None:

@@ -27,6 +27,7 @@ from rig.machine.components import Component
 from rig.machine.slots import Slot
 from rig.nodes.machine import Init, Machine, Place, require_fit
 from rig.nodes.node import Daemon, inside
+from rig.patience import patience_s
 from rig.programs import Programs, ensure
 from rig.registry import Registry
 from support.simgpu import built as built_simgpu
@@ -61,7 +62,7 @@ class MachineStage:
     def partage_done(self, *words: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """As `partage`, however it ends."""
         argv = (*self.machine.way_in, *PARTAGE, *words)
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=timeout_s, cwd="/")
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=patience_s(timeout_s), cwd="/")
 
     def crictl(self, *words: str) -> str:
         """Through crishim, as the manager speaks."""
@@ -83,7 +84,7 @@ class MachineStage:
             self.up.require_running()
             return None if self.said.count(UP) >= times else "it does not say so"
 
-        until("partage up is done", why_not, 90)
+        until("partage up is done", why_not)
 
 
 @contextmanager

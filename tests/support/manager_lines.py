@@ -15,7 +15,7 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 _MORE: Final = frozenset({"hello", "progress", "log", "event"})
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 600.0
 
 
 class Gone(Exception):

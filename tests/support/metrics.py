@@ -6,8 +6,7 @@ import http.client
 from contextlib import closing
 
 from rig.nodes.machine import Machine
-
-_ANSWERS_WITHIN_S = 10.0
+from rig.patience import patience_s
 
 
 def everywhere(port: int) -> str:
@@ -17,7 +16,7 @@ def everywhere(port: int) -> str:
 
 def asked(machine: Machine, port: int, path: str = "/metrics") -> tuple[int, str]:
     """Status and text; OSError where nothing answers."""
-    with closing(http.client.HTTPConnection(str(machine.addresses.ip), port, timeout=_ANSWERS_WITHIN_S)) as connection:
+    with closing(http.client.HTTPConnection(str(machine.addresses.ip), port, timeout=patience_s())) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()

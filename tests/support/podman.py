@@ -17,12 +17,12 @@ import pytest
 
 from rig.errors import MachineUnfit
 from rig.images import Image
+from rig.patience import patience_s
 from rig.programs import ensure
 from support.machine_image import write_archive
 from support.machine_stage import PARTAGE, MachineStage
 
 _FOLDER: Final = "/opt/engine"
-_WITHIN_S: Final = 60.0
 _CONFIG: Final = """\
 [containers]
 netns = "none"
@@ -69,7 +69,7 @@ class Podman:
 
     def _done(self, *argv: str) -> subprocess.CompletedProcess[str]:
         words = (*self.stage.machine.way_in, "env", f"PATH={_FOLDER}:{os.environ['PATH']}", *argv)
-        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=_WITHIN_S, cwd="/")
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=patience_s(), cwd="/")
 
 
 def engine_on(stage: MachineStage, images: Mapping[str, Image], scratch: Path) -> Podman:

@@ -36,7 +36,6 @@ from support.simgpu_stage import RESOURCE, device_plugin
 NODE: Final = "n1"
 CARDS: Final = 2
 QUIET_S: Final = 2.0
-GIVEN_BACK_WITHIN_S: Final = 120.0
 _SAMPLE_EVERY_S: Final = 0.1
 _SOCKETS: Final = ("/var/lib/kubelet/pod-resources/kubelet.sock", "/run/containerd/containerd.sock")
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -70,7 +69,7 @@ class Pools:
             pools = self.pools()
             return f"{held} are there, cards are {pools}" if held or set(pools) != {"kubelet"} else None
 
-        until("all cards are kubelet's", why_not, GIVEN_BACK_WITHIN_S)
+        until("all cards are kubelet's", why_not)
 
 
 @contextmanager
@@ -206,7 +205,7 @@ class Churn:
         for pod in (*self.natives, *self.shares):
             self._end(pod)
         for pod in self.pools.chain.rig.cluster.pods.list(TEAM):
-            pod.wait_gone(GIVEN_BACK_WITHIN_S)
+            pod.wait_gone()
 
     def _end(self, pod: Pod) -> None:
         pod.refresh()

@@ -25,6 +25,7 @@ from rig.identity.people import OUR_NAMESPACE, TEAM
 from rig.images.bases import compiled
 from rig.machine.addresses import SERVICES
 from rig.nodes.machine import Machine
+from rig.patience import patience_s
 from rig.rig import CHECKOUT, Rig, RigSettings, running
 from support import contents, page, systemd_node
 from support.chart import Helm, helm_in, remove_delivered
@@ -92,7 +93,7 @@ class StoryStage:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_TYPED_WITHIN_S,
+            timeout=patience_s(_TYPED_WITHIN_S),
         )
         assert done.returncode == 0, f"{command}: {done.stderr}{done.stdout}"
 

@@ -25,6 +25,7 @@ from rig.client.wait import until
 from rig.control.settings import ControlSettings
 from rig.machine import network
 from rig.nodes.machine import Machine
+from rig.patience import patience_s
 from rig.programs import ensure
 from rig.rig import CHECKOUT, Rig, RigSettings, running
 from support import systemd_node
@@ -102,7 +103,7 @@ class SwitchStage:
         return str(json.loads(self.machine.path(CONFIG).read_text())["containerRuntimeEndpoint"])
 
     def wait_ready(self, why: str = "the node is ready") -> None:
-        until(why, lambda: self.rig.cluster.nodes.why_not_ready(NODE), 60)
+        until(why, lambda: self.rig.cluster.nodes.why_not_ready(NODE))
 
     def reboot(self) -> None:
         """All ends, and the machine starts with the same disks."""
@@ -201,7 +202,7 @@ def switch_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[Sw
 
 def _run(argv: tuple[str, ...], timeout_s: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        argv, capture_output=True, text=True, check=False, timeout=timeout_s, cwd="/", env=_environment()
+        argv, capture_output=True, text=True, check=False, timeout=patience_s(timeout_s), cwd="/", env=_environment()
     )
 
 

@@ -72,7 +72,7 @@ def boot(rig: Rig, machine: Machine, others: Sequence[Machine] = ()) -> None:
     """Again with the same disks, too."""
     machine.start()
     network.connect(rig.addresses, machine, others, str(rig.folder))
-    until("systemd has booted", lambda: _why_not_booted(machine), 30)
+    until("systemd has booted", lambda: _why_not_booted(machine))
     machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
 
 
@@ -96,7 +96,7 @@ def serve(rig: Rig, machine: Machine) -> None:
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "enable", "--now", "containerd", "kubelet")
     name = machine.place.name
-    until(f"{name} is ready", lambda: rig.cluster.nodes.why_not_ready(name), 60)
+    until(f"{name} is ready", lambda: rig.cluster.nodes.why_not_ready(name))
 
 
 def processes(machine: Machine, command: str) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from rig.machine import cgroups, network
 from rig.machine.addresses import Addresses
 from rig.machine.slots import Slot
 from rig.nodes.machine import Init, Machine
+from rig.patience import patience_s
 from rig.programs import Programs, ensure
 from rig.registry import Registry
 from support.machine_stage import MACHINES_OWN, PARTAGE, TESTS_OWN, machine_with_registry, up_env
@@ -39,7 +40,7 @@ class SystemdStage:
 
     def partage(self, *words: str, timeout_s: float = 90.0) -> subprocess.CompletedProcess[str]:
         argv = (*self.machine.way_in, "env", *(f"{k}={v}" for k, v in up_env().items()), *PARTAGE, *words)
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=timeout_s, cwd="/")
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=patience_s(timeout_s), cwd="/")
 
     def up(self, *words: str) -> str:
         """What it says on the way."""
@@ -63,7 +64,7 @@ class SystemdStage:
         self.wait_booted()
 
     def wait_booted(self) -> None:
-        until("systemd has booted", self._why_not_booted, 30)
+        until("systemd has booted", self._why_not_booted)
 
     def _why_not_booted(self) -> str | None:
         self.machine.component.require_running()

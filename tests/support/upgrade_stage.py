@@ -136,7 +136,7 @@ def upgrade_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[U
             machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
             stage = UpgradeStage(systemd, programs, library)
             stage.install("1.0-g1")
-            until("crishim answers", lambda: _why_silent(stage), 30)
+            until("crishim answers", lambda: _why_silent(stage))
             yield stage
         finally:
             containerd.kill()

@@ -56,4 +56,4 @@ __all__ = [
     "test_without_a_broker_the_driver_does_not_start_and_the_process_goes_on",
 ]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches and builds
+pytestmark = pytest.mark.slow

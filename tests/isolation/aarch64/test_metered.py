@@ -17,7 +17,7 @@ from isolation.aarch64.emulator import SIMULATION, Emulator, library, made
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches and builds
+pytestmark = pytest.mark.slow
 
 MIB: Final = 1 << 20
 CONTEXT: Final = 64 * MIB

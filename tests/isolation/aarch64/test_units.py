@@ -9,7 +9,7 @@ import pytest
 
 from isolation.aarch64.emulator import Emulator, made
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches and builds
+pytestmark = pytest.mark.slow
 
 LIMIT_MIB = 40
 

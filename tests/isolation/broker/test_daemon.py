@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from isolation.broker.workers import workers
 from partage_simgpu.description import card_uuid
+from rig.patience import patience_s
 from support.isolated import isolated, until
 from support.simgpu import NODE, card
 
@@ -34,7 +35,7 @@ def test_its_figures_are_there_for_each_container_and_card() -> None:
             assert one.do("take(200 << 20)")
             assert not one.do("take(2000 << 20)")
             until(lambda: container.told().cards[0].overhead_bytes == 64 * MIB)
-            with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=patience_s()) as page:
                 families = {family.name: family for family in text_string_to_metric_families(page.read().decode())}
     labels = {
         "node": "n1",

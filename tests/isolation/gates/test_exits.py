@@ -9,7 +9,7 @@ import pytest
 from bench.isolation.exits import WAYS, ends, plain, wrong_end
 from bench.isolation.place import Container
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds
+pytestmark = pytest.mark.slow
 TIMES = 4
 
 

@@ -20,7 +20,7 @@ from partage_simgpu.build import READY_MADE
 from support.granter import Granter
 from support.sanitized import CACHE, OPTIONS, SANITIZERS, made, preload, runtimes, small_driver
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 THREADS: Final = "6"
 TURNS: Final = "1000"

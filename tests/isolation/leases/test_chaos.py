@@ -12,7 +12,7 @@ import pytest
 from isolation.leases.flood import Flooder
 from support.isolated import Contained, Isolated, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 class Crowd:

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 
 
-@pytest.mark.timeout(300)
 def test_gangs_killed_and_stopped_at_any_moment_never_wait_for_each_other(place: Isolated) -> None:
     chance = random.Random(7)  # noqa: S311  chooses what happens
     some = [(place.prepare([MIB, MIB], share=250), "gang 2") for _ in range(3)]
@@ -50,7 +49,6 @@ SETTLED: Final = 40
 TURNS: Final = 60
 
 
-@pytest.mark.timeout(300)
 def test_the_collectives_of_a_gang_of_two_containers_go_on_beside_floods_on_both_cards(tmp_path: Path) -> None:
     """Without that each round takes a turn of both: the one that is there first spins until the other's comes."""
     words = ("--processes", "2", "--at", str(tmp_path / "words"))

@@ -13,6 +13,7 @@ from partage_isolation.wire import packets as wire
 from partage_isolation.wire.messages import CardHeld, LimitsSet, SetLimits
 from partage_isolation.wire.packets import Loss, Result, What
 from partage_simgpu.description import card_uuid
+from rig.patience import patience_s
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import NODE, card
 
@@ -77,7 +78,7 @@ def test_metrics_have_what_was_wanted_and_got_by_window(mixed: Isolated) -> None
     container = mixed.prepare(share=200)
     with flooders(container) as (alone,):
         alone.more_turns(3)
-        with urlopen("http://127.0.0.1:9471/metrics", timeout=10) as page:
+        with urlopen("http://127.0.0.1:9471/metrics", timeout=patience_s()) as page:
             lines = page.read().decode().splitlines()
     mine = f'pod="{container.question.pod.name}"'
     got = [line for line in lines if line.startswith("partage_container_compute_got_ratio{") and mine in line]

@@ -19,7 +19,7 @@ from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card, driver_past
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds
+pytestmark = pytest.mark.slow
 FOR_LONG = "600"
 
 

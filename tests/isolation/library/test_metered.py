@@ -11,7 +11,7 @@ from isolation.library.stage import Stage
 from support.lender import lender
 from support.simgpu import NODE, card_uuid, simulated_node
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds the simulated GPU
+pytestmark = pytest.mark.slow
 
 LIMIT_MIB: Final = 2048
 

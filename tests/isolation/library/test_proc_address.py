@@ -15,7 +15,7 @@ from partage_isolation.library.objects import sources
 from partage_simgpu.node import SimulatedNode
 from support.simgpu import simulated_names, simulated_node
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds the simulated GPU
+pytestmark = pytest.mark.slow
 
 DRIVER_VERSION: Final = 13000
 LEGACY, PER_THREAD = 1, 2

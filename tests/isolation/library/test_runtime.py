@@ -13,7 +13,7 @@ import pytest
 from isolation.library.stage import DEADLINE_S, VERSION, Stage
 from support.nvidia import CUDA_RUNTIME, unpacked
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the runtime
+pytestmark = pytest.mark.slow
 
 CUDART: Final = """
 import ctypes, json, sys

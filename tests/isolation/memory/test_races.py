@@ -12,7 +12,7 @@ from bench.isolation.race import KINDS, Course, Race, Seen
 from bench.isolation.reclaim import ask, program
 from support.simgpu import card, simulated_node
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 CONTEXT_MIB = 64
 LIMIT_MIB = 2048

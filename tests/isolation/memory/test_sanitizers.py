@@ -24,7 +24,6 @@ from support.simgpu import card
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),
     pytest.mark.extended("whole programs under each sanitizer; test_units has the library's core under them"),
 ]
 

@@ -20,7 +20,7 @@ from support.nvidia import (
     unpacked,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches packages
+pytestmark = pytest.mark.slow
 
 FEWEST_HOOKED: Final = 20
 PER_THREAD: Final = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"

@@ -11,7 +11,7 @@ import pytest
 from isolation.real_drivers.place import LIBRARIES, Place, names, told
 from partage_isolation.library.objects import CUDA, NVML, built, sources
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the drivers
+pytestmark = pytest.mark.slow
 
 VERSIONS: Final = ("GLIBC_2.2.5", "libcuda.so.1")
 """For dlvsym. The driver's libraries have no versions."""

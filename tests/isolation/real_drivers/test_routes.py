@@ -10,7 +10,7 @@ import pytest
 from isolation.real_drivers.place import Place, Route, hooks, names, routes, symbols
 from partage_isolation.library.objects import CUDA
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the drivers
+pytestmark = pytest.mark.slow
 
 NEWER_THAN_ALL: Final = 99999
 LEAST_ASKED: Final = 90_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from partage_base.findings import FINDINGS_FOLDER, Findings, Problem, encode_findings
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
@@ -14,8 +12,6 @@ from rig.client.resources import Json
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
 from support.audit import Audit
 from support.simgpu_stage import UUIDS
-
-pytestmark = pytest.mark.timeout(300)
 
 LOOKS = 'partage_advertiser_looks_total{outcome="done"}'
 BEATS = 'partage_advertiser_heartbeats_total{outcome="done"}'

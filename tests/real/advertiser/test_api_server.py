@@ -15,8 +15,6 @@ from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from support.advertiser_stage import AdvertiserStage, give_token, kubeconfig
 from support.crishim_stage import IDLE
 
-pytestmark = pytest.mark.timeout(600)
-
 BEATS = 'partage_advertiser_heartbeats_total{outcome="done"}'
 
 

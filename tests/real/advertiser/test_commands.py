@@ -13,8 +13,6 @@ from support.advertiser_stage import CHILD, AdvertiserStage
 from support.audit import Audit
 from support.simgpu_stage import UUIDS
 
-pytestmark = pytest.mark.timeout(300)
-
 FAILED, BAD_CONFIGURATION = 1, 78
 
 

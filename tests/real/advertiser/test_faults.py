@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from support.advertiser_stage import CHILD, AdvertiserStage
 from support.audit import Audit
 from support.simgpu_stage import UUIDS
-
-pytestmark = pytest.mark.timeout(300)
 
 LOOKS = 'partage_advertiser_looks_total{outcome="done"}'
 

@@ -8,14 +8,10 @@ import signal
 import time
 from functools import partial
 
-import pytest
-
 from partage_base.files import UNFINISHED
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage, kubeconfig
 from support.simgpu_stage import UUIDS
-
-pytestmark = pytest.mark.timeout(600)
 
 SEED = 7
 LONGEST_LIFE_S = 2.0

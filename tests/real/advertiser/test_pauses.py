@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-import pytest
-
 from partage_advertiser.signs import LABEL, MIG_LABEL
 from partage_gpu.driver_root import OPERATORS
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
 from support.audit import Audit
-
-pytestmark = pytest.mark.timeout(300)
 
 BY_HAND = f"/{PAUSE_FOLDER}/by-hand"
 DEVICE_PLUGIN = "nvidia.com/gpu.deploy.device-plugin"

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from rig.client.manifests import a_container, a_pod
 from rig.client.pods import Pod
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import IDLE
 from support.simgpu_stage import RESOURCE, UUIDS
-
-pytestmark = pytest.mark.timeout(400)
 
 TEAM = "team-a"
 ALL_OURS = {"PARTAGE_GPU_POOL": "all"}

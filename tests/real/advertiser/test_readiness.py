@@ -11,8 +11,6 @@ from partage_plugins.vocabulary.places import BROKER_ALIVE
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import KEYS
 
-pytestmark = pytest.mark.timeout(300)
-
 SOON = ("--ready-within-s", "7")
 """kubelet asks every 5 s."""
 

@@ -17,8 +17,6 @@ from support.advertiser_stage import AdvertiserStage
 from support.simgpu import card
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
-pytestmark = pytest.mark.timeout(300)
-
 MOST_TEXT_BYTES = 16 << 10
 """An object's annotations may have 256 KiB in all, and every scheduler has every node in its memory."""
 SLICED = card("h100", mig=("1g.10gb", "1g.10gb", "3g.40gb"))

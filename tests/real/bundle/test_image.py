@@ -11,8 +11,6 @@ from rig.client.manifests import a_pod
 from rig.rig import CHECKOUT, Rig
 from support.chart import helm_in
 
-pytestmark = pytest.mark.timeout(600)
-
 TEAM = "team-a"
 
 

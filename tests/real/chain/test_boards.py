@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from partage_plugins.vocabulary import ContainerName, Kind
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from support.chain_stage import BOARDS, Chain
 from support.isolation_stage import seen
-
-pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_pod_gets_a_board_and_part_of_a_card_of_one_node(chain: Chain) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from partage_plugins.vocabulary import GPU, BudgetName, grantee_of
 from partage_plugins.vocabulary.keys import BUDGET, CARDS, GPU_MEMORY, GPU_MILLI
 from rig.client.manifests import a_container
@@ -14,7 +12,6 @@ from rig.client.wait import until
 from support.chain_stage import Chain
 from support.isolation_stage import IMAGE, SERVING, ask, seen, told_by
 
-pytestmark = pytest.mark.timeout(600)
 NO_MEMORY = "cuMemAlloc_v2 2"
 POD = grantee_of(BudgetName("pod"))
 

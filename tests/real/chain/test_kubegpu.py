@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from partage_plugins.vocabulary import GPU, ContainerName
 from rig.client.pods import Pod
-from support.chain_stage import PLACED_WITHIN_S, Chain
+from support.chain_stage import Chain
 from support.isolation_stage import seen
 
-pytestmark = pytest.mark.timeout(600)
 ANNOTATION = "pod.alpha/DeviceInformation"
 WHOLE_MIB = 80_000
 """Less than a card's memory, more than any part of it that is given out."""
@@ -52,7 +49,7 @@ def test_a_job_has_whole_cards_that_are_joined_and_the_next_waits_for_such(chain
     waits = job(chain, "waits", 2, topology=1)
     chain.wait_why(waits, "0/2 nodes are available")
     single.delete()
-    waits.wait_running(PLACED_WITHIN_S)
+    waits.wait_running()
     assert waits.node != pair.node
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec.yaml
-import pytest
 
 from partage_plugins.vocabulary import GPU, BudgetName, grantee_of
 from rig.client.pods import Pod
@@ -17,7 +16,6 @@ from rig.identity.people import TEAM
 from support.chain_stage import OURS, Chain
 from support.isolation_stage import IMAGE, MIB, SERVING, ask, seen
 
-pytestmark = pytest.mark.timeout(600)
 NO_MEMORY: Final = "cuMemAlloc_v2 2"
 V1: Final = """
 apiVersion: v1

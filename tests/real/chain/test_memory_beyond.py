@@ -13,7 +13,6 @@ from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, PREFIX
 from rig.client.pods import Pod
 from support.chain_stage import Chain, start_advertiser
 
-pytestmark = pytest.mark.timeout(600)
 NODE = "n1"
 GIB = 1 << 30
 

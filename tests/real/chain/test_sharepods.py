@@ -29,7 +29,6 @@ from support.isolation_stage import image
 from support.scheduler_process import SchedulerProcess
 from support.simgpu_stage import CLIENT
 
-pytestmark = pytest.mark.timeout(600)
 IMAGES: Final = ("nvidia/cuda:9.0-base", "tensorflow/tensorflow:1.15.2-gpu-py3")
 DEMO: Final = """
 apiVersion: kubeshare.nthu/v1
@@ -142,7 +141,7 @@ def clear(stage: Stage) -> None:
     for name in names:
         stage.delete(name)
     for name in names:
-        stage.wait_gone(name, within_s=90)
+        stage.wait_gone(name)
 
 
 def submit(stage: Stage, text: str, name: str, **annotations: str) -> None:
@@ -157,7 +156,7 @@ def wait_running(stage: Stage, name: str) -> None:
     def runs(share: Any) -> bool:
         return bool(share.get("status", {}).get("PodStatus", {}).get("phase") == "Running")
 
-    stage.wait("says that it runs", name, runs, within_s=120)
+    stage.wait("says that it runs", name, runs)
 
 
 def wait_listed(stage: Stage, name: str) -> None:
@@ -168,7 +167,7 @@ def wait_listed(stage: Stage, name: str) -> None:
         ends = (said.get(state, {}).get("terminated", {}) for state in ("state", "lastState"))
         return any(end.get("exitCode") == 0 for end in ends)
 
-    stage.wait("has listed its cards", name, is_done, within_s=120)
+    stage.wait("has listed its cards", name, is_done)
 
 
 def test_the_walk_through_of_kubeshares_documents(stage: Stage) -> None:
@@ -184,7 +183,7 @@ def test_the_walk_through_of_kubeshares_documents(stage: Stage) -> None:
     assert stage.wait_placed("pod3")[1] != gpuid
     for name in ("pod1", "pod2"):
         stage.delete(name)
-        stage.wait_gone(name, within_s=90)
+        stage.wait_gone(name)
     gpuids = {each["metadata"]["annotations"][GPUID] for each in stage.cluster.api.list(SHAREPODS_PATH.at(TEAM))}
     assert gpuid not in gpuids, "it is gone with its last pod"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec.yaml
-import pytest
 
 from partage_plugins.vocabulary import ContainerName
 from partage_plugins.vocabulary.gpu import GPU, GpuGrant
@@ -17,7 +16,6 @@ from rig.identity.people import TEAM
 from support.chain_stage import OURS, Chain
 from support.isolation_stage import IMAGE, MIB, SERVING, ask, seen
 
-pytestmark = pytest.mark.timeout(600)
 NO_MEMORY = "cuMemAlloc_v2 2"
 VOLCANO = """
 apiVersion: v1

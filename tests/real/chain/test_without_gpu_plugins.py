@@ -19,8 +19,6 @@ from support.chain_stage import BOARDS, OURS, Scheduler
 from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import IMAGE, image
 
-pytestmark = pytest.mark.timeout(600)
-
 NODE: Final = "n1"
 BLOCKED: Final = "gpu,isolation"
 """The plugins that are of cards."""

@@ -12,7 +12,7 @@ from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
 from support.claims_stage import POLICY, ClaimsStage, forged
-from support.dra_stage import WITHIN_S, devices, request
+from support.dra_stage import devices, request
 from support.isolation_stage import ask, seen
 from support.simgpu_stage import UUIDS
 
@@ -64,7 +64,6 @@ def test_pods_of_one_claim_have_it_together(stage: ClaimsStage) -> None:
             if "allocation" in stage.claim("together").get("status", {})
             else None
         ),
-        WITHIN_S,
     )
 
 
@@ -81,7 +80,7 @@ def test_a_pod_without_room_is_told_so_in_figures_and_starts_when_there_is_some(
 def test_a_pod_whose_scheduler_was_killed_before_it_was_bound_starts_with_what_it_was_given(stage: ClaimsStage) -> None:
     with _without_bindings(stage):
         pod = stage.claims.pod("carried", devices(request(300, "1Gi")))
-        until("its claim is allocated", lambda: _why_not_allocated(stage, "carried"), WITHIN_S)
+        until("its claim is allocated", lambda: _why_not_allocated(stage, "carried"))
         stage.scheduler.kill()
     before = stage.claims.claim_of(pod)["status"]["allocation"]
     assert not pod.refresh()["spec"].get("nodeName")

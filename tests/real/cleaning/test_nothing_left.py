@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from rig.client.wait import until
 from rig.keeper import all_up
 from rig.machine.cleanup import processes_of
 from rig.machine.slots import BASE
 from rig.machine.snapshot import Snapshot, look
+from rig.patience import patience_s
 from rig.programs import Programs, ensure
 from rig.rig import CHECKOUT
 
@@ -41,7 +43,7 @@ class Cluster:
     def run_pods(self, count: int) -> None:
         for number in range(count):
             self.say("run", f"pod-{number}", "--image=busybox", "--restart=Never", "--", "sleep", "600")
-        self.say("wait", "pod", "--all", "--for=condition=Ready", "--timeout=60s")
+        self.say("wait", "pod", "--all", "--for=condition=Ready", f"--timeout={patience_s():.0f}s")
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +95,7 @@ def test_a_killed_owner_takes_every_process_along_and_down_takes_the_rest(progra
         assert any(line.startswith(kind) for line in during), (kind, during)
     os.kill(rig.keeper, signal.SIGKILL)
     folder = BASE / str(rig.slot)
-    deadline = time.monotonic() + 10
-    while processes_of(folder) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert processes_of(folder) == []
+    until("no process is left", lambda: str(left) if (left := processes_of(folder)) else None)
     assert folder.exists()
     assert f"gone: rig {rig.slot}" in down(rig)
     assert before.what_changed(look()) == []

@@ -11,7 +11,7 @@ from support.crishim import figures
 
 from .conftest import RUNS, Way
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(3600)
 CREATED_AT_LEAST = 50
 
 

@@ -24,7 +24,7 @@ def test_a_pod_runs_speaks_is_entered_and_ends(stage: Stage) -> None:
     assert pod.exec("cat", "/etc/hostname") == f"{pod.name}\n"
     assert pod.tried("sh", "-c", "exit 7").status == 7
     pod.delete_and_wait()
-    until("kubelet removes what is left of it", lambda: left_of(stage, pod.uid), within_s=90)
+    until("kubelet removes what is left of it", lambda: left_of(stage, pod.uid))
 
 
 def test_kubelet_speaks_through_crishim(stage: Stage) -> None:

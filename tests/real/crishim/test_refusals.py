@@ -6,7 +6,6 @@ or the API server is tested here alone: how annotations change under a running p
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -22,7 +21,6 @@ from rig.client.binding import binding, signed
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
 from rig.client.wait import until
-from rig.errors import NeverHappened
 from support.crishim_stage import IDLE, INVENTORY, LOST, NODE, Stage, allocation, half, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
@@ -31,7 +29,6 @@ HELD = (
     f"partage: card {FIRST} has not enough compute left for this container: other containers on the node hold it; "
     "kubelet tries again, and where this stays, delete the pod to move it"
 )
-KUBELET_HEARS_S = 1.5
 Makes = Callable[[Stage], Pod]
 
 
@@ -125,7 +122,7 @@ def test_a_newer_allocation_is_in_force_from_the_next_start(stage: Stage) -> Non
     pod = stage.granted_pod(whole(FIRST), restart="Always")
     pod.wait_running()
     pod.annotate(signed(allocation(pod, whole(SECOND), gen=2), stage.key))
-    time.sleep(KUBELET_HEARS_S)
+    kubelet_hears(stage, pod)
     stage.kill_container(pod)
     pod.wait_running()
     assert pod.exec("sh", "-c", "ls /dev/nvidia?").split() == ["/dev/nvidia0"]
@@ -136,20 +133,22 @@ def test_an_allocation_older_than_one_that_was_in_force(stage: Stage) -> None:
     pod = stage.granted_pod(whole(FIRST), gen=2, restart="Always")
     pod.wait_running()
     pod.annotate(signed(allocation(pod, whole(FIRST), whole(SECOND)), stage.key))
-    assert refused_in_the_end(stage, pod) == (
+    kubelet_hears(stage, pod)
+    stage.kill_container(pod)
+    assert stage.refused(pod) == (
         f"partage: this pod's allocation is older than one that was in force here before; {SUCCESSOR}"
     )
 
 
-def refused_in_the_end(stage: Stage, pod: Pod) -> str:
-    """Kubelet may learn of new annotations after a container's end; then that start still has the old ones."""
-    time.sleep(KUBELET_HEARS_S)
-    stage.kill_container(pod)
-    try:
-        return pod.wait_waiting("CreateContainerError", within_s=20)
-    except NeverHappened:
-        stage.kill_container(pod)
-    return stage.refused(pod)
+def kubelet_hears(stage: Stage, pod: Pod) -> None:
+    """Of new annotations: a start before that has the old ones."""
+
+    def why_not() -> str | None:
+        pods = stage.rig.cluster.api.get(f"/api/v1/nodes/{NODE}/proxy/pods")["items"]
+        known = next(each["metadata"]["annotations"] for each in pods if each["metadata"]["uid"] == pod.uid)
+        return None if known.get(SIGNATURE) == pod.annotations[SIGNATURE] else f"it knows {known}"
+
+    until(f"kubelet hears of the annotations of {pod.name}", why_not)
 
 
 def test_more_than_a_card_has_left_and_the_end_of_it(stage: Stage) -> None:

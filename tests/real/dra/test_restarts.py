@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rig.client.wait import until
-from support.dra_stage import WITHIN_S, DraStage, devices, request
+from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import ask
 
 
@@ -16,7 +16,7 @@ def test_a_pod_that_ends_while_the_driver_is_away_is_cleaned_up_after(stage: Dra
     stage.kill_driver()
     try:
         pod.delete()
-        until("its container is gone", lambda: None if not stage.running() else "it is not", WITHIN_S)
+        until("its container is gone", lambda: None if not stage.running() else "it is not")
         assert stage.record(uid) is not None
         assert stage.told(uid) is not None
     finally:
@@ -76,7 +76,7 @@ def test_kubelet_takes_the_devices_away_while_the_driver_is_and_it_publishes_the
     stage.wait_published()
     stage.kill_driver()
     try:
-        until("no slice is left", lambda: None if not stage.slices() else "one is", WITHIN_S)
+        until("no slice is left", lambda: None if not stage.slices() else "one is")
     finally:
         stage.start_driver()
     stage.wait_published()
@@ -87,10 +87,10 @@ def test_limits_stay_over_a_runtime_s_restart(stage: DraStage) -> None:
     pod = stage.pod("through", devices(request(300, "1Gi")))
     pod.wait_running()
     stage.node.containerd.restart()
-    until("the runtime answers", lambda: None if ask(pod, "take 100") == "took 100" else "it does not", WITHIN_S)
+    until("the runtime answers", lambda: None if ask(pod, "take 100") == "took 100" else "it does not")
     assert ask(pod, "take 2000") != "took 2000"
     later = stage.pod("after-the-runtime")
     later.wait_running()
     uid = stage.claim_of(pod)["metadata"]["uid"]
     pod.delete_and_wait()
-    until("its claim has ended", lambda: None if stage.record(uid) is None else "it has not", WITHIN_S)
+    until("its claim has ended", lambda: None if stage.record(uid) is None else "it has not")

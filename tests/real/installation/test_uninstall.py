@@ -14,8 +14,6 @@ from rig.client.resources import Resource
 from support.switch_faults import a_running_pod, require_containerd
 from support.switch_stage import NODE, SwitchStage, files_of
 
-pytestmark = pytest.mark.timeout(180)
-
 DIES_AFTER = (
     "journal.begin uninstall",
     "journal.forget confirm",

@@ -17,8 +17,6 @@ from rig.rig import CHECKOUT
 from support.crishim_stage import SOCKET
 from support.upgrade_stage import ADVERTISER, BROKER, CRISHIM, UPGRADE_PID, UpgradeStage, upgrade_stage
 
-pytestmark = pytest.mark.timeout(240)
-
 LOGS = CHECKOUT / ".cache/test/rig-logs-upgrade"
 OLD, NEW, BROKEN, LAME = "1.0-g1", "1.1-g2", "1.2-g3", "1.3-g4"
 _ONLY_LOOKS = 'case " $* " in *" --check "*|*" --install-library "*) ;; *) exit 1 ;; esac'

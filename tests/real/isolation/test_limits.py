@@ -8,7 +8,6 @@ from rig.client.pods import Pod
 from support.crishim_stage import devices_in_dev
 from support.isolation_stage import CARD_MIB, IMAGE, SERVING, IsolationStage, ask, memory, seen
 
-pytestmark = pytest.mark.timeout(300)
 NO_MEMORY = "cuMemAlloc_v2 2"
 CONTEXT_MIB = 64
 """By which a context is known better once it is there."""

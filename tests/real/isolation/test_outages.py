@@ -14,7 +14,6 @@ from rig.client.pods import Pod
 from rig.client.wait import until
 from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, memory, seen
 
-pytestmark = pytest.mark.timeout(300)
 NO_MEMORY = "cuMemAlloc_v2 2"
 NOT_INITIALISED = "cuMemAlloc_v2 3"
 

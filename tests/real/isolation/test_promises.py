@@ -10,7 +10,6 @@ from partage_simgpu.driver_root import LIBRARIES as DRIVER_LIBRARIES
 from real.cli.asking import findings, statuses
 from support.isolation_stage import IsolationStage, ask, memory, seen
 
-pytestmark = pytest.mark.timeout(300)
 NO_MEMORY = "cuMemAlloc_v2 2"
 REAL_DRIVER = f"/{DRIVER_LIBRARIES}/libcuda.so.1"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.happenings import Happening
 from rig.client.pods import Pod
@@ -11,7 +9,6 @@ from rig.client.wait import until
 from rig.images import SymbolicLink
 from support.isolation_stage import SERVING, IsolationStage, ask, image, memory
 
-pytestmark = pytest.mark.timeout(300)
 _LINKED = "linked"
 
 

@@ -37,12 +37,12 @@ from partage_base.kube import (
 )
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node
+from rig.client.wait import patient
 from rig.control.plane import ControlPlane
 from rig.identity.people import OUR_NAMESPACE, Identity
 from support.loops import LOOPS
 
 Whose = Callable[[Identity], Access]
-WITHIN_S = 60.0
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_an_api_server_killed_in_the_middle_of_a_watch_is_followed_again(
         assert not away.value.may_be_done
         control.apiserver.start()
         await asyncio.to_thread(control.apiserver.wait_ready)
-        async with asyncio.timeout(WITHIN_S):
+        async with patient("its label is told"):
             await label(server, "3")
             kinds = await until_labelled(seen, "3")
         assert kinds[0] is Listed
@@ -102,7 +102,7 @@ async def test_an_api_server_killed_in_the_middle_of_a_watch_is_followed_again(
 async def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(
     control: ControlPlane, admin: Access
 ) -> None:
-    async with ApiServer(admin, user_agent="partage-test", deadline_s=30) as server:
+    async with ApiServer(admin, user_agent="partage-test", deadline_s=600) as server:
         lease = Lease(metadata=Meta(name="given-up"))
         control.etcd.send(signal.SIGSTOP)
         try:
@@ -120,7 +120,7 @@ async def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_o
 ) -> None:
     async with (
         ApiServer(admin, user_agent="partage-test") as server,
-        ApiServer(admin, user_agent="partage-test", deadline_s=0.5) as hasty,
+        ApiServer(admin, user_agent="partage-test", deadline_s=3) as hasty,
         aclosing(followed(server)) as seen,
     ):
         await anext(seen)
@@ -128,11 +128,11 @@ async def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_o
         await until_labelled(seen, "before")
         control.apiserver.send(signal.SIGSTOP)
         try:
-            with pytest.raises(Unreachable, match=r"no whole answer within 0\.5 s"):
+            with pytest.raises(Unreachable, match=r"no whole answer within 3 s"):
                 await label(hasty, "frozen")
         finally:
             control.apiserver.send(signal.SIGCONT)
-        async with asyncio.timeout(WITHIN_S):
+        async with patient("its label is told"):
             await label(server, "after")
             await until_labelled(seen, "after")
 
@@ -151,8 +151,8 @@ async def test_an_api_server_without_its_store_is_an_expected_error_and_passes(
         control.etcd.start()
         await asyncio.to_thread(control.etcd.wait_ready)
         await asyncio.to_thread(control.apiserver.wait_ready)
-        async with asyncio.timeout(WITHIN_S):
-            await label(server, "again")
+        async with patient("its label is told"), ApiServer(admin, user_agent="partage-test") as calm:
+            await label(calm, "again")
             await until_labelled(seen, "again")
 
 

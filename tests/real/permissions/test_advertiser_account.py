@@ -15,6 +15,7 @@ from rig.client.manifests import a_pod
 from rig.client.resources import EVENTS, LEASES, NODES
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
+from rig.patience import PATIENCE_S
 
 LEASE = LEASES.at(OUR_NAMESPACE, "n1")
 
@@ -101,7 +102,7 @@ def test_it_sees_nodes_and_pods_one_by_one(cluster: Cluster, advertiser: Cluster
     pod = cluster.pods.create(TEAM, a_pod("any", scheduler="nobody"))
     assert advertiser.pods.get(TEAM, pod.name).uid == pod.uid
     assert advertiser.nodes.get("n1")["metadata"]["name"] == "n1"
-    with advertiser.api.watch(NODES.at(), within_s=5, query={"fieldSelector": "metadata.name=n1"}) as events:
+    with advertiser.api.watch(NODES.at(), within_s=PATIENCE_S, query={"fieldSelector": "metadata.name=n1"}) as events:
         assert next(events).object["metadata"]["name"] == "n1"
 
 

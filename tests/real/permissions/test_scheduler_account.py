@@ -18,6 +18,7 @@ from rig.client.manifests import a_pod
 from rig.client.resources import EVENTS, LEASES, NODES, PODS, SECRETS, Json
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
+from rig.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +105,7 @@ def test_node_and_allocation_appear_in_one_event(cluster: Cluster) -> None:
     pod = cluster.pods.create(TEAM, a_pod("train", scheduler="nobody"))
     since = {"resourceVersion": pod.object["metadata"]["resourceVersion"], "fieldSelector": f"metadata.name={pod.name}"}
     bind(cluster.as_account(SCHEDULER).api, pod, "n1", {ALLOCATION: "signed"})
-    with cluster.api.watch(PODS.at(TEAM), within_s=10, query=since) as events:
+    with cluster.api.watch(PODS.at(TEAM), within_s=PATIENCE_S, query=since) as events:
         seen = next(events).object
     assert seen["spec"]["nodeName"] == "n1"
     assert seen["metadata"]["annotations"][ALLOCATION] == "signed"

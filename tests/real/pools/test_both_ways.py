@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rig.client.wait import until
 from support.pools_stage import CARDS, Churn, Pools, Witness
 
-pytestmark = pytest.mark.timeout(600)
 STEPS, LOOKS = 16, 15
 """So many looks of the witness between two steps: most pods start meanwhile, some do not."""
-SETTLED_WITHIN_S = 120.0
 
 
 def test_a_share_takes_a_card_from_kubelet_and_gives_it_back_to_a_native_pod(pools: Pools) -> None:
@@ -18,12 +14,12 @@ def test_a_share_takes_a_card_from_kubelet_and_gives_it_back_to_a_native_pod(poo
         first = pools.native("first")
         share = pools.share("share", 500)
         for pod in (first, share):
-            pod.wait_running(SETTLED_WITHIN_S)
+            pod.wait_running()
         assert sorted(pools.pools()) == ["kubelet", "shared"]
         second = pools.native("second")
         second.wait("no card is left", lambda _: _why_schedulable(str(second.condition("PodScheduled").get("message"))))
         share.delete_and_wait()
-        second.wait_running(SETTLED_WITHIN_S)
+        second.wait_running()
         pools.wait_all_kubelets()
     assert not witness.wrong
     assert witness.native_seen
@@ -36,7 +32,7 @@ def _why_schedulable(message: str) -> str | None:
 
 def test_a_card_whose_reservation_was_deleted_starts_no_native_container_beside_its_shares(pools: Pools) -> None:
     share = pools.share("share", 500)
-    share.wait_running(SETTLED_WITHIN_S)
+    share.wait_running()
     (reservation,) = pools.reservations()
     natives = [pools.native(f"native-{number}") for number in range(CARDS)]
     reservation.delete(grace_s=1)
@@ -48,10 +44,10 @@ def test_a_card_whose_reservation_was_deleted_starts_no_native_container_beside_
         is_refused = any("carries grants of partage" in str(event) for pod in natives for event in pod.events())
         return None if phases == ["Pending", "Running"] and is_refused else f"they are {phases}, refused: {is_refused}"
 
-    until("one runs, and the other is refused the card with the share", why_not, SETTLED_WITHIN_S)
+    until("one runs, and the other is refused the card with the share", why_not)
     share.delete_and_wait()
     for pod in natives:
-        pod.wait_running(SETTLED_WITHIN_S)
+        pod.wait_running()
 
 
 def test_pods_that_come_and_go_by_chance_are_never_together_on_a_card(pools: Pools) -> None:

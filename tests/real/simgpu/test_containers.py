@@ -15,8 +15,6 @@ from rig.nodes.node import inside
 from rig.programs import ensure
 from support.simgpu_stage import CDI, DRIVER, UUIDS, generate_cdi, simgpud, tell
 
-pytestmark = pytest.mark.timeout(600)
-
 POD = {
     "metadata": {"name": "pod", "namespace": "team", "uid": "1", "attempt": 0},
     "linux": {"security_context": {"namespace_options": {"network": 2}}},

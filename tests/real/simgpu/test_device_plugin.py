@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from real.simgpu.conftest import NODE, allocatable, wait_allocatable
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
@@ -13,8 +11,6 @@ from rig.client.wait import until
 from rig.machine.components import Component
 from rig.rig import Rig
 from support.simgpu_stage import CARDS, RESOURCE, UUIDS, tell
-
-pytestmark = pytest.mark.timeout(600)
 
 TEAM = "team-a"
 MIB = 1 << 20

@@ -24,6 +24,7 @@ from rig.machine import network, slots
 from rig.machine.addresses import Addresses
 from rig.machine.cleanup import clean
 from rig.machine.components import Component
+from rig.patience import PATIENCE_S
 from rig.programs.provision import ensure
 
 
@@ -76,7 +77,7 @@ class ControlPlane:
         while self._to_start:
             self._to_start.pop(0).start()
 
-    def wait_ready(self, within_s: float = 60.0) -> None:
+    def wait_ready(self, within_s: float = PATIENCE_S) -> None:
         """Returns once everything serves, namespaces and permissions are there, and a pod can be created."""
         self.wait_api()
         with closing(self.api(self.identities.admin)) as api:

@@ -19,6 +19,7 @@ from typing import Final
 from rig.errors import ComponentFailed, MachineUnfit
 from rig.machine.addresses import NodeAddresses
 from rig.machine.components import Component, Program
+from rig.patience import patience_s
 
 _TOOLS: Final = {
     "ip": "iproute2",
@@ -154,7 +155,12 @@ class Machine:
         """What a command in the node prints; an error where it fails."""
         environment = {**os.environ, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         done = subprocess.run(
-            [*self.way_in, *argv], capture_output=True, text=True, check=False, timeout=timeout_s, env=environment
+            [*self.way_in, *argv],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=patience_s(timeout_s),
+            env=environment,
         )
         if done.returncode:
             raise ComponentFailed(f"{self.place.name}: `{' '.join(argv)}` failed: {done.stderr.strip()}")

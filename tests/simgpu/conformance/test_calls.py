@@ -13,7 +13,7 @@ from simgpu.conformance.programs import SOURCES
 from simgpu.names.test_names import DRIVER, include
 from support.nvidia import nvml_header
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 VARIANTS: Final = ((), ("-D__CUDA_API_VERSION_INTERNAL",), ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM",))
 HANDLES: Final = (

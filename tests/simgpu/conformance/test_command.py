@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 ROOT: Final = Path(__file__).parents[3]
 EXPECTED: Final = ROOT / "simgpu/native/conformance/expected"

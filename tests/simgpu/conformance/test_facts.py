@@ -11,7 +11,7 @@ import pytest
 from partage_simgpu.comparison import compare, lines_of, read_facts, read_listed
 from simgpu.conformance.programs import SOURCES, Facts, asked_all_at_once, listed, outcomes
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 PROFILES: Final = ("h200", "h200", "l4")
 RECORDS: Final = sorted((SOURCES / "expected").glob("*.txt"))

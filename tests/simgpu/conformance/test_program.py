@@ -11,7 +11,7 @@ import pytest
 from partage_simgpu.comparison import read_facts
 from simgpu.conformance.programs import Facts, ended, started
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 
 def driver(folder: Path, code: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from simgpu.cuda.programs import run
 from support.nvidia import CUDA_RUNTIME, unpacked
 from support.simgpu import built, simulated_names
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the header and builds
+pytestmark = pytest.mark.slow
 
 DRIVER: Final = Path(__file__).parents[3] / "isolation/driver"
 SIZES: Final = {

@@ -12,7 +12,7 @@ import pytest
 from simgpu.nvml.test_pynvml import FOR_ALL_CARDS, FOR_INSTANCES
 from support.simgpu import simulated_names
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run builds
+pytestmark = pytest.mark.slow
 
 CHECKOUT: Final = Path(__file__).parents[3]
 USERS: Final = (

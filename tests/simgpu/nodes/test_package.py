@@ -13,7 +13,7 @@ import pytest
 
 from partage_simgpu.build import sources
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # builds a wheel, and all of the simulation
+pytestmark = pytest.mark.slow
 
 CHECKOUT: Final = Path(__file__).parents[3]
 INSTALLED: Final = "partage_simgpu/native"

@@ -14,7 +14,7 @@ from partage_simgpu.profiles import profile_names
 from simgpu.nvml.programs import INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, TIMEOUT, VERSION_MISMATCH, environment
 from support.simgpu import Card, card, simulated_node
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 HONEST = {NOT_SUPPORTED, INVALID_ARGUMENT, NOT_FOUND, TIMEOUT, VERSION_MISMATCH}
 """Errors that arguments made up from their names may earn."""

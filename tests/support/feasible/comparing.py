@@ -34,7 +34,6 @@ _CSI_NODES: Final = Resource("storage.k8s.io/v1", "csinodes", namespaced=False)
 _RUNTIME_CLASSES: Final = Resource("node.k8s.io/v1", "runtimeclasses", namespaced=False)
 _NOW: Final = {"gracePeriodSeconds": 0}
 _SPACE: Final = next(iter(SPACES))
-_PATIENCE_S: Final = 60.0
 NODES_EACH, PRESENT_EACH, WAITING_EACH = 8, 24, 50
 
 
@@ -101,7 +100,7 @@ class Comparison:
         self._build(made)
         for pod in made.waiting:
             self._created(pod)
-        until("kube-scheduler has decided on all pods", lambda: self._undecided(len(made.waiting)), _PATIENCE_S)
+        until("kube-scheduler has decided on all pods", lambda: self._undecided(len(made.waiting)))
         core = asyncio.run(self._ours())
         for pod in self._waiting():
             self._put_against(core, pod)
@@ -125,12 +124,12 @@ class Comparison:
 
         def why_not() -> str | None:
             pod = self._api.create(PODS.at(_SPACE), a_pod("asks", spec=spec))
-            until("kube-scheduler has decided", lambda: self._undecided(1), _PATIENCE_S)
+            until("kube-scheduler has decided", lambda: self._undecided(1))
             self._api.delete(PODS.at(_SPACE, "asks"), _NOW)
             left = self._recorder.left(pod["metadata"]["uid"])
             return None if left == nodes else f"it knows {sorted(left)}"
 
-        until("kube-scheduler knows all nodes", why_not, _PATIENCE_S)
+        until("kube-scheduler knows all nodes", why_not)
 
     def _created(self, manifest: Json) -> Json:
         return self._api.create(PODS.at(manifest["metadata"]["namespace"]), manifest)

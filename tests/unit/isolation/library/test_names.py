@@ -16,7 +16,6 @@ NAMES: Final = Path(__file__).parents[4] / "isolation/driver"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # a first run fetches the headers
 def test_the_tables_are_what_the_headers_make_of_them() -> None:
     include = next(unpacked(CUDA_RUNTIME).rglob("cuda.h")).parent
     command = [sys.executable, str(NAMES / "names.py"), str(include), str(nvml_header()), "--check"]

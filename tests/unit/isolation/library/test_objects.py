@@ -14,7 +14,7 @@ import pytest
 from partage_isolation.library.objects import ALIAS, CUDA, NVML, OBJECTS, built, sources
 from support.shared_objects import spare_name
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds
+pytestmark = pytest.mark.slow
 
 LISTS: Final = {CUDA: "cuda.def", NVML: "nvml.def"}
 OTHERS: Final = {CUDA: {"dlopen"}, NVML: set[str]()}

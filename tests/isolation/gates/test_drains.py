@@ -11,6 +11,7 @@ import pytest
 
 from isolation.gates.stage import A_WHILE_S, Place, Program, granted
 from partage_isolation.wire.packets import What
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -51,8 +52,9 @@ def test_a_lease_that_passed_while_the_process_stood_still_is_answered(one: Prog
 
 def test_streams_of_other_threads_are_drained_too(one: Program) -> None:
     broker = granted(one)
-    one.ask("t = in_thread(lambda: (launch(PER_THREAD, 600), time.sleep(2)))")
-    one.ask("time.sleep(0.1)")
+    one.ask("went = threading.Event()")
+    one.ask("t = in_thread(lambda: (launch(PER_THREAD, 600), went.set(), time.sleep(2)))")
+    one.ask("went.wait()")
     epoch = broker.close()
     said = broker.wait_for(What.DRAINED, epoch)
     assert one.ask("time.monotonic_ns()") >= said.lease.at
@@ -148,9 +150,10 @@ def test_a_launch_that_has_not_come_back_is_not_drained(place: Place, which: str
     with place.program(more={"CUDA_LAUNCH_BLOCKING": "1"}) as one:
         broker = granted(one)
         one.ask("s, o = stream(), stream(); launches(300, s, 0.01); launches(5, o, 0.01)")
-        one.ask(f"t = in_thread(lambda: ({BLOCKING[which]} launch(s, {3 * LONG_MS}), 0)) and None")
-        one.ask(f"time.sleep({2 * A_WHILE_S})")
-        assert one.ask("is_busy(s)")
+        one.ask("goes = threading.Event()")
+        one.ask(f"t = in_thread(lambda: ({BLOCKING[which]} goes.set(), launch(s, {3 * LONG_MS}))) and None")
+        one.ask("goes.wait()")
+        eventually(lambda: one.ask("is_busy(s)"), "the launch is under way")
         broker.wait_for(What.DRAINED, broker.close())
         assert not one.ask("is_busy(s)")
         one.ask("join_all()")

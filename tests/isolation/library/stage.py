@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from partage_isolation.library.objects import OBJECTS, built
+from rig.patience import patience_s
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
 VERSION: Final = 12340
 """What the driver of these tests says it is."""
-DEADLINE_S: Final = 60.0
 """A bound for what a machine that is not overloaded does at once."""
 _DRIVERS: Final = {"driver.c": "libcuda.so.1", "management.c": "libnvidia-ml.so.1"}
 _RETURNS: Final = ("-fno-optimize-sibling-calls",)
@@ -61,7 +61,7 @@ class Stage:
             input=asked,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_S,
+            timeout=patience_s(),
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, ""), done.stdout

@@ -10,8 +10,9 @@ from typing import Final
 
 import pytest
 
-from isolation.library.stage import DEADLINE_S, PROGRAMS, VERSION, Stage, compiled
+from isolation.library.stage import PROGRAMS, VERSION, Stage, compiled
 from partage_isolation.library.objects import OBJECTS
+from rig.patience import patience_s
 
 pytestmark = [
     pytest.mark.slow,  # compiles
@@ -55,7 +56,7 @@ class Container:
         if user is not None:
             inside = [*inside, "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return subprocess.run(
-            [*inside, *command], env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+            [*inside, *command], env=environment, capture_output=True, text=True, timeout=patience_s(), check=False
         )
 
     def lines(self, *command: str, user: int | None = None, **environment: str) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-from isolation.library.stage import DEADLINE_S, VERSION, Stage
+from isolation.library.stage import VERSION, Stage
+from rig.patience import patience_s
 from support.nvidia import CUDA_RUNTIME, unpacked
 
 pytestmark = pytest.mark.slow
@@ -38,7 +39,7 @@ def told(program: str, environment: dict[str, str], *words: str) -> object:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=patience_s(),
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

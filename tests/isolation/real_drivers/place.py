@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from partage_isolation.library import Installed, install
 from partage_isolation.library.objects import CUDA, NVML, OBJECTS, sources
+from rig.patience import patience_s
 
 BRANCHES: Final = ("470", "535", "550")
 """The first is of a CUDA before 12, which has the first form of cuGetProcAddress alone."""
-DEADLINE_S: Final = 120.0
 LIBRARIES: Final = {CUDA: "cuda.def", NVML: "nvml.def"}
 _TESTS: Final = Path(__file__).parents[2]
 _PROGRAMS: Final = Path(__file__).parent / "programs"
@@ -77,7 +77,7 @@ def told(command: list[str | Path], environment: Mapping[str, str], asked: objec
         input=json.dumps(asked),
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=patience_s(),
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout

@@ -5,7 +5,6 @@ Only time is made up: it stands still until a test lets it pass.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -20,13 +19,13 @@ from partage_plugins.vocabulary import GpuPart, NodeName
 from partage_plugins.vocabulary.gpu import MIB
 from partage_plugins.vocabulary.node import NodeContext
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from rig.client.wait import until
 from support.simgpu import NODE, SimulatedNode, card, card_uuid, simulated_node
 
 pytestmark = pytest.mark.slow
 ONE, TWO = (card_uuid(NODE, ordinal) for ordinal in range(2))
 BOTH_OK = {ONE: "ok", TWO: "ok"}
 CAME_BACK = "degraded: came back, being watched"
-_PATIENCE_S = 60.0
 
 
 class Cards:
@@ -52,10 +51,14 @@ class Cards:
 
     def become(self, what: Callable[[dict[str, str]], bool]) -> dict[str, str]:
         """Their health, as soon as it is so."""
-        until = time.monotonic() + _PATIENCE_S
-        while not what(health := self.health()):
-            assert time.monotonic() < until, f"after {_PATIENCE_S} s they are {health}"
-            time.sleep(0.05)
+        health: dict[str, str] = {}
+
+        def why_not() -> str | None:
+            health.clear()
+            health.update(self.health())
+            return None if what(health) else str(health)
+
+        until("cards are as they must be", why_not)
         return health
 
     def are(self, expected: dict[str, str]) -> None:

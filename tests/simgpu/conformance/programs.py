@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from partage_simgpu.comparison import read_facts
+from rig.patience import patience_s
 from support.simgpu import built, simulated_node
 
 SOURCES: Final = Path(__file__).parents[3] / "simgpu/native/conformance"
 AT_ONCE: Final = 4
 """Programs that ask each card: nearly all of the time is waiting."""
-DEADLINE_S: Final = 300
 
 Facts = dict[str, str]
 
@@ -27,7 +27,7 @@ def started(environment: Mapping[str, str], *cases: str) -> subprocess.Popen[str
 def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Its exit status and what it said to programs and to people."""
     try:
-        told, said = program.communicate(timeout=DEADLINE_S)
+        told, said = program.communicate(timeout=patience_s())
     finally:
         program.kill()
     return program.returncode, told, said

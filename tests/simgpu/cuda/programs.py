@@ -11,11 +11,10 @@ from textwrap import dedent
 from typing import Any, Final
 
 from partage_simgpu.node import SimulatedNode
+from rig.patience import patience_s
 from support.steered import Steered
 
 PRELUDE: Final = "import os\nfrom simgpu.memory.client import *\nfrom simgpu.cuda.driver import *\n"
-DEADLINE_S: Final = 120.0
-"""A bound for what a machine that is not overloaded does at once."""
 
 
 def command(snippet: str) -> list[str]:
@@ -29,7 +28,7 @@ def run(node: SimulatedNode, snippet: str, **environment: str) -> Any:
         env={**node.environment, **environment},
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=patience_s(),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from support.simgpu import NODE, card_uuid
 from support.steered import eventually
 
 ONE, TWO, THREE = (card_uuid(NODE, ordinal) for ordinal in range(3))
-PATIENT_S = 30.0
+PATIENT_S = 600.0
 """A deadline for looks that succeed, also on a machine that has much else to do."""
 HASTY_S = 0.5
 """One for looks that fail."""

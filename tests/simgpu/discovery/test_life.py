@@ -101,7 +101,7 @@ def test_the_child_dies_with_its_parent_even_while_it_hangs(node: SimulatedNode)
 import sys, time
 from pathlib import Path
 from partage_gpu.nvml.driver import Driver
-driver = Driver(Path({str(node.root)!r}), wake=lambda: None, look_deadline_s=30)
+driver = Driver(Path({str(node.root)!r}), wake=lambda: None, look_deadline_s=600)
 driver.look()
 print(driver.pid, flush=True)
 time.sleep(3600)
@@ -209,7 +209,7 @@ def test_a_wake_that_fails_costs_nothing(node: SimulatedNode, caplog: pytest.Log
     def fail() -> None:
         raise RuntimeError("no watcher is there")
 
-    driver = Driver(node.root, wake=fail, look_deadline_s=30)
+    driver = Driver(node.root, wake=fail, look_deadline_s=600)
     try:
         driver.look()
         node.control("xid 0 62")

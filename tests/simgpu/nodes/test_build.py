@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from partage_simgpu import build
 from partage_simgpu.errors import NotBuilt
+from rig.client.wait import found
+from rig.patience import patience_s
 
 pytestmark = pytest.mark.slow  # each test compiles
 
@@ -34,7 +35,6 @@ from partage_simgpu import build
 build.sources = lambda: Path(sys.argv[1])
 print(build.built(into=Path(sys.argv[2])))
 """
-LIMIT_S = 60
 
 
 class Place:
@@ -61,7 +61,7 @@ class Place:
 
 
 def finished(process: subprocess.Popen[str]) -> Path:
-    out, err = process.communicate(timeout=LIMIT_S)
+    out, err = process.communicate(timeout=patience_s())
     assert process.returncode == 0, err
     return Path(out.strip())
 
@@ -105,9 +105,7 @@ def test_two_builders_at_once_make_one_build(place: Place) -> None:
 
 def test_a_builder_that_is_killed_leaves_nothing_that_is_used(place: Place) -> None:
     killed = place.builder(slowly="echo broken > $@ && sleep 1000")
-    until = time.monotonic() + LIMIT_S
-    while not list(place.builds.glob("work-*/out/objects/main.o")) and time.monotonic() < until:
-        time.sleep(0.01)
+    found("it compiles", lambda: list(place.builds.glob("work-*/out/objects/main.o")))
     os.killpg(killed.pid, signal.SIGKILL)  # with its make, which began the session with it
     killed.communicate()
     assert not [path for path in place.builds.iterdir() if (path / "simgpud").exists()]
@@ -119,9 +117,7 @@ def test_a_source_that_changes_under_the_compiler_is_of_the_next_build(place: Pl
     place.write("int main(void) { return 1; }\n")
     go = place.builds.parent / "go"
     builder = place.builder(slowly=f"until [ -e {go} ]; do sleep 0.01; done")
-    until = time.monotonic() + LIMIT_S
-    while not place.compiled() and time.monotonic() < until:
-        time.sleep(0.01)
+    found("it compiles", place.compiled)
     place.write("int main(void) { return 2; }\n")
     go.touch()
     first, second = finished(builder), build.built(into=place.builds)

@@ -27,6 +27,7 @@ from rig.client.manifests import a_node
 from rig.client.resources import SERVICE_ACCOUNTS
 from rig.control.plane import ControlPlane
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
+from rig.patience import Wait, in_vain
 from support.kube import access_to
 
 BEAT_S: Final = 10.0
@@ -106,9 +107,10 @@ class Crowd:
         return [each.name for each in self.members if stands.get(each.name) != _inventory(each.name, health)]
 
     async def _all_s(self, since: float, is_done: Callable[[Member], bool]) -> float:
+        wait = Wait()
         while late := [member.name for member in self.members if not is_done(member)]:
-            if time.monotonic() - since > _PATIENCE_S:
-                raise SystemExit(f"bench advertiser: {len(late)} of {len(self.members)} have not told the truth")
+            if not wait.left_s():
+                raise in_vain("all tell the truth", f"{len(late)} of {len(self.members)} do not", wait)
             await asyncio.sleep(_EVERY_S)
         return time.monotonic() - since
 

@@ -21,6 +21,7 @@ from partage_simgpu.driver_root import CONF
 from rig.errors import ComponentFailed, Refused
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
+from rig.patience import Wait, in_vain
 from rig.programs.steps import to_stderr
 from rig.rig import Rig, RigSettings, running
 from support.advertiser_stage import INVENTORY, AdvertiserStage
@@ -34,7 +35,6 @@ CUT: Final = (card("h100", mig=("1g.10gb", "3g.40gb")), *CARDS[1:])
 FIRST, SECOND, LAST = (card_uuid("rig", ordinal) for ordinal in (0, 1, len(CARDS) - 1))
 _FOR_DEVELOPERS: Final = "import sys\nsys.modules.update(dict.fromkeys(('rich', 'pygments')))\n"
 _EVERY_S: Final = 0.01
-_PATIENCE_S: Final = 120.0
 
 Right = Callable[[Inventory], bool]
 
@@ -97,7 +97,7 @@ class Node:
 
     def seen(self, right: Right, *, since: float | None = None) -> Seen:
         """Seconds from then, or from now, until file and annotation are right."""
-        began = time.monotonic() if since is None else since
+        began, wait = time.monotonic() if since is None else since, Wait()
         found: dict[str, float] = {}
         looks = {"file": self.stage.written, "annotation": self.told}
         while len(found) < len(looks):
@@ -105,8 +105,8 @@ class Node:
                 inventory = looks[name]()
                 if inventory is not None and right(inventory):
                     found[name] = time.monotonic() - began
-            if time.monotonic() - began > _PATIENCE_S:
-                raise SystemExit(f"bench advertiser: not right after {_PATIENCE_S:g} s: {self.rig.tails()}")
+            if not wait.left_s():
+                raise in_vain("file and annotation are right", f"{[*found]}: {self.rig.tails()}", wait)
             time.sleep(_EVERY_S)
         return Seen(found["file"], found["annotation"])
 

@@ -20,13 +20,13 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from partage_simgpu.status import CardStatus
+from rig.patience import Wait, in_vain
 from support.simgpu import SimulatedNode, built
 
 _MIB: Final = 1 << 20
 _LARGEST_MIB: Final = 64
 _TOO_FULL: Final = "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (2)"
 _NOTHING: Final = '{"error": "it ended without a word"}'
-_GONE_S: Final = 30.0
 _LATEST_S: Final = 0.005
 
 
@@ -162,11 +162,11 @@ class Churning:
     def _status_of(self, living: set[int]) -> CardStatus:
         """Once the killed ones are gone from the books; those that just begin may not be there yet."""
         new = {churner.pid for churner in self._churners} - living
-        until = time.monotonic() + _GONE_S
+        wait = Wait()
         while True:
             status = self._node.status()[0]
             if {process.pid for process in status.processes} - new == living:
                 return status
-            if time.monotonic() > until:
-                raise SystemExit(f"dead processes are on the card's books after {_GONE_S:.0f} s")
+            if not wait.left_s():
+                raise in_vain("dead processes go from the card's books", status.processes, wait)
             time.sleep(0.001)

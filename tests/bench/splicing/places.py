@@ -6,19 +6,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
+from rig.client.wait import found
+from rig.patience import patience_s
 from support.procfs import cpu_s
-
-_READY_WITHIN_S: Final = 20.0
 
 
 class Figures(msgspec.Struct):
@@ -42,7 +41,7 @@ class Place:
     def end(self) -> Mapping[str, Any]:
         """Asks it to stop; answers what it then says."""
         self.process.terminate()
-        said, _ = self.process.communicate(timeout=_READY_WITHIN_S)
+        said, _ = self.process.communicate(timeout=patience_s())
         return cast("Mapping[str, Any]", json.loads(said or b"{}"))
 
 
@@ -51,12 +50,14 @@ def serving(argv: Sequence[str | Path], socket: Path) -> Generator[Place]:
     process = subprocess.Popen(
         argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
-    deadline = time.monotonic() + _READY_WITHIN_S
+
+    def serves() -> bool:
+        if process.poll() is not None:
+            raise SystemExit(f"bench crishim: {' '.join(map(str, argv))} has ended")
+        return socket.exists()
+
     try:
-        while not socket.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"bench crishim: {' '.join(map(str, argv))} does not serve")
-            time.sleep(0.02)
+        found(f"{' '.join(map(str, argv))} serves", serves)
         yield Place(socket, process)
     finally:
         process.kill()

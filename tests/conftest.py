@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rig.patience import patience_s
 from support import leftovers
 from support.loops import LOOPS
 
@@ -27,7 +28,7 @@ settings.register_profile("long", _SAME, max_examples=5000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 _FDS = Path("/proc/self/fd")
-_GRACE_S = 2.0
+_GRACE_S = 20.0
 
 
 def pytest_configure() -> None:
@@ -108,7 +109,7 @@ def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _still_alive(threads: set[threading.Thread]) -> list[threading.Thread]:
     """Those that do not end by themselves; one that was told to end may need a moment."""
     for thread in threads:
-        thread.join(_GRACE_S)
+        thread.join(patience_s(_GRACE_S))
     return [thread for thread in threads if thread.is_alive()]
 
 

@@ -131,6 +131,27 @@ def launches(count: int, one: int = 0, ms: float = 0.1, *, name: str = "cuLaunch
     return time.monotonic() - began
 
 
+class Flood:
+    """Kernels of a millisecond, launched one after the other on a thread."""
+
+    def __init__(self, count: int, one: int) -> None:
+        self._launched, self._began = 0, time.monotonic()
+        self._count, self._stream = count, one
+        self._thread = in_thread(self._launch)
+
+    def in_flight(self) -> float:
+        """At least so many are launched and not done: no more can be done than there were milliseconds."""
+        return self._launched - 1000 * (time.monotonic() - self._began)
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _launch(self) -> None:
+        for _ in range(self._count):
+            launch(self._stream, 1)
+            self._launched += 1
+
+
 def is_busy(one: int = 0) -> bool:
     """Whether something in a stream is not done."""
     return bool(cuda.cuStreamQuery(WORD(one)))

@@ -52,6 +52,6 @@ def test_a_green_context_keeps_the_primary_one_and_ends_by_itself(node: Simulate
 
 
 def test_with_launch_blocking_a_launch_comes_back_when_it_is_done(node: SimulatedNode) -> None:
-    lines = "begin(); s = stream(); launch('sim_50ms', s); tell(ask('cuStreamQuery', s))"
+    lines = "begin(); s = stream(); launch('sim_500ms', s); tell(ask('cuStreamQuery', s))"
     assert run(node, lines) == 600
     assert run(node, lines, CUDA_LAUNCH_BLOCKING="1") == 0

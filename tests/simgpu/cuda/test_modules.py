@@ -18,7 +18,7 @@ def test_a_function_runs_as_long_as_its_name_says_and_any_other_10_us(node: Simu
     took = run(
         node,
         f"""
-        begin(); s = stream(); launch("sim_30ms", s); marks = [recorded(s)]
+        begin(); s = stream(); launch("sim_500ms", s); marks = [recorded(s)]
         for name in {list(NAMES)}: launch(name, s); marks.append(recorded(s))
         tell([elapsed(a, b) for a, b in zip(marks, marks[1:])])
         """,
@@ -33,7 +33,7 @@ def test_sim_arg_runs_as_long_as_its_first_parameter_says(node: SimulatedNode) -
         begin(); s = stream(); k = kernel("sim_arg"); word = ctypes.c_uint64(7_000_000); size = ctypes.c_size_t(8)
         params = (ctypes.c_void_p * 1)(ctypes.addressof(word))
         extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(word), 2, ctypes.addressof(size), 0)
-        launch("sim_30ms", s); a = recorded(s)
+        launch("sim_500ms", s); a = recorded(s)
         call("cuLaunchKernel", k, 1, 1, 1, 1, 1, 1, 0, s, params, None); b = recorded(s)
         call("cuLaunchKernel", k, 1, 1, 1, 1, 1, 1, 0, s, None, extra); c = recorded(s)
         call("cuFuncSetBlockShape", k, 8, 1, 1); call("cuParamSetv", k, 0, ctypes.byref(word), 8)
@@ -70,7 +70,7 @@ def test_a_launch_with_attributes_is_a_launch(node: SimulatedNode) -> None:
             _fields_ = [("shape", ctypes.c_uint * 7), ("stream", ctypes.c_uint64), ("attributes", ctypes.c_void_p),
                         ("count", ctypes.c_uint)]
         config = Config((1,) * 6 + (0,), s, None, 0)
-        launch("sim_30ms", s); a = recorded(s); call("cuLaunchKernelEx", ctypes.byref(config), k, None, None)
+        launch("sim_500ms", s); a = recorded(s); call("cuLaunchKernelEx", ctypes.byref(config), k, None, None)
         tell(elapsed(a, recorded(s)))
         """,
     )

@@ -14,14 +14,15 @@ def test_a_stream_waits_for_an_event_and_a_recorded_again_event_means_its_newest
     times = run(
         node,
         """
-        begin(); a, b, c = stream(), stream(), stream()
+        begin(); a, b, c = stream(), stream(), stream(); gate = Gate(); gate.close(a)
         start = recorded(a)
         launch("sim_50ms", a); one = recorded(a)
         call("cuStreamWaitEvent", b, one, 0)
         launch("sim_50ms", a); call("cuEventRecord", one, a)
         call("cuStreamWaitEvent", c, one, 0)
         launch("sim_1ms", b); launch("sim_1ms", c)
-        tell([elapsed(start, recorded(b)), elapsed(start, recorded(c))])
+        marks = [recorded(b), recorded(c)]; gate.open()
+        tell([elapsed(start, each) for each in marks])
         """,
     )
     assert times[0] >= 50.9
@@ -46,7 +47,7 @@ def test_the_whole_context_is_waited_for(node: SimulatedNode) -> None:
         node,
         """
         begin(); streams = [stream(0), stream(1), 0]
-        for each in streams: launch("sim_5ms", each)
+        for each in streams: launch("sim_500ms", each)
         before = ask("cuStreamQuery", streams[1])
         call("cuCtxSynchronize")
         tell([before, *(ask("cuStreamQuery", each) for each in streams)])

@@ -21,6 +21,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from rig.patience import patience_s
+
 pytestmark = pytest.mark.slow
 
 CHECKOUT = Path(__file__).parents[2]
@@ -91,7 +93,13 @@ class Environment:
             **(variables or {}),
         }
         done = subprocess.run(
-            command, cwd=cwd or self.folder, env=known, capture_output=True, text=True, timeout=300, check=False
+            command,
+            cwd=cwd or self.folder,
+            env=known,
+            capture_output=True,
+            text=True,
+            timeout=patience_s(300),
+            check=False,
         )
         assert done.returncode == 0, f"{' '.join(command)[:200]}\n{done.stdout}\n{done.stderr}"
         return done.stdout

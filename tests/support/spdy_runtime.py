@@ -9,6 +9,8 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 
+from rig.patience import patience_s
+
 HEAD = struct.Struct(">II")
 CONTROL, SYN_STREAM, SYN_REPLY, RST_STREAM, GOAWAY = 0x80030000, 1, 2, 3, 7
 SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n"
@@ -90,7 +92,7 @@ def spdy_runtime(serve: Serve, answer: bytes = SWITCHED) -> Generator[str]:
     ports, ready, over = list[int](), threading.Event(), threading.Event()
     thread = threading.Thread(target=asyncio.run, args=(main(),))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(patience_s())
     try:
         yield f"http://127.0.0.1:{ports[0]}/exec/token"
     finally:

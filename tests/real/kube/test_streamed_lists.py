@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
@@ -24,6 +23,7 @@ from partage_base.kube import (
     lease_path,
     leases_path,
 )
+from rig.client.wait import patient
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, Identity
@@ -75,7 +75,7 @@ async def first(server: ApiServer) -> set[str]:
 async def told(server: Recording) -> list[str]:
     """A life with changes, and in which ways it was followed."""
     await server.create(PATH, Lease(metadata=Meta(name="one")), Lease)
-    async with asyncio.timeout(60), aclosing(followed(server)) as seen:
+    async with patient("all is told"), aclosing(followed(server)) as seen:
         listed = await anext(seen)
         assert isinstance(listed, Listed)
         assert "one" in {item.metadata.name for item in listed.items}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from partage_simgpu.profiles import profile_names
+from rig.patience import patience_s
 from simgpu.nvml.programs import INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, TIMEOUT, VERSION_MISMATCH, environment
 from support.simgpu import Card, card, simulated_node
 
@@ -56,7 +57,9 @@ def called_on(folder: Path, *cards: str | Card) -> dict[str, dict[str, Any]]:
     """For each card's UUID, for each function, what it answered."""
     with simulated_node(folder, cards=cards) as node:
         command = [sys.executable, str(Path(__file__).with_name("guarded.py"))]
-        done = subprocess.run(command, env=environment(node), capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, env=environment(node), capture_output=True, text=True, timeout=patience_s(300), check=False
+        )
         assert done.returncode == 0, f"ended with {done.returncode} in {done.stderr.split()[-20:]}"
         found: dict[str, dict[str, Any]] = json.loads(done.stdout)
         return found

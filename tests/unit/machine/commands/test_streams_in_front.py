@@ -30,6 +30,7 @@ from partage_cli.machine.wire.messages import (
     Run,
     Wait,
 )
+from rig.patience import patience_s
 from support.scripted_manager import Said, Script, pod, scripted
 from support.spdy_runtime import Peer, spdy_runtime
 from unit.cli.program import PARTAGE, environment
@@ -51,7 +52,7 @@ class Machine:
 
     def script(self, question: Question) -> Iterable[Said]:
         if isinstance(question, Wait) or (isinstance(question, Logs) and question.follow):
-            self.ends.wait(60)
+            self.ends.wait(patience_s())
         if isinstance(question, Logs):
             return (*self.log, Done())
         asked = Pod(spec=Spec(containers=(self.spec,)))

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rig.patience import patience_s
-from support import leftovers
+from support import extent, leftovers
 from support.loops import LOOPS
 
 # Nothing depends on the clock or on earlier runs, so that a slow machine and a fresh checkout see the same tests.
@@ -36,6 +36,13 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run = os.environ[leftovers.MARK] = str(uuid.uuid4())
     leftovers.watch(os.getpid(), run)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Of a run with failures: which steps it drew, those of parametrised tests too, and how to draw them again."""
+    if terminalreporter.stats.keys() & {"failed", "error"}:
+        for line in extent.draws():
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture

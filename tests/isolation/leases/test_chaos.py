@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from isolation.leases.flood import Flooder
+from support.extent import is_all
 from support.isolated import Contained, Isolated, until
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def test_killed_stopped_and_let_go_on_at_any_moment(place: Isolated) -> None:
     containers = [place.prepare(share=share) for share in (100, 300, 600)]
     with ExitStack() as stack:
         crowd = Crowd(containers, stack, seed=1)
-        for step in range(40):
+        for step in range(40 if is_all() else 20):
             crowd.happens()
             time.sleep(crowd.chance.random() * 0.05)
             if step % 15 == 14:

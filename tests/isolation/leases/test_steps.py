@@ -10,6 +10,7 @@ import pytest
 
 from isolation.leases.flood import Flooder, flooders
 from isolation.leases.member_process import STEPS
+from support.extent import drawn
 from support.isolated import Contained, Isolated, until
 
 pytestmark = pytest.mark.slow
@@ -27,7 +28,7 @@ def processes(container: Contained) -> int:
     return time.processes
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", drawn("isolation/leases: kills", STEPS, 3))
 def test_one_that_is_killed_there_is_gone_and_the_others_have_turns(place: Isolated, step: str) -> None:
     killed, container, rival = (place.prepare(share=300) for _ in range(3))
     with flooders(container, rival) as (one, other), Flooder(killed, f"step {step}") as victim:
@@ -38,7 +39,7 @@ def test_one_that_is_killed_there_is_gone_and_the_others_have_turns(place: Isola
         until(lambda: processes(killed) == 0)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", drawn("isolation/leases: stops", STEPS, 3))
 def test_one_that_stops_there_keeps_nobody_from_turns(place: Isolated, step: str) -> None:
     stopped, container, rival = (place.prepare(share=300) for _ in range(3))
     with flooders(container, rival) as (one, other), Flooder(stopped, f"step {step}") as victim:

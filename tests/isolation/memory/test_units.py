@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.extent import drawn
+
 pytestmark = pytest.mark.slow
 UNITS = Path(__file__).parents[3] / "isolation/preload/tests/units"
 MIB = 1 << 20
@@ -22,7 +24,7 @@ def race(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return out / "race"
 
 
-@pytest.mark.parametrize("limit_mib", [40, 150, 4000])
+@pytest.mark.parametrize("limit_mib", drawn("isolation/memory: limits", [40, 150, 4000], 1))
 @pytest.mark.parametrize("fails_each", [0, 11], ids=["driver works", "driver fails"])
 def test_never_more_than_the_limit_and_nothing_left_at_the_end(race: Path, limit_mib: int, fails_each: int) -> None:
     threads, turns, seed = 12, 1000, limit_mib + fails_each

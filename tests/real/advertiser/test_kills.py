@@ -7,16 +7,24 @@ import random
 import signal
 import time
 from functools import partial
+from itertools import chain
 
 from partage_base.files import UNFINISHED
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage, kubeconfig
+from support.extent import drawn
 from support.simgpu_stage import UUIDS
 
 SEED = 7
 LONGEST_LIFE_S = 2.0
 """A start takes about half of that."""
-STEPS = ("lose 0", "restore 0", "xid 1 94", "nvml hang", "nvml resume", "lose 1", "reload", "restore 1")
+TROUBLES = (
+    ("lose 0", "restore 0"),
+    ("xid 1 94",),
+    ("nvml hang", "nvml resume"),
+    ("lose 1", "reload", "restore 1"),
+)
+"""What the driver goes through; an advertiser is killed after each step."""
 
 
 def test_an_advertiser_killed_at_any_moment_is_right_when_it_is_started_again(stage: AdvertiserStage) -> None:
@@ -24,7 +32,7 @@ def test_an_advertiser_killed_at_any_moment_is_right_when_it_is_started_again(st
     first = stage.start()  # which sees both cards: a card that is lost before the first look is not known
     stage.wait_healths("ok", "ok")
     first.kill()
-    for step in STEPS:
+    for step in chain.from_iterable(drawn("real/advertiser: troubles", TROUBLES, 2)):
         component = stage.begin("--look-every-s", "1", access=access)
         time.sleep(chance.uniform(0, LONGEST_LIFE_S))  # a moment for the kill, nothing is awaited
         stage.tell_driver(step)
@@ -53,7 +61,7 @@ def test_nothing_is_left_of_a_killed_advertiser(stage: AdvertiserStage) -> None:
 def test_a_child_that_was_killed_or_stopped_costs_no_card(stage: AdvertiserStage) -> None:
     stage.start("--look-every-s", "1")
     stage.wait_healths("ok", "ok")
-    for number in (signal.SIGKILL, signal.SIGSTOP):
+    for number in drawn("real/advertiser: signals", (signal.SIGKILL, signal.SIGSTOP), 1):
         (before,) = stage.processes(CHILD)
         os.kill(int(before.name), number)
         stage.wait("another asks the driver", partial(_why_not_another, stage, before.name))

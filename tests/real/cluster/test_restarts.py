@@ -10,6 +10,7 @@ from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.machine.components import Component
 from rig.rig import Rig
+from support.extent import drawn
 
 TEAM = "team-a"
 COMPONENTS = ("kube-apiserver", "n1-containerd")
@@ -31,7 +32,7 @@ def component(rig: Rig, name: str) -> Component:
     return next(each for each in rig.components if each.name == name)
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", drawn("real on one rig: components", COMPONENTS, 1))
 def test_a_component_that_is_killed_and_started_again_costs_nothing(rig: Rig, running: list[Pod], name: str) -> None:
     killed = component(rig, name)
     before = killed.pid

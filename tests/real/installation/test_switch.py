@@ -10,6 +10,7 @@ import pytest
 from partage_cli.installation.places import TURN
 from rig.client.wait import until
 from rig.patience import patience_s
+from support.extent import drawn
 from support.switch_faults import CONTAINERD, FAULTS, HANGS, a_running_pod, befallen, require_containerd
 from support.switch_stage import BUNDLE, EXTRA_ARGS, SwitchStage
 from support.systemd_node import CONFIG
@@ -37,7 +38,7 @@ TOLD_BY = {
 """What kubelet is started with, and the file that is changed then; its configuration file is the usual way."""
 
 
-@pytest.mark.parametrize("fault", [name for name in FAULTS if name != HANGS])
+@pytest.mark.parametrize("fault", drawn("real/installation: faults", [name for name in FAULTS if name != HANGS], 2))
 def test_a_node_that_a_fault_befalls_is_ready_with_its_runtime_again(stage: SwitchStage, fault: str) -> None:
     _, command = a_running_pod(stage)
     processes = stage.processes(command)
@@ -109,12 +110,12 @@ def test_a_command_that_is_killed_after_any_step_leaves_a_node_that_works_and_th
     assert done.returncode == 0, done.stderr + stage.told()
     _, command = a_running_pod(stage)
     processes = stage.processes(command)
-    for point in INSTALL_DIES_AFTER:
+    for point in drawn("real/installation: kills of an installation", INSTALL_DIES_AFTER, 1):
         stage.killed_after(point, "install", "--tree", BUNDLE)
         stage.wait_ready(f"the node is ready after {point}")
         assert stage.processes(command) == processes, point
     stage.install()
-    for point in SWITCH_DIES_AFTER:
+    for point in drawn("real/installation: kills of a switch", SWITCH_DIES_AFTER, 2):
         stage.killed_after(point, "switch-on")
         stage.wait_ready(f"the node is ready after {point}")
         a_running_pod(stage)[0].delete()
@@ -129,7 +130,7 @@ def test_a_command_that_is_killed_after_any_step_leaves_a_node_that_works_and_th
     assert len(processes) == 1
 
 
-@pytest.mark.parametrize("way", TOLD_BY)
+@pytest.mark.parametrize("way", drawn("real/installation: files", list(TOLD_BY), 1))
 def test_the_file_that_tells_kubelet_its_runtime_is_the_one_that_is_changed_and_put_back(
     stage: SwitchStage, way: str
 ) -> None:

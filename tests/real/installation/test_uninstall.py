@@ -11,6 +11,7 @@ from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import Resource
+from support.extent import drawn
 from support.switch_faults import a_running_pod, require_containerd
 from support.switch_stage import NODE, SwitchStage, files_of
 
@@ -72,7 +73,7 @@ def test_nothing_is_left_of_it_once_the_pods_with_cards_have_left_though_it_is_k
 
     stage.rig.cluster.api.delete(BUDGETS.at("team-a", "keep"))
     stage.rig.cluster.nodes.annotate(NODE, {INVENTORY: "{}"})
-    for point in DIES_AFTER:
+    for point in drawn("real/installation: kills of an uninstallation", DIES_AFTER, 4):
         stage.killed_after(point, "uninstall")
         stage.wait_ready(f"the node is ready after {point}")
         assert stage.processes(command) == processes, point

@@ -10,6 +10,7 @@ from partage_cli.machine.wire.messages import MANAGER_SOCKET
 from rig import images
 from rig.client.wait import until
 from rig.rig import CHECKOUT
+from support.extent import drawn
 from support.manager_lines import Gone, Manager
 from support.systemd_stage import SystemdStage, systemd_machine
 
@@ -48,7 +49,7 @@ def test_systemds_own_checker_finds_nothing_in_the_units(stage: SystemdStage) ->
     assert stage.systemctl("is-enabled", "partage-machine.target") == "enabled"
 
 
-@pytest.mark.parametrize("name", MENDED)
+@pytest.mark.parametrize("name", drawn("real/machine: services of systemd", MENDED, 2))
 def test_a_service_that_is_killed_is_started_again_and_containers_go_on(stage: SystemdStage, name: str) -> None:
     before, containers = main_pid(stage, name), (running(stage, KEPT), running(stage, ENDING))
     stage.machine.run("kill", "-KILL", before)

@@ -20,6 +20,7 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.client.wait import until
 from rig.errors import ComponentFailed
 from rig.rig import CHECKOUT
+from support.extent import drawn
 from support.isolation_stage import IMAGE, SERVING, image
 from support.machine_stage import MachineStage, bare_machine, machine_up
 
@@ -123,7 +124,7 @@ def test_a_second_up_says_what_is_there_and_changes_nothing(stage: MachineStage)
     assert "`partage down`, then `partage up`" in other.stderr
 
 
-@pytest.mark.parametrize("name", [name for name in SERVICES if name != "simgpud"])
+@pytest.mark.parametrize("name", drawn("real/machine: services", [name for name in SERVICES if name != "simgpud"], 2))
 def test_a_service_that_is_killed_comes_back_and_the_container_goes_on(
     stage: MachineStage, holder: Holder, name: str
 ) -> None:

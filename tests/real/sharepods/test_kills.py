@@ -1,6 +1,6 @@
 """SharePods come and go while their controller is killed again and again; in the end everything is as it must be.
 
-`make soak-sharepods` does this with more of them.
+`make test-all` does this with more of them, and `make soak-sharepods` with many.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from rig.client.resources import PODS, Json
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import TEAM
+from support.extent import is_all
 from support.scheduler_process import SchedulerProcess
 
 pytestmark = pytest.mark.timeout(3600)
-SHAREPODS = int(os.environ.get("TEST_SHAREPODS", "16"))
-KILLS = int(os.environ.get("TEST_KILLS", "2"))
+SHAREPODS = int(os.environ.get("TEST_SHAREPODS", "16" if is_all() else "8"))
+KILLS = int(os.environ.get("TEST_KILLS", "2" if is_all() else "1"))
 AUTO = tuple(f"a{number}" for number in range(-(-SHAREPODS // 8) + 1))
 """Nodes where room is enough for all that are not placed by hand: two cards each."""
 BY_HAND = tuple(f"h{number}" for number in range(SHAREPODS // 4))

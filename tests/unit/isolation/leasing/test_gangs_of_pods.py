@@ -11,6 +11,7 @@ from partage_isolation.leases.line import LineState
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import Namespace
 from partage_plugins.vocabulary.pods import Gang
+from support.extent import is_all
 from support.lease_simulation import Case, Container, Figures, run
 from support.lease_simulation.workloads import US, flood, mixed, training
 from unit.isolation.leasing.desk import CARD, OTHER, A, B, C, Desk
@@ -139,7 +140,7 @@ KERNELS = st.lists(st.sampled_from([10 * US, MS, 3 * MS, 8 * MS]), min_size=1, m
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12 if is_all() else 3, deadline=None)
 @given(here=KERNELS, there=KERNELS, later_ms=st.integers(0, 40), parts=st.integers(1, 3))
 def test_whoever_their_neighbours_are_everybody_has_his_share(
     here: list[int], there: list[int], later_ms: int, parts: int

@@ -25,8 +25,10 @@ BASE: Final = Path("/var/lib/partage-rig")
 _TRIES: Final = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slot:
+    """One taking of a number: who takes the same number later has another slot."""
+
     number: int
     base: Path
     fd: int
@@ -37,6 +39,12 @@ class Slot:
 
 
 Clean = Callable[[Slot], None]
+_HELD: Final[list[Slot]] = []
+
+
+def held() -> list[Slot]:
+    """Those of this process, whatever it has made in them."""
+    return list(_HELD)
 
 
 @contextmanager
@@ -47,8 +55,11 @@ def claimed(clean: Clean, base: Path = BASE) -> Generator[Slot]:
     try:
         _empty(slot, clean)
         slot.folder.mkdir(mode=0o711)
+        _HELD.append(slot)
         yield slot
     finally:
+        if slot in _HELD:
+            _HELD.remove(slot)
         _give_back(slot, clean)
 
 

@@ -40,6 +40,8 @@ def require_fit() -> None:
         raise MachineUnfit("this kernel knows no overlay file system: load it (modprobe overlay)")
 
 
+PID: Final = "pid"
+"""The file in a node's own place that holds the host's number of its process 1."""
 _INIT: Final = Path(__file__).with_name("inside.py")
 _NEW: Final = ("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child=KILL", "--")
 _COPIED: Final = ("/etc", "/opt", "/run", "/var")
@@ -122,6 +124,7 @@ class Machine:
         self._init.start()
         self._init.wait_ready()
         self._pid = self._init.pid
+        (self.place.own / PID).write_text(str(self._pid))
 
     def stop(self) -> None:
         """Everything in it ends at once, by the kernel's hand."""

@@ -1,0 +1,1 @@
+"""What tests that share a rig leave on it: what there is before a test and after it is compared."""

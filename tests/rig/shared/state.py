@@ -1,0 +1,76 @@
+"""What there is on a rig at a moment, and what a test changed of it. Pure.
+
+Each thing is a line, such as `n1: /run/partage/inventory.json`, so that kinds need not be listed. Two things that read
+the same, such as two processes with the same words, are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.client.resources import Json
+
+REGISTRY: Final = "/registry/"
+_WORTH_TELLING: Final = 200
+_OF_THE_CLUSTER: Final = {
+    "events/": "reports about other objects; they expire by themselves",
+    "masterleases/": "the addresses of API servers, kept by themselves",
+    "leases/kube-system/": "kept by the components of the control plane",
+    "leases/kube-node-lease/": "kept by kubelet for as long as it runs, also when its node was deleted",
+    "configmaps/[^/]+/kube-root-ca.crt$": "made in every namespace; a namespace that is left is itself reported",
+    "serviceaccounts/[^/]+/default$": "made in every namespace, too",
+}
+"""What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
+_BY_ITSELF: Final = re.compile("|".join(_OF_THE_CLUSTER))
+_OF_ONE_LIFE: Final = re.compile(r"[0-9a-f]{64}|(?<=:)[0-9]+")
+
+
+@dataclass(frozen=True)
+class State:
+    """`stored` is what the control plane keeps, and `silent` says why it does not tell; a rig may have none."""
+
+    stored: Counter[str] = field(default_factory=Counter[str])
+    there: Counter[str] = field(default_factory=Counter[str])
+    silent: str = ""
+
+    def what_changed(self, later: State) -> list[str]:
+        """What was left and what was taken, in one sentence each; nothing where all is as it was."""
+        if later.silent and not self.silent:
+            return [f"the control plane no longer answers: {later.silent}", *_changes(self.there, later.there)]
+        if self.silent:
+            return _changes(self.there, later.there)
+        return _changes(self.stored + self.there, later.stored + later.there)
+
+
+def objects(keys: Iterable[str]) -> list[str]:
+    """The lines of what etcd holds by these keys, but for what the cluster makes and removes by itself."""
+    names = [key.removeprefix(REGISTRY) for key in keys]
+    return [name for name in names if not _BY_ITSELF.match(name)]
+
+
+def marks(node: Json) -> list[str]:
+    """The lines of what is written on a node. Of annotations only the keys: whoever has one may change its value."""
+    metadata, name = node["metadata"], node["metadata"]["name"]
+    return [
+        *(f"{name}: label {key}={value}" for key, value in metadata.get("labels", {}).items()),
+        *(f"{name}: annotation {key}" for key in metadata.get("annotations", {})),
+        *(f"{name}: taint {taint['key']}:{taint['effect']}" for taint in node["spec"].get("taints", [])),
+    ]
+
+
+def process(command: str) -> str:
+    """The line of a process, without what differs each time it starts: the container's identifier and the port."""
+    return f"process {_OF_ONE_LIFE.sub('…', command)}"
+
+
+def _changes(before: Counter[str], after: Counter[str]) -> list[str]:
+    both = (("left", after - before), ("took", before - after))
+    return [f"{verb} {_told(things)}" for verb, things in both if things]
+
+
+def _told(things: Counter[str]) -> str:
+    return "; ".join(line if len(line) <= _WORTH_TELLING else f"{line[:_WORTH_TELLING]}…" for line in sorted(things))

@@ -1,0 +1,52 @@
+"""Watches over the rigs that tests share: each is looked at before a test and after it.
+
+What a rig does by itself, such as the end of a deleted pod's container, takes a moment, so it is looked at again until
+nothing differs or patience is at its end.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from rig.machine import slots
+from rig.machine.slots import Slot
+from rig.shared.look import look
+from rig.shared.state import State
+
+PATIENCE_S: Final = 15.0
+_LOOK_EVERY_S: Final = 0.05
+
+
+class Watch:
+    """Over all rigs of this process. Those that are up before a test are shared, for its own is not there yet."""
+
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
+        self._last: dict[Slot, State] = {}
+
+    def before(self) -> dict[Slot, State]:
+        return {slot: self._settled(slot) for slot in slots.held()}
+
+    def after(self, before: dict[Slot, State]) -> list[str]:
+        """What the test left or took; of a rig that has ended meanwhile nothing is said."""
+        there = [slot for slot in slots.held() if slot in before]
+        return [f"rig {slot.number}: {line}" for slot in there for line in self._changes(slot, before[slot])]
+
+    def _settled(self, slot: Slot) -> State:
+        """Seen twice, for what wider fixtures have just started may still be making something."""
+        deadline = time.monotonic() + self._patience_s
+        earlier, now = self._last.get(slot), look(slot)
+        while earlier is None or (earlier.what_changed(now) and time.monotonic() < deadline):
+            time.sleep(_LOOK_EVERY_S)
+            earlier, now = now, look(slot)
+        return now
+
+    def _changes(self, slot: Slot, before: State) -> list[str]:
+        deadline = time.monotonic() + self._patience_s
+        while changes := before.what_changed(now := look(slot)):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_LOOK_EVERY_S)
+        self._last[slot] = now
+        return changes

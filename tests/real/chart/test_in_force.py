@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from real.scheduler.test_extender import Behind, running
 from real.scheduler.test_placing import require_good, wait_bound
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.resources import ADMISSION_POLICIES, CONFIG_MAPS, NAMESPACES, PODS, Json, Resource
+from rig.client.resources import ADMISSION_POLICIES, CONFIG_MAPS, LEASES, NAMESPACES, PODS, Json, Resource
 from rig.client.wait import until
 from rig.control.plane import ControlPlane
 from rig.errors import Refused
@@ -27,6 +27,7 @@ KUBE_SCHEDULER = ServiceAccount(OUR_NAMESPACE, "partage-kube-scheduler")
 TRUSTED = "trusted-by-name"
 OURS = "partage-scheduler"
 DEFAULT = "default-scheduler"
+Create = Callable[[Resource, Json], None]
 SHARE = {GPU_MILLI: "500"}
 DRY = {"dryRun": "All"}
 VOLUMES = Resource("v1", "persistentvolumes", namespaced=False)
@@ -132,6 +133,21 @@ def test_a_pod_that_names_its_node_is_told_to_leave_it_out(team: Cluster) -> Non
 
 
 @pytest.fixture
+def create(cluster: Cluster) -> Iterator[Create]:
+    """Makes an object, in the team's namespace where its kind has one; at the end its pods go first, and then it."""
+    made: list[str] = []
+
+    def create(resource: Resource, body: Json) -> None:
+        cluster.api.create(resource.at(TEAM), body)
+        made.append(resource.at(TEAM, body["metadata"]["name"]))
+
+    yield create
+    cluster.delete_made(grace_s=0)
+    for path in reversed(made):
+        cluster.api.delete(path)
+
+
+@pytest.fixture
 def asked(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[Behind]:
     """The kube-scheduler of the chart, by its configuration and its account, and our scheduler behind it.
 
@@ -146,14 +162,17 @@ def asked(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[B
         made.start()
         with running(made.kube):
             yield made
+    for name in cluster.nodes.names():
+        cluster.nodes.delete(name)
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE))
 
 
 def test_a_pod_with_a_share_and_a_claim_that_waits_for_it_is_placed_where_both_are(
-    cluster: Cluster, asked: Behind, tmp_path: Path
+    cluster: Cluster, asked: Behind, create: Create, tmp_path: Path
 ) -> None:
     for name in ("n1", "n2", "n3"):
         with_cards(cluster, name)
-    create_waiting_claim(cluster, volume_on="n2")
+    create_waiting_claim(create, volume_on="n2")
     pod = cluster.pods.create(
         TEAM,
         a_pod(
@@ -172,12 +191,12 @@ def test_a_pod_with_a_share_and_a_claim_that_waits_for_it_is_placed_where_both_a
 
 @pytest.mark.extended("starts a cluster of two nodes for shares beside claims")
 def test_a_pod_with_a_share_and_a_claim_of_dra_is_placed_where_both_are(
-    cluster: Cluster, asked: Behind, tmp_path: Path
+    cluster: Cluster, asked: Behind, create: Create, tmp_path: Path
 ) -> None:
     """Of a driver that is made up: nobody prepares the device, so the pod is bound and no more."""
     for name in ("d1", "d2", "d3"):
         with_cards(cluster, name)
-    create_device_claim(cluster, device_on="d2")
+    create_device_claim(create, device_on="d2")
     pod = cluster.pods.create(
         TEAM,
         a_pod(
@@ -197,21 +216,21 @@ def test_a_pod_with_a_share_and_a_claim_of_dra_is_placed_where_both_are(
     assert asked.scheduler.stop() == 0
 
 
-def create_device_claim(cluster: Cluster, *, device_on: str) -> None:
+def create_device_claim(create: Create, *, device_on: str) -> None:
     driver = "ports.example"
     pool = {"name": device_on, "generation": 1, "resourceSliceCount": 1}
     said = {"driver": driver, "nodeName": device_on, "pool": pool, "devices": [{"name": "port-0"}]}
-    cluster.api.create(SLICES.at(), {"metadata": {"name": "ports"}, "spec": said})
+    create(SLICES, {"metadata": {"name": "ports"}, "spec": said})
     chosen = {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]}
-    cluster.api.create(DEVICE_CLASSES.at(), {"metadata": {"name": "port"}, "spec": chosen})
+    create(DEVICE_CLASSES, {"metadata": {"name": "port"}, "spec": chosen})
     wished = {"devices": {"requests": [{"name": "one", "exactly": {"deviceClassName": "port"}}]}}
-    cluster.api.create(DEVICE_CLAIMS.at(TEAM), {"metadata": {"name": "port"}, "spec": wished})
+    create(DEVICE_CLAIMS, {"metadata": {"name": "port"}, "spec": wished})
 
 
-def create_waiting_claim(cluster: Cluster, *, volume_on: str) -> None:
+def create_waiting_claim(create: Create, *, volume_on: str) -> None:
     waits = "WaitForFirstConsumer"
     kind = {"metadata": {"name": "waits"}, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": waits}
-    cluster.api.create(CLASSES.at(), kind)
+    create(CLASSES, kind)
     said = {"storageClassName": "waits", "accessModes": ["ReadWriteOnce"]}
     there = {"key": "kubernetes.io/hostname", "operator": "In", "values": [volume_on]}
     volume = {
@@ -220,6 +239,6 @@ def create_waiting_claim(cluster: Cluster, *, volume_on: str) -> None:
         "local": {"path": "/data"},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}},
     }
-    cluster.api.create(VOLUMES.at(), {"metadata": {"name": "data"}, "spec": volume})
+    create(VOLUMES, {"metadata": {"name": "data"}, "spec": volume})
     claim = {**said, "resources": {"requests": {"storage": "1Gi"}}}
-    cluster.api.create(CLAIMS.at(TEAM), {"metadata": {"name": "data"}, "spec": claim})
+    create(CLAIMS, {"metadata": {"name": "data"}, "spec": claim})

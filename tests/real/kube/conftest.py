@@ -9,8 +9,9 @@ import pytest
 
 from partage_base.kube import Access
 from rig.client.cluster import Cluster
+from rig.client.resources import LEASES
 from rig.control.plane import ControlPlane
-from rig.identity.people import Identity
+from rig.identity.people import OUR_NAMESPACE, Identity
 from rig.rig import Rig, RigSettings, running
 
 Whose = Callable[[Identity], Access]
@@ -27,6 +28,7 @@ def rig(nodeless: Rig) -> Iterator[Rig]:
     """As every rig, its logs are part of the report of a test that fails."""
     yield nodeless
     nodeless.cluster.delete_made(grace_s=0)
+    nodeless.cluster.api.delete(LEASES.at(OUR_NAMESPACE))
     nodeless.cluster.close()
 
 

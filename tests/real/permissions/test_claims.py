@@ -302,3 +302,4 @@ def test_a_quota_counts_devices_of_the_class_and_no_amounts(cluster: Cluster) ->
     cluster.api.create(
         RESOURCE_CLAIMS.at(FREED), {"metadata": {"name": "c"}, "spec": {"devices": {"requests": REQUESTS}}}, DRY
     )
+    cluster.api.delete(RESOURCE_QUOTAS.at(FREED, "one"))

@@ -94,6 +94,7 @@ def sharing(cluster: Cluster) -> Iterator[Stage]:
     yield Stage(cluster, SHARING)
     for file in ("admission", "rbac", "crd"):
         cluster.kubectl.run("delete", "-f", str(FOLDER / f"sharepods/{file}.yaml"))
+    cluster.api.delete(RESOURCE_QUOTAS.at(SHARING, "sharepods"))
 
 
 def _shared(cluster: Cluster) -> str:

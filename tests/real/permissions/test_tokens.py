@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -57,8 +57,8 @@ def test_a_token_that_is_bound_to_nothing_writes_nothing(cluster: Cluster) -> No
     assert_it_can_write_nothing(cluster.as_account(ADVERTISER))
 
 
-def test_a_token_that_never_ends_writes_nothing(cluster: Cluster) -> None:
-    assert_it_can_write_nothing(cluster.with_token(ADVERTISER, a_lasting_token(cluster)))
+def test_a_token_that_never_ends_writes_nothing(cluster: Cluster, lasting_token: str) -> None:
+    assert_it_can_write_nothing(cluster.with_token(ADVERTISER, lasting_token))
 
 
 def test_the_token_of_a_pod_that_has_no_node_yet_writes_nothing(cluster: Cluster) -> None:
@@ -110,9 +110,11 @@ def why_still_known(advertiser: Cluster) -> str | None:
     return "it still speaks for its node"
 
 
-def a_lasting_token(cluster: Cluster) -> str:
+@pytest.fixture
+def lasting_token(cluster: Cluster) -> Iterator[str]:
     metadata = {"name": "lasting", "annotations": {"kubernetes.io/service-account.name": ADVERTISER.name}}
     cluster.api.create(SECRETS.at(OUR_NAMESPACE), {"metadata": metadata, "type": "kubernetes.io/service-account-token"})
     path = SECRETS.at(OUR_NAMESPACE, "lasting")
     until("the token is made", lambda: None if "data" in cluster.api.get(path) else "the secret is empty")
-    return base64.b64decode(cluster.api.get(path)["data"]["token"]).decode()
+    yield base64.b64decode(cluster.api.get(path)["data"]["token"]).decode()
+    cluster.api.delete(path)

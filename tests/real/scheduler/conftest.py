@@ -48,13 +48,13 @@ def control() -> Generator[ControlPlane]:
 
 @pytest.fixture
 def bare(control: ControlPlane) -> Iterator[Cluster]:
-    """Without a node."""
+    """Without a node, and nobody has led or beaten."""
     cluster = Cluster(control)
     yield cluster
     cluster.delete_made(grace_s=0)
     for name in cluster.nodes.names():
         cluster.nodes.delete(name)
-        cluster.api.delete(LEASES.at(OUR_NAMESPACE, name))
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE))
     cluster.close()
 
 

@@ -63,7 +63,7 @@ def bare(control: ControlPlane) -> Iterator[Cluster]:
         pod.delete_and_wait(0)
     for name in cluster.nodes.names():
         cluster.nodes.delete(name)
-        cluster.api.delete(LEASES.at(OUR_NAMESPACE, name))
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE))
     cluster.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from rig.errors import Refused
 from rig.identity.people import TEAM
 
 RBAC = "rbac.authorization.k8s.io"
+Allow = Callable[[str, str], None]
 
 
 WRONG = {
@@ -65,9 +67,9 @@ def test_a_pod_that_the_namespace_refuses_is_told(stage: Stage) -> None:
         )
 
 
-def test_who_may_make_no_pods_may_make_no_sharepods(stage: Stage) -> None:
+def test_who_may_make_no_pods_may_make_no_sharepods(stage: Stage, carol_may: Allow) -> None:
     """Though RBAC allows SharePods; with both rights it works."""
-    may(stage, "carol", "sharepods", "kubeshare.nthu")
+    carol_may("sharepods", "kubeshare.nthu")
     carol = stage.cluster.as_user("carol")
     with pytest.raises(Refused, match="must be allowed to create pods"):
         carol.api.create(SHAREPODS_PATH.at(TEAM), a_sharepod("p", "0.5"))
@@ -75,7 +77,7 @@ def test_who_may_make_no_pods_may_make_no_sharepods(stage: Stage) -> None:
     with pytest.raises(Refused, match="must be allowed to create pods"):
         carol.api.patch(SHAREPODS_PATH.at(TEAM, "p"), {"spec": {"serviceAccountName": "other"}})
     carol.api.patch(SHAREPODS_PATH.at(TEAM, "p"), {"metadata": {"finalizers": []}})
-    may(stage, "carol", "pods", "")
+    carol_may("pods", "")
     carol.api.create(SHAREPODS_PATH.at(TEAM), a_sharepod("q", "0.5"))
 
 
@@ -98,8 +100,23 @@ def test_where_it_lies_does_not_change(stage: Stage, change: dict[str, Any]) -> 
         stage.cluster.api.patch(SHAREPODS_PATH.at(TEAM, "p"), change)
 
 
+@pytest.fixture
+def carol_may(stage: Stage) -> Iterator[Allow]:
+    """Allows her to create objects in the team's namespace, until the end of the test."""
+    made: list[str] = []
+
+    def allow(resource: str, group: str) -> None:
+        made.append(f"carol-{resource}")
+        may(stage, "carol", resource, group)
+
+    yield allow
+    for name in made:
+        stage.cluster.api.delete(ROLE_BINDINGS.at(TEAM, name))
+        stage.cluster.api.delete(ROLES.at(TEAM, name))
+
+
 def may(stage: Stage, user: str, resource: str, group: str) -> None:
-    """Makes it so in the team's namespace; for as long as the tests last."""
+    """Makes it so in the team's namespace."""
     name, metadata = f"{user}-{resource}", {"name": f"{user}-{resource}", "namespace": TEAM}
     rules = [{"apiGroups": [group], "resources": [resource], "verbs": ["get", "create", "patch"]}]
     role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}

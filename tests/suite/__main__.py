@@ -26,6 +26,7 @@ from suite.pool import ROOT, Done, Job, Pool
 from suite.report import report, say
 from suite.second import settle
 from suite.steady import steady
+from support.extent import EXTENT
 
 LOGS: Final = ROOT / ".cache/test"
 CHECKS: Final = {"computing": 2, "waiting": 1}
@@ -90,7 +91,7 @@ def _test(arguments: argparse.Namespace) -> int:
         return steady(arguments.steady, arguments.times, LOGS)
     is_all = arguments.all or arguments.part
     if is_all:
-        os.environ[plan.EXTENT] = "all"
+        os.environ[EXTENT] = "all"
     jobs = _named(arguments.jobs, plan.everything() if is_all or arguments.jobs else plan.every_push())
     if jobs is None:
         return 2

@@ -22,8 +22,6 @@ FUZZ_SECONDS: Final = 2
 LONGER_FUZZ_SECONDS: Final = 10
 # These share the one rig with two nodes.
 _ON_ONE_RIG: Final = ("bundle", "cli", "cluster", "permissions", "simgpu")
-EXTENT: Final = "PARTAGE_TEST_EXTENT"
-"""The environment variable that is `all` in `make test-all`."""
 PARTS: Final = ("checks", "unit", "isolation", "simgpu", "real", "fuzz", "bench", "demo")
 # Why a job is in `make test-all` alone.
 _EXTENDED: Final = {

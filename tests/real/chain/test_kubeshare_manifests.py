@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec.yaml
+import pytest
 
 from partage_plugins.vocabulary import GPU, BudgetName, grantee_of
 from rig.client.pods import Pod

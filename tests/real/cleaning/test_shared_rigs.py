@@ -63,7 +63,7 @@ def test_exactly_those_that_change_what_they_share_fail_and_say_what(tmp_path: P
     (folder / "test_it.py").write_text(TESTS)
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "suite.record", "-p", "no:cacheprovider", str(folder))
     job = Job("inner", (*argv, "-c", str(folder / "pytest.ini")), is_pytest=True)
-    (done,) = Pool(tmp_path / "logs", computing=1, waiting=1).run([job], lambda _: None)
+    (done,) = Pool(tmp_path / "logs", tmp_path, computing=1, waiting=1).run([job], lambda _: None)
     failures = dict(each.partition("::")[2].split(": ", 1) for each in done.failures)
     assert failures.keys() == {
         "test_with_a_lease_that_nobody_deletes",

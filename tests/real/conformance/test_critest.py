@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from rig.critest import Outcome, exemptions, judge, probe
-from support.crishim import figures
 
 from .conftest import RUNS, Way
 
@@ -22,7 +21,7 @@ def way(ways: Mapping[str, Way], request: pytest.FixtureRequest) -> Way:
 
 def test_nothing_fails_but_what_is_listed_and_nothing_listed_passes(way: Way) -> None:
     for run in way.runs.values():
-        wrong = judge(run.result(), exemptions(), probe(way.runtime.programs["runc"]))
+        wrong = judge(run.result(), exemptions(), probe(way.runc))
         assert not wrong, "\n".join(wrong)
 
 
@@ -32,17 +31,19 @@ def test_runs_agree_whatever_the_way_and_the_order_of_the_specs(ways: Mapping[st
         assert len({run.specs(outcome) for run in runs}) == 1, outcome
 
 
-def test_crishim_held_each_run_s_containers_and_let_all_pass(ways: Mapping[str, Way]) -> None:
+def test_crishim_held_each_run_s_containers_and_let_all_pass(
+    ways: Mapping[str, Way], counted: Callable[[], dict[str, float]]
+) -> None:
     for run in ways["through"].runs.values():
         run.result()
-    counted = figures(ways["through"].runtime.machine)
-    held = {series: count for series, count in counted.items() if series.startswith("partage_crishim_held_total")}
+    found = counted()
+    held = {series: count for series, count in found.items() if series.startswith("partage_crishim_held_total")}
     assert held.keys() == {'partage_crishim_held_total{outcome="passed"}'}
     assert min(held.values()) > CREATED_AT_LEAST * RUNS
-    assert counted["partage_crishim_broken_total"] == 0
+    assert found["partage_crishim_broken_total"] == 0
 
 
 def test_a_run_leaves_no_file(way: Way) -> None:
     for run in way.runs.values():
         run.result()
-    assert not list((way.runtime.scratch / "tmp").iterdir())
+    assert not way.left()

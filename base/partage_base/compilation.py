@@ -2,7 +2,7 @@
 
 A build is a folder named after a digest of its sources and its compiler. It is made from a copy of them and appears by
 a rename, whole or not at all: two builders at once, an interrupted one and a source that is edited in between do no
-harm.
+harm. What one checkout has built, others of the same user take.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from partage_base.built_once import keep, key_of, shared, take
 from partage_plugins.errors import PartageError
 
 LOG: Final = "log"
@@ -42,6 +43,8 @@ class Compilation:
     """Folders that it includes files of: their copies stand beside that of the sources."""
     variables: tuple[str, ...] = ()
     """What make is told besides, as NAME=value."""
+    is_shared: bool = False
+    """Whether it is taken from another checkout's build where there is one."""
 
     def built(self) -> Path:
         """The folder of what was built; builds it first where this state of the sources is not built yet."""
@@ -49,10 +52,15 @@ class Compilation:
         if not found.is_dir():
             self.builds.mkdir(parents=True, exist_ok=True)
             with _alone(self.builds):
-                found = self._build()
+                found = found if self.is_shared and take(self._entry(found), found) else self._build()
+                if self.is_shared and not self._entry(found).is_dir():
+                    keep(found, self._entry(found))
                 _forget_old(self.builds, found)
         os.utime(found)
         return found
+
+    def _entry(self, found: Path) -> Path:
+        return shared() / key_of(self.what, found.name, *self.variables)
 
     def _sources(self) -> list[Path]:
         return [self.sources, *self.beside]

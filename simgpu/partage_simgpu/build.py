@@ -1,6 +1,7 @@
 """Builds the simulation from its C sources, once for each state of them.
 
-In a checkout builds lie in `.cache/simgpu`; an installed package carries the sources and builds into the user's cache.
+In a checkout builds lie in `.cache/simgpu`, and are taken from the user's cache where another checkout has the same;
+an installed package carries the sources and builds into the user's cache.
 """
 
 from __future__ import annotations
@@ -50,5 +51,11 @@ def built(*, into: Path | None = None) -> Path:
     builds = into or cache_folder("simgpu", _CHECKOUT if in_checkout else None)
     driver = _CHECKOUT / "isolation/driver" if in_checkout else _PACKAGE.with_name("partage_isolation") / "driver"
     return Compilation(
-        "the simulated GPU", sources(), builds, NotBuilt, beside=(driver,), variables=("ABOVE_DRIVER=..",)
+        "the simulated GPU",
+        sources(),
+        builds,
+        NotBuilt,
+        beside=(driver,),
+        variables=("ABOVE_DRIVER=..",),
+        is_shared=in_checkout,
     ).built()

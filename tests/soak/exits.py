@@ -24,9 +24,10 @@ from typing import Final
 
 from bench.isolation.exits import WAYS, Tool, ends, plain, wrong_end
 from bench.isolation.place import Container
-from bench.isolation.programs import SOURCES, programs
+from bench.isolation.programs import programs
 from partage_simgpu.build import READY_MADE
-from support.sanitized import CACHE, OPTIONS, SANITIZERS, VALGRIND, made, preload, runtimes, small_driver
+from support.sanitized import OPTIONS, SANITIZERS, VALGRIND, preload, runtimes, small_driver
+from support.sanitized import programs as sanitized_programs
 
 EXIT_WRONG: Final = 3
 AT_ONCE: Final = 4
@@ -37,8 +38,7 @@ def valgrind() -> Tool:
 
 
 def sanitized(sanitizer: str, container: Container) -> Tool:
-    program = CACHE / f"programs-{sanitizer.replace(',', '-')}" / "exits"
-    made(SOURCES, program.parent, f"CFLAGS=-O1 -g -fsanitize={sanitizer}", str(program))
+    program = sanitized_programs(sanitizer) / "exits"
     first = f"{runtimes(sanitizer)}:{container.preloaded}"
     return Tool(sanitizer, program, environment={**OPTIONS, "LD_PRELOAD": first})
 

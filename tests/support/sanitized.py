@@ -5,17 +5,16 @@ That one has less address space than usual: the tools need the most of it themse
 
 from __future__ import annotations
 
-import fcntl
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from bench.isolation.programs import SOURCES
 from partage_isolation.library.objects import sources as library_sources
 from partage_simgpu.build import sources as simulation_sources
+from support.builds import made
 
-CACHE: Final = Path(__file__).resolve().parents[2] / ".cache/sanitized"
 SMALL_ARENA: Final = "-O2 -g -DARENA_BYTES=0x40000000"
 REPORTED: Final = 66
 """With this status a program ends of which something was reported."""
@@ -33,26 +32,19 @@ OPTIONS: Final = {
 VALGRIND: Final = ("valgrind", "-q", f"--error-exitcode={REPORTED}")
 
 
-def made(folder: Path, out: Path, *variables: str) -> Path:
-    """What the Makefile of a folder builds."""
-    argv = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}", f"OUT={out}", *variables]
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return out
-
-
 def small_driver() -> Path:
     """The simulated card, for whoever sets READY_MADE."""
-    return made(simulation_sources(), CACHE / "simgpu", f"CFLAGS={SMALL_ARENA}")
+    return made(simulation_sources(), f"CFLAGS={SMALL_ARENA}")
 
 
 def preload(sanitizer: str) -> Path:
     """The library with it."""
-    out = CACHE / f"preload-{sanitizer.replace(',', '-')}"
-    return made(library_sources(), out, f"SANITIZE={sanitizer}", "CFLAGS=-O1 -g")
+    return made(library_sources(), f"SANITIZE={sanitizer}", "CFLAGS=-O1 -g")
+
+
+def programs(sanitizer: str) -> Path:
+    """The programs that try the library, with it."""
+    return made(SOURCES, f"CFLAGS=-O1 -g -fsanitize={sanitizer}")
 
 
 def runtimes(sanitizer: str) -> str:

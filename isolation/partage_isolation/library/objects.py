@@ -41,4 +41,6 @@ def built(*, into: Path | None = None) -> Path:
         return carried
     builds = into or cache_folder("preload", checkout)
     driver = CHECKOUT / "isolation/driver" if checkout else _PACKAGE.with_name("driver")
-    return Compilation("the preload library", sources(), builds, NotBuilt, _NOT_BUILT, (driver,)).built()
+    return Compilation(
+        "the preload library", sources(), builds, NotBuilt, _NOT_BUILT, (driver,), is_shared=checkout is not None
+    ).built()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,14 @@ from typing import Final
 import pytest
 
 from isolation.library.stage import Stage
+from partage_base.built_once import shared
 from partage_bundle import preload, recipe
 from partage_bundle.errors import NotFetched
 from rig.errors import MachineUnfit
 from rig.programs import ensure
+from support import builds
+from support.builds import ROOT
 
-ROOT: Final = Path(__file__).parents[3]
-OUT: Final = ROOT / ".cache/aarch64"
 _TARGET: Final = "aarch64-linux-gnu.2.36"
 """The libc of the emulated machine; the library itself is for an older one, as it is released."""
 _CACHES: Final = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
@@ -63,7 +63,7 @@ def emulator(folder: Path) -> Emulator:
 
 def compiler() -> str:
     """As words of a shell; skips the test where it can't be had."""
-    caches = [f"{name}={OUT}/zig" for name in _CACHES]
+    caches = [f"{name}={shared().with_name('zig')}" for name in _CACHES]
     try:
         return shlex.join(["env", *caches, str(preload.compiler()), "cc", "-target", _TARGET])
     except NotFetched as error:
@@ -77,9 +77,4 @@ def library() -> Path:
 
 def made(sources: str, *words: str, only: Sequence[str] = ()) -> Path:
     """The folder of what the makefile in a folder of this checkout made: all, or some."""
-    out = OUT / Path(sources).name
-    targets = [str(out / name) for name in only]
-    command = ["make", "--silent", "-C", str(ROOT / sources), f"OUT={out}", f"CC={compiler()}", *words, *targets]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
+    return builds.made(ROOT / sources, f"CC={compiler()}", *words, *(f"{builds.OUT}/{name}" for name in only))

@@ -12,13 +12,12 @@ from typing import Final
 
 import pytest
 
-from bench.isolation.programs import SOURCES
 from isolation.gates.stage import Place, gated
 from isolation.memory.stage import objects_in
 from partage_isolation.wire.packets import What
 from partage_simgpu.build import READY_MADE
 from support.granter import Granter
-from support.sanitized import CACHE, OPTIONS, SANITIZERS, made, preload, runtimes, small_driver
+from support.sanitized import OPTIONS, SANITIZERS, preload, programs, runtimes, small_driver
 
 pytestmark = pytest.mark.slow
 
@@ -56,8 +55,7 @@ def leases_until_it_ends(place: Place, process: subprocess.Popen[str]) -> int:
 @pytest.mark.parametrize("sanitizer", list(SANITIZERS))
 def test_a_sanitizer_has_nothing_to_report(tmp_path: Path, sanitizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(READY_MADE, str(small_driver()))
-    program = CACHE / f"programs-{sanitizer.replace(',', '-')}" / "gating"
-    made(SOURCES, program.parent, f"CFLAGS=-O1 -g -fsanitize={sanitizer}", str(program))
+    program = programs(sanitizer) / "gating"
     with gated(tmp_path, library=preload(sanitizer)) as place:
         first = f"{runtimes(sanitizer)}:{objects_in(place.folder)}"
         environment = {**place.node.environment, **OPTIONS, "LD_PRELOAD": first}

@@ -16,10 +16,11 @@ import pytest
 
 from bench.isolation import race
 from bench.isolation.place import Place, a_place
-from bench.isolation.programs import make, programs
+from bench.isolation.programs import programs
 from bench.isolation.race import Course, Race
 from partage_simgpu.build import READY_MADE
-from support.sanitized import CACHE, OPTIONS, SANITIZERS, VALGRIND, preload, runtimes, small_driver
+from support.sanitized import OPTIONS, SANITIZERS, VALGRIND, preload, runtimes, small_driver
+from support.sanitized import programs as sanitized_programs
 from support.simgpu import card
 
 pytestmark = [
@@ -50,7 +51,7 @@ def raced(place: Place, environment: Mapping[str, str], page: Path, *, operation
 @pytest.mark.parametrize("sanitizer", list(SANITIZERS))
 def test_a_sanitizer_has_nothing_to_report(tmp_path: Path, sanitizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = preload(sanitizer)
-    own = make(CACHE / f"programs-{sanitizer.replace(',', '-')}", {"CFLAGS": f"-O1 -g -fsanitize={sanitizer}"})
+    own = sanitized_programs(sanitizer)
     monkeypatch.setattr(race, "programs", lambda: own)
     with a_place(cards=(card("h100", context_mib=CONTEXT_MIB),)) as place:
         container = place.container(memory_mib=LIMIT_MIB, objects=objects)

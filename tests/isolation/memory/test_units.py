@@ -8,20 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from support.builds import ROOT, made
 from support.extent import drawn
 
 pytestmark = pytest.mark.slow
-UNITS = Path(__file__).parents[3] / "isolation/preload/tests/units"
+UNITS = ROOT / "isolation/preload/tests/units"
 MIB = 1 << 20
 
 
 @pytest.fixture(scope="module", params=["", "address,undefined", "thread"])
-def race(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("race")
-    command = ["make", "-C", str(UNITS), f"OUT={out}", f"SANITIZE={request.param}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return out / "race"
+def race(request: pytest.FixtureRequest) -> Path:
+    return made(UNITS, f"SANITIZE={request.param}") / "race"
 
 
 @pytest.mark.parametrize("limit_mib", drawn("isolation/memory: limits", [40, 150, 4000], 1))

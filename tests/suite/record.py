@@ -11,6 +11,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import time
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -68,6 +69,7 @@ class Recorder:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._reports: list[pytest.TestReport] = []
         self._running: Result | None = None
+        self._armed = (0.0, 0.0)
         self._shared: set[tuple[str, str]] = set()
         """Names of fixtures of more than one test that used other processes, and where each is defined."""
         self._use = ExternalUse(self._uses_others)
@@ -97,13 +99,25 @@ class Recorder:
         shared = self._shared_by(item)
         self._running = Result(item.nodeid, "running", external=bool(shared), shared=shared)
         self._write(self._running)
-        # pytest-timeout raises in the main thread; where that does not end the test, the process ends with its stacks.
-        faulthandler.dump_traceback_later(_limit(item) + GRACE_S, exit=True, file=_STDERR)
+        self._end_late(_limit(item))
         done = yield
-        faulthandler.cancel_dump_traceback_later()
         self._write(self._result(item))
         self._running = None
         return done
+
+    def pytest_unconfigure(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+
+    def _end_late(self, limit_s: float) -> None:
+        """Ends the process, with its stacks, where pytest-timeout's exception in the main thread ends no test.
+
+        Each arming costs a thread, so that one serves all tests of the next seconds that have the same limit.
+        """
+        every_s = GRACE_S / 3
+        arming = limit_s, time.monotonic() // every_s
+        if arming != self._armed:
+            faulthandler.dump_traceback_later(limit_s + GRACE_S + every_s, exit=True, file=_STDERR)
+            self._armed = arming
 
     def _result(self, item: pytest.Item) -> Result:
         outcomes = {report.outcome for report in self._reports}

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.patience import patience_s
@@ -23,6 +25,7 @@ def advertiser(root: Path, *words: str) -> list[str]:
     return [line.rpartition(": ")[2] for line in done.stderr.splitlines() if line.startswith(str(root))]
 
 
+@pytest.mark.slow
 def test_only_the_file_is_told_and_taken_back(tmp_path: Path) -> None:
     file = tmp_path / INVENTORY_FILE
     assert advertiser(tmp_path, "--once", "--dry-run") == ["would be written"]

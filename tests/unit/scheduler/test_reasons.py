@@ -128,6 +128,7 @@ def test_a_plugin_may_say_that_a_reason_lasts_whatever_its_words() -> None:
     assert Cause.FREED not in helped_by(world)
 
 
+@pytest.mark.slow
 def test_a_plugin_that_finds_new_words_for_ever_fills_no_memory() -> None:
     standings = Standings()
     standing = standings.of("shape", lambda _slots, _scores: None)

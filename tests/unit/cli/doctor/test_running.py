@@ -43,6 +43,7 @@ def forbidden(error: Exception) -> Iterator[Finding]:
     raise error
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_costs_its_own_finding() -> None:
     release = threading.Event()
 

@@ -119,6 +119,7 @@ async def test_a_program_that_floods_us_is_read_and_its_last_words_are_kept() ->
     assert len(ran.err) <= 64 << 10
 
 
+@pytest.mark.slow
 @needs_root
 async def test_a_program_that_takes_too_long_is_killed_with_all_that_it_started() -> None:
     code = (

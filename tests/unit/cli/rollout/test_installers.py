@@ -206,6 +206,7 @@ async def test_a_host_that_never_says_so_has_failed(api: FakeApi, stage: Rollout
     assert told(api, "n00")[2].startswith("every command was done, and the host is not as it should be: kubelet speaks")
 
 
+@pytest.mark.slow
 async def test_an_api_server_that_refuses_for_a_while_stops_nothing_for_good(api: FakeApi, stage: RolloutStage) -> None:
     for method in ("PATCH", "PUT", "POST", "GET"):
         api.expect(Refuse(503), method=method)
@@ -213,6 +214,7 @@ async def test_an_api_server_that_refuses_for_a_while_stops_nothing_for_good(api
     await until_states(api, "in-force", "in-force", "in-force")
 
 
+@pytest.mark.slow
 async def test_a_node_that_died_at_work_stops_the_others_until_it_lives_again(
     api: FakeApi, stage: RolloutStage
 ) -> None:
@@ -236,6 +238,7 @@ async def test_a_node_that_died_at_work_stops_the_others_until_it_lives_again(
     await until_states(api, "in-force", "in-force", "in-force")
 
 
+@pytest.mark.slow
 async def test_a_node_that_is_gone_with_its_slot_keeps_nobody(api: FakeApi, stage: RolloutStage) -> None:
     stage.set(lease_s=1.0, look_every_s=0.1)
     at_work = asyncio.Event()

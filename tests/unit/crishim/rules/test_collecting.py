@@ -174,6 +174,7 @@ def test_with_nothing_to_do_the_runtime_is_not_asked(stage: Stage, crishim: Cris
     crishim.collect()
 
 
+@pytest.mark.slow
 async def test_it_comes_soon_after_a_failure_and_lives_through_trouble(stage: Stage, crishim: Crishim) -> None:
     running = asyncio.ensure_future(crishim.collector.run())
     verdict = await rewritten(crishim)

@@ -297,6 +297,7 @@ class Deaths:
         return counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [(), (CRISHIM.unit,)], ids=["good", "broken"])
 def test_killed_before_any_change_it_leaves_a_node_that_works_and_the_next_run_finishes(
     tmp_path: Path, *, broken: Sequence[str]

@@ -204,6 +204,7 @@ class Crowd:
         pass
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_never_more_than_the_card_has_whatever_comes_goes_grows_and_rests(seed: int) -> None:

@@ -199,6 +199,7 @@ async def test_a_stopped_pod_is_started_with_its_name_and_a_new_sandbox() -> Non
         await settled(partial(_runs_attempt, model, 2))
 
 
+@pytest.mark.slow
 async def test_a_runtime_that_is_away_for_a_while_loses_nothing() -> None:
     model = Model()
     async with manager(model) as found:

@@ -79,6 +79,7 @@ async def test_what_passes_is_tried_again(api: FakeApi, binder: Binder, fault: F
     assert stands(api).node == "n1"
 
 
+@pytest.mark.slow
 @HASTY
 async def test_what_goes_on_failing_is_given_up_only_when_it_can_no_longer_happen(
     api: FakeApi, server: ApiServer

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
@@ -134,6 +135,7 @@ async def test_asked_again_for_what_is_done_it_is_done(api: FakeApi, caller: Cal
     assert api.count("POST", f"{PODS}/p/binding") == 1
 
 
+@pytest.mark.slow
 @told("n1", "n2", answers_within_s=1.0, bound=1)
 async def test_what_takes_too_long_is_not_waited_for_and_goes_on(api: FakeApi, caller: Caller) -> None:
     pod = a_pod(api, "p")
@@ -219,6 +221,7 @@ async def test_where_shares_alone_are_lacking_lower_ones_leave(api: FakeApi, cal
     assert await caller.bind(high, "n1") == ""
 
 
+@pytest.mark.slow
 @told("n1", bound=3)
 async def test_kube_scheduler_is_reminded_of_a_pod_that_has_room_since_it_asked(api: FakeApi, caller: Caller) -> None:
     first = [a_pod(api, f"first{number}", 1000) for number in range(2)]

@@ -65,6 +65,7 @@ def test_among_equal_nodes_the_first_by_name_is_best(core: Core) -> None:
     assert prioritized(chooser, pod, N3, N2) == {N2: BEST}
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(EVERYWHERE), st.sampled_from((125, 500, 1000))), max_size=9), st.data())
 @settings(max_examples=50)
 def test_the_one_that_is_left_is_the_best_of_those_that_were_named(

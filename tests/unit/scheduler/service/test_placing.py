@@ -191,6 +191,7 @@ async def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(api: Fak
         assert not running.health.against_ready
 
 
+@pytest.mark.slow
 async def test_a_follower_is_ready_and_does_nothing(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     async with (

@@ -113,6 +113,7 @@ def _follow(change: Change, there: dict[str, str], wrong: list[str]) -> None:
             wrong.append(name)
 
 
+@pytest.mark.slow
 async def test_cards_come_for_pods_that_wait_and_go_back_after_them(api: FakeApi, tmp_path: Path) -> None:
     kubelet = Kubelet(api)
     for number, milli in enumerate((500, 500, 1000)):
@@ -129,6 +130,7 @@ async def test_cards_come_for_pods_that_wait_and_go_back_after_them(api: FakeApi
     assert Truth(api, tmp_path).check()["bound"] == 3
 
 
+@pytest.mark.slow
 async def test_what_the_one_before_left_behind_goes_on_and_leaves(api: FakeApi, tmp_path: Path) -> None:
     kubelet = Kubelet(api)
     add_pod(api, "p", 500)
@@ -146,6 +148,7 @@ async def test_what_the_one_before_left_behind_goes_on_and_leaves(api: FakeApi, 
         await until_seen(kubelet, lambda: not reservations(api))
 
 
+@pytest.mark.slow
 async def test_what_the_api_server_refuses_is_asked_again(
     api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ QUIET_S: Final = 3
 """So short a watch over a card that came back that a test can wait for its end."""
 """For what comes by itself, however busy the machine is."""
 MODULE: Final = "partage_advertiser"
+DEVICE_PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 CHILD: Final = "partage_gpu.nvml.child"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_advertiser.signs import LABEL
+from partage_advertiser.signs import LABEL, MIG_LABEL
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.client.resources import EVENTS, LEASES, NODES
@@ -22,7 +22,7 @@ from rig.identity.people import OUR_NAMESPACE
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
-from support.advertiser_stage import AdvertiserStage
+from support.advertiser_stage import DEVICE_PLUGIN_LABEL, AdvertiserStage
 from support.audit import Audit
 from support.crishim_stage import SOCKET, crishim, public_file
 from support.simgpu_stage import device_plugin, install_driver, simgpud
@@ -116,7 +116,8 @@ def _forget(stage: AdvertiserStage) -> None:
     """Everything that was told, on the node and in the API server."""
     stage.machine.run("rm", "-rf", "--", f"/{INVENTORY_FILE}", "/run/partage/advertiser", "/run/partage/broker")
     api = stage.rig.cluster.api
-    api.patch(NODES.at(name=stage.name), {"metadata": {"annotations": {ANNOTATION: None}, "labels": {LABEL: None}}})
+    labels = dict.fromkeys((LABEL, MIG_LABEL, DEVICE_PLUGIN_LABEL))
+    api.patch(NODES.at(name=stage.name), {"metadata": {"annotations": {ANNOTATION: None}, "labels": labels}})
     with contextlib.suppress(Refused):  # there is none where the advertiser never came so far
         api.delete(LEASES.at(OUR_NAMESPACE, stage.name))
     api.delete(EVENTS.at("default"))

@@ -8,11 +8,10 @@ from pathlib import Path
 from partage_advertiser.signs import LABEL, MIG_LABEL
 from partage_gpu.driver_root import OPERATORS
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
-from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
+from support.advertiser_stage import CHILD, DEVICE_PLUGIN_LABEL, MODULE, AdvertiserStage
 from support.audit import Audit
 
 BY_HAND = f"/{PAUSE_FOLDER}/by-hand"
-DEVICE_PLUGIN = "nvidia.com/gpu.deploy.device-plugin"
 UPGRADE = "the GPU operator upgrades the driver"
 
 
@@ -58,10 +57,10 @@ def test_the_operators_own_driver_is_found_and_let_go_for_all_that_its_labels_an
     assert any(OPERATORS in line for line in held(stage))
     label(stage, "pending", MIG_LABEL)
     wait_let_go(stage, "the MIG manager makes other instances")
-    label(stage, "paused-for-driver-upgrade", DEVICE_PLUGIN)
+    label(stage, "paused-for-driver-upgrade", DEVICE_PLUGIN_LABEL)
     label(stage, "success", MIG_LABEL)
     wait_let_go(stage, "the GPU operator keeps its clients stopped: paused-for-driver-upgrade")
-    label(stage, "true", DEVICE_PLUGIN)
+    label(stage, "true", DEVICE_PLUGIN_LABEL)
     stage.wait_healths("ok", "ok")
     assert held(stage)
 

@@ -20,7 +20,7 @@ from rig.client import pod_status
 from rig.client.binding import binding, signed
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
-from rig.client.wait import until
+from rig.client.wait import found, until
 from support.crishim_stage import IDLE, INVENTORY, LOST, NODE, Stage, allocation, half, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
@@ -29,6 +29,7 @@ HELD = (
     f"partage: card {FIRST} has not enough compute left for this container: other containers on the node hold it; "
     "kubelet tries again, and where this stays, delete the pod to move it"
 )
+REFUSED = "CreateContainerError"
 Makes = Callable[[Stage], Pod]
 
 
@@ -123,9 +124,13 @@ def test_a_newer_allocation_is_in_force_from_the_next_start(stage: Stage) -> Non
     pod.wait_running()
     pod.annotate(signed(allocation(pod, whole(SECOND), gen=2), stage.key))
     kubelet_hears(stage, pod)
-    stage.kill_container(pod)
-    pod.wait_running()
-    assert pod.exec("sh", "-c", "ls /dev/nvidia?").split() == ["/dev/nvidia0"]
+
+    def why_not() -> str | None:
+        said = next_start(stage, pod)
+        cards = pod.exec("sh", "-c", "ls /dev/nvidia?").split() if said == "running" else []
+        return None if cards == ["/dev/nvidia0"] else f"{said} with {cards}"
+
+    until("it has the card of the newer allocation", why_not)
 
 
 def test_an_allocation_older_than_one_that_was_in_force(stage: Stage) -> None:
@@ -134,10 +139,24 @@ def test_an_allocation_older_than_one_that_was_in_force(stage: Stage) -> None:
     pod.wait_running()
     pod.annotate(signed(allocation(pod, whole(FIRST), whole(SECOND)), stage.key))
     kubelet_hears(stage, pod)
-    stage.kill_container(pod)
+    until("a start is refused", lambda: None if next_start(stage, pod) == REFUSED else "it was not")
     assert stage.refused(pod) == (
         f"partage: this pod's allocation is older than one that was in force here before; {SUCCESSOR}"
     )
+
+
+def next_start(stage: Stage, pod: Pod) -> str:
+    """What becomes of it. One that kubelet had begun to prepare may still have the annotations before."""
+    stage.kill_container(pod)
+
+    def outcome() -> str | None:
+        pod.refresh()
+        state = pod.container()["state"]
+        return (
+            "running" if "running" in state else REFUSED if state.get("waiting", {}).get("reason") == REFUSED else None
+        )
+
+    return found("kubelet starts it again", outcome)
 
 
 def kubelet_hears(stage: Stage, pod: Pod) -> None:

@@ -25,7 +25,7 @@ from rig.machine.addresses import Addresses
 from rig.machine.cleanup import processes_of
 from rig.machine.slots import Slot
 from rig.nodes.machine import PID
-from rig.shared.state import REGISTRY, State, marks, objects, process
+from rig.shared.state import REGISTRY, State, files, marks, objects, process
 
 _ANSWERS_WITHIN_S: Final = 3.0
 _IDENTITY: Final = "identity"
@@ -111,4 +111,4 @@ def _on_nodes(slot: Slot) -> Iterator[str]:
         yield from (f"{node}: {line}" for line in lines)
         for folder, folders, names in os.walk(root / _RUN):
             inside = Path("/", Path(folder).relative_to(root))
-            yield from (f"{node}: {inside / name}" for name in (*folders, *names))
+            yield from files(node, (str(inside / name) for name in (*folders, *names)))

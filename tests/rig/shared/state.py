@@ -25,6 +25,10 @@ _OF_THE_CLUSTER: Final = {
     "serviceaccounts/[^/]+/default$": "made in every namespace, too",
 }
 """What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
+_OF_THE_NODE: Final = {
+    "/run/partage/crishim/records/": "crishim's collector removes them some time after their containers and pods",
+}
+"""Likewise of what lies below /run/partage."""
 _BY_ITSELF: Final = re.compile("|".join(_OF_THE_CLUSTER))
 _OF_ONE_LIFE: Final = re.compile(r"[0-9a-f]{64}|(?<=:)[0-9]+")
 
@@ -50,6 +54,11 @@ def objects(keys: Iterable[str]) -> list[str]:
     """The lines of what etcd holds by these keys, but for what the cluster makes and removes by itself."""
     names = [key.removeprefix(REGISTRY) for key in keys]
     return [name for name in names if not _BY_ITSELF.match(name)]
+
+
+def files(node: str, paths: Iterable[str]) -> list[str]:
+    """The lines of what lies below /run/partage of a node."""
+    return [f"{node}: {path}" for path in paths if not path.startswith(tuple(_OF_THE_NODE))]
 
 
 def marks(node: Json) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rig.shared.state import State, marks, objects, process
+from rig.shared.state import State, files, marks, objects, process
 
 
 def state(*there: str, stored: tuple[str, ...] = (), silent: str = "") -> State:
@@ -53,6 +53,10 @@ def test_what_the_cluster_makes_by_itself_is_no_tests() -> None:
     own = ("events/default/x", "leases/kube-node-lease/n1", "configmaps/team-a/kube-root-ca.crt")
     tests = ("leases/partage-system/n1", "configmaps/team-a/kube-root-ca.crt.mine", "configmaps/events/a")
     assert objects(f"/registry/{name}" for name in (*own, *tests)) == list(tests)
+
+
+def test_what_a_daemon_keeps_beyond_its_pods_is_no_tests() -> None:
+    assert files("n1", ["/run/partage/crishim/records/pods/a", "/run/partage/a"]) == ["n1: /run/partage/a"]
 
 
 def test_of_a_node_labels_count_with_their_values_and_annotations_by_their_keys() -> None:

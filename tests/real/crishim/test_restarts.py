@@ -17,6 +17,7 @@ import pytest
 from bench.splicing.programs import build
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.machine.components import WITH_ITS_PARENT
 from support.crishim import ROUNDS
 from support.crishim_stage import SOCKET, Stage, whole
 from unit.gpu_node.nodes import FIRST, SECOND
@@ -31,7 +32,7 @@ def calling(stage: Stage, *flags: str) -> Generator[subprocess.Popen[str]]:
     """A client of grpc-go, as kubelet is, that calls crishim all the time."""
     command = [str(build() / "client"), "-target", f"crishim={SOCKET}", "-seconds", "3600", *flags]
     with subprocess.Popen(
-        [*stage.machine.way_in, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*stage.machine.way_in, *WITH_ITS_PARENT, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as calls:
         try:
             yield calls

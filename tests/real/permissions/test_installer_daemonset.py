@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_base.keyring import encode_public
 from partage_cli.rollout.told import INSTALL, INSTALLED
 from partage_plugins.codecs.signature import key_id
-from rig.client.resources import CONFIG_MAPS, NODES
+from rig.client.resources import CONFIG_MAPS, LEASES, NODES
 from rig.client.wait import until
 from rig.control.settings import APISERVER_PORT
 from rig.identity.people import INSTALLER, OUR_NAMESPACE
@@ -63,7 +63,7 @@ def from_this_checkout(rig: Rig) -> Manifest:
     return daemonset
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def machine(lasting_rig: Rig) -> Iterator[Machine]:
     """Of n1, on whose cluster the DaemonSet is, and one key."""
     cluster, machine = lasting_rig.cluster, lasting_rig.nodes["n1"].machine
@@ -82,6 +82,7 @@ def machine(lasting_rig: Rig) -> Iterator[Machine]:
         cluster.kubectl.run("delete", "-f", str(FOLDER / "installer" / file))
     cluster.api.delete(CONFIG_MAPS.at(OUR_NAMESPACE, "partage-keys"))
     cluster.nodes.annotate("n1", {INSTALLED: None})
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE))
     machine.run("rm", "-rf", TREE, NOTES, "/opt/partage")
 
 

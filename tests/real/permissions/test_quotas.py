@@ -81,6 +81,12 @@ def quotas(admin: Cluster) -> Iterator[None]:
         admin.api.delete(NAMESPACES.at(name=name))
     for manifest in delivered("quotas/admission.yaml"):
         admin.api.delete(path_of(manifest))
+    until("the namespaces are gone", lambda: ", ".join(_namespaces_left(admin)) or None)
+
+
+def _namespaces_left(admin: Cluster) -> set[str]:
+    there = {each["metadata"]["name"] for each in admin.api.list(NAMESPACES.at())}
+    return there & {COUNTED, STRICT, FILLED, OPEN, SHARING}
 
 
 @pytest.fixture

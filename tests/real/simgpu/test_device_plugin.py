@@ -59,7 +59,8 @@ def test_two_pods_get_two_cards_and_a_third_waits(rig: Rig, plugin: Component) -
     third.wait("it has nowhere to go", lambda _: _why_schedulable(third))
     pods[0].delete_and_wait()
     third.wait_succeeded()
-    pods[1].delete_and_wait()
+    for pod in (pods[1], third):
+        pod.delete_and_wait()
 
 
 def _why_schedulable(pod: Pod) -> str | None:
@@ -80,3 +81,4 @@ def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_
     pod = card_pod(rig, "after-the-faults")
     pod.wait_succeeded()
     assert cards_in(pod.logs()) == [UUIDS[0]]
+    pod.delete_and_wait()

@@ -24,7 +24,7 @@ _STOP_WITHIN_S: Final = 20.0
 MARK: Final = "PARTAGE_RIG"
 """The environment variable by which a component is known as a rig's; its value is the rig's run folder."""
 
-_WITH_ITS_PARENT: Final = ("setpriv", "--pdeathsig", "KILL", "--")
+WITH_ITS_PARENT: Final = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Component:
         self.program.log.parent.mkdir(parents=True, exist_ok=True)
         with self.program.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_WITH_ITS_PARENT, *self.program.inside, *self.program.argv],
+                [*WITH_ITS_PARENT, *self.program.inside, *self.program.argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -92,7 +92,7 @@ def _process(entry: Path, namespace: Path | None = None) -> Iterator[str]:
     try:
         command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         if command and namespace in (None, (entry / "ns/pid").readlink()):
-            yield process(command)
+            yield from process(command)
     except OSError:
         return
 

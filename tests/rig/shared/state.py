@@ -25,10 +25,11 @@ _OF_THE_CLUSTER: Final = {
     "serviceaccounts/[^/]+/default$": "made in every namespace, too",
 }
 """What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
-_OF_THE_NODE: Final = {
-    "/run/partage/crishim/records/": "crishim's collector removes them some time after their containers and pods",
-}
-"""Likewise of what lies below /run/partage."""
+_OF_DAEMONS: Final = re.compile(
+    r"/run/partage/(broker/findings|containers|crishim/records|crishim/reserved|state)(/|$)"  # collected after a while
+    r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started when there is a question
+)
+"""What our daemons keep beyond the containers that it is about, and the children that they have."""
 _BY_ITSELF: Final = re.compile("|".join(_OF_THE_CLUSTER))
 _OF_ONE_LIFE: Final = re.compile(r"[0-9a-f]{64}|(?<=:)[0-9]+")
 
@@ -58,22 +59,26 @@ def objects(keys: Iterable[str]) -> list[str]:
 
 def files(node: str, paths: Iterable[str]) -> list[str]:
     """The lines of what lies below /run/partage of a node."""
-    return [f"{node}: {path}" for path in paths if not path.startswith(tuple(_OF_THE_NODE))]
+    return [f"{node}: {path}" for path in paths if not _OF_DAEMONS.match(path)]
 
 
 def marks(node: Json) -> list[str]:
-    """The lines of what is written on a node. Of annotations only the keys: whoever has one may change its value."""
+    """The lines of what is written on a node. Of annotations only the keys: whoever has one may change its value.
+
+    Kubernetes' own taints follow the health of a node, which a made-up one has for half a minute.
+    """
     metadata, name = node["metadata"], node["metadata"]["name"]
+    taints = [(taint["key"], taint["effect"]) for taint in node["spec"].get("taints", [])]
     return [
         *(f"{name}: label {key}={value}" for key, value in metadata.get("labels", {}).items()),
         *(f"{name}: annotation {key}" for key in metadata.get("annotations", {})),
-        *(f"{name}: taint {taint['key']}:{taint['effect']}" for taint in node["spec"].get("taints", [])),
+        *(f"{name}: taint {key}:{effect}" for key, effect in taints if not key.startswith("node.kubernetes.io/")),
     ]
 
 
-def process(command: str) -> str:
+def process(command: str) -> list[str]:
     """The line of a process, without what differs each time it starts: the container's identifier and the port."""
-    return f"process {_OF_ONE_LIFE.sub('…', command)}"
+    return [] if _OF_DAEMONS.match(command) else [f"process {_OF_ONE_LIFE.sub('…', command)}"]
 
 
 def _changes(before: Counter[str], after: Counter[str]) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 MARK: Final = "TEST_RUN_MARK"
+_ENDS_WITHIN_S: Final = 10.0
 
 
 def watch(run: int, mark: str) -> int:
@@ -24,14 +25,18 @@ def watch(run: int, mark: str) -> int:
 
 
 def kill_marked(mark: str) -> bool:
+    """Whether there were any; they have let go of all that they held."""
     entry = f"{MARK}={mark}".encode()
-    found = False
+    killed: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
             if entry in (process / "environ").read_bytes().split(b"\0"):
+                killed.append(os.pidfd_open(int(process.name)))
                 os.kill(int(process.name), signal.SIGKILL)
-                found = True
-    return found
+    for each in killed:
+        select.select([each], [], [], _ENDS_WITHIN_S)
+        os.close(each)
+    return bool(killed)
 
 
 def main(run: int, mark: str) -> None:

@@ -133,7 +133,7 @@ def excluding(stage: Stage) -> Iterator[Stage]:
     made = Stage(stage.cluster, EXCLUDING)
     yield made
     clear(made)
-    api.delete(NAMESPACES.at(name=EXCLUDING))
+    stage.cluster.delete_namespaces(EXCLUDING)
 
 
 def clear(stage: Stage) -> None:

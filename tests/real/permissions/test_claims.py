@@ -54,7 +54,7 @@ def _in_force(admin: Cluster) -> Iterator[None]:
     yield
     for each in reversed(manifests):
         admin.api.delete(_path(each, each["metadata"]["name"]))
-    admin.api.delete(NAMESPACES.at(name=FREED))
+    admin.delete_namespaces(FREED)
 
 
 def _path(manifest: Json, name: str) -> str:

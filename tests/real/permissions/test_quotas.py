@@ -77,16 +77,9 @@ def quotas(admin: Cluster) -> Iterator[None]:
     until("the quota is counted", lambda: None if _status(admin) else "not yet")
     until("the policies are in force", lambda: _why_not_in_force(admin))
     yield
-    for name in (COUNTED, STRICT, FILLED, OPEN, SHARING):
-        admin.api.delete(NAMESPACES.at(name=name))
     for manifest in delivered("quotas/admission.yaml"):
         admin.api.delete(path_of(manifest))
-    until("the namespaces are gone", lambda: ", ".join(_namespaces_left(admin)) or None)
-
-
-def _namespaces_left(admin: Cluster) -> set[str]:
-    there = {each["metadata"]["name"] for each in admin.api.list(NAMESPACES.at())}
-    return there & {COUNTED, STRICT, FILLED, OPEN, SHARING}
+    admin.delete_namespaces(COUNTED, STRICT, FILLED, OPEN, SHARING)
 
 
 @pytest.fixture

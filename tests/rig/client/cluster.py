@@ -19,7 +19,8 @@ from rig.client.binding import bind, signed
 from rig.client.kubectl import Kubectl, Speaker
 from rig.client.nodes import Nodes
 from rig.client.pods import Pod, Pods
-from rig.client.resources import SERVICE_ACCOUNTS, Json
+from rig.client.resources import NAMESPACES, SERVICE_ACCOUNTS, Json
+from rig.client.wait import until
 from rig.control.plane import ControlPlane
 from rig.identity.people import ALICE, SCHEDULER, Bearer, Identity, Person, ServiceAccount, node
 
@@ -77,6 +78,17 @@ class Cluster:
         """Ends every pod that was made by whomever; where no kubelet would do it, with a grace of 0."""
         for each in (self, *self._others.values()):
             each.pods.delete_made(grace_s)
+
+    def delete_namespaces(self, *names: str) -> None:
+        """Ends them, and waits until they are gone with all that was in them."""
+        for name in names:
+            self.api.delete(NAMESPACES.at(name=name))
+
+        def why_not() -> str | None:
+            there = {each["metadata"]["name"] for each in self.api.list(NAMESPACES.at())}
+            return ", ".join(sorted(there & set(names))) or None
+
+        until(f"namespaces {', '.join(names)} are gone", why_not)
 
     def close(self) -> None:
         """Lets go of every connection; the next request opens one again."""

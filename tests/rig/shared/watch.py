@@ -11,10 +11,11 @@ from typing import Final
 
 from rig.machine import slots
 from rig.machine.slots import Slot
+from rig.patience import Wait
 from rig.shared.look import look
 from rig.shared.state import State
 
-PATIENCE_S: Final = 15.0
+PATIENCE_S: Final = 30.0
 _LOOK_EVERY_S: Final = 0.05
 
 
@@ -35,17 +36,17 @@ class Watch:
 
     def _settled(self, slot: Slot) -> State:
         """Seen twice, for what wider fixtures have just started may still be making something."""
-        deadline = time.monotonic() + self._patience_s
+        wait = Wait(self._patience_s)
         earlier, now = self._last.get(slot), look(slot)
-        while earlier is None or (earlier.what_changed(now) and time.monotonic() < deadline):
+        while earlier is None or (earlier.what_changed(now) and wait.left_s()):
             time.sleep(_LOOK_EVERY_S)
             earlier, now = now, look(slot)
         return now
 
     def _changes(self, slot: Slot, before: State) -> list[str]:
-        deadline = time.monotonic() + self._patience_s
+        wait = Wait(self._patience_s)
         while changes := before.what_changed(now := look(slot)):
-            if time.monotonic() > deadline:
+            if not wait.left_s():
                 break
             time.sleep(_LOOK_EVERY_S)
         self._last[slot] = now

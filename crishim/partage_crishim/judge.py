@@ -1,8 +1,9 @@
 """The judge: says of every held call whether it passes, is rewritten, or is refused.
 
-A request without an allocation or a claim in its bytes, on a node without cards, is not parsed. It passes as it came,
+A request without an allocation or a claim in its bytes, while the guard is off, is not parsed. It passes as it came,
 whatever state our own parts are in. A request that has either is refused when anything goes wrong. The guard stands
-between: where it cannot tell, it closes the way to cards and lets the container start.
+between: where it cannot tell, it closes the way to cards and lets the container start; what cannot be read it refuses,
+since a runtime may read it.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ from partage_crishim.claims import ClaimGate
 from partage_crishim.grants import GrantRewriter
 from partage_crishim.guardian import Guardian
 from partage_crishim.rules.allocation import may_claim
-from partage_crishim.rules.errors import AllocationRefused
+from partage_crishim.rules.errors import AllocationRefused, RequestUnread
 from partage_crishim.rules.guard import void
-from partage_crishim.verdicts import CREATE_CONTAINER, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
+from partage_crishim.verdicts import HELD, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
 from partage_plugins.vocabulary import Kind
 
 _LONGEST_LINE: Final = 1000
 _UNREAD: Final = (
     "partage: a request that names an allocation or a claim cannot be read; is this kubelet newer than crishim?"
+)
+_UNREAD_BY_GUARD: Final = (
+    "partage: this container's request cannot be read ({}), and this node's cards are guarded; correct the pod, or is "
+    "this kubelet newer than crishim?"
 )
 _UNWRITTEN: Final = "partage: crishim cannot write to its folder below /run/partage; is the disk full?"
 _RESTORED: Final = (
@@ -84,23 +89,30 @@ class Judge:
 
     async def __call__(self, call: HeldCall) -> Verdict:
         """The verdict; raises nothing but a cancellation."""
+        if call.method not in HELD or not self._is_ours(call.message):
+            return Pass()
         try:
             if call.method == RESTORE_POD:
                 return Refuse(Code.FAILED_PRECONDITION, _RESTORED) if may_claim(call.message) else Pass()
-            if call.method == CREATE_CONTAINER:
-                return await self._created(call.message)
+            return await self._created(call.message)
         except Exception as defect:  # noqa: BLE001  whatever goes wrong in here is a verdict
             self._report(None, defect, is_defect=True)
-            return Refuse(Code.INTERNAL, _DEFECT) if may_claim(call.message) else Pass()
-        return Pass()
+            return Refuse(Code.INTERNAL, _DEFECT)
+
+    def _is_ours(self, message: bytes) -> bool:
+        """Whether there may be a grant in it, or cards to guard from it."""
+        try:
+            return may_claim(message) or self._guardian.is_on
+        except Exception as defect:  # noqa: BLE001  as where there is no card
+            self._report(None, defect, is_defect=True)
+            return False
 
     async def _created(self, message: bytes) -> Verdict:
-        if not may_claim(message) and not self._guardian.is_on:
-            return Pass()
         try:
             request = read_create(message)
-        except MessageWrong:  # the runtime refuses it in its own words
-            return self._refused(None, AllocationRefused(_UNREAD), _UNREAD) if may_claim(message) else Pass()
+        except MessageWrong as wrong:  # the runtime may read it all the same
+            no = AllocationRefused(_UNREAD) if may_claim(message) else RequestUnread(_UNREAD_BY_GUARD.format(wrong))
+            return self._refused(None, no, str(no))
         try:
             return await self._decided(message, request)
         except Refused as no:

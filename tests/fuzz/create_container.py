@@ -1,7 +1,7 @@
-"""Whatever bytes a CreateContainer is, on a node with cards: a verdict, and bytes that are no request go on untouched.
+"""Whatever bytes a CreateContainer is: a verdict, and on a node with cards nothing goes on that cannot be read.
 
-The first byte says whether the node has cards and whether the container's pod has a signed allocation put into it. A
-refusal is one printable line; a rewrite is a request that can be read, and again gives the same.
+The first byte says whether the node has cards. A refusal is one printable line; a rewrite is a request that can be
+read, and again gives the same.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _REQUESTS: Final = (
     Create(annotations=signed(allocation()), mounts=[("/var/run//./nvidia-container-devicesall", "/dev/null")]),
     Create(annotations=signed(allocation()), pids=0),
     Create(container="side", annotations=signed(allocation()), pids=3, target="c", privileged=True),
+    Create(annotations={"x": b"\xff"}, labels={"y": b"\xff"}, own_annotations={"x": b"/tmp/\xff"}),
+    Create(annotations={**signed(allocation()), "alloc.partage.dev/signature": b"\xff"}),
 )
 SEEDS: Final = (b"", *(bytes([flags]) + create.bytes() for create in _REQUESTS for flags in (0, 1)))
 DICTIONARY: Final = (
@@ -63,6 +65,8 @@ def target(data: bytes) -> str:
         raise defects[0]
     match verdict:
         case Pass():
+            if crishim is _WITH:
+                read_create(message)
             return "passed"
         case Refuse():
             if not verdict.sentence.isprintable() or len(verdict.sentence) > 1000:

@@ -1,8 +1,8 @@
 """A CreateContainer request: read into a frozen view, and written again with changes. Pure.
 
-The view is what deciding needs. Whatever containerd would read as text and we can't makes the message wrong, for names
-and annotations; names of variables and paths may be any bytes, and keep them (`surrogateescape`). Of pairs with one key
-the last counts, as in containerd's decoder.
+The view is what deciding needs. What says who the container is, and the annotations that are ours, must be UTF-8, or
+the message is wrong. All other text may be any bytes, which kubelet up to 1.33 and containerd up to 2.1 hand on, and
+keeps them (`surrogateescape`). Of pairs with one key the last counts, as in containerd's decoder.
 
 A variable that is changed is replaced where it first stands and its duplicates go: containerd hands duplicates on to
 the process, where it depends on the reader which one counts. All else keeps its place, also what we have no name for.
@@ -19,6 +19,7 @@ from msgspec import Struct
 from partage_base.cri.errors import MessageWrong
 from partage_base.cri.schema import RESOURCES, CreateContainerRequest
 from partage_plugins.vocabulary import Adjustment
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also where nothing is said
 NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE
@@ -89,11 +90,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 def read_create(message: bytes) -> CreateRequest:
     """The request; raises `MessageWrong` for bytes that are none."""
-    request = _parsed(message)
-    try:
-        return _view(request)
-    except UnicodeDecodeError as error:
-        raise MessageWrong(f"CreateContainer: a name or annotation is not UTF-8 ({error.reason})") from None
+    return _view(_parsed(message))
 
 
 def resources_of(adjustment: Adjustment) -> dict[str, int]:
@@ -145,13 +142,13 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
     pids = (own_pids.pid, sandbox.linux.security_context.namespace_options.pid)
     added = (*security.capabilities.add_capabilities, *security.capabilities.add_ambient_capabilities)
     return CreateRequest(
-        sandbox_id=request.pod_sandbox_id.decode(),
-        namespace=sandbox.metadata.namespace.decode(),
-        pod=sandbox.metadata.name.decode(),
-        uid=sandbox.metadata.uid.decode(),
-        annotations=text_pairs(sandbox.annotations),
-        labels=text_pairs(sandbox.labels),
-        container=config.metadata.name.decode(),
+        sandbox_id=_strict(request.pod_sandbox_id, "the sandbox's id"),
+        namespace=_strict(sandbox.metadata.namespace, "the pod's namespace"),
+        pod=_strict(sandbox.metadata.name, "the pod's name"),
+        uid=_strict(sandbox.metadata.uid, "the pod's uid"),
+        annotations=_annotations(sandbox.annotations),
+        labels=text_pairs(sandbox.labels, "surrogateescape"),
+        container=_strict(config.metadata.name, "the container's name"),
         attempt=config.metadata.attempt & 0xFFFF_FFFF,
         image=_text(config.image.user_specified_image or config.image.image),
         env=tuple((_text(variable.key), variable.value) for variable in config.envs),
@@ -170,7 +167,7 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
             for device in config.devices
         ),
         cdi=tuple(_text(device.name) for device in config.cdi_devices),
-        own_annotations=text_pairs(config.annotations),
+        own_annotations=text_pairs(config.annotations, "surrogateescape"),
         privileged=security.privileged,
         capabilities=tuple(map(_text, added)),
         host_pid=NODE_NAMESPACE in pids,
@@ -179,9 +176,23 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
     )
 
 
-def text_pairs(pairs: Iterable[Any]) -> dict[str, str]:
-    """A map of text; raises `UnicodeDecodeError`."""
-    return {pair.key.decode(): pair.value.decode() for pair in pairs}
+def text_pairs(pairs: Iterable[Any], errors: str = "strict") -> dict[str, str]:
+    """A map of text; raises `UnicodeDecodeError` where nothing else is said of `errors`."""
+    return {pair.key.decode(errors=errors): pair.value.decode(errors=errors) for pair in pairs}
+
+
+def _annotations(pairs: Iterable[Any]) -> dict[str, str]:
+    found = text_pairs(pairs, "surrogateescape")
+    for key in (ALLOCATION, SIGNATURE):
+        _strict(_raw(found.get(key, "")), f"annotation {key}")
+    return found
+
+
+def _strict(raw: bytes, what: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise MessageWrong(f"CreateContainer: {what} is not UTF-8") from None
 
 
 def _replace_env(pairs: Any, values: Mapping[str, bytes]) -> None:  # noqa: ANN401  a repeated field

@@ -70,8 +70,8 @@ def shown(
         name=ContainerName(request.container),
         attempt=request.attempt,
         image=_clean(request.image),
-        annotations=request.annotations,
-        labels=request.labels,
+        annotations=_clean_map(request.annotations),
+        labels=_clean_map(request.labels),
         env=tuple((_clean(name), value) for name, value in request.env),
         mounts=tuple(
             Mount(
@@ -136,6 +136,10 @@ def _path(path: str, *, at: str) -> str:
 def _permissions(text: str) -> DevicePermissions:
     ordered = "".join(letter for letter in "rwm" if letter in text)
     return _PERMISSIONS.get(ordered, "rwm")  # what runtimes take for nothing
+
+
+def _clean_map(texts: Mapping[str, str]) -> dict[str, str]:
+    return {_clean(key): _clean(value) for key, value in texts.items()}
 
 
 def _clean(text: str) -> str:

@@ -18,6 +18,10 @@ class AllocationRefused(ContainerRefused):
     """The allocation on the pod is not one that this node may act on."""
 
 
+class RequestUnread(ContainerRefused):
+    """What the container asks for cannot be told, on a node that guards its cards."""
+
+
 class NoRoom(ContainerRefused):
     """The cards are not here, not ours to give, or others hold what was granted."""
 

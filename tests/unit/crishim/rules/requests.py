@@ -25,11 +25,12 @@ class Create:
     namespace: str = "default"
     pod: str = "trainer"
     sandbox: str = "sandbox-1"
-    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    annotations: Mapping[str, Text] = field(default_factory=dict[str, Text])
     env: Iterable[tuple[Text, Text]] = (("PATH", "/bin"), ("HOME", "/root"))
     mounts: Mounts = (("/etc/hosts", "/var/lib/kubelet/pods/x/etc-hosts"),)
     devices: Mounts = ()
-    own_annotations: Mapping[str, str] = field(default_factory=lambda: {"io.kubernetes.container.hash": "1f"})
+    labels: Mapping[str, Text] = field(default_factory=lambda: {"app": "x"})
+    own_annotations: Mapping[str, Text] = field(default_factory=lambda: {"io.kubernetes.container.hash": "1f"})
     cdi: Iterable[str] = ()
     privileged: bool = False
     capabilities: Iterable[str] = ()
@@ -73,7 +74,8 @@ class Create:
         metadata = wire.message((1, self.pod), (2, self.uid), (3, self.namespace), (4, 1)) + self.unknown
         linux = wire.message((2, wire.message((1, wire.message((2, self.sandbox_pids))))))
         return (
-            wire.message((1, metadata), (2, "host"), (6, wire.pair("app", "x")))
+            wire.message((1, metadata), (2, "host"))
+            + b"".join(wire.field(6, wire.pair(*each)) for each in self.labels.items())
             + b"".join(wire.field(7, wire.pair(*each)) for each in self.annotations.items())
             + wire.field(8, linux)
             + self.unknown

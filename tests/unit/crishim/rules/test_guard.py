@@ -86,6 +86,21 @@ class TestWithoutAGrant:
         )
         crishim.passes(replace(PLAIN, annotations={f"x.{prefix}/mine": "nvidia.com/gpu=all"}))
 
+    @pytest.mark.parametrize(
+        "elsewhere",
+        [
+            {"annotations": {"x": b"\xff"}},
+            {"labels": {"x": b"\xff"}},
+            {"own_annotations": {"io.kubernetes.container.terminationMessagePath": b"/tmp/\xff"}},
+        ],
+    )
+    def test_text_that_is_not_utf_8_hides_nothing(self, elsewhere: dict[str, Any], crishim: Crishim) -> None:
+        """Kubelet up to 1.33 and containerd up to 2.1 do not look at it."""
+        assert guarded(crishim, asking("all", **elsewhere)).variable(VISIBLE) == b"void"
+        crishim.passes(replace(PLAIN, **elsewhere))
+        named = replace(PLAIN, annotations={"nvidia.cdi.k8s.io/x": "nvidia.com/gpu=all", "x": b"\xff"})
+        assert "asks for cards past every allocation" in crishim.refusal(named)
+
     def test_a_sidecar_of_a_pod_with_an_allocation_is_guarded_like_any_other(self, crishim: Crishim) -> None:
         seen = guarded(crishim, asking("all", container="side", annotations=signed(allocation())))
         assert seen.variable(VISIBLE) == b"void"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_crishim.guardian import Guardian
-from partage_crishim.verdicts import RESTORE_POD, STATUS, Code, Pass, Refuse
+from partage_crishim.verdicts import RESTORE_POD, STATUS, Code, Pass, Refuse, Rewrite
 from partage_plugins.errors import PluginHung
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import allocation, signed
@@ -111,9 +111,28 @@ def test_on_a_node_with_cards_what_the_guard_does_not_touch(broken: Callable[[St
 
 
 @given(st.binary(max_size=300))
-def test_bytes_that_are_no_request_are_the_runtimes_to_refuse(message: bytes) -> None:
+def test_on_a_node_without_cards_bytes_that_are_no_request_are_the_runtimes_to_refuse(message: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        Stage(root=Path(folder)).crishim().passes(message)
+        stage = Stage(root=Path(folder))
+        stage.no_inventory()
+        stage.crishim().passes(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (Create().bytes()[:-3], "the bytes are no such message"),
+        (Create(pod="their").bytes().replace(b"their", b"the\xffr"), "the pod's name is not UTF-8"),
+        (Create(container="their").bytes().replace(b"their", b"the\xffr"), "the container's name is not UTF-8"),
+    ],
+)
+def test_while_cards_are_guarded_a_request_that_cannot_be_read_is_refused(
+    message: bytes, why: str, crishim: Crishim
+) -> None:
+    assert crishim.refusal(message) == (
+        f"partage: this container's request cannot be read (CreateContainer: {why}), and this node's cards are "
+        "guarded; correct the pod, or is this kubelet newer than crishim?"
+    )
 
 
 def test_bytes_that_are_no_request_and_name_an_allocation_are_refused(crishim: Crishim) -> None:
@@ -157,19 +176,34 @@ def test_a_call_that_is_not_ours_to_judge_passes(crishim: Crishim) -> None:
     assert isinstance(crishim.verdict(Create(annotations=signed(allocation())), STATUS), Pass)
 
 
-def test_a_defect_of_ours_refuses_only_where_an_allocation_is_claimed(
+DEFECT = Refuse(
+    Code.INTERNAL, "partage: crishim met a defect of its own on this container; its log has more. Please report it"
+)
+
+
+def defective(*_: Any, **__: Any) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_defect_of_ours_refuses_what_it_keeps_from_being_judged(
     stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(**_: Any) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(crishim.containerd, "listing", broken)
-    verdict = crishim.verdict(Create(annotations=signed(allocation())))
-    assert verdict == Refuse(
-        Code.INTERNAL,
-        "partage: crishim met a defect of its own on this container; its log has more. Please report it",
-    )
+    monkeypatch.setattr(crishim.containerd, "listing", defective)
+    assert crishim.verdict(Create(annotations=signed(allocation()))) == DEFECT
     crishim.passes(Create())
     (told,) = stage.told
     assert told.is_defect
     assert isinstance(told.error, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("part", ["void", "rewritten"])
+def test_and_what_it_keeps_from_being_guarded(
+    part: str, stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Guardian, "changes", defective)
+    asks_for_cards = Create(env=[("NVIDIA_VISIBLE_DEVICES", "all")])
+    assert isinstance(crishim.verdict(asks_for_cards), Rewrite)
+    monkeypatch.setattr(f"partage_crishim.judge.{part}", defective)
+    assert crishim.verdict(asks_for_cards) == DEFECT
+    stage.no_inventory()
+    stage.crishim().passes(asks_for_cards)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from partage_base.cri import Changes, MessageWrong, RequestDevice, RequestMount, read_create, rewritten
 from partage_base.cri.create_request import resources_of
 from partage_plugins.vocabulary import Adjustment, Container, Mount
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import POD_PIDS, TARGET_PIDS, Create, Seen
@@ -167,8 +168,8 @@ def test_a_view_says_whose_processes_a_container_sees() -> None:
 class TestWhatPluginsSee:
     """Mounts and devices as the runtime will read them; what they could not be shown is not given to them."""
 
-    def seen(self, stage: Stage, **asked: Any) -> Container:
-        stage.crishim().rewrite(Create(annotations=signed(allocation()), **asked))
+    def seen(self, stage: Stage, more: Mapping[str, bytes] = {}, **asked: Any) -> Container:
+        stage.crishim().rewrite(Create(annotations={**signed(allocation()), **more}, **asked))
         ((container, _),) = stage.fake.asked
         return container
 
@@ -184,6 +185,13 @@ class TestWhatPluginsSee:
     def test_a_volume_that_is_an_image_has_no_path_on_the_node_and_is_left_out(self, stage: Stage) -> None:
         assert self.seen(stage, mounts=[("/image", ""), ("/data", "/d")]).mounts == (
             Mount(container_path="/data", host_path="/d", readonly=False),
+        )
+
+    def test_text_that_is_not_utf_8_has_marks_in_it(self, stage: Stage) -> None:
+        container = self.seen(stage, {"x": b"a\xff"}, labels={"y": b"\xfe"})
+        assert (container.annotations["x"], container.labels) == (
+            "a\N{REPLACEMENT CHARACTER}",
+            {"y": "\N{REPLACEMENT CHARACTER}"},
         )
 
     @pytest.mark.parametrize("mount", [("/x" * 2049, "/d"), ("/data", "/d" * 2049), ("/data", "d"), ("/a\0b", "/d")])
@@ -215,8 +223,19 @@ def test_a_message_in_two_pieces_is_read_as_one() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [b"\xff", b"\x12\x05ab", wire.message((3, wire.message((7, wire.pair(b"\xff", "x"))))), wire.message((1, b"\xff"))],
+    [
+        b"\xff",
+        b"\x12\x05ab",
+        wire.message((1, b"\xff")),
+        *(wire.message((3, wire.message((7, wire.pair(key, b"\xff"))))) for key in (ALLOCATION, SIGNATURE)),
+    ],
 )
 def test_what_is_no_request_is_said_to_be_none(message: bytes) -> None:
     with pytest.raises(MessageWrong):
         read_create(message)
+
+
+@pytest.mark.parametrize(("field", "name"), [(6, "labels"), (7, "annotations")])
+def test_what_is_not_ours_to_read_may_be_any_bytes(field: int, name: str) -> None:
+    request = read_create(wire.message((3, wire.message((field, wire.pair(b"a\xff", b"\xfe"))))))
+    assert getattr(request, name) == {"a\udcff": "\udcfe"}

@@ -1,6 +1,7 @@
 """What we ask the container runtime: how it is set up, which containers and sandboxes it has, and to stop one.
 
-Typed, and each call with a deadline.
+Typed, and each call with a deadline. Labels and annotations may be any bytes, of which users choose some: what is not
+UTF-8 has marks in it, and costs no other container its place.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from partage_base.cri.schema import (
     StatusResponse,
     StopContainerRequest,
 )
+from partage_plugins.vocabulary.keys import CONTAINER
 
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 RUNNING: Final = 1
@@ -146,15 +148,14 @@ def parsed(answer: Message, raw: bytes, what: str) -> Any:  # noqa: ANN401  a me
 
 
 def _container(each: Any) -> ListedContainer:  # noqa: ANN401  as above
-    try:
-        labels, annotations = text_pairs(each.labels), text_pairs(each.annotations)
-    except UnicodeDecodeError:
-        raise MessageWrong("ListContainers: a label or annotation is not UTF-8") from None
+    annotations = text_pairs(each.annotations, "replace")
+    if CONTAINER in annotations:  # its readers refuse what is not UTF-8, and could not tell the marks put there
+        annotations[CONTAINER] = text_pairs(each.annotations, "surrogateescape")[CONTAINER]
     return ListedContainer(
         id=_text(each.id),
         sandbox_id=_text(each.pod_sandbox_id),
         name=_text(each.metadata.name),
-        pod_uid=labels.get(POD_UID_LABEL, ""),
+        pod_uid=text_pairs(each.labels, "replace").get(POD_UID_LABEL, ""),
         exited=each.state == EXITED,
         running=each.state == RUNNING,
         annotations=annotations,

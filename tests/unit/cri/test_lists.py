@@ -17,7 +17,11 @@ from partage_base.cri import (
     ServedContainer,
     UnaryClient,
 )
+from partage_plugins.codecs import decode_container
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.keys import CONTAINER
 from unit.crishim.rules import wire
+from unit.crishim.rules.requests import Text
 
 LATER = wire.field(99, "from a later version")
 
@@ -88,10 +92,36 @@ def test_devices_that_kubelet_gave_by_plugins_and_by_claims() -> None:
     assert client.asked == [("/v1.PodResourcesLister/List", b"")]
 
 
-@pytest.mark.parametrize("answer", [b"\xff", wire.field(1, wire.field(9, wire.pair(b"\xff", "x")))])
-def test_what_is_no_answer_is_said_to_be_none(answer: bytes) -> None:
+def test_what_is_no_answer_is_said_to_be_none() -> None:
     with pytest.raises(MessageWrong):
-        asyncio.run(RuntimeClient(Recorded(answer)).containers())
+        asyncio.run(RuntimeClient(Recorded(b"\xff")).containers())
+
+
+def annotated(id_: str, *annotations: tuple[Text, Text]) -> bytes:
+    labels = wire.field(8, wire.pair("io.kubernetes.pod.uid", "u1")) + wire.field(8, wire.pair("app", b"\xff"))
+    about = wire.message((1, id_), (2, "s1"), (3, wire.message((1, "main"))), (6, 1))
+    return wire.field(1, about + labels + b"".join(wire.field(9, wire.pair(*each)) for each in annotations))
+
+
+def test_text_that_is_not_utf_8_costs_no_other_container_its_place() -> None:
+    """Users have a say in it, as by terminationMessagePath."""
+    theirs = annotated("c1", ("io.kubernetes.container.terminationMessagePath", b"/ended/\xff"), (b"\xfe", "x"))
+    listed = asyncio.run(RuntimeClient(Recorded(theirs + annotated("c2", (CONTAINER, "ours")))).containers())
+    assert [(each.id, each.pod_uid, each.annotations.get(CONTAINER)) for each in listed] == [
+        ("c1", "u1", None),
+        ("c2", "u1", "ours"),
+    ]
+    assert "/ended/\N{REPLACEMENT CHARACTER}" in listed[0].annotations.values()
+
+
+def test_what_is_not_utf_8_in_our_own_annotation_is_not_read_as_if_it_were() -> None:
+    record = f'{{"v":1,"key":"{"a" * 32}","gen":1,"grants":{{}},"later":"?"}}'
+    listed = asyncio.run(RuntimeClient(Recorded(annotated("c1", (CONTAINER, record)))).containers())
+    assert decode_container(listed[0].annotations[CONTAINER], ()).gen == 1
+    broken = annotated("c1", (CONTAINER, record.encode().replace(b"?", b"\xff")))
+    (container,) = asyncio.run(RuntimeClient(Recorded(broken)).containers())
+    with pytest.raises(DecodeError):
+        decode_container(container.annotations[CONTAINER], ())
 
 
 def test_the_pid_of_a_container_is_told_beyond_the_interface() -> None:

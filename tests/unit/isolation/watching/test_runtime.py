@@ -73,6 +73,14 @@ async def test_only_containers_with_our_annotation_are_ours() -> None:
     assert await Runtime(fake).containers() == Listing([RuntimeContainer("c1", KEY, 77, running=True)])
 
 
+async def test_one_that_cannot_be_read_is_nobodys_and_costs_no_other_its_place() -> None:
+    """Text that is not UTF-8, as the list of a real runtime has it."""
+    fake = Fake()
+    fake.put("c1", annotation(KEY))
+    fake.put("c2", annotation(OTHER).replace("1", "\udcff"))
+    assert await Runtime(fake).containers() == Listing([RuntimeContainer("c1", KEY, None, running=True)])
+
+
 async def test_a_pid_is_asked_for_once_and_only_of_those_that_run() -> None:
     fake = Fake()
     fake.put("c1", annotation(KEY))

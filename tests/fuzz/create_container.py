@@ -31,10 +31,22 @@ _REQUESTS: Final = (
     Create(annotations=signed(allocation()), mounts=[("/var/run//./nvidia-container-devicesall", "/dev/null")]),
     Create(annotations=signed(allocation()), pids=0),
     Create(container="side", annotations=signed(allocation()), pids=3, target="c", privileged=True),
+    Create(annotations=signed(allocation()), pids=(1 << 32) + 3, target="c", sandbox_pids=(1 << 32) + 2),
     Create(annotations={"x": b"\xff"}, labels={"y": b"\xff"}, own_annotations={"x": b"/tmp/\xff"}),
     Create(annotations={**signed(allocation()), "alloc.partage.dev/signature": b"\xff"}),
 )
-SEEDS: Final = (b"", *(bytes([flags]) + create.bytes() for create in _REQUESTS for flags in (0, 1)))
+_PAIRS: Final = (
+    wire.pair("a", "first") + wire.pair("a", "last"),  # one entry: the last of each counts
+    wire.field(2, "no key"),
+    wire.field(1, "no value"),
+    wire.pair("a", "b") + wire.message((1, 5), (2, 6), (3, "more")),  # other wire types
+    wire.varint(1 << 3 | 2) + b"\x81\x80\x00a",  # a length in more bytes than it needs
+)
+_BYTES: Final = (
+    *(create.bytes() for create in _REQUESTS),
+    *(Create().bytes() + wire.field(3, wire.field(7, pair)) + wire.field(2, wire.field(10, pair)) for pair in _PAIRS),
+)
+SEEDS: Final = (b"", *(bytes([flags]) + message for message in _BYTES for flags in (0, 1)))
 DICTIONARY: Final = (
     *(word.encode() for name_and_value in signed(allocation()).items() for word in name_and_value),
     b"NVIDIA_VISIBLE_DEVICES",

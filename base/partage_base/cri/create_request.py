@@ -24,6 +24,8 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also where nothing is said
 NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE
 TARGET_NAMESPACE: Final = 3  # NamespaceMode.TARGET
+_32_BITS: Final = 0xFFFF_FFFF
+"""What Go keeps of a number that is too large for its field."""
 
 
 class RequestMount(Struct, frozen=True, kw_only=True):
@@ -138,8 +140,8 @@ def _parsed(message: bytes) -> Any:  # noqa: ANN401  as above
 def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
     config, sandbox = request.config, request.sandbox_config
     security = config.linux.security_context
-    own_pids = security.namespace_options
-    pids = (own_pids.pid, sandbox.linux.security_context.namespace_options.pid)
+    options = (security.namespace_options, sandbox.linux.security_context.namespace_options)
+    own_pid, pod_pid = (each.pid & _32_BITS for each in options)
     added = (*security.capabilities.add_capabilities, *security.capabilities.add_ambient_capabilities)
     return CreateRequest(
         sandbox_id=_strict(request.pod_sandbox_id, "the sandbox's id"),
@@ -149,7 +151,7 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
         annotations=_annotations(sandbox.annotations),
         labels=text_pairs(sandbox.labels, "surrogateescape"),
         container=_strict(config.metadata.name, "the container's name"),
-        attempt=config.metadata.attempt & 0xFFFF_FFFF,
+        attempt=config.metadata.attempt & _32_BITS,
         image=_text(config.image.user_specified_image or config.image.image),
         env=tuple((_text(variable.key), variable.value) for variable in config.envs),
         mounts=tuple(
@@ -170,9 +172,9 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
         own_annotations=text_pairs(config.annotations, "surrogateescape"),
         privileged=security.privileged,
         capabilities=tuple(map(_text, added)),
-        host_pid=NODE_NAMESPACE in pids,
-        pod_pid=own_pids.pid == POD_NAMESPACE,
-        target=_text(own_pids.target_id) if own_pids.pid == TARGET_NAMESPACE else "",
+        host_pid=NODE_NAMESPACE in (own_pid, pod_pid),
+        pod_pid=own_pid == POD_NAMESPACE,
+        target=_text(options[0].target_id) if own_pid == TARGET_NAMESPACE else "",
     )
 
 

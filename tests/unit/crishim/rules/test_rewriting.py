@@ -15,7 +15,7 @@ from partage_plugins.vocabulary import Adjustment, Container, Mount
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import allocation, signed
-from unit.crishim.rules.requests import POD_PIDS, TARGET_PIDS, Create, Seen
+from unit.crishim.rules.requests import NODE_PIDS, POD_PIDS, TARGET_PIDS, Create, Seen
 from unit.crishim.rules.stage import Stage
 
 UNKNOWN = wire.message((77, "from a later kubelet"), (1234, 5))
@@ -163,6 +163,15 @@ def test_a_view_says_whose_processes_a_container_sees() -> None:
     assert sees(1, "c-1") == (False, "")
     assert sees(TARGET_PIDS, "c-1") == (False, "c-1")
     assert read_create(b"").pod_pid, "where nothing is said it is the pod's"
+
+
+@pytest.mark.parametrize("above", [1 << 32, (1 << 64) - (1 << 32)])
+def test_a_namespace_is_what_a_runtime_reads_of_a_number_that_is_too_large_for_it(above: int) -> None:
+    """Go keeps 32 bits of an enum."""
+    assert read_create(Create(pids=above + NODE_PIDS).bytes()).host_pid
+    assert read_create(Create(sandbox_pids=above + NODE_PIDS).bytes()).host_pid
+    assert read_create(Create(pids=above + POD_PIDS).bytes()).pod_pid
+    assert read_create(Create(pids=above + TARGET_PIDS, target="c-1").bytes()).target == "c-1"
 
 
 class TestWhatPluginsSee:

@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,9 +32,10 @@ from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
+from rig.client.resources import LEASES
 from rig.client.wait import until
 from rig.control.settings import ControlSettings
-from rig.identity.people import SCHEDULER, TEAM
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
@@ -184,9 +186,20 @@ def chained(  # noqa: PLR0913 - said once, and by name
             scheduler.start()
             for advertiser in chain.advertisers.values():
                 _wait_sharing(advertiser)
+            _wait_leases(rig, {"partage-scheduler", *rig.nodes})
             yield chain
         finally:
             scheduler.kill()
+
+
+def _wait_leases(rig: Rig, names: AbstractSet[str]) -> None:
+    """Until somebody leads, and every node lives."""
+
+    def why_not() -> str | None:
+        there = {lease["metadata"]["name"] for lease in rig.cluster.api.list(LEASES.at(OUR_NAMESPACE))}
+        return f"none for {', '.join(sorted(names - there))}" if names - there else None
+
+    until("everything of ours has its lease", why_not)
 
 
 def start_advertiser(stage: AdvertiserStage, settings: Mapping[str, str] | None = None) -> None:

@@ -18,11 +18,11 @@ from partage_plugins.codecs import decode_allocation
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.gpu import Tags
 from partage_plugins.vocabulary.keys import ALLOCATION
-from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, installed
-from rig.client.resources import NAMESPACES, SERVICE_ACCOUNTS
+from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, installed, uninstalled
+from rig.client.resources import LEASES, NAMESPACES, SERVICE_ACCOUNTS
 from rig.client.wait import until
 from rig.errors import Refused
-from rig.identity.people import SHAREPODS, TEAM
+from rig.identity.people import OUR_NAMESPACE, SHAREPODS, TEAM
 from rig.images.bases import compiled
 from support.chain_stage import EXCLUDING, QUICK, Chain
 from support.isolation_stage import image
@@ -95,13 +95,21 @@ spec: # PodSpec
 _NVIDIA_SMI: Final = b"#!/bin/sh\nexec /usr/bin/cards\n"
 
 
+@pytest.fixture(scope="module")
+def served(lasting_chain: Chain) -> Iterator[None]:
+    """SharePods are a kind of the cluster."""
+    cluster = lasting_chain.rig.cluster
+    installed(cluster)
+    yield
+    uninstalled(cluster)
+
+
 @pytest.fixture
-def stage(chain: Chain) -> Iterator[Stage]:
+def stage(chain: Chain, served: None) -> Iterator[Stage]:
     cluster, control = chain.rig.cluster, chain.rig.control
     lists = {"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl")), "/usr/bin/nvidia-smi": _NVIDIA_SMI}
     for name in IMAGES:
         chain.rig.registry.push(image().with_files(lists), name)
-    installed(cluster)
     kubeconfig = control.identities.kubeconfig(cluster.as_account(SHAREPODS).identity, control.server)
     controller = SchedulerProcess(
         kubeconfig, chain.root, *QUICK[:6], name="sharepods", module="partage_scheduler.sharepods"
@@ -113,6 +121,7 @@ def stage(chain: Chain) -> Iterator[Stage]:
         clear(made)
     finally:
         controller.kill()
+        cluster.api.delete(LEASES.at(OUR_NAMESPACE, SHAREPODS.name))
         sys.stdout.write(controller.said[-4000:])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from partage_dialects import hami, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
-from real.sharepods.stage import Stage, a_sharepod, installed
+from real.sharepods.stage import Stage, a_sharepod, installed, uninstalled
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
@@ -26,7 +26,7 @@ from rig.client.resources import (
 )
 from rig.client.wait import until
 from rig.errors import Refused
-from rig.identity.permissions import FOLDER, delivered
+from rig.identity.permissions import delivered
 
 pytestmark = pytest.mark.slow
 
@@ -91,8 +91,7 @@ def sharing(cluster: Cluster) -> Iterator[Stage]:
     )
     until("SharePods are counted", lambda: None if _shared(cluster) == "0" else f"{_shared(cluster)} are used")
     yield Stage(cluster, SHARING)
-    for file in ("admission", "rbac", "crd"):
-        cluster.kubectl.run("delete", "-f", str(FOLDER / f"sharepods/{file}.yaml"))
+    uninstalled(cluster)
     cluster.api.delete(RESOURCE_QUOTAS.at(SHARING, "sharepods"))
 
 

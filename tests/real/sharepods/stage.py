@@ -37,6 +37,11 @@ def installed(cluster: Cluster) -> None:
     until("SharePods are served", why_not)
 
 
+def uninstalled(cluster: Cluster) -> None:
+    for file in ("rbac", "admission", "crd"):
+        cluster.kubectl.run("delete", "-f", str(FOLDER / f"sharepods/{file}.yaml"))
+
+
 def a_sharepod(name: str, request: str = "", *, annotations: Mapping[str, str] | None = None, **spec: Any) -> Json:
     """As KubeShare's documents write one; `request` is a part of a card."""
     asks = {"kubeshare/gpu_request": request, "kubeshare/gpu_limit": "1.0", "kubeshare/gpu_mem": "1073741824"}

@@ -27,6 +27,7 @@ _OF_THE_CLUSTER: Final = {
 """What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
 _OF_DAEMONS: Final = re.compile(
     r"/run/partage/(broker/findings|containers|crishim/records|crishim/reserved|state)(/|$)"  # collected after a while
+    r"|.* -m partage_isolation --install-library"  # before the broker starts
     r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started when there is a question
 )
 """What our daemons keep beyond the containers that it is about, and the children that they have."""

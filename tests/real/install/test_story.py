@@ -22,8 +22,9 @@ from support.install_stage import REGISTRY, InstallStage, installable
 ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
+    """A cluster of its own: what advertisers told of nodes stays there after the last helm command."""
     with installable(tmp_path_factory.mktemp("stage"), say=print) as made:
         yield made
 

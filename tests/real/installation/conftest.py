@@ -28,5 +28,6 @@ def rig(lasting_stage: SwitchStage) -> Iterator[Rig]:
 
 
 @pytest.fixture
-def stage(lasting_stage: SwitchStage, rig: Rig) -> SwitchStage:
-    return lasting_stage
+def stage(lasting_stage: SwitchStage, rig: Rig) -> Iterator[SwitchStage]:
+    yield lasting_stage
+    rig.cluster.delete_made()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import NAMESPACES
@@ -27,11 +31,19 @@ def why_no_namespace(rig: Rig) -> str | None:
     return None if "default" in found else "it has no account yet"
 
 
-def test_its_pods_keep_all_cards_and_others_that_ask_are_heard_of(pools: Pools, rig: Rig) -> None:
+@pytest.fixture
+def operators(rig: Rig) -> Iterator[str]:
+    """Its namespace."""
     rig.cluster.api.create(NAMESPACES.at(), {"metadata": {"name": OPERATOR}})
     until("the operator's namespace takes pods", lambda: why_no_namespace(rig))
+    yield OPERATOR
+    rig.cluster.delete_made()
+    rig.cluster.delete_namespaces(OPERATOR)
+
+
+def test_its_pods_keep_all_cards_and_others_that_ask_are_heard_of(pools: Pools, rig: Rig, operators: str) -> None:
     seen = {}
-    for name, namespace in (("dcgm-exporter", OPERATOR), ("greedy", TEAM)):
+    for name, namespace in (("dcgm-exporter", operators), ("greedy", TEAM)):
         pod = asking(rig, name, namespace)
         pod.wait_running()
         seen[name] = pod.exec("sh", "-c", f"echo ${VISIBLE}").strip()

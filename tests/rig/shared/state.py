@@ -22,11 +22,12 @@ _OF_THE_CLUSTER: Final = {
     "leases/kube-system/": "kept by the components of the control plane",
     "leases/kube-node-lease/": "kept by kubelet for as long as it runs, also when its node was deleted",
     "configmaps/[^/]+/kube-root-ca.crt$": "made in every namespace; a namespace that is left is itself reported",
+    "resourceslices/": "published again by their drivers, under other names, when devices change",
     "serviceaccounts/[^/]+/default$": "made in every namespace, too",
 }
 """What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
 _OF_DAEMONS: Final = re.compile(
-    r"/run/partage/(broker/findings|containers|crishim/records|crishim/reserved|state)(/|$)"  # collected after a while
+    r"/run/partage/(broker/findings|containers|crishim/(kubelet-spoke|records|reserved)|dra/claims|state)(/|$)"  # collected after a while
     r"|.* -m partage_isolation --install-library"  # before the broker starts
     r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started when there is a question
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rig.identity.people import TEAM
 from rig.rig import CHECKOUT, Rig
 from support.switch_stage import SwitchStage, files_of, switch_stage
 
@@ -30,4 +31,5 @@ def rig(lasting_stage: SwitchStage) -> Iterator[Rig]:
 @pytest.fixture
 def stage(lasting_stage: SwitchStage, rig: Rig) -> Iterator[SwitchStage]:
     yield lasting_stage
-    rig.cluster.delete_made()
+    for pod in rig.cluster.pods.list(TEAM):
+        pod.delete_and_wait()

@@ -27,7 +27,8 @@ _OF_THE_CLUSTER: Final = {
 }
 """What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
 _OF_DAEMONS: Final = re.compile(
-    r"/run/partage/(broker/findings|containers|crishim/(kubelet-spoke|records|reserved)|dra/claims|state)(/|$)"  # collected after a while
+    # Collected after a while.
+    r"/run/partage/(broker/findings|containers|crishim/(kubelet-spoke|records|reserved)|dra/claims|state)(/|$)"
     r"|.* -m partage_isolation --install-library"  # before the broker starts
     r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started when there is a question
 )

@@ -21,7 +21,7 @@ from typing import Final
 _CONTENT: Final = "content"
 _DIGEST: Final = "digest"
 _KEPT_S: Final = 14 * 24 * 3600
-"""How long an entry stays after its last use."""
+"""How long a build stays after its last use."""
 
 
 def shared() -> Path:
@@ -37,6 +37,8 @@ def built_once(key: str, folder: Path, make: Callable[[Path], None]) -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.is_dir() and not take(shared() / key, folder):
                 _build(shared() / key, folder, make)
+                _forget_old(folder.parent)
+    os.utime(folder)
     return folder
 
 
@@ -126,5 +128,6 @@ def _publish(fresh: Path, folder: Path) -> None:
 
 def _forget_old(store: Path) -> None:
     for entry in store.iterdir():
-        if entry.stat().st_mtime < time.time() - _KEPT_S:
-            shutil.rmtree(entry, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process forgot it first
+            if entry.stat().st_mtime < time.time() - _KEPT_S:
+                shutil.rmtree(entry, ignore_errors=True)

@@ -26,6 +26,11 @@ _OF_THE_CLUSTER: Final = {
     "serviceaccounts/[^/]+/default$": "made in every namespace, too",
 }
 """What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
+_OF_CONTROLLERS: Final = {
+    "node.kubernetes.io/": "taints for whether kubelet beats; a made-up node has none, and gets them after a while",
+    "node.alpha.kubernetes.io/ttl": "an annotation that is written some time after the node",
+}
+"""What controllers write on nodes by themselves, by the beginning of its key."""
 _OF_DAEMONS: Final = re.compile(
     # Collected after a while.
     r"/run/partage/(broker/findings|containers|crishim/(kubelet-spoke|records|reserved)|dra/claims|state)(/|$)"
@@ -66,17 +71,18 @@ def files(node: str, paths: Iterable[str]) -> list[str]:
 
 
 def marks(node: Json) -> list[str]:
-    """The lines of what is written on a node. Of annotations only the keys: whoever has one may change its value.
-
-    Kubernetes' own taints follow the health of a node, which a made-up one has for half a minute.
-    """
+    """The lines of what is written on a node. Of annotations only the keys: whoever has one may change its value."""
     metadata, name = node["metadata"], node["metadata"]["name"]
     taints = [(taint["key"], taint["effect"]) for taint in node["spec"].get("taints", [])]
     return [
         *(f"{name}: label {key}={value}" for key, value in metadata.get("labels", {}).items()),
-        *(f"{name}: annotation {key}" for key in metadata.get("annotations", {})),
-        *(f"{name}: taint {key}:{effect}" for key, effect in taints if not key.startswith("node.kubernetes.io/")),
+        *(f"{name}: annotation {key}" for key in metadata.get("annotations", {}) if _is_ours(key)),
+        *(f"{name}: taint {key}:{effect}" for key, effect in taints if _is_ours(key)),
     ]
+
+
+def _is_ours(key: str) -> bool:
+    return not key.startswith(tuple(_OF_CONTROLLERS))
 
 
 def process(command: str) -> list[str]:

@@ -27,6 +27,11 @@ class Versions:
         self._seen[uid] = version
         return True
 
+    def exists(self, uid: str) -> None:
+        """It is there in a version that can't be read, so what is read of it next is news."""
+        if uid not in self._gone:
+            self._seen.setdefault(uid, "")
+
     def gone(self, uid: str) -> None:
         """The object is no more, or never of interest again."""
         self._seen.pop(uid, None)

@@ -1,5 +1,7 @@
 """Any bytes are one error or an object that can be written, read again, counted and asked about without another error.
 
+Without what is nested deeply it is the same object.
+
 A pod is read, shown to plugins, placed on a node that says the same of itself, and asked where it could be.
 """
 
@@ -13,6 +15,7 @@ import msgspec
 from fuzz import _codecs
 from partage_base.kube.answers import decoded
 from partage_base.kube.errors import Nonsense
+from partage_base.kube.shallow import shallow
 from partage_plugins.vocabulary import Slot
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates import Predicates, needs
@@ -28,7 +31,8 @@ _NODE: Final = {
     },
 }
 _PLAIN: Final = {"metadata": {"name": "p", "namespace": "d", "uid": "p"}, "spec": {"containers": [{"name": "c"}]}}
-SEEDS: Final = tuple(json.dumps(each).encode() for each in (FULL_POD, _NODE, _PLAIN))
+_DEEP: Final = b'{"metadata":{"name":"p","managedFields":%b},"spec":{"nodeName":"n1"}}' % (b"[" * 80 + b"]" * 80)
+SEEDS: Final = (*(json.dumps(each).encode() for each in (FULL_POD, _NODE, _PLAIN)), _DEEP)
 DICTIONARY: Final = (
     *_codecs.JSON_WORDS,
     *(word.encode() for word in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Always", "Equal", "NoExecute")),
@@ -47,6 +51,8 @@ def target(data: bytes) -> str:
         return "refused"
     if decoded("GET /it", msgspec.json.encode(found), ApiPod) != found:
         raise AssertionError("a pod changed on its way")
+    if decoded("GET /it", shallow(data), ApiPod) != found:
+        raise AssertionError("something that is read was left out")
     seen(found)
     room = needs(found)
     if room.cpu_milli < 0 or room.memory_bytes < 0:

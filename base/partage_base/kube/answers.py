@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from partage_base.kube.errors import (
-    HEAD_BYTES,
     Answered,
     Conflict,
     Gone,
@@ -17,8 +16,8 @@ from partage_base.kube.errors import (
     NotFound,
     ServerFailed,
     Throttled,
-    TooLarge,
 )
+from partage_base.kube.shallow import shallow
 
 T = TypeVar("T")
 LONGEST_RETRY_AFTER_S: Final = 300.0
@@ -43,13 +42,13 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 def decoded(call: str, body: bytes | msgspec.Raw, type_: type[T]) -> T:
-    """The object; raises `Nonsense`, which names the path to what is wrong, or `TooLarge` for what is too deep."""
+    """The object, without what is too deep to be read; raises `Nonsense`, which names the path to what is wrong."""
+    decoder = _decoder(cast("Any", type_))
     try:
-        return cast("T", _decoder(cast("Any", type_)).decode(body))
-    except RecursionError:
-        raise TooLarge(
-            call, "the answer is nested too deeply to be read", bytes(memoryview(body)[:HEAD_BYTES])
-        ) from None
+        try:
+            return cast("T", decoder.decode(body))
+        except RecursionError:
+            return cast("T", decoder.decode(shallow(bytes(body))))
     except _UNREADABLE as error:
         raise Nonsense(call, f"the answer can't be read: {error}") from None
 

@@ -6,7 +6,7 @@ PartageError
     ├── BadName        an object can't have this name, so nothing was asked
     ├── Unreachable    no answer: refused, cut, too slow, a certificate that does not hold
     ├── Nonsense       an answer that is none: no JSON of that type, a redirect
-    │   └── TooLarge       larger, or nested deeper, than is read
+    │   └── TooLarge       larger than is read
     └── Answered       it said no: its status, reason and words
         ├── NotAllowed     401 or 403
         ├── NotFound       404
@@ -75,7 +75,7 @@ class Nonsense(KubeError):
 
 
 class TooLarge(Nonsense):
-    """An answer that is larger, or nested deeper, than is read."""
+    """An answer that is larger than is read."""
 
     def __init__(self, call: str, why: str, head: bytes) -> None:
         """`head` is how it begins."""

@@ -139,17 +139,15 @@ class Lines:
 def event_of(call: str, line: bytes | Head, item_type: type[T]) -> Event[T]:
     """What a line tells; raises what the server wrote as the end of the watch, such as `Gone`, or `Nonsense`."""
     if isinstance(line, Head):
-        return _named(TooLarge(call, "it is larger than is read", line.text), line.text)
-    try:
-        return _event(call, decoded(call, line, _Line), item_type)
-    except TooLarge as error:
-        return _named(error, line)
+        return _named(call, line)
+    return _event(call, decoded(call, line, _Line), item_type)
 
 
-def _named(error: TooLarge, line: bytes) -> Unread:
-    found = unread_line(line, error.why)
+def _named(call: str, line: Head) -> Unread:
+    why = "it is larger than is read"
+    found = unread_line(line.text, why)
     if found is None:
-        raise error
+        raise TooLarge(call, why, line.text)
     return found
 
 

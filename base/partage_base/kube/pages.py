@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 import msgspec
 
 from partage_base.kube.answers import decoded
-from partage_base.kube.errors import Nonsense, TooLarge
+from partage_base.kube.errors import Nonsense
 from partage_base.kube.unread import Unread, unread
 
 T = TypeVar("T")
@@ -63,8 +63,6 @@ def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
     """One page of a list; raises `Nonsense`."""
     try:
         page = cast("_Page[T]", decoded(call, body, _page_type(cast("Any", item_type))))
-    except TooLarge:
-        raise
     except Nonsense:
         return _one_by_one(call, body, item_type)
     return Page(page.items or (), (), page.metadata.resource_version, page.metadata.continue_)

@@ -1,21 +1,23 @@
 """Objects that can't be read: one is passed over by its name, so that the others are still read. Pure.
 
-Too large, too deep, or not of the shape that its kind has: one such object must not stop those that follow all
-objects. What it is called and where it is can nearly always be read. Of what is too large or too deep
-only the beginning is looked at, where an API server writes names, uid and version, in this order and before anything
-that users choose freely.
+Too large, or not of the shape that its kind has: one such object must not stop those that follow all objects. What it
+is called, where it is and what is noted on it can nearly always be read. Of what is too large only the beginning is
+looked at, where an API server writes names, uid and version, in this order and before anything that users choose
+freely.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
 import msgspec
 
 from partage_base.kube.answers import decoded
 from partage_base.kube.errors import HEAD_BYTES, Nonsense
 
+T = TypeVar("T")
 _KIND: Final = r'(?:"kind":"\w{1,63}",)?(?:"apiVersion":"[\w./-]{1,253}",)?'
 _FIELDS: Final = "".join(
     rf'(?:"{field}":"(?P<{field}>[^"\\]{{0,253}})",?)?'
@@ -40,6 +42,8 @@ class Unread(msgspec.Struct, frozen=True):
     node: str = ""
     """Where its spec says that it is; empty also where that can't be read either."""
     is_gone: bool = False
+    annotations: Mapping[str, str] = {}
+    """Empty also where they can't be read."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -61,6 +65,14 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: _ObjectMeta
 
 
+class _Notes(msgspec.Struct, frozen=True):
+    annotations: Mapping[str, str] = {}
+
+
+class _Noted(msgspec.Struct, frozen=True):
+    metadata: _Notes = _Notes()
+
+
 class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
@@ -72,11 +84,9 @@ class _Placed(msgspec.Struct, frozen=True):
 def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Unread:
     """An object that is not what it should be; raises `Nonsense` where it does not even have a name."""
     meta = decoded(call, raw, _Named).metadata
-    try:
-        node = decoded(call, raw, _Placed).spec.node_name
-    except Nonsense:
-        node = ""
-    return Unread((meta.namespace, meta.name), why, meta.uid, meta.resource_version, node, is_gone)
+    node = _or(_Placed(), call, raw).spec.node_name
+    notes = _or(_Noted(), call, raw).metadata.annotations
+    return Unread((meta.namespace, meta.name), why, meta.uid, meta.resource_version, node, is_gone, notes)
 
 
 def unread_line(head: bytes, why: str) -> Unread | None:
@@ -91,6 +101,14 @@ def skipped(head: bytes, why: str) -> Skipped | None:
     if found is None:
         return None
     return Skipped(_by_name(found, why), found["version"].decode(), (found["onward"] or b"").decode(errors="replace"))
+
+
+def _or(nothing: T, call: str, raw: msgspec.Raw) -> T:
+    """As much of the object as its type names, or nothing."""
+    try:
+        return decoded(call, raw, type(nothing))
+    except Nonsense:
+        return nothing
 
 
 def _by_name(found: re.Match[bytes], why: str, *, is_gone: bool = False) -> Unread:

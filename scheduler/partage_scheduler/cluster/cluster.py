@@ -235,11 +235,20 @@ class Cluster:
         """A pod of any scheduler, as it is now; never older than what was told last (`intake`)."""
         return self._is_read(pod.uid) | self._pod(pod)
 
-    def pod_unread(self, uid: PodUid, node: NodeName) -> None:
-        """A pod that exists and can't be read, on that node or where it was last. It holds what it held."""
-        seat = self._seats.get(uid)
-        if node or seat is not None:
-            self._unread.put(uid, seat.node if seat is not None and not node else node)
+    def pod_unread(self, pod: ApiPod) -> None:
+        """A pod of which no more can be read, on its node or where it was last.
+
+        It holds what it held; of one that was never seen, what is signed for it there.
+        """
+        seat = self._seats.get(pod.uid)
+        node = NodeName(pod.node) or (seat.node if seat is not None else NodeName(""))
+        if not node:
+            return
+        self._unread.put(pod.uid, node)
+        if seat is None:
+            held = self._verified.held(pod, node, None)
+            if held.allocation.containers:
+                self._place(Seat(pod, node, held))
 
     def _is_read(self, uid: PodUid) -> Causes:
         return _FREED if self._unread.remove(uid) else NOTHING

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from partage_base.kube.unread import Unread
-from partage_plugins.vocabulary import NodeName, PodUid
+from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects.base import Meta
+from partage_scheduler.objects.specs import PodSpec
 from partage_scheduler.queue import Queue
 from partage_scheduler.versions import Versions
 
@@ -77,7 +80,8 @@ class PodIntake:
             self._gone(uid)
         else:
             self._forget(uid)
-            self._cluster.pod_unread(uid, NodeName(which.node))
+            self._cluster.pod_unread(_legible(which))
+            self._seen.exists(uid)
 
     def _gone(self, uid: PodUid) -> None:
         self._queue.happened(self._ended(uid), self._clock())
@@ -107,3 +111,11 @@ class PodIntake:
         if self._since.pop(uid, None) is not None:
             self._queue.withdraw(uid)
             self._let_go(uid)
+
+
+def _legible(which: Unread) -> ApiPod:
+    """What could be read of a pod, as far as it says what the pod holds and where."""
+    (namespace, name), notes = which.key, which.annotations
+    noted = {key: notes[key] for key in (ALLOCATION, SIGNATURE) if key in notes}
+    meta = Meta(name=name, namespace=namespace, uid=which.uid, resource_version=which.version, annotations=noted)
+    return ApiPod(metadata=meta, spec=PodSpec(node_name=which.node))

@@ -81,6 +81,7 @@ def test_an_object_of_another_shape_is_named_with_its_node_and_costs_nobody_else
     passed = event_of("WATCH /x", pod_line(), Counted)
     assert isinstance(passed, Unread)
     assert (passed.key, passed.node, passed.is_gone) == (("team", "p"), "n1", False)
+    assert passed.annotations == {"name": "another"}
     assert "$.spec" in passed.why
     page = b'{"metadata":{"resourceVersion":"9"},"items":[%s,%s]}' % (
         json.dumps({"metadata": {"name": "a"}, "spec": {"cpus": 1}}).encode(),
@@ -89,13 +90,6 @@ def test_an_object_of_another_shape_is_named_with_its_node_and_costs_nobody_else
     found = page_of("GET /x", page, Counted)
     assert found.items == (Counted({"cpus": 1}),)
     assert [(each.key, each.node) for each in found.unread] == [(("", "b"), "n2")]
-
-
-def test_an_object_that_is_too_deep_is_passed_over_by_its_name() -> None:
-    line = pod_line().replace(b'"args":""', b'"args":' + b"[" * 5000 + b"]" * 5000)
-    passed = event_of("WATCH /x", line, Node)
-    assert isinstance(passed, Unread)
-    assert (passed.key, passed.uid) == (("team", "p"), "u-1")
 
 
 def event_or_error(read: Callable[[], object]) -> object:

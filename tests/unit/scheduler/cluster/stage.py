@@ -136,9 +136,14 @@ class Told:
             self._pods.changed(each)
         return self._noted()
 
-    def listed(self, pods: Iterable[ApiPod], *unread: PodUid) -> frozenset[Cause]:
-        self._pods.listed(pods, [Unread(("team", ""), "it is too long", uid) for uid in unread])
+    def listed(self, pods: Iterable[ApiPod], *unread: Unread) -> frozenset[Cause]:
+        self._pods.listed(pods, unread)
+        for each in unread:
+            self._pods.unread(each)
         return self._noted()
+
+    def unread(self, which: Unread) -> None:
+        self._pods.unread(which)
 
     def gone(self, uid: PodUid) -> frozenset[Cause]:
         self._pods.gone(pod("gone", uid=uid))

@@ -15,6 +15,8 @@ from typing import Final
 from partage_plugins.errors import DecodeError
 
 LARGEST: Final = 2**62
+_LONGEST: Final = 64
+"""Characters; no number has more, and none that is longer is remembered."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?", re.ASCII)
 _EXACT: Final = Context(prec=256, rounding=ROUND_CEILING)
@@ -28,7 +30,7 @@ def refused(key: str, value: str | None, allowed: str) -> DecodeError:
 def read_whole(said: Mapping[str, str], key: str, *, allowed: str, largest: int = LARGEST) -> int:
     """The whole number from 0 to `largest` that stands there."""
     text = said.get(key)
-    number = _whole(text) if text else None
+    number = _whole(text) if text and len(text) <= _LONGEST else None
     if number is None or not 0 <= number <= largest:
         raise refused(key, text, allowed)
     return number
@@ -37,7 +39,7 @@ def read_whole(said: Mapping[str, str], key: str, *, allowed: str, largest: int 
 def read_decimal(said: Mapping[str, str], key: str, *, allowed: str, largest: int) -> Decimal:
     """The decimal number from 0 to `largest` that stands there."""
     text = said.get(key)
-    number = _decimal(text) if text else None
+    number = _decimal(text) if text and len(text) <= _LONGEST else None
     if number is None or not 0 <= number <= largest:
         raise refused(key, text, allowed)
     return number

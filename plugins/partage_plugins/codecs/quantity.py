@@ -24,13 +24,15 @@ _GRAMMAR: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 """As most amounts are written; they need no fraction."""
+_LONGEST: Final = 96
+"""Characters; no text of the grammar has more, and none that is longer is remembered."""
 _LARGEST: Final = 2**63 - 1
 ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
 
 
 def parse_quantity(text: str, *, path: str = "$") -> Fraction:
     """The exact number that a quantity says."""
-    number = _number(text)
+    number = _number(text) if len(text) <= _LONGEST else None
     if number is None:
         raise _refused(text, path, ALLOWED)
     return number

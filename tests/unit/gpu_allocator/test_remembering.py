@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.memo import BestCards
 from partage_gpu.allocator.mix import POLICIES
+from partage_gpu.allocator.needs import needs_of
 from partage_plugins.vocabulary import Slot
+from partage_plugins.vocabulary.gpu import GpuRequest
 from support.gpu_fleet import Fleet, ask, cards, pod
 
 LINKS = ((0, 4, 1, 1), (4, 0, 1, 1), (1, 1, 0, 4), (1, 1, 4, 0))
@@ -55,3 +61,17 @@ def test_what_was_possible_is_asked_anew_when_a_node_changed_or_others_are_asked
     assert fleet.plugin.partage_scores(wanted, both)[0] < 0, "it does not fit any more"
     assert fleet.fitting(wanted) == [1]
     assert fleet.plugin.partage_scores(wanted, both)[0] < 0
+
+
+def test_what_requests_need_is_remembered_within_bytes() -> None:
+    cluster = Cluster()
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            names = tuple(f"{number}-{each}-".ljust(120, "m") for each in range(256))
+            needs_of(cluster, GpuRequest(share_milli=1, models=names))
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 12 << 20

@@ -17,6 +17,7 @@ from partage_gpu.allocator.beyond import MemoryLeft, Pledges
 from partage_gpu.allocator.closeness import Closeness, closeness
 from partage_gpu.allocator.levels import Board
 from partage_plugins.answers import Ints, Slots
+from partage_plugins.cache import Cache
 from partage_plugins.rules.levels import CardLevels, card_levels
 from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
@@ -88,6 +89,7 @@ CLOSED: Final = -(1 << 53)
 UNLIMITED: Final = 1 << 53
 """CPU of a node whose room is not known."""
 _MOST_BYTES: Final = 1 << 62
+_MOST_NEEDS_BYTES: Final = 8 << 20
 _FEWEST_NODES: Final = 16
 _FEWEST_CARDS: Final = 8
 
@@ -146,7 +148,7 @@ class Cluster:
         """Number 0 is no card."""
         self.total_bytes: Ints = np.ones(1, np.int64)
         """Memory by make."""
-        self.needs: dict[GpuRequest, Ints] = {}
+        self.needs = Cache[GpuRequest, Ints](_MOST_NEEDS_BYTES)
         """Kept by `needs`: bytes by make."""
         self.by_id: dict[CardId, set[tuple[Slot, int]]] = {}
         """Where cards of an id are, and MIG instances of a card of that id."""

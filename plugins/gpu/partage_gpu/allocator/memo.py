@@ -14,6 +14,7 @@ import numpy as np
 
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.mix import Mix
+from partage_gpu.allocator.needs import bytes_of
 from partage_gpu.allocator.plan import Ask, Plan, excluding_part, planned, require_trusted
 from partage_gpu.allocator.policies import BY_CPU
 from partage_plugins.answers import Flags, Ints, Reals, Slots
@@ -22,9 +23,7 @@ from partage_plugins.vocabulary.names import Namespace, Slot
 from partage_plugins.vocabulary.pods import PodRequest
 
 _MOST_BYTES: Final = 16 << 20
-_WORD_BYTES: Final = 64
-"""What a text takes beside its letters."""
-_ASK_BYTES: Final = 2048
+_PLAN_BYTES: Final = 2048
 _MOST_SHAPES: Final = 128
 _MOST_BITS: Final = 62
 _POWERS: Final = 1 << np.arange(_MOST_BITS, dtype=np.int64)
@@ -71,7 +70,7 @@ class Plans:
         known = self._known.get(key)
         if known is None:
             known = self._made(request)
-            self._known.put(key, known, _bytes_of(known.plan))
+            self._known.put(key, known, _PLAN_BYTES + sum(bytes_of(ask.request) for ask in known.plan.asks))
         if known.excluding is not None:
             require_trusted(request.pod.namespace, known.excluding, self._excluders)
         self._last = request, known
@@ -82,19 +81,6 @@ class Plans:
         by_cpu = any(name in BY_CPU for mix in plan.mixes for name, _ in mix.weights)
         asks = tuple((ask.role, ask.request) for ask in plan.asks)
         return Planned(plan, Same((asks, plan.cpu_milli if by_cpu else 0)), excluding_part(plan.asks))
-
-
-def _bytes_of(plan: Plan) -> int:
-    """How much memory it takes, about."""
-    asked = [ask.request for ask in plan.asks]
-    words = [
-        word
-        for each in asked
-        for listed in (each.models, each.models_not, each.model_parts, each.model_parts_not, each.cards, each.cards_not)
-        for word in listed
-    ]
-    bundles = sum(1 + len(bundle.parts) for each in asked for bundle in each.bundles)
-    return _ASK_BYTES * (1 + len(asked)) + _WORD_BYTES * bundles + sum(_WORD_BYTES + len(word) for word in words)
 
 
 class Possible(NamedTuple):

@@ -14,16 +14,26 @@ from partage_plugins.vocabulary.names import CardId
 UNWANTED: Final = 1 << 62
 """Memory that a card of an unwanted model would need: more than any has."""
 
+_REQUEST_BYTES: Final = 2048
+_WORD_BYTES: Final = 64
+"""What a text takes beside its letters."""
+_WORDS: Final = ("models", "models_not", "model_parts", "model_parts_not", "cards", "cards_not")
+
 
 def needs_of(cluster: Cluster, wanted: GpuRequest) -> Ints:
     """Bytes by make; `UNWANTED` where the make is not wanted."""
     known = cluster.needs.get(wanted)
     if known is None or len(known) < len(cluster.makes):
         known = np.array([_need(wanted, make) for make in cluster.makes], np.int64)
-        if len(cluster.needs) >= _MOST_KNOWN:
-            cluster.needs.clear()
-        cluster.needs[wanted] = known
+        cluster.needs.put(wanted, known, bytes_of(wanted) + known.nbytes)
     return known
+
+
+def bytes_of(wanted: GpuRequest) -> int:
+    """How much memory a request takes, about."""
+    words = [word for name in _WORDS for word in getattr(wanted, name)]
+    bundles = sum(1 + len(bundle.parts) for bundle in wanted.bundles)
+    return _REQUEST_BYTES + _WORD_BYTES * (bundles + len(words)) + sum(map(len, words))
 
 
 def for_claims(cluster: Cluster) -> Flags:
@@ -62,9 +72,6 @@ def carriers(cluster: Cluster, tag: tuple[Sort, str], slots: Slots) -> Ints:
     for at, number in cluster.tags.carrying(tag).items():
         found[at] = number
     return found[slots]
-
-
-_MOST_KNOWN: Final = 4096
 
 
 def _need(wanted: GpuRequest, make: Make) -> int:

@@ -65,6 +65,13 @@ namespace. So what is rendered reads as plain YAML, and two releases can't be in
 {{- concat .Values.trustedNamespaces $operators | uniq | toJson }}
 {{- end }}
 
+{{/* Whether `name` is a resource that the scheduler's dialects read, in CEL. */}}
+{{- define "partage.asks" -}}
+name.startsWith('partage.dev/') || name.startsWith('volcano.sh/')
+{{- $words := dict "kubelet" list "whole" (list "gpu") "hami" (list "gpu" "gpumem" "gpumem-percentage" "gpucores" "priority") }}
+{{- range get $words .Values.nvidiaGpu }} || name == 'nvidia.com/{{ . }}'{{ end }}
+{{- end }}
+
 {{/* A list of namespaces in CEL. */}}
 {{- define "partage.namespaces" -}}
 [{{ range $place, $name := . }}{{ if $place }}, {{ end }}'{{ $name }}'{{ end }}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,10 +17,14 @@ import pytest
 from partage_base.daemon.resolution import TomlFile, resolve
 from partage_base.daemon.settings import CommonSettings
 from partage_crishim.settings import OF_GPU_OPERATOR, CrishimSettings
-from partage_dialects.settings import settings_from
+from partage_dialects.hami import HamiDialect
+from partage_dialects.settings import NVIDIA_GPU, settings_from
+from partage_dialects.volcano import VolcanoDialect
+from partage_dialects.whole import WholeCards
 from partage_dra.settings import DraSettings
 from partage_isolation.settings import BrokerSettings
 from partage_plugins.hooks import SCHEDULER_GROUP
+from partage_plugins.vocabulary.keys import GPU_RESOURCES
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.sharepods.settings import SharePodSettings
 from rig.identity.permissions import FOLDER, Manifest
@@ -55,6 +60,22 @@ def test_the_yaml_beside_the_chart_is_what_it_renders() -> None:
     command = [sys.executable, str(ROOT / "tools/manifests.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("reader", ["kubelet", "whole", "hami"])
+def test_a_pod_that_asks_in_the_words_of_any_dialect_can_not_name_its_node(
+    helm: Helm, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    monkeypatch.setenv(NVIDIA_GPU, reader)
+    dialects = (HamiDialect(), VolcanoDialect(), WholeCards())
+    found = by_name(helm.rendered(f"nvidiaGpu={reader}"))
+    policy = found["ValidatingAdmissionPolicy", "", "partage-shares"]["spec"]
+    (asks,) = [each["expression"] for each in policy["matchConditions"] if each["name"] == "asks-for-shares"]
+    prefixes = tuple(re.findall(r"startsWith\('([^']+)'\)", asks))
+    words = set(re.findall(r"'([^']+)'", asks))
+    for word in (*GPU_RESOURCES, *(word for dialect in dialects for word in dialect.partage_resources())):
+        assert word.startswith(prefixes) or word in words
+    assert ("nvidia.com/gpu" in words) == (reader != "kubelet"), "the device plugin's pods are nobody's concern"
 
 
 def test_the_extenders_kustomization_makes_what_the_chart_makes(helm: Helm) -> None:

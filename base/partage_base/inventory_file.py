@@ -1,7 +1,7 @@
 """What exists on this node, as the advertiser wrote it: read again when the file changed. No driver is asked here.
 
 While the file is missing or cannot be read, grants are refused. The guard must know even then whether the node has
-cards: the driver's own control device tells.
+cards, and before the advertiser has seen a driver that was loaded since: what the driver itself puts there tells.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from partage_plugins.vocabulary import GPU, GpuPart, Kind
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
-_DRIVER: Final = "dev/nvidiactl"
+_DRIVER: Final = ("dev/nvidiactl", "run/nvidia/driver/dev/nvidiactl", "proc/driver/nvidia/version")
+"""Where the node's own driver or that of NVIDIA's operator is; the last is the loaded module's."""
 Facts = tuple[int, int, int, int]
 
 
@@ -33,7 +34,7 @@ class InventoryFile:
 
     def __init__(self, root: Path) -> None:
         self._path = root / INVENTORY_FILE
-        self._driver = root / _DRIVER
+        self._driver = tuple(root / each for each in _DRIVER)
         self._facts: Facts | None = None
         self._known: NodeInventory | None = None
 
@@ -50,11 +51,11 @@ class InventoryFile:
         return self._known
 
     def has_cards(self) -> bool:
-        """Whether there are cards here that a container could reach."""
+        """Whether there are cards here that a container could reach, or a driver, which may find some."""
         known = self.current()
-        if known is None:
-            return self._driver.exists()
-        return known.gpu is not None and bool(known.gpu.cards)
+        if known is not None and known.gpu is not None and known.gpu.cards:
+            return True
+        return any(each.exists() for each in self._driver)
 
     def _read(self) -> NodeInventory:
         with self._path.open("rb") as file:

@@ -39,10 +39,11 @@ class Guardian:
     ledger: CardLedger
     siblings: Siblings
 
-    @property
-    def is_on(self) -> bool:
-        """Whether there is anything here to guard."""
-        return self.policy.mode == "on" or (self.policy.mode == "auto" and self.inventory.has_cards())
+    async def is_on(self) -> bool:
+        """Whether there is anything here to guard. By itself it is off where nothing of NVIDIA's is."""
+        if self.policy.mode != "auto":
+            return self.policy.mode == "on"
+        return self.inventory.has_cards() or await self._has_nvidias()
 
     async def changes(self, request: CreateRequest, replaced: Container[str] = ()) -> Changes:
         """What to change in a request; nothing for most. Raises a refusal for what can only be refused.
@@ -51,7 +52,7 @@ class Guardian:
         """
         known = self.inventory.current()
         part = known.gpu if known is not None else None
-        is_guarded = self.is_on and request.namespace not in self.policy.trusted
+        is_guarded = request.namespace not in self.policy.trusted and await self.is_on()
         if is_guarded:
             require_no_annotations(request)
         await self.siblings.require_no_part(request, part)
@@ -71,6 +72,13 @@ class Guardian:
             require_unshared(native, await self.ledger.held(fresh=False), part, pod=pod)
         except CardsBesideUs:  # as far as an old listing can say
             require_unshared(native, await self.ledger.held(fresh=True), part, pod=pod)
+
+    async def _has_nvidias(self) -> bool:
+        """Whether any container of this node may meet NVIDIA's runtime; yes where that is unknown."""
+        try:
+            return self.policy.may_run_nvidia(await self.containerd.config())
+        except NodeNotReady:
+            return True
 
     async def _runs_nvidia(self, request: CreateRequest) -> bool:
         """Whether NVIDIA's runtime will see this container; yes where that is unknown."""

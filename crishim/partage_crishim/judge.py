@@ -89,7 +89,7 @@ class Judge:
 
     async def __call__(self, call: HeldCall) -> Verdict:
         """The verdict; raises nothing but a cancellation."""
-        if call.method not in HELD or not self._is_ours(call.message):
+        if call.method not in HELD or not await self._is_ours(call.message):
             return Pass()
         try:
             if call.method == RESTORE_POD:
@@ -99,10 +99,10 @@ class Judge:
             self._report(None, defect, is_defect=True)
             return Refuse(Code.INTERNAL, _DEFECT)
 
-    def _is_ours(self, message: bytes) -> bool:
+    async def _is_ours(self, message: bytes) -> bool:
         """Whether there may be a grant in it, or cards to guard from it."""
         try:
-            return may_claim(message) or self._guardian.is_on
+            return may_claim(message) or await self._guardian.is_on()
         except Exception as defect:  # noqa: BLE001  as where there is no card
             self._report(None, defect, is_defect=True)
             return False

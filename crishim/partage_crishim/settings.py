@@ -51,7 +51,10 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     ] = VM_HANDLERS
     guard: Annotated[
         Literal["auto", "on", "off"],
-        Setting("Keep cards from containers that were given none; auto does where the node has cards."),
+        Setting(
+            "Keep cards from containers that were given none; auto does unless there are no cards, no driver, and no "
+            "runtime handler of NVIDIA's."
+        ),
     ] = "auto"
     trusted_namespaces: Annotated[
         tuple[str, ...], Setting("Namespaces whose pods the guard lets reach any card: monitoring, device plugins.")

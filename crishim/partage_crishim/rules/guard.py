@@ -42,7 +42,7 @@ _VARIABLES: Final = MIG_VARIABLES | {VISIBLE}
 
 @dataclass(frozen=True, kw_only=True)
 class GuardPolicy:
-    """What the operator set. `auto`: on where the node has cards."""
+    """What the operator set. `auto`: on where cards, a driver or NVIDIA's runtime are, or may be."""
 
     mode: Literal["auto", "on", "off"] = "auto"
     trusted: frozenset[str] = frozenset()
@@ -55,6 +55,10 @@ class GuardPolicy:
         if (handler or config.default_handler) in self.nvidia_handlers:
             return True
         return is_nvidias(program) if program is not None else not handler
+
+    def may_run_nvidia(self, config: RuntimeConfig) -> bool:
+        """Whether it may run any sandbox."""
+        return any(self.runs_nvidia(handler, config) for handler in ("", *config.programs))
 
 
 def require_no_annotations(request: CreateRequest) -> None:

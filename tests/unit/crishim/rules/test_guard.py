@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from partage_base.cri import PeerRefused, RuntimeConfig
+from partage_base.cri import CriError, PeerAway, PeerRefused, RuntimeConfig
 from partage_crishim.rules.guard import GuardPolicy
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import UID, Create, Seen
@@ -348,10 +348,31 @@ class TestWhereItIsOff:
         self.all_pass(stage.crishim(guard=GuardPolicy(mode="off")))
         self.all_pass(stage.crishim(guard=GuardPolicy(trusted=frozenset({"monitoring"}))), namespace="monitoring")
 
-    def test_not_where_the_inventory_is_missing_and_the_driver_is_there(self, stage: Stage) -> None:
+    @pytest.mark.parametrize("sign", ["dev/nvidiactl", "run/nvidia/driver/dev/nvidiactl", "proc/driver/nvidia/version"])
+    def test_not_where_a_driver_is_there_whatever_the_inventory_says(self, sign: str, stage: Stage) -> None:
+        (stage.root / sign).parent.mkdir(parents=True)
+        (stage.root / sign).touch()
+        stage.write_inventory({"v": 1, "kinds": {}})
+        assert guarded(stage.crishim(), asking("all")).variable(VISIBLE) == b"void"
         stage.no_inventory()
-        (stage.root / "dev").mkdir()
-        (stage.root / "dev/nvidiactl").touch()
+        assert guarded(stage.crishim(), asking("all")).variable(VISIBLE) == b"void"
+
+    @pytest.mark.parametrize(
+        "setup",
+        [
+            RuntimeConfig(default_handler="a", programs={"a": "runc", "b": "/usr/bin/nvidia-container-runtime"}),
+            RuntimeConfig(default_handler="a", programs={"a": "/opt/nvidia-container-runtime.cdi"}),
+            RuntimeConfig(default_handler="a", programs={"a": "runc", "nvidia": "/usr/bin/runc"}),
+            RuntimeConfig(default_handler="elsewhere", programs={"a": "runc"}),
+            RuntimeConfig(),
+            PeerRefused("crio.sock", 12, "unknown"),
+            PeerAway("containerd.sock", "is not there"),
+        ],
+    )
+    def test_not_where_the_runtime_may_run_nvidias(self, setup: RuntimeConfig | CriError, stage: Stage) -> None:
+        """Its driver may be loaded at any time; the window until that is seen would be open."""
+        stage.no_inventory()
+        stage.runtime.setup = setup
         assert guarded(stage.crishim(), asking("all")).variable(VISIBLE) == b"void"
 
     def test_not_where_it_was_switched_on(self, stage: Stage) -> None:

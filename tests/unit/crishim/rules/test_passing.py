@@ -66,7 +66,6 @@ def inventory_is_a_folder(stage: Stage) -> None:
 BROKEN: list[Callable[[Stage], None]] = [
     no_keys,
     unreadable_keys,
-    runtime_away,
     kubelet_away,
     plugins_hang,
     folder_in_the_way,

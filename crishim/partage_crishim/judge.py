@@ -42,6 +42,10 @@ _RESTORED: Final = (
 
 The call is new and its fields may still move, so a pod that only mentions our annotation elsewhere is refused too.
 """
+_RESTORED_PAST_GUARD: Final = (
+    "partage: this node's cards are guarded, and what a pod that is restored from a checkpoint asks for can't be seen; "
+    "create it again, or restore it on a node without cards"
+)
 _DEFECT: Final = "partage: crishim met a defect of its own on this container; its log has more. Please report it"
 
 
@@ -93,7 +97,8 @@ class Judge:
             return Pass()
         try:
             if call.method == RESTORE_POD:
-                return Refuse(Code.FAILED_PRECONDITION, _RESTORED) if may_claim(call.message) else Pass()
+                sentence = _RESTORED if may_claim(call.message) else _RESTORED_PAST_GUARD
+                return Refuse(Code.FAILED_PRECONDITION, sentence)
             return await self._created(call.message)
         except Exception as defect:  # noqa: BLE001  whatever goes wrong in here is a verdict
             self._report(None, defect, is_defect=True)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_crishim.guardian import Guardian
+from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.verdicts import RESTORE_POD, STATUS, Code, Pass, Refuse, Rewrite
 from partage_plugins.errors import PluginHung
 from unit.crishim.rules import wire
@@ -36,10 +37,6 @@ def no_keys(stage: Stage) -> None:
 def unreadable_keys(stage: Stage) -> None:
     for file in (stage.root / "etc/partage/keys.d").iterdir():
         file.write_text("garbage")
-
-
-def runtime_away(stage: Stage) -> None:
-    stage.runtime.away = True
 
 
 def kubelet_away(stage: Stage) -> None:
@@ -164,10 +161,21 @@ class TestRestoring:
             "scheduled",
         )
 
-    @pytest.mark.parametrize("broken", [no_keys, runtime_away])
-    def test_any_other_passes(self, broken: Callable[[Stage], None], stage: Stage) -> None:
+    @pytest.mark.parametrize("broken", [no_keys, plugins_hang])
+    def test_any_other_passes_while_the_guard_is_off(self, broken: Callable[[Stage], None], stage: Stage) -> None:
+        stage.no_inventory()
         broken(stage)
         verdict = stage.crishim().verdict(self.restore(mine="1"), RESTORE_POD)
+        assert isinstance(verdict, Pass)
+
+    def test_while_cards_are_guarded_every_pod_is_refused(self, stage: Stage, crishim: Crishim) -> None:
+        """What its containers ask for stands in the checkpoint."""
+        assert crishim.verdict(self.restore(mine="1"), RESTORE_POD) == Refuse(
+            Code.FAILED_PRECONDITION,
+            "partage: this node's cards are guarded, and what a pod that is restored from a checkpoint asks for can't "
+            "be seen; create it again, or restore it on a node without cards",
+        )
+        verdict = stage.crishim(guard=GuardPolicy(mode="off")).verdict(self.restore(mine="1"), RESTORE_POD)
         assert isinstance(verdict, Pass)
 
 

@@ -31,7 +31,8 @@ _HEALTH: Final = "allocations"
 _NO_RUNTIME: Final = "the container runtime does not answer on {}; is it running, and is that its socket?"
 RESTORES: Final = (
     "containerd restores checkpoints when it creates containers, whose cards can't be counted then; set "
-    "enable_experimental_restore_via_create = false in its configuration and restart it"
+    "enable_experimental_restore_via_create = false in its configuration and restart it; before 2.2.7 and 2.3.4, which "
+    "have no such setting, take CRIU off the node or update containerd"
 )
 CLOSED: Final = (
     "partage: crishim on this node cannot read its settings, so it starts no container with an allocation; "

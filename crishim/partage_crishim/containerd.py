@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from partage_base.cri import CriError, ListedContainer, MessageWrong, PeerRefused, RuntimeClient, RuntimeConfig
 from partage_crishim.reservations import since_boot
@@ -29,8 +30,15 @@ _log = structlog.get_logger()
 
 
 class Containerd:
-    def __init__(self, client: RuntimeClient, *, clock: Callable[[], float] = since_boot) -> None:
+    def __init__(
+        self,
+        client: RuntimeClient,
+        *,
+        has_criu: Callable[[], bool],
+        clock: Callable[[], float] = since_boot,
+    ) -> None:
         self._client = client
+        self._has_criu = has_criu
         self._clock = clock
         self._listing: Listing | None = None
         self._held: Mapping[str, Holding | None] = {}
@@ -44,6 +52,8 @@ class Containerd:
                 config = await self._client.config()
             except (PeerRefused, MessageWrong):
                 config = RuntimeConfig()
+        if config.may_restore and self._has_criu():
+            config = replace(config, restores=True)
         if config != self._config:
             self._config = config
             _log_config(config)

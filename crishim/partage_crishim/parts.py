@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from partage_base.keyring import Keyring
 from partage_crishim.claims import ClaimGate
 from partage_crishim.collector import Collector
 from partage_crishim.containerd import Containerd
+from partage_crishim.criu import has_criu
 from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.judge import ContainerChange, Incident, Judge
@@ -87,7 +89,7 @@ class Parts:
         """`tell` gets refusals, `changed` rewritten requests, `trouble` what could not be cleaned up yet."""
         own = root / OWN_FOLDER
         self.inventory, self.keyring = InventoryFile(root), Keyring(keys)
-        self.containerd = Containerd(runtime, clock=clock)
+        self.containerd = Containerd(runtime, has_criu=partial(has_criu, root), clock=clock)
         self.reservations, self.records = Reservations(own / "reserved", clock=clock), Records(own / "records")
         self.ledger = CardLedger(self.reservations, self.records, self.containerd)
         self.collector = Collector(

@@ -13,7 +13,6 @@ from partage_base.cri.schema import MESSAGES, classes
 
 _MORE: Final = {
     "VersionRequest": "1 bytes version",
-    "VersionResponse": "2 bytes runtime_name, 3 bytes runtime_version",
     "StatusResponse": "1 RuntimeStatus status",
     "RuntimeStatus": "1 RuntimeCondition* conditions",
     "RuntimeCondition": "1 bytes type, 2 bool status, 3 bytes reason, 4 bytes message",

@@ -12,11 +12,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from google.protobuf.message import DecodeError, Message
+from msgspec.structs import replace
 
 from partage_base.cri.client import UnaryClient
 from partage_base.cri.create_request import text_pairs
-from partage_base.cri.errors import MessageWrong
-from partage_base.cri.runtime_config import RuntimeConfig, read_config
+from partage_base.cri.errors import MessageWrong, PeerRefused
+from partage_base.cri.runtime_config import RuntimeConfig, read_config, restores_unsaid
 from partage_base.cri.schema import (
     ContainerStatusRequest,
     ContainerStatusResponse,
@@ -26,6 +27,7 @@ from partage_base.cri.schema import (
     StatusRequest,
     StatusResponse,
     StopContainerRequest,
+    VersionResponse,
 )
 from partage_plugins.vocabulary.keys import CONTAINER
 
@@ -75,9 +77,18 @@ class RuntimeClient:
         request: Any = StatusRequest(verbose=True)
         answer = await self._call("Status", request.SerializeToString(), StatusResponse())
         config = read_config(next((each.value for each in answer.info if each.key == b"config"), b""))
+        if config.programs and config.restores is None:
+            config = replace(config, may_restore=await self._restores_unsaid())
         if connection is not None and self._client.connection is connection:
             self._config = connection, config
         return config
+
+    async def _restores_unsaid(self) -> bool:
+        try:
+            answer = await self._call("Version", b"", VersionResponse())
+        except PeerRefused:
+            return False
+        return restores_unsaid(_text(answer.runtime_name), _text(answer.runtime_version))
 
     async def containers(self) -> tuple[ListedContainer, ...]:
         """All containers, whatever their state."""

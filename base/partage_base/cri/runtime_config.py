@@ -2,16 +2,17 @@
 
 containerd puts its whole configuration, as JSON, into the verbose answer to `Status`. 1.6 has no CDI and no word of it
 there. 1.7 says `enableCDI`; from 2.0 on that may also be null, which means on. 2.4 has folders of specs and no such
-switch any more: CDI is always on. CRI-O answers something else. What does not stand there stays unknown: nothing is
-concluded from a version.
+switch any more: CDI is always on. CRI-O answers something else. What does not stand there stays unknown.
 
-containerd 2.1 to 2.3 can make a container from a checkpoint when it is asked to create one, where the image is such;
-from 2.2.7 and 2.3.4 on it says whether it does, and 2.4 never does.
+containerd 2.1 to 2.3 can make a container from a checkpoint when it is asked to create one, where the image is such and
+CRIU is installed; from 2.2.7 and 2.3.4 on it says whether it does, and 2.4 never does. This alone is concluded from a
+version.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -20,6 +21,9 @@ from msgspec import UNSET, Struct, UnsetType
 
 OUR_SPECS: Final = "/run/cdi"
 """Where our own CDI spec lies; /var/run leads there."""
+_VERSION: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+_RESTORE_UNSAID: Final = (((2, 1, 0), (2, 2, 6)), ((2, 3, 0), (2, 3, 3)))
+"""The first and the last versions of containerd that do."""
 
 
 class RuntimeConfig(Struct, frozen=True, kw_only=True):
@@ -34,6 +38,9 @@ class RuntimeConfig(Struct, frozen=True, kw_only=True):
     """What runs a container, by handler."""
     restores: bool | None = None
     """Whether CreateContainer may restore a checkpoint. Such a container has the checkpoint's annotations, not ours."""
+
+    may_restore: bool = False
+    """Whether it does so, without a word of it, where CRIU is installed."""
 
     @property
     def takes_our_specs(self) -> bool | None:
@@ -93,3 +100,12 @@ def read_config(text: bytes) -> RuntimeConfig:
         programs={name: each.program for name, each in (said.containerd.runtimes or {}).items()},
         restores=said.restores,
     )
+
+
+def restores_unsaid(name: str, version: str) -> bool:
+    """Whether a runtime of this version restores checkpoints at a create and can't be told not to."""
+    found = _VERSION.match(version)
+    if name != "containerd" or found is None:
+        return False
+    numbers = tuple(map(int, found.groups()))
+    return any(first <= numbers <= last for first, last in _RESTORE_UNSAID)

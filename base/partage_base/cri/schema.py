@@ -57,6 +57,7 @@ MESSAGES: Final = {
     "StopContainerRequest": "1 bytes container_id, 2 int timeout",
     "StatusRequest": "1 bool verbose",
     "StatusResponse": "2 Pair* info",
+    "VersionResponse": "2 bytes runtime_name, 3 bytes runtime_version",
     "ListPodSandboxRequest": "1 PodSandboxFilter filter",
     "PodSandboxFilter": "1 bytes id",
     "ListPodSandboxResponse": "1 ListedSandbox* items",
@@ -102,6 +103,7 @@ ContainerStatusResponse: Final = _class("ContainerStatusResponse")
 StopContainerRequest: Final = _class("StopContainerRequest")
 StatusRequest: Final = _class("StatusRequest")
 StatusResponse: Final = _class("StatusResponse")
+VersionResponse: Final = _class("VersionResponse")
 ListPodSandboxRequest: Final = _class("ListPodSandboxRequest")
 ListPodSandboxResponse: Final = _class("ListPodSandboxResponse")
 ListPodResourcesResponse: Final = _class("ListPodResourcesResponse")

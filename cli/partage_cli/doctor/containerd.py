@@ -93,8 +93,8 @@ def restore(about: About, config: RuntimeConfig, runtime: Runtime | Unseen) -> F
         return about.unknown("the runtime does not say whether it restores checkpoints when it creates containers")
     if _RESTORED_FROM <= (int(version[1]), int(version[2])) < _RESTORED_BEFORE:
         return about.warning(
-            f"{runtime} restores checkpoints when it creates containers, where CRIU is installed; the cards of such a "
-            "container are not counted",
+            f"{runtime} restores checkpoints when it creates containers, where CRIU is installed; crishim honours no "
+            "allocation then",
             do="update containerd to 2.2.7, 2.3.4 or later, which do not, or take CRIU off this node",
         )
     return about.ok(f"{runtime} restores no checkpoint when it creates a container")

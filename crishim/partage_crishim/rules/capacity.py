@@ -57,7 +57,8 @@ def require_counted(config: RuntimeConfig) -> None:
     if config.restores:
         raise NodeNotReady(
             "partage: containerd on this node restores checkpoints when it creates containers, whose cards can't be "
-            "counted then; its administrator turns enable_experimental_restore_via_create off"
+            "counted then; its administrator turns enable_experimental_restore_via_create off, or, before containerd "
+            "2.2.7 and 2.3.4, which have no such setting, has to take CRIU off it"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partage_base.cri import RuntimeClient, RuntimeConfig
+from partage_base.cri import PeerRefused, RuntimeClient, RuntimeConfig
 from partage_base.cri.runtime_config import read_config
 from unit.cri.test_lists import Recorded
 from unit.crishim.rules import wire
@@ -89,6 +89,43 @@ def test_what_is_not_containerds_says_nothing(text: bytes) -> None:
     assert RuntimeConfig().program_of("") is None
 
 
+SAYS = containerd(enableExperimentalRestoreViaCreate=False)
+
+
+class Versioned(Recorded):
+    """Gives another answer to what it is asked of its version."""
+
+    def __init__(self, answer: bytes, version: bytes | PeerRefused) -> None:
+        super().__init__(answer)
+        self._version = version
+
+    async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
+        answer = await super().call(method, request, deadline_s=deadline_s, repeatable=repeatable)
+        if not method.endswith("/Version"):
+            return answer
+        if isinstance(self._version, PeerRefused):
+            raise self._version
+        return self._version
+
+
+def asked_of(version: bytes | PeerRefused, config: bytes = containerd()) -> RuntimeConfig:
+    return asyncio.run(RuntimeClient(Versioned(wire.message((2, wire.pair("config", config))), version)).config())
+
+
+def versioned(version: str, name: str = "containerd") -> bytes:
+    return wire.message((1, "0.1.0"), (2, name), (3, version), (4, "v1"))
+
+
+def test_versions_that_restore_and_do_not_say_so_may() -> None:
+    for version in ("v2.1.0", "2.1.4~ds1-2", "v2.1.0-rc.1", "v2.2.6", "v2.3.0", "v2.3.3-3-gabc"):
+        assert asked_of(versioned(version)).may_restore
+    for version in ("v2.0.9", "1.7.35", "v2.2.7", "v2.3.4", "v2.4.0", "v12.1.0", "", "v2", "later"):
+        assert not asked_of(versioned(version)).may_restore
+    assert not asked_of(versioned("2.1.0", "cri-o")).may_restore
+    assert not asked_of(versioned("v2.2.6"), SAYS).may_restore
+    assert not asked_of(PeerRefused("s", 12, "unknown")).may_restore
+
+
 class Connected(Recorded):
     """With a connection that a test replaces."""
 
@@ -100,7 +137,7 @@ class Connected(Recorded):
 
 
 def test_it_is_asked_again_once_the_runtime_may_have_started_again() -> None:
-    client = Connected(wire.message((2, wire.pair("golang", "go1.26")), (2, wire.pair("config", containerd()))))
+    client = Connected(wire.message((2, wire.pair("golang", "go1.26")), (2, wire.pair("config", SAYS))))
     runtime = RuntimeClient(client)
 
     def asked() -> int:

@@ -64,6 +64,17 @@ def test_nothing_is_given_where_the_runtime_makes_containers_that_cannot_be_coun
     assert "enable_experimental_restore_via_create" in stage.crishim().refusal(pod("a", grant(share=1, memory=0)))
 
 
+@pytest.mark.parametrize("folder", ["usr/sbin", "usr/local/bin"])
+def test_nor_where_it_may_and_does_not_say_so_once_criu_is_there(folder: str, stage: Stage) -> None:
+    """Such a container is listed with the annotation of its checkpoint, in which anything may be written."""
+    stage.runtime.setup = RuntimeConfig(default_handler="runc", programs={"runc": "runc"}, may_restore=True)
+    create, crishim = pod("a", grant(share=1, memory=0)), stage.crishim()
+    crishim.rewrite(create)
+    (stage.root / folder).mkdir(parents=True)
+    (stage.root / folder / "criu").touch()
+    assert "take CRIU off it" in crishim.refusal(create)
+
+
 def test_another_attempt_at_the_same_container_is_not_another(crishim: Crishim) -> None:
     for attempt in range(4):
         crishim.rewrite(pod("a", grant(share=800), attempt=attempt))

@@ -12,8 +12,8 @@ from partage_base.keyring import KeyFolders
 from partage_crishim.rules.confinement import CONTAINER_HANDLERS, VM_HANDLERS
 from partage_plugins.vocabulary.nvidia import HANDLERS
 
-OF_GPU_OPERATOR: Final = ("gpu-operator", "nvidia-gpu-operator")
-"""Where its documents put it: by helm, and on OpenShift."""
+OF_GPU_OPERATOR: Final = "gpu-operator"
+"""Where its documents have helm put it. A name that is not in use may be taken by whoever makes namespaces."""
 
 
 class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     ] = ()
     profile: Annotated[
         Literal["none", "gpu-operator"],
-        Setting("gpu-operator trusts the namespaces that NVIDIA's operator uses."),
+        Setting("gpu-operator trusts that namespace; NVIDIA's operator elsewhere goes into trusted_namespaces."),
     ] = "none"
     nvidia_handlers: Annotated[
         tuple[str, ...],
@@ -88,7 +88,7 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     @property
     def trusted(self) -> frozenset[str]:
         """All namespaces whose pods the guard lets reach any card."""
-        return frozenset((*self.trusted_namespaces, *(OF_GPU_OPERATOR if self.profile == "gpu-operator" else ())))
+        return frozenset((*self.trusted_namespaces, *([OF_GPU_OPERATOR] if self.profile == "gpu-operator" else ())))
 
     def __post_init__(self) -> None:
         if self.drain_s >= self.stop_deadline_s:

@@ -58,10 +58,10 @@ namespace. So what is rendered reads as plain YAML, and two releases can't be in
 {{- .Values.driverRoot | default "/" }}
 {{- end }}
 
-{{/* All namespaces whose pods may name devices, as JSON: also those in which the operator's documents put it. */}}
+{{/* All namespaces whose pods may name devices, as JSON: also that of the operator. */}}
 {{- define "partage.trusted" -}}
 {{- $operators := list }}
-{{- if eq .Values.profile "gpu-operator" }}{{ $operators = list "gpu-operator" "nvidia-gpu-operator" }}{{ end }}
+{{- if eq .Values.profile "gpu-operator" }}{{ $operators = list .Values.operatorNamespace }}{{ end }}
 {{- concat .Values.trustedNamespaces $operators | uniq | toJson }}
 {{- end }}
 

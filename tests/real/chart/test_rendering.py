@@ -238,7 +238,7 @@ def test_what_is_said_of_nodes_is_what_their_daemons_run_with(helm: Helm) -> Non
     found = by_name(helm.rendered(*values))
     tables = tomllib.loads(found["ConfigMap", "partage-system", "partage-node"]["data"]["partage.toml"])
     crishim = read("crishim", CrishimSettings, {}, tables)
-    assert crishim.trusted == {"monitoring", *OF_GPU_OPERATOR}
+    assert crishim.trusted == {"monitoring", OF_GPU_OPERATOR}
     assert (crishim.enforce, crishim.plugin_memory_bytes) == ("advisory", 1 << 30)
     broker = read("broker", BrokerSettings, {}, tables)
     assert (broker.quantum_ms, str(broker.driver_root)) == (5.0, "/opt/driver")
@@ -269,13 +269,14 @@ def test_the_job_of_keys_has_another_name_where_it_is_another(helm: Helm) -> Non
 
 
 def test_trusted_namespaces_are_those_of_all_policies(helm: Helm) -> None:
-    found = by_name(helm.rendered("trustedNamespaces={monitoring}", "profile=gpu-operator", "mutation.enabled=true"))
+    operator = ("profile=gpu-operator", "operatorNamespace=elsewhere")
+    found = by_name(helm.rendered("trustedNamespaces={monitoring}", *operator, "mutation.enabled=true"))
     for name in ("partage-cdi", "partage-visible-devices"):
         variables = found["ValidatingAdmissionPolicy", "", name]["spec"]["variables"]
         assert variables[0] == {
             "name": "trusted",
-            "expression": "['monitoring', 'gpu-operator', 'nvidia-gpu-operator']",
+            "expression": "['monitoring', 'elsewhere']",
         }
     binding = found["MutatingAdmissionPolicyBinding", "", "partage-scheduler-name"]["spec"]
     (left_alone,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
-    assert {"kube-system", "partage-system", "monitoring", *OF_GPU_OPERATOR} <= set(left_alone["values"])
+    assert {"kube-system", "partage-system", "monitoring", "elsewhere"} <= set(left_alone["values"])

@@ -24,7 +24,7 @@ def test_handlers_that_run_nvidias_runtime_are_known_to_run_containers() -> None
 def test_the_guard_goes_by_the_settings() -> None:
     assert not CrishimSettings().trusted
     profile = CrishimSettings(trusted_namespaces=("m",), profile="gpu-operator")
-    assert profile.trusted == {"m", "gpu-operator", "nvidia-gpu-operator"}
+    assert profile.trusted == {"m", "gpu-operator"}, "another namespace of that kind may be anybody's"
     settings = CrishimSettings(guard="on", trusted_namespaces=("m",), nvidia_handlers=("gpu",))
     guard = GuardPolicy(mode="on", trusted=frozenset({"m"}), nvidia_handlers=frozenset({"gpu"}))
     assert Policy.of(settings).guard == guard

@@ -160,6 +160,7 @@ class Broker:
             facts=self.containers.facts,
             sizes=self._sizes,
             free_rows=lambda: rows.free,
+            refused_rows=lambda: rows.room.refused,
         )
 
     def take_over(self) -> Iterator[str]:

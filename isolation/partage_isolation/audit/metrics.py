@@ -33,7 +33,6 @@ class Counters:
     hellos: Counter[str] = field(default_factory=Counter[str])
     samples: Counter[str] = field(default_factory=Counter[str])
     sample_seconds: float = 0.0
-    rows_full: int = 0
 
 
 _COUNTED: Final[tuple[tuple[str, str, Callable[[Shares], float]], ...]] = (
@@ -108,6 +107,7 @@ class BrokerFigures:
         facts: Callable[[], tuple[ContainerFacts, ...]],
         sizes: ContextSizes,
         free_rows: Callable[[], int],
+        refused_rows: Callable[[], int],
     ) -> None:
         self._node, self._facts, self._sizes = node, facts, sizes
         metrics.collect(self._of_containers_and_contexts)
@@ -115,6 +115,11 @@ class BrokerFigures:
             "partage_broker_sessions", "Processes of containers, by state.", self._sessions, label="state"
         )
         metrics.read_gauge("partage_broker_free_rows", "Room in the file of rows.", free_rows)
+        metrics.read_counter(
+            "partage_broker_refused_rows_total",
+            "Rows that containers did not get, since they or their namespace have too many.",
+            refused_rows,
+        )
         _count(metrics, counters)
 
     def _of_containers_and_contexts(self) -> Iterator[Family]:

@@ -86,6 +86,8 @@ class Process:
     is_prompt: bool = False
     """It gives back also while a question of its own is parked, and says which recall that answers."""
     died_ns: int = 0
+    since: int = 0
+    """The moment at which it came; 0: before there were moments."""
 
     @property
     def id(self) -> ProcessId:
@@ -175,9 +177,6 @@ class Budget:
     def of(self, container: ContainerKey) -> Iterator[Process]:
         return (each for each in self.processes.values() if each.key == container)
 
-    def living(self) -> list[ProcessId]:
-        return [each.id for each in self.processes.values() if each.state is not State.DEAD]
-
     # ---- What changes ------------------------------------------------------------------------------------------------
 
     def put(self, cards: list[CardBook]) -> None:
@@ -186,7 +185,14 @@ class Budget:
             book.refused = before.refused
         self.cards = cards
 
+    def comes(self, process: Process) -> None:
+        """It is new, or another program runs in it: what was left before is not its own."""
+        process.since = self.pieces.moments.next
+        self.pieces.moments.came(process.id, process.since)
+
     def enter(self, process: Process) -> None:
+        """One that has come."""
+        self.pieces.moments.came(process.id, process.since)
         self.processes[process.id] = process
         self.by_token[process.token] = process
         for card in process.accounts:

@@ -25,12 +25,22 @@ class Keeper(Protocol):
         """Nothing of it need be known any more, or nothing of what it had of one card."""
         ...
 
+    def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
+        """Of which namespace a container or a budget is; of none: it is not known, or there will be nothing of it."""
+        ...
+
 
 class Entries:
     def __init__(self, keeper: Keeper) -> None:
         self.containers: dict[ContainerKey, Budget] = {}
         """Which budget each uses."""
         self._keeper = keeper
+
+    def belong(self, budget: Budget, container: ContainerKey, namespace: str) -> None:
+        """Both have their rows."""
+        self._keeper.belongs(container, namespace)
+        if namespace or not budget.containers:
+            self._keeper.belongs(budget.key, namespace)
 
     def of(self, process: Process) -> Budget:
         return self.containers[process.key]
@@ -44,6 +54,7 @@ class Entries:
 
     def add(self, budget: Budget, process: Process) -> bool:
         """A new one; False where there is no room to note it."""
+        process.since = budget.pieces.moments.next
         if not self._keeper.keep(process):
             return False
         budget.enter(process)

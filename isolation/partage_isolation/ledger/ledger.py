@@ -24,14 +24,20 @@ class Sharing:
 
     def exported(self, process: Process, card: int, said: Shared, *, anybodys: bool = False) -> bool:
         """Others can hold memory of the process from now on; False where there is no room to note it."""
-        pieces = self._entries.of(process).pieces
+        budget = self._entries.of(process)
+        pieces = budget.pieces
         known = pieces.made(process.id, card, said.number)
         is_new = known is None or bool(said.name and said.name not in known.names)
         if is_new and pieces.is_full:
             return False
         size = min(said.size, MOST_BYTES)
         piece = pieces.export(process.id, card, said.number, name=said.name, size=size, anybodys=anybodys)
-        return self._entries.piece(self._entries.of(process), piece)
+        if self._entries.piece(budget, piece):
+            return True
+        if is_new:
+            pieces.take_back(piece, said.name, is_new=known is None)
+            self._entries.piece(budget, piece)
+        return False
 
     def left(self, process: Process, card: int, said: Shared) -> int:
         """The process has given back `said.size` of the piece in all; what is lent to it then.
@@ -43,7 +49,7 @@ class Sharing:
         account = process.on(card)
         piece = budget.pieces.made(process.id, card, said.number)
         if piece is not None:
-            left = budget.pieces.give(piece, said.size, budget.living())
+            left = budget.pieces.give(piece, said.size)
             self._entries.piece(budget, piece)
             if left:
                 account.leave(min(said.freed, left))
@@ -78,7 +84,7 @@ class Sharing:
 
     def gone(self, budget: Budget, process: Process, card: int | None = None) -> None:
         """The process has nothing any more, on that card or on any."""
-        for piece in budget.pieces.gone(process.id, budget.living(), card):
+        for piece in budget.pieces.gone(process.id, card):
             self._entries.piece(budget, piece)
 
 
@@ -146,8 +152,9 @@ class Lives:
         budget.has_token(process, token)
         process.happens(Event.BEGAN_ANEW)
         process.is_silent = False
-        self._entries.changed(process)
         self._sharing.gone(budget, process)
+        budget.comes(process)
+        self._entries.changed(process)
         for card, account in process.accounts.items():
             account.begin_anew()
             self._entries.note(process, card)
@@ -201,7 +208,9 @@ class Ledger:
         self.lending = Lending(self.entries, context_size or _never_seen)
         self._in_limit = context_in_limit
 
-    def put(self, container: ContainerKey, cards: list[CardBook], budget: BudgetKey | None = None) -> Budget:
+    def put(
+        self, container: ContainerKey, cards: list[CardBook], budget: BudgetKey | None = None, *, namespace: str = ""
+    ) -> Budget:
         """A container may have that, alone or with the others of a budget; said again, these are new limits."""
         key = budget or own_budget(container)
         known = self.budgets.get(key)
@@ -211,6 +220,7 @@ class Ledger:
             known.put(cards)
         known.containers.add(container)
         self.entries.containers[container] = known
+        self.entries.belong(known, container, namespace)
         return known
 
     def forget(self, container: ContainerKey) -> None:
@@ -220,6 +230,7 @@ class Ledger:
             return
         self.lives.forgotten(budget, container)
         budget.containers.discard(container)
+        self.entries.belong(budget, container, "")
         if not budget.containers:
             del self.budgets[budget.key]
 

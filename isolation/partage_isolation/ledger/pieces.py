@@ -10,9 +10,10 @@ that was never exported there is charged there, as a piece of its own, to the pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from partage_isolation.ledger.moments import Moments
 
 ProcessId = tuple[int, int]
 """Pid, and when it began: a pid alone is used again."""
@@ -47,6 +48,10 @@ class Piece:
     """Its maker still holds some of it."""
     is_anybodys: bool = False
     """Openers are not known: once its maker lets go, all who live then may have it."""
+    until: int = 0
+    """The moment of that, as it was last; 0: it was not yet."""
+    is_left: bool = False
+    """Somebody who lived then is there still."""
     size: int = 0
     """All that its maker ever had of it."""
     given: int = 0
@@ -59,6 +64,11 @@ class Piece:
     holders: set[Hold] = field(default_factory=set[Hold])
 
     @property
+    def is_held(self) -> bool:
+        """Others than its maker have it, or could."""
+        return self.is_left or bool(self.holders)
+
+    @property
     def longest(self) -> int:
         """The larger claim is believed."""
         return max(self.size, self.opened)
@@ -68,28 +78,28 @@ class Pieces:
     def __init__(self) -> None:
         self.left: dict[int, int] = {}
         """By card."""
+        self.moments = Moments()
         self._named: dict[int, Piece] = {}
-        self._made: dict[tuple[ProcessId, int, int], Piece] = {}
-        self._held: dict[Hold, Piece] = {}
+        self._made: dict[ProcessId, dict[tuple[int, int], Piece]] = {}
+        """By maker: card and number."""
+        self._held: dict[ProcessId, dict[int, Piece]] = {}
+        """By holder: name."""
+        self._holds = 0
 
     @property
     def is_full(self) -> bool:
-        return len(self._named) + len(self._held) >= MOST_NAMES
+        return len(self._named) + self._holds >= MOST_NAMES
 
     def made(self, maker: ProcessId, card: int, number: int) -> Piece | None:
         """What its maker calls so."""
-        return self._made.get((maker, card, number))
+        return self._made.get(maker, {}).get((card, number))
 
     def find(self, who: ProcessId, name: int) -> Piece | None:
         """What a process has open by that name, or would open by it."""
-        return self._held.get((who, name)) or self._named.get(name)
+        return self._held.get(who, {}).get(name) or self._named.get(name)
 
     def holds(self, who: ProcessId, name: int) -> bool:
-        return (who, name) in self._held
-
-    def all(self) -> Iterator[Piece]:
-        found = {id(piece): piece for table in (self._made, self._held) for piece in list(table.values())}
-        yield from found.values()
+        return name in self._held.get(who, {})
 
     # ---- What processes do -------------------------------------------------------------------------------------------
 
@@ -97,15 +107,24 @@ class Pieces:
         self, maker: ProcessId, card: int, number: int, *, name: int, size: int, anybodys: bool
     ) -> Piece:
         """Others can open it from now on by that name (0: by those that it has); so long is all that was ever of it."""
-        piece = self._made.get((maker, card, number))
+        piece = self.made(maker, card, number)
         if piece is None:
-            piece = self._made[maker, card, number] = Piece(card, maker, number, is_made=True)
+            piece = Piece(card, maker, number, is_made=True)
+            self._made.setdefault(maker, {})[card, number] = piece
         piece.size = max(piece.size, size)
         piece.is_anybodys |= anybodys
         if name:
             piece.names.add(name)
             self._named[name] = piece
         return piece
+
+    def take_back(self, piece: Piece, name: int, *, is_new: bool) -> None:
+        """It was not exported by that name after all, or not at all."""
+        piece.names.discard(name)
+        if self._named.get(name) is piece:
+            del self._named[name]
+        if is_new:
+            self._is_made_no_more(piece)
 
     def open(self, who: ProcessId, card: int, name: int, size: int) -> Piece | None:
         """It has it open, or is about to; None: no process made it, and its size is not known.
@@ -119,47 +138,51 @@ class Pieces:
             piece = self._named[name] = Piece(card, names={name})
         self._leave(piece, max(0, size - piece.longest))
         piece.opened = max(piece.opened, size)
-        piece.holders.add((who, name))
-        self._held[who, name] = piece
+        self._hold(who, name, piece)
         return piece
 
     def close(self, who: ProcessId, name: int) -> Piece | None:
-        piece = self._held.pop((who, name), None)
+        piece = self._held.get(who, {}).pop(name, None)
         if piece is not None:
+            self._holds -= 1
+            if not self._held[who]:
+                del self._held[who]
             piece.holders.discard((who, name))
             self._is_held_no_more(piece)
         return piece
 
-    def give(self, piece: Piece, given: int, living: Iterable[ProcessId]) -> int:
+    def give(self, piece: Piece, given: int) -> int:
         """Its maker has given back so much of it in all; how much of that is left to others now."""
         more = min(given, piece.size) - piece.given
         if more <= 0:
             return 0
         piece.given += more
         if piece.is_anybodys:
-            self._may_be_held(piece, living)
-        left = self._leave(piece, more) if piece.holders else 0
+            self.moments.leave(piece)
+        left = self._leave(piece, more) if piece.is_held else 0
         if piece.given == piece.size:
             self._is_made_no_more(piece)
         return left
 
-    def gone(self, who: ProcessId, living: Iterable[ProcessId], card: int | None = None) -> list[Piece]:
+    def gone(self, who: ProcessId, card: int | None = None) -> list[Piece]:
         """A process has nothing any more, on that card or on any; the pieces that this changes."""
-        others = [each for each in living if each != who]
-        made = [piece for (maker, on, _), piece in list(self._made.items()) if maker == who and card in (None, on)]
+        if card is None:
+            self.moments.went(who)
+        made = [piece for (on, _), piece in self._made.get(who, {}).items() if card in (None, on)]
         for piece in made:
-            self.give(piece, piece.size, others)
+            self.give(piece, piece.size)
             self._is_made_no_more(piece)
-        held = [hold for hold, each in self._held.items() if hold[0] == who and card in (None, each.card)]
-        closed = [each for hold in held if (each := self.close(*hold)) is not None]
-        return [*made, *closed]
+        held = [name for name, each in self._held.get(who, {}).items() if card in (None, each.card)]
+        closed = [each for name in held if (each := self.close(who, name)) is not None]
+        released = self.moments.released()
+        for piece in released:
+            self._is_held_no_more(piece)
+        return list(dict.fromkeys([*made, *closed, *released]))
 
-    def _may_be_held(self, piece: Piece, living: Iterable[ProcessId]) -> None:
-        name = next(iter(piece.names), 0)
-        for who in living:
-            if who != piece.maker:
-                piece.holders.add((who, name))
-                self._held[who, name] = piece
+    def _hold(self, who: ProcessId, name: int, piece: Piece) -> None:
+        self._holds += not self.holds(who, name)
+        self._held.setdefault(who, {})[name] = piece
+        piece.holders.add((who, name))
 
     def _leave(self, piece: Piece, more: int) -> int:
         """What is charged to the container by it."""
@@ -169,19 +192,21 @@ class Pieces:
         return more
 
     def _is_held_no_more(self, piece: Piece) -> None:
-        if not piece.holders:
+        if not piece.is_held:
             self._leave(piece, -piece.left)
             piece.opened = 0
             self._forget_if_nobodys(piece)
 
     def _is_made_no_more(self, piece: Piece) -> None:
         piece.is_made = False
-        if piece.maker is not None:
-            self._made.pop((piece.maker, piece.card, piece.number), None)
+        if piece.maker is not None and (made := self._made.get(piece.maker)):
+            made.pop((piece.card, piece.number), None)
+            if not made:
+                del self._made[piece.maker]
         self._forget_if_nobodys(piece)
 
     def _forget_if_nobodys(self, piece: Piece) -> None:
-        if piece.is_made or piece.holders:
+        if piece.is_made or piece.is_held:
             return
         for name in piece.names:
             if self._named.get(name) is piece:
@@ -190,10 +215,15 @@ class Pieces:
     # ---- What an earlier broker knew ---------------------------------------------------------------------------------
 
     def restore(self, piece: Piece) -> None:
-        for name in piece.names:
-            self._named[name] = piece
+        """In the order of moments, after the processes; one that nobody has is forgotten."""
+        if piece.until:
+            self.moments.restore(piece)
+        for who, name in list(piece.holders):
+            self._hold(who, name, piece)
         if piece.is_made and piece.maker is not None:
-            self._made[piece.maker, piece.card, piece.number] = piece
-        for who, name in piece.holders:
-            self._held[who, name] = piece
+            self._made.setdefault(piece.maker, {})[piece.card, piece.number] = piece
+        if not piece.is_held:
+            piece.left = 0  # the broker was killed between its last holder's end and the last row
+        if piece.is_held or piece.is_made:
+            self._named |= dict.fromkeys(piece.names, piece)
         self.left[piece.card] = self.left.get(piece.card, 0) + piece.left

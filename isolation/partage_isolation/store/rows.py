@@ -1,5 +1,7 @@
 """Pieces as they lie in the file of rows: a row for each name by which one process holds one, as its maker or not.
 
+What all may have who lived at a moment is one row for each name, with that moment, and of no process.
+
 Pure. Every row has all that must be known of the piece, so that it is whole while anybody holds it. Where a broker was
 killed between two rows of one piece, the higher amounts count.
 """
@@ -22,7 +24,12 @@ MADE: Final = 64
 HELD: Final = 65
 """Beside the states of processes."""
 BODY: Final = struct.Struct("<4xQ16sQQIHBBQQIIQQQQ")
-"""After the checksum: version, key, name, number, pid, card, kind, whose, start, maker's start and pid, and amounts."""
+"""After the checksum: version, key, name, number, pid, card, kind, whose, start, maker's start and pid, the moment,
+and amounts."""
+NOBODY: Final[ProcessId] = 0, 0
+"""Holds what all may have who lived at a moment."""
+PieceName = tuple[BudgetKey, int, int, int, int, int]
+"""Of one that says what a process holds of a piece: also the name, and whether it made it."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +43,14 @@ class PieceRow:
     number: int
     maker: ProcessId | None
     is_anybodys: bool
+    until: int
     size: int
     given: int
     opened: int
     left: int
 
     @property
-    def place(self) -> tuple[BudgetKey, int, int, int, int, int]:
+    def place(self) -> PieceName:
         """What no other row has."""
         return self.key, self.pid, self.start, self.card, self.name, self.kind
 
@@ -55,6 +63,9 @@ def rows_of(key: BudgetKey, piece: Piece) -> Iterator[PieceRow]:
     if piece.is_made and piece.maker is not None:
         for name in piece.names or {0}:
             yield _piece_row(key, piece, piece.maker, name, MADE)
+    elif piece.is_left:
+        for name in piece.names or {0}:
+            yield _piece_row(key, piece, NOBODY, name, HELD)
     for who, name in piece.holders:
         yield _piece_row(key, piece, who, name, HELD)
 
@@ -69,6 +80,7 @@ def _piece_row(key: BudgetKey, piece: Piece, who: ProcessId, name: int, kind: in
         piece.number,
         piece.maker,
         piece.is_anybodys,
+        piece.until,
         piece.size,
         piece.given,
         piece.opened,
@@ -90,7 +102,7 @@ def pack(version: int, row: PieceRow) -> bytes:
         row.start,
         start,
         pid,
-        0,
+        row.until,
         row.size,
         row.given,
         row.opened,
@@ -99,24 +111,31 @@ def pack(version: int, row: PieceRow) -> bytes:
 
 
 def unpack(body: bytes) -> PieceRow:
-    _, key, name, number, pid, card, kind, whose, start, made, maker, _, *amounts = BODY.unpack_from(body)
+    _, key, name, number, pid, card, kind, whose, start, made, maker, until, *amounts = BODY.unpack_from(body)
     by = (maker, made) if maker else None
-    return PieceRow(BudgetKey(key.hex()), pid, start, card, name, kind, number, by, bool(whose), *amounts)
+    return PieceRow(BudgetKey(key.hex()), pid, start, card, name, kind, number, by, bool(whose), until, *amounts)
 
 
-def pieces_of(rows: Iterable[PieceRow]) -> Iterator[Piece]:
-    found: dict[tuple[object, ...], Piece] = {}
+def pieces_of(rows: Iterable[PieceRow]) -> Iterator[tuple[Piece, set[PieceName]]]:
+    """Each with its rows, in the order of moments."""
+    found: dict[tuple[object, ...], tuple[Piece, set[PieceName]]] = {}
     for row in rows:
         which = (row.card, row.maker, row.number if row.maker else row.name)
-        piece = found.setdefault(which, Piece(row.card, row.maker, row.number))
-        piece.is_made |= row.kind == MADE
-        piece.is_anybodys |= row.is_anybodys
-        piece.size, piece.given = max(piece.size, row.size), max(piece.given, row.given)
-        piece.opened, piece.left = max(piece.opened, row.opened), max(piece.left, row.left)
-        piece.names |= {row.name} - {0}
-        if row.kind == HELD:
-            piece.holders.add((row.who, row.name))
-    yield from found.values()
+        piece, places = found.setdefault(which, (Piece(row.card, row.maker, row.number), set()))
+        places.add(row.place)
+        _take_in(piece, row)
+    yield from sorted(found.values(), key=lambda one: one[0].until)
+
+
+def _take_in(piece: Piece, row: PieceRow) -> None:
+    piece.is_made |= row.kind == MADE
+    piece.is_anybodys |= row.is_anybodys
+    piece.until = max(piece.until, row.until)
+    piece.size, piece.given = max(piece.size, row.size), max(piece.given, row.given)
+    piece.opened, piece.left = max(piece.opened, row.opened), max(piece.left, row.left)
+    piece.names |= {row.name} - {0}
+    if row.kind == HELD and row.who != NOBODY:
+        piece.holders.add((row.who, row.name))
 
 
 NO_CARD: Final = 0xFFFF
@@ -149,6 +168,8 @@ class Row:
     overhead: int
     reserved: int
     used: int
+    since: int
+    """Of the process: the moment at which it came."""
 
     def account(self) -> Account:
         return Account(
@@ -178,7 +199,7 @@ def pack_row(number: int, process: Process, card: int | None, *, place_bytes: in
         account.overhead,
         account.reserved,
         account.used,
-        0,
+        process.since if card is None else 0,
         0,
     )
     return checked(body, place_bytes)
@@ -230,17 +251,15 @@ def _row(place: bytes) -> Row | PieceRow | None:
     if state in (MADE, HELD):
         return unpack(place[_CHECK.size :])
     try:
-        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:5])
+        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:6])
     except ValueError:  # a state that only a later version knows
         raise Damaged from None
 
 
 def grouped(rows: Iterable[Row]) -> Iterator[tuple[Row, dict[int, Row]]]:
-    """Each process's row with its rows by card; rows without a process are left out."""
+    """Each process's row with its rows by card, in the order in which they came; rows without one are left out."""
     by_process: dict[tuple[ContainerKey, int, int], dict[int, Row]] = {}
     for row in rows:
         by_process.setdefault((row.key, row.pid, row.start), {})[row.card] = row
-    for cards in by_process.values():
-        own = cards.pop(NO_CARD, None)
-        if own is not None:
-            yield own, cards
+    whole = [(cards.pop(NO_CARD), cards) for cards in by_process.values() if NO_CARD in cards]
+    yield from sorted(whole, key=lambda one: one[0].since)

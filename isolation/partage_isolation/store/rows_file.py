@@ -19,10 +19,12 @@ from partage_isolation.errors import NoRows
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.pieces import Piece
 from partage_isolation.names import BudgetKey
+from partage_isolation.store.room import Room, Sort
 from partage_isolation.store.rows import (
     NO_CARD,
     PLACE_BYTES,
     Damaged,
+    PieceName,
     PieceRow,
     Row,
     pack_empty,
@@ -191,8 +193,7 @@ ROWS: Final = 32768
 
 Name = tuple[ContainerKey, int, int, int]
 """Of a row: container, pid, start, card."""
-PieceName = tuple[BudgetKey, int, int, int, int, int]
-"""Of one that says what a process holds of a piece: also the name, and whether it made it."""
+_NAME_PARTS: Final = 4
 
 
 class RowsFile:
@@ -204,6 +205,7 @@ class RowsFile:
         self._cards: dict[tuple[ContainerKey, int, int], set[int]] = {}
         self._found: list[Row] = []
         self._found_pieces: list[PieceRow] = []
+        self.room = Room()
         for slot, row in self._file.found.items():
             self._find(slot, row)
         self._file.found.clear()
@@ -220,6 +222,9 @@ class RowsFile:
     def free(self) -> int:
         return self._file.free
 
+    def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
+        self.room.belongs(owner, namespace)
+
     # ---- What an earlier broker left ---------------------------------------------------------------------------------
 
     def found(self) -> tuple[Row, ...]:
@@ -230,16 +235,18 @@ class RowsFile:
         found, self._found_pieces = tuple(self._found_pieces), []
         return found
 
-    def restored(self, key: BudgetKey, piece: Piece) -> None:
-        self._pieces[piece] = {row.place for row in rows_of(key, piece)}
+    def restored(self, key: BudgetKey, piece: Piece, places: set[PieceName]) -> None:
+        """What was found in those rows; they become what this broker would have written."""
+        self._pieces[piece] = places
+        self.keep_piece(key, piece)
 
     def _find(self, slot: int, row: Row | PieceRow) -> None:
         if isinstance(row, PieceRow):
-            self._slots[row.place] = slot
+            self._put(row.place, slot)
             self._found_pieces.append(row)
         else:
             name = (row.key, row.pid, row.start, row.card)
-            self._slots[name] = slot
+            self._put(name, slot)
             self._note(name)
             self._found.append(row)
 
@@ -275,15 +282,21 @@ class RowsFile:
     # ---- Rows of pieces ----------------------------------------------------------------------------------------------
 
     def keep_piece(self, key: BudgetKey, piece: Piece) -> bool:
-        """Writes down all that it is now; False where there is no room for all of it. What is no more goes last."""
+        """Writes down all that it is now; False where there is no room for all of it. What is no more goes last.
+
+        New rows are written over those that are no more: what only changes hands needs no room.
+        """
         rows = {row.place: row for row in rows_of(key, piece)}
-        before = self._pieces.pop(piece, set())
-        slots = [self._written(name, partial(pack_piece, row=row)) for name, row in rows.items()]
-        for name in before - rows.keys():
+        gone = [name for name in self._pieces.pop(piece, ()) if name not in rows]
+        for name in rows:
+            if gone and name not in self._slots:
+                self._slots[name] = self._slots.pop(gone.pop())
+        kept = {name for name, row in rows.items() if self._written(name, partial(pack_piece, row=row)) is not None}
+        for name in gone:
             self.erase_piece(name)
-        if rows:
-            self._pieces[piece] = set(rows)
-        return None not in slots
+        if kept:
+            self._pieces[piece] = kept
+        return len(kept) == len(rows)
 
     def erase_piece(self, name: PieceName) -> None:
         self._emptied(name)
@@ -294,10 +307,10 @@ class RowsFile:
         """Where it lies now; None where there is no room."""
         slot = self._slots.get(name)
         if slot is None:
-            slot = self._file.take()
+            slot = self._file.take() if self.room.has(name[0], _sort(name), self._file.free) else None
             if slot is None:
                 return None
-            self._slots[name] = slot
+            self._put(name, slot)
         self._file.write(slot, pack)
         return slot
 
@@ -305,7 +318,16 @@ class RowsFile:
         slot = self._slots.pop(name, None)
         if slot is not None:
             self._file.empty(slot)
+            self.room.takes(name[0], _sort(name), -1)
         return slot is not None
+
+    def _put(self, name: Name | PieceName, slot: int) -> None:
+        self._slots[name] = slot
+        self.room.takes(name[0], _sort(name))
+
+
+def _sort(name: Name | PieceName) -> Sort:
+    return Sort.PROCESS if len(name) == _NAME_PARTS else Sort.PIECE
 
 
 def _name(process: Process, card: int | None) -> Name:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
-from partage_isolation.ledger.budget import State
+from partage_isolation.ledger.budget import Budget, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.pages import line_writer
@@ -235,9 +235,13 @@ class Containers:
         self._specs.write(spec)
         for each in self._registry.of(served.budget.key):
             each.spec = each.spec.as_in(spec)
-        self._ledger.put(spec.key, [card.book() for card in spec.cards], spec.budget_key)
+        self._books(spec)
         self._leases.put(spec)
         self._moving.put(spec)
+
+    def _books(self, spec: Spec) -> Budget:
+        cards = [card.book() for card in spec.cards]
+        return self._ledger.put(spec.key, cards, spec.budget_key, namespace=spec.pod.namespace)
 
     def _serve(self, spec: Spec) -> None:
         listening = self._folders.make(spec.key, moves=spec.moves)
@@ -246,7 +250,7 @@ class Containers:
         except OSError as error:
             listening.close()
             raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
-        budget = self._ledger.put(spec.key, [card.book() for card in spec.cards], spec.budget_key)
+        budget = self._books(spec)
         served = Served(spec, budget, page)
         served.listener = Listener(
             listening, on_connection=partial(self._sessions.connected, served), counters=self._counters

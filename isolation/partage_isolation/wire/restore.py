@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.names import BudgetKey
-from partage_isolation.store.rows import PieceRow, Row, grouped, pieces_of
+from partage_isolation.store.rows import NOBODY, PieceRow, Row, grouped, pieces_of
 from partage_isolation.store.rows_file import RowsFile
 from partage_isolation.wire.peers import NoProcess, Peer, peer_named
 from partage_isolation.wire.watch import Watch
@@ -47,19 +47,19 @@ def _restore_pieces(rows: RowsFile, ledger: Ledger) -> None:
     of = dict[BudgetKey, list[PieceRow]]()
     for row in rows.found_pieces():
         budget = ledger.budgets.get(row.key)
-        if budget is not None and row.who in budget.processes:
+        if budget is not None and (row.who == NOBODY or row.who in budget.processes):
             of.setdefault(row.key, []).append(row)
         else:
             rows.erase_piece(row.place)
     for key, of_one in of.items():
-        for piece in pieces_of(of_one):
+        for piece, places in pieces_of(of_one):
             ledger.budgets[key].pieces.restore(piece)
-            rows.restored(key, piece)
+            rows.restored(key, piece, places)
 
 
 def _process(own: Row, cards: Mapping[int, Row]) -> Process:
     accounts = {number: row.account() for number, row in cards.items()}
-    return Process(own.key, own.pid, own.start, own.token, own.state, accounts)
+    return Process(own.key, own.pid, own.start, own.token, own.state, accounts, since=own.since)
 
 
 def _living(process: Process) -> Peer | None:

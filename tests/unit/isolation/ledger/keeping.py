@@ -54,6 +54,9 @@ class Kept:
         for name in [name for name in self.rows if name[:3] == who and card in (None, name[3])]:
             del self.rows[name]
 
+    def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
+        """It knows no bounds."""
+
     def read(self) -> tuple[Row, ...]:
         found = [read_row((place, bytes(PLACE_BYTES)))[2] for place in self.rows.values()]
         return tuple(row for row in found if isinstance(row, Row))
@@ -87,9 +90,11 @@ def restarted(kept: Kept, limit: int, *, context: int | None = None, budget: Bud
     ledger = ledger_of(limit, kept, context=context, budget=budget)
     for own, cards in grouped(kept.read()):
         accounts = {number: row.account() for number, row in cards.items()}
-        assert ledger.lives.restore(Process(own.key, own.pid, own.start, own.token, own.state, accounts))
+        assert ledger.lives.restore(
+            Process(own.key, own.pid, own.start, own.token, own.state, accounts, since=own.since)
+        )
     pieces, kept.pieces = list(pieces_of(kept.read_pieces())), {}
-    for piece in pieces:
+    for piece, _ in pieces:
         ledger.containers[KEY].pieces.restore(piece)
         kept.keep_piece(budget or own_budget(KEY), piece)
     return ledger

@@ -6,8 +6,9 @@ from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Patience
-from partage_isolation.ledger.pieces import MOST_NAMES, Shared
-from unit.isolation.ledger.keeping import KEY, MIB, Kept, charged, ledger_of, process_of, sample
+from partage_isolation.ledger.pieces import MOST_NAMES, Piece, Shared
+from partage_isolation.names import own_budget
+from unit.isolation.ledger.keeping import KEY, MIB, Kept, charged, ledger_of, process_of, restarted, sample
 
 GIB = 1 << 30
 NAME, OTHER_NAME, NUMBER = 4711, 4712, 7
@@ -82,6 +83,23 @@ def test_what_has_no_name_is_charged_until_all_who_lived_when_it_was_freed_are_g
     assert shared(ledger) == SIZE
     ledger.lives.died(one, 2)
     assert shared(ledger) == 0
+
+
+def test_each_holder_that_an_earlier_version_wrote_down_has_it_until_it_is_gone() -> None:
+    kept = Kept()
+    ledger = ledger_of(GIB, kept)
+    maker, one, other = process_of(ledger, 10), process_of(ledger, 11), process_of(ledger, 12)
+    for process in (maker, one, other):
+        process.since = 0
+        ledger.entries.changed(process)
+    holders = {(one.id, NAME), (other.id, NAME)}
+    left = Piece(0, maker.id, NUMBER, is_anybodys=True, size=SIZE, given=SIZE, left=SIZE, names={NAME}, holders=holders)
+    kept.keep_piece(own_budget(KEY), left)
+    again = restarted(kept, GIB)
+    for process in (one, other):
+        assert shared(again) == SIZE
+        again.lives.died(again.containers[KEY].processes[process.id], 1)
+    assert shared(again) == 0
 
 
 def test_what_nobody_here_made_is_charged_to_whoever_opens_it_and_must_fit() -> None:

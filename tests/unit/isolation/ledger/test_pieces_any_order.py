@@ -32,8 +32,13 @@ class Made:
     number: int
     size: int
     names: list[int]
+    is_anybodys: bool = False
+    given: int = 0
     is_made: bool = True
     openers: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    witnesses: set[int] = field(default_factory=set[int])
+    """All who lived when its maker last gave some of it back, where anybody may have it."""
+    left: int = 0
 
 
 class World(RuleBasedStateMachine):
@@ -53,7 +58,7 @@ class World(RuleBasedStateMachine):
         return self.ledger.containers[KEY].processes[pid, pid]
 
     def made_by(self, pid: int) -> int:
-        return sum(piece.size for piece in self.pieces if piece.maker == pid and piece.is_made)
+        return sum(piece.size - piece.given for piece in self.pieces if piece.maker == pid and piece.is_made)
 
     @precondition(lambda self: len(self.pids) < 5)
     @rule()
@@ -63,10 +68,10 @@ class World(RuleBasedStateMachine):
         self.pids.append(pid)
 
     @precondition(lambda self: self.pids)
-    @rule(index=_any, mib=st.integers(1, 64))
-    def make(self, index: int, mib: int) -> None:
+    @rule(index=_any, mib=st.integers(1, 64), is_anybodys=st.booleans())
+    def make(self, index: int, mib: int, is_anybodys: bool) -> None:  # noqa: FBT001
         pid = self.pids[index % len(self.pids)]
-        piece = Made(pid, self.fresh(), mib * MIB, [self.fresh()])
+        piece = Made(pid, self.fresh(), mib * MIB, [self.fresh()], is_anybodys)
         held = self.made_by(pid)
         self.ledger.lending.lend(self.process(pid), 0, Amounts(held, held + piece.size), patience=Patience.NONE)
         self.pieces.append(piece)
@@ -82,7 +87,8 @@ class World(RuleBasedStateMachine):
             self.export(piece, piece.names[-1])
 
     def export(self, piece: Made, name: int) -> None:
-        assert self.ledger.sharing.exported(self.process(piece.maker), 0, Shared(name, piece.number, piece.size))
+        said = Shared(name, piece.number, piece.size)
+        assert self.ledger.sharing.exported(self.process(piece.maker), 0, said, anybodys=piece.is_anybodys)
 
     @precondition(lambda self: self.pids and self.pieces)
     @rule(who=_any, index=_any, which=_any)
@@ -90,7 +96,7 @@ class World(RuleBasedStateMachine):
         """The driver gives it as long as anybody has it; by a name that the broker no longer knows it says its size."""
         piece = self.pieces[index % len(self.pieces)]
         pid, name = self.pids[who % len(self.pids)], piece.names[which % len(piece.names)]
-        known = piece.is_made or name in {each for _, each in piece.openers}
+        known = piece.is_made or piece.witnesses or name in {each for _, each in piece.openers}
         if pid != piece.maker and known:
             assert self.ledger.sharing.opened(self.process(pid), 0, Shared(name)) == piece.size
             piece.openers.add((pid, name))
@@ -102,34 +108,53 @@ class World(RuleBasedStateMachine):
             ((piece, opener) for piece in self.pieces for opener in piece.openers), key=lambda pair: pair[1]
         )[index % sum(len(piece.openers) for piece in self.pieces)]
         piece.openers.discard(opener)
+        self.released()
         for _ in range(1 + twice):
             self.ledger.sharing.closed(self.process(opener[0]), Shared(opener[1]))
 
     @precondition(lambda self: self.pieces)
-    @rule(index=_any, twice=st.booleans())
-    def free(self, index: int, twice: bool) -> None:  # noqa: FBT001
+    @rule(index=_any, twice=st.booleans(), part=st.integers(1, 2))
+    def free(self, index: int, twice: bool, part: int) -> None:  # noqa: FBT001
+        """All that is left of it, or half of that."""
         piece = self.pieces[index % len(self.pieces)]
         if piece.is_made:
-            piece.is_made = False
+            more = -(-(piece.size - piece.given) // part)
+            self.gives(piece, more)
             for _ in range(1 + twice):
-                self.ledger.sharing.left(self.process(piece.maker), 0, Shared(0, piece.number, piece.size, piece.size))
+                said = Shared(0, piece.number, piece.given, 0 if _ else more)
+                self.ledger.sharing.left(self.process(piece.maker), 0, said)
             self.settle()
 
+    def gives(self, piece: Made, more: int) -> None:
+        if more and piece.is_anybodys:
+            piece.witnesses |= {pid for pid in self.pids if pid != piece.maker}
+        if piece.openers or piece.witnesses:
+            piece.left += more
+        piece.given += more
+        piece.is_made = piece.given < piece.size
+
     @precondition(lambda self: self.pids)
-    @rule(index=_any)
-    def die(self, index: int) -> None:
+    @rule(index=_any, executes=st.booleans())
+    def die(self, index: int, executes: bool) -> None:  # noqa: FBT001
+        """Or execute another program, by which nothing of before is its own."""
         pid = self.pids.pop(index % len(self.pids))
-        self.ledger.lives.died(self.process(pid), 1)
         for piece in self.pieces:
-            piece.is_made &= piece.maker != pid
             piece.openers = {opener for opener in piece.openers if opener[0] != pid}
+            piece.witnesses.discard(pid)
+            if piece.maker == pid and piece.is_made:
+                self.gives(piece, piece.size - piece.given)
+        if executes:
+            assert self.ledger.lives.begin(KEY, (pid, pid), (pid << 32 | self.fresh()).to_bytes(16, "big"))
+            self.pids.append(pid)
+        else:
+            self.ledger.lives.died(self.process(pid), 1)
         self.settle()
 
     @rule()
     def restart(self) -> None:
         self.ledger = restarted(self.kept, LIMIT)
         for pid in self.pids:
-            assert self.ledger.lives.resume(KEY, (pid, pid), pid.to_bytes(16, "big"))
+            assert self.ledger.lives.resume(KEY, (pid, pid), self.process(pid).token)
 
     def settle(self) -> None:
         """Credit is given back, and a sample taken."""
@@ -137,16 +162,22 @@ class World(RuleBasedStateMachine):
             self.ledger.lending.returned(self.process(pid), 0, Amounts(self.made_by(pid), self.made_by(pid)))
         shown = {pid: self.made_by(pid) for pid in self.pids if self.made_by(pid)}
         rules.apply(self.ledger, rules.begin(self.ledger, CARD, 10), rules.Shown(shown, {pid: pid for pid in shown}))
-        self.pieces = [piece for piece in self.pieces if piece.is_made or piece.openers]
+        self.released()
+        self.pieces = [piece for piece in self.pieces if piece.is_made or piece.left]
+
+    def released(self) -> None:
+        for piece in self.pieces:
+            if not (piece.openers or piece.witnesses):
+                piece.left = 0
 
     @invariant()
     def what_is_charged_is_what_the_card_has(self) -> None:
-        on_card = sum(piece.size for piece in self.pieces if piece.is_made or piece.openers)
+        on_card = sum((piece.size - piece.given if piece.is_made else 0) + piece.left for piece in self.pieces)
         assert self.ledger.containers[KEY].charged(0) == on_card
 
     def teardown(self) -> None:
         while self.pids:
-            self.die(0)
+            self.die(0, executes=False)
         self.what_is_charged_is_what_the_card_has()
         assert not self.kept.rows
         assert not self.kept.pieces

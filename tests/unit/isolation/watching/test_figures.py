@@ -28,7 +28,15 @@ def values(name: str, *containers: ContainerFacts) -> dict[str, float]:
     """Of that family, by container."""
     metrics = Metrics("broker")
     sizes = ContextSizes()
-    BrokerFigures(metrics, node="n1", counters=Counters(), facts=lambda: containers, sizes=sizes, free_rows=lambda: 0)
+    BrokerFigures(
+        metrics,
+        node="n1",
+        counters=Counters(),
+        facts=lambda: containers,
+        sizes=sizes,
+        free_rows=lambda: 0,
+        refused_rows=lambda: 0,
+    )
     (family,) = (each for each in metrics.families() if each.name == name)
     return {sample.labels["container"]: sample.value for sample in family.samples}
 

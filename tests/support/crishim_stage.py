@@ -150,6 +150,17 @@ def devices_in_dev(machine: Machine) -> Generator[None]:
         machine.run("sh", "-c", "rm /dev/nvidia*")
 
 
+@contextmanager
+def without_driver(machine: Machine) -> Generator[None]:
+    """As on a node without cards: the device that every driver has is not there."""
+    control = f"{DRIVER}/dev/nvidiactl"
+    machine.run("mv", control, f"{control}.away")
+    try:
+        yield
+    finally:
+        machine.run("mv", f"{control}.away", control)
+
+
 def install_devices(machine: Machine) -> None:
     """The simulated driver, and a /dev of the node's own with a board in it."""
     machine.run("mkdir", "-p", f"{DRIVER}/dev")

@@ -11,11 +11,11 @@ processes that it knows to have changed nothing all the while.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from partage_isolation.ledger.account import Amounts, Seen
+from partage_isolation.ledger.account import Account, Amounts, Seen
 from partage_isolation.ledger.budget import SPEAKING, Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
@@ -56,29 +56,43 @@ def begin(ledger: Ledger, card: CardId, now_ns: int) -> Beginning:
 
 def apply(ledger: Ledger, beginning: Beginning, shown: Shown) -> tuple[int, ...]:
     """Its figures are there; gives the sizes of contexts that were learned from it."""
-    learned = list[int]()
-    for budget, card, process, _ in list(ledger.on_card(beginning.card)):
-        seen = beginning.seen.get(process.id)
-        if seen is not None:
-            learned += _applied(ledger, (budget, card, process), beginning, shown, seen)
-    return tuple(learned)
+    return tuple(size for sizes in applying(ledger, beginning, shown) for size in sizes)
+
+
+def applying(ledger: Ledger, beginning: Beginning, shown: Shown) -> Iterator[tuple[int, ...]]:
+    """As `apply`, one process at a time: anything may happen between two of them."""
+    for where, _, seen in _judged(ledger, beginning):
+        yield _applied(ledger, where, beginning, shown, seen)
 
 
 def apply_blind(ledger: Ledger, beginning: Beginning) -> None:
     """There are no figures and will be none: what is known without them."""
-    for budget, card, process, account in list(ledger.on_card(beginning.card)):
-        seen = beginning.seen.get(process.id)
-        if seen is None:
-            continue
+    for _ in applying_blind(ledger, beginning):
+        pass
+
+
+def applying_blind(ledger: Ledger, beginning: Beginning) -> Iterator[None]:
+    """As `apply_blind`, one process at a time."""
+    for (budget, card, process), account, seen in _judged(ledger, beginning):
         if process.state is State.DEAD and process.died_ns + BLIND_SETTLE_NS <= beginning.began_ns:
             ledger.lives.absent(budget, card, process)
         elif process.state in SPEAKING and account.unseen(seen):
             ledger.entries.note(process, card)
+        yield
 
 
-def _applied(
-    ledger: Ledger, where: tuple[Budget, int, Process], beginning: Beginning, shown: Shown, seen: Seen
-) -> tuple[int, ...]:
+_Where = tuple[Budget, int, Process]
+
+
+def _judged(ledger: Ledger, beginning: Beginning) -> Iterator[tuple[_Where, Account, Seen]]:
+    """Those that were there when it began and are there still, each as its turn comes."""
+    for budget, card, process, account in list(ledger.on_card(beginning.card)):
+        seen = beginning.seen.get(process.id)
+        if seen is not None and process.accounts.get(card) is account and ledger.entries.has(process):
+            yield (budget, card, process), account, seen
+
+
+def _applied(ledger: Ledger, where: _Where, beginning: Beginning, shown: Shown, seen: Seen) -> tuple[int, ...]:
     budget, card, process = where
     account, amount = process.accounts[card], shown.of(process)
     if amount is None:
@@ -103,7 +117,7 @@ def _applied(
     return () if size is None else (size,)
 
 
-def _left_behind(ledger: Ledger, where: tuple[Budget, int, Process], amount: int) -> None:
+def _left_behind(ledger: Ledger, where: _Where, amount: int) -> None:
     """Of a dead process the driver still holds so much; it takes no more."""
     budget, card, process = where
     if not amount:

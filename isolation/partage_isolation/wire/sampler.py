@@ -22,6 +22,7 @@ from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import TOKEN_BYTES
 from partage_isolation.wire.peers import start_of
 from partage_isolation.wire.served import Registry
+from partage_isolation.wire.slices import in_slices
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
@@ -60,12 +61,14 @@ class Sampler:
             self._counters.samples["failed"] += 1
             return None
         if isinstance(use, Blind):
-            rules.apply_blind(self._ledger, beginning)
+            async for _ in in_slices(rules.applying_blind(self._ledger, beginning)):
+                pass
         else:
             after = await self._hints.report([each for each in asked if each[0] in before]) if before else {}
             shown = rules.Shown(use.processes, self._starts(card, use), dict(_exact(before, after)))
-            for size in rules.apply(self._ledger, beginning, shown):
-                self._learned(card, size)
+            async for sizes in in_slices(rules.applying(self._ledger, beginning, shown)):
+                for size in sizes:
+                    self._learned(card, size)
         self._counters.samples["taken"] += 1
         self.has_answered = True
         return use
@@ -107,8 +110,9 @@ class Unannounced:
         self._ledger, self._registry = ledger, registry
 
     def seen(self, card: CardId, use: Sample | None) -> None:
+        known = self._known(card)
         for pid, amount in use.processes.items() if isinstance(use, CardUse) else ():
-            if amount is not None and not self._is_known(pid, card) and (start := start_of(pid)) is not None:
+            if amount is not None and pid not in known and (start := start_of(pid)) is not None:
                 self.charge((pid, start), card, amount)
 
     def charge(self, who: ProcessId, card: CardId, amount: int) -> bool:
@@ -121,14 +125,9 @@ class Unannounced:
         token = os.urandom(TOKEN_BYTES)
         return self._ledger.lives.found(key, who, token, card=number, amount=amount) is not None
 
-    def _is_known(self, pid: int, card: CardId) -> bool:
-        """Whether the books have what a process of that pid has of that card."""
-        for budget in self._ledger.budgets.values():
-            number = budget.card_number(card)
-            for process in budget.processes.values():
-                if process.pid == pid and number in process.accounts:
-                    return True
-        return False
+    def _known(self, card: CardId) -> frozenset[int]:
+        """Pids of which the books have what they have of that card."""
+        return frozenset(process.pid for _, _, process, _ in self._ledger.on_card(card))
 
     def _container_of(self, who: ProcessId) -> ContainerKey | None:
         known = (budget.processes.get(who) for budget in self._ledger.budgets.values())

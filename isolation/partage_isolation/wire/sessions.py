@@ -17,6 +17,7 @@ from typing import Final
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
+from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.answers import Answer, Answering, Guard
 from partage_isolation.wire.connection import HELLO_COSTS
@@ -26,6 +27,7 @@ from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.peers import NoProcess, Peer, namespace_of, peer_of, pids_of
 from partage_isolation.wire.served import Registry, Served, Session, Talk
 from partage_isolation.wire.watch import Watch
+from partage_plugins.vocabulary.names import ContainerKey
 
 _TAKEN: Final = "taken"
 
@@ -71,8 +73,15 @@ class Arriving:
         if packet.flags & Flag.SIGNALS:  # only for a process that has a connection for questions, or had one
             return lives.named(key, who, token) or _UNKNOWN
         if token == wire.NO_TOKEN:
-            return lives.begin(key, who, os.urandom(wire.TOKEN_BYTES)) or _TOO_MANY
+            return self._begun(key, who) or _TOO_MANY
         return lives.resume(key, who, token) or _UNKNOWN
+
+    def _begun(self, key: ContainerKey, who: ProcessId) -> Process | None:
+        """Those that have died leave room, whether or not that was worked off."""
+        process = self._ledger.lives.begin(key, who, os.urandom(wire.TOKEN_BYTES))
+        while process is None and self._watch.make_room(key):
+            process = self._ledger.lives.begin(key, who, os.urandom(wire.TOKEN_BYTES))
+        return process
 
     def _session(self, served: Served, process: Process, peer: Peer) -> Session:
         self._watch.watch(process, peer)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from partage_isolation.ledger.budget import Process
@@ -13,7 +14,8 @@ from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import provable
 from partage_isolation.wire.peers import Peer
 from partage_isolation.wire.sampler import Sampler
-from partage_plugins.vocabulary.names import CardId
+from partage_isolation.wire.slices import Slices
+from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
 class Chores:
@@ -56,7 +58,7 @@ class Watch:
     def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, ended: Callable[[Process], None]) -> None:
         """`ended` hears of each process that is no more."""
         self._ledger, self._sampler, self._chores, self._ended = ledger, sampler, chores, ended
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._deaths = asyncio.get_running_loop(), Slices()
         self._pidfds: dict[Process, int] = {}
         self._proving: set[CardId] = set()
         self._letting_go: dict[CardId, asyncio.Event] = {}
@@ -65,6 +67,7 @@ class Watch:
         """Since the sample that is under way began."""
 
     def close(self) -> None:
+        self._deaths.close()
         for process in list(self._pidfds):
             self._forget(process)
 
@@ -110,9 +113,14 @@ class Watch:
         finally:
             del self._letting_go[card]
 
+    def make_room(self, container: ContainerKey) -> bool:
+        """Works off the oldest death of a container that has not been yet; False where there is none."""
+        return self._deaths.do_one(container)
+
     def _dead(self, process: Process) -> None:
+        """Hundreds may die at once, and nobody else's question waits for all of them."""
         self._forget(process)
-        self.died(process)
+        self._deaths.add(process.key, partial(self.died, process))
 
     def _forget(self, process: Process) -> None:
         pidfd = self._pidfds.pop(process)

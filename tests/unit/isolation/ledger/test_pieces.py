@@ -7,7 +7,7 @@ from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import MOST_NAMES, Piece, Shared
-from partage_isolation.names import own_budget
+from partage_isolation.names import BudgetKey, own_budget
 from unit.isolation.ledger.keeping import KEY, MIB, Kept, charged, ledger_of, process_of, restarted, sample
 
 GIB = 1 << 30
@@ -133,6 +133,31 @@ def test_no_more_names_than_there_is_room_for() -> None:
     assert not ledger.sharing.exported(maker, 0, Shared(1 << 40, 1 << 40, MIB))
     assert ledger.sharing.opened(process_of(ledger, 11), 0, Shared(1)) is None
     assert ledger.sharing.exported(maker, 0, Shared(1, 1, MIB))
+
+
+class Counting(Kept):
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = 0
+
+    def keep_piece(self, key: BudgetKey, piece: Piece) -> bool:
+        self.written += 1
+        return super().keep_piece(key, piece)
+
+
+def test_a_death_costs_what_the_process_had_however_much_others_have() -> None:
+    kept = Counting()
+    ledger = ledger_of(GIB, kept)
+    maker, one, other = maker_of(ledger), process_of(ledger, 11), process_of(ledger, 12)
+    for number in range(100, 400):
+        ledger.sharing.exported(maker, 0, Shared(number, number, MIB), anybodys=True)
+        ledger.sharing.left(maker, 0, Shared(number=number, size=1, freed=1))
+    assert ledger.sharing.opened(other, 0, OPENED)
+    kept.written = 0
+    ledger.lives.died(one, 1)
+    assert kept.written == 0
+    ledger.lives.died(other, 1)
+    assert kept.written == 301, "what it had open, and what only it could have had"
 
 
 def test_all_that_was_kept_of_it_goes_with_the_container() -> None:

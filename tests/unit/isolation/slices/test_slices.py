@@ -1,0 +1,69 @@
+"""Work that may wait is worked off between packets, and each container has its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from functools import partial
+
+from partage_isolation.wire.slices import Slices, in_slices
+
+MANY = 200
+AT_ONCE = 0.0
+"""A slice is one piece of work."""
+
+
+async def test_who_asks_something_is_answered_before_all_is_worked_off() -> None:
+    loop, order, all_done = asyncio.get_running_loop(), list[str](), asyncio.Event()
+    slices = Slices(AT_ONCE)
+    here, there = socket.socketpair()
+
+    def answer() -> None:
+        here.recv(1)
+        order.append("packet")
+
+    with here, there:
+        loop.add_reader(here, answer)
+        for _ in range(MANY):
+            slices.add("hostile", partial(order.append, "death"))
+        slices.add("hostile", all_done.set)
+        there.send(b"x")
+        await all_done.wait()
+        loop.remove_reader(here)
+    assert order.index("packet") < 5
+    assert order.count("death") == MANY
+
+
+async def test_one_container_s_work_waits_for_no_crowd_of_another() -> None:
+    slices, order, done = Slices(AT_ONCE), list[str](), asyncio.Event()
+    for _ in range(MANY):
+        slices.add("hostile", partial(order.append, "hostile"))
+    slices.add("victim", partial(order.append, "victim"))
+    slices.add("hostile", done.set)
+    await done.wait()
+    assert order.index("victim") == 1
+
+
+async def test_one_piece_of_it_can_be_done_at_once() -> None:
+    slices, order = Slices(AT_ONCE), list[int]()
+    for number in range(3):
+        slices.add("a", partial(order.append, number))
+    assert slices.do_one("a")
+    assert order == [0]
+    assert not slices.do_one("b")
+    slices.close()
+    await asyncio.sleep(0)
+    assert order == [0], "what is closed does nothing more"
+
+
+async def test_steps_let_others_in_between() -> None:
+    order = list[str]()
+
+    async def other() -> None:
+        order.append("other")
+
+    task = asyncio.create_task(other())
+    async for step in in_slices(["first", "second", "last"], AT_ONCE):
+        order.append(step)
+    await task
+    assert order == ["first", "other", "second", "last"]

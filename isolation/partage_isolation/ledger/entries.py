@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.pieces import Piece
@@ -30,11 +30,20 @@ class Keeper(Protocol):
         ...
 
 
+LOOKS: Final = 16
+"""At so many accounts take as long as to write a row."""
+
+
 class Entries:
     def __init__(self, keeper: Keeper) -> None:
         self.containers: dict[ContainerKey, Budget] = {}
         """Which budget each uses."""
+        self.work = 0
+        """Rows that were written or dropped, and what was looked at, as so many rows: what a packet costs."""
         self._keeper = keeper
+
+    def looked_at(self, processes: int) -> None:
+        self.work += processes // LOOKS
 
     def belong(self, budget: Budget, container: ContainerKey, namespace: str) -> None:
         """Both have their rows."""
@@ -54,6 +63,7 @@ class Entries:
 
     def add(self, budget: Budget, process: Process) -> bool:
         """A new one; False where there is no room to note it."""
+        self.work += 1
         process.since = budget.pieces.moments.next
         if not self._keeper.keep(process):
             return False
@@ -61,9 +71,11 @@ class Entries:
         return True
 
     def changed(self, process: Process) -> None:
+        self.work += 1
         self._keeper.keep(process)
 
     def remove(self, budget: Budget, process: Process) -> None:
+        self.work += 1 + len(process.accounts)
         budget.leave(process)
         self._keeper.drop(process)
 
@@ -71,14 +83,17 @@ class Entries:
 
     def note(self, process: Process, card: int) -> bool:
         """What it has of that card changed; False where there is no room to note it."""
+        self.work += 1
         self.of(process).count(process, card)
         return self._keeper.keep(process, card)
 
     def strike(self, budget: Budget, process: Process, card: int) -> None:
+        self.work += 1
         del process.accounts[card]
         budget.count(process, card)
         self._keeper.drop(process, card)
 
     def piece(self, budget: Budget, piece: Piece) -> bool:
         """What several hold changed; False where there is no room to note all of it."""
+        self.work += max(1, len(piece.names)) + len(piece.holders)
         return self._keeper.keep_piece(budget.key, piece)

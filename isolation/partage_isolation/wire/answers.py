@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Ask, Park
+from partage_isolation.ledger.loans import Ask, Park, Refused
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Flag, Packet, Result, What
@@ -111,6 +111,8 @@ class Answering:
     def _decided(self, session: Session, packet: Packet, ask: Ask) -> bytes | None:
         process, card, amounts, again = session.process, packet.card, packet.amounts, packet.is_again
         verdict = ask(process, card, amounts, again=again)
+        if isinstance(verdict, Park | Refused):
+            self._looks_at_all(session)
         if isinstance(verdict, Park):
             self._parking.park(session, packet, verdict, partial(ask, process, card, amounts, again=again))
             return None
@@ -144,6 +146,7 @@ class Answering:
 
     def _view(self, session: Session, packet: Packet) -> bytes | None:
         """After a context was made, or code was loaded, that is first measured: what is shown is right."""
+        self._looks_at_all(session)
         if packet.has_grown:
             self._watch.measure(session.process, packet.card)
         if self._watch.once_measured(session.process, packet.card, partial(self._viewed, session, packet)):
@@ -159,5 +162,9 @@ class Answering:
         if session.calls is not None and answer is not None:
             session.calls.send(answer)
 
+    def _looks_at_all(self, session: Session) -> None:
+        self._ledger.entries.looked_at(len(self._ledger.containers[session.process.key].processes))
+
     def _processes(self, session: Session, packet: Packet) -> bytes:
+        self._looks_at_all(session)
         return processes_answer(packet, self._registry.served[session.process.key], session)

@@ -22,6 +22,9 @@ BURST: Final = 200
 CONTAINER_RATE: Final = 8000
 """Of all connections of a container: a tenth of what the broker can answer, however many it opens."""
 CONTAINER_BURST: Final = 1600
+NAMESPACE_RATE: Final = 2 * CONTAINER_RATE
+"""Of all containers of a namespace."""
+NAMESPACE_BURST: Final = 2 * CONTAINER_BURST
 HELLO_COSTS: Final = 10
 """The broker looks at a process for each."""
 LEASE_COSTS: Final = 4
@@ -34,27 +37,30 @@ REST_S: Final = 0.010
 
 
 class Bucket:
-    """Fills all the time, up to `burst`."""
+    """Fills all the time, up to `burst`. What is taken is taken from the one above too, which others share."""
 
-    __slots__ = ("_at_s", "_burst", "_left", "_rate")
+    __slots__ = ("__weakref__", "_above", "_at_s", "_burst", "_left", "_rate")
 
-    def __init__(self, now_s: float, *, rate: float = RATE, burst: float = BURST) -> None:
-        self._left, self._at_s, self._rate, self._burst = burst, now_s, rate, burst
+    def __init__(self, now_s: float, *, rate: float = RATE, burst: float = BURST, above: Bucket | None = None) -> None:
+        self._left, self._at_s, self._rate, self._burst, self._above = burst, now_s, rate, burst, above
 
     def take(self, now_s: float, cost: int = 1) -> bool:
         """So much more; False where the speaker should now rest."""
         left, burst = self._left + (now_s - self._at_s) * self._rate, self._burst
         left = (left if left < burst else burst) - cost  # noqa: FURB136  `min` and `max` take longer, at each packet
         self._left, self._at_s = (left if left > -burst else -burst), now_s  # noqa: FURB136
-        return left > 0
+        return left > 0 if self._above is None else self._above.take(now_s, cost) and left > 0
 
     def spend(self, cost: int) -> None:
         """What was taken just now costs more by that."""
         self._left = max(-self._burst, self._left - cost)
+        if self._above is not None:
+            self._above.spend(cost)
 
     def empty_for_s(self, now_s: float) -> float:
         """How long there is nothing to be had; 0 where there is something."""
-        return max(0.0, -self._left / self._rate - (now_s - self._at_s))
+        above_s = 0.0 if self._above is None else self._above.empty_for_s(now_s)
+        return max(above_s, -self._left / self._rate - (now_s - self._at_s))
 
 
 _now_s: Final = time.monotonic
@@ -150,6 +156,10 @@ class Connection:
             self._at_end.pop()()
 
     def _readable(self) -> None:
+        now_s = _now_s()
+        if self._shared.empty_for_s(now_s):
+            self._rest()  # before it is read: each of many connections would be heard once more
+            return
         try:
             packet = self.socket.recv(BYTES + 1)
         except (BlockingIOError, InterruptedError):
@@ -160,7 +170,6 @@ class Connection:
             self.close()
             return
         self._counters.packets += 1
-        now_s = _now_s()
         is_within, is_shared = self._bucket.take(now_s), self._shared.take(now_s)
         if not (is_within and is_shared):
             self._rest()

@@ -251,7 +251,7 @@ class Containers:
             listening.close()
             raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
         budget = self._books(spec)
-        served = Served(spec, budget, page)
+        served = Served(spec, budget, page, bucket=self._registry.bucket_of(spec.pod.namespace))
         served.listener = Listener(
             listening, on_connection=partial(self._sessions.connected, served), counters=self._counters
         )

@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+from weakref import WeakValueDictionary
 
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Budget, Process, State
@@ -22,7 +23,15 @@ from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import Spec
-from partage_isolation.wire.connection import CONTAINER_BURST, CONTAINER_RATE, Bucket, Connection, Listener
+from partage_isolation.wire.connection import (
+    CONTAINER_BURST,
+    CONTAINER_RATE,
+    NAMESPACE_BURST,
+    NAMESPACE_RATE,
+    Bucket,
+    Connection,
+    Listener,
+)
 from partage_isolation.wire.peers import cgroup_components, is_within
 from partage_plugins.vocabulary.names import ContainerKey
 
@@ -54,7 +63,7 @@ class Served:
     page: Page
     listener: Listener | None = None
     bucket: Bucket = field(default_factory=lambda: Bucket(time.monotonic(), rate=CONTAINER_RATE, burst=CONTAINER_BURST))
-    """Of all its connections."""
+    """Of all its connections, and below that of its namespace."""
     sessions: dict[ProcessId, Session] = field(default_factory=dict[ProcessId, Session])
     strangers: set[Connection] = field(default_factory=set[Connection])
     """Connections that have not said HELLO."""
@@ -77,12 +86,21 @@ class Registry:
         self.served: dict[ContainerKey, Served] = {}
         self._of: dict[BudgetKey, list[Served]] = {}
         self._ids: dict[ContainerKey, frozenset[str]] = {}
+        self._buckets = WeakValueDictionary[str, Bucket]()
+        """Of namespaces."""
         self._outside: frozenset[Session] = frozenset()
         """In no container of their claim, by the last list."""
 
     def enter(self, key: ContainerKey, served: Served) -> None:
         self.served[key] = served
         self._of.setdefault(served.budget.key, []).append(served)
+
+    def bucket_of(self, namespace: str) -> Bucket:
+        """A new container's, below the one that all of the namespace share."""
+        now_s = time.monotonic()
+        above = self._buckets.get(namespace) or Bucket(now_s, rate=NAMESPACE_RATE, burst=NAMESPACE_BURST)
+        self._buckets[namespace] = above
+        return Bucket(now_s, rate=CONTAINER_RATE, burst=CONTAINER_BURST, above=above)
 
     def leave(self, key: ContainerKey) -> Served | None:
         served = self.served.pop(key, None)

@@ -110,6 +110,8 @@ class Arriving:
         talk.connection.send(wire.answer(packet, Result.OK, body), page)
 
 
+_PAID: Final = 1
+"""Of the rows that a packet writes, with the packet."""
 _MOST_STRANGERS: Final = 2 * MOST_PROCESSES
 # For what is done at each packet: to look a member up in its enumeration takes longer than to compare it.
 _HELLO: Final = int(What.HELLO)
@@ -130,7 +132,7 @@ class Sessions:
         others: Mapping[int, Answer],
     ) -> None:
         """`guarded`, `others`: as `Answering` has them."""
-        self._counters = counters
+        self._counters, self._entries = counters, ledger.entries
         self._arriving = Arriving(ledger, registry=registry, counters=counters, watch=watch)
         self._answering = Answering(
             ledger, registry=registry, hints=hints, watch=watch, parking=parking, guarded=guarded, others=others
@@ -146,6 +148,13 @@ class Sessions:
             accepted.close()
 
     def _came(self, talk: Talk, data: bytes) -> None:
+        before = self._entries.work
+        self._hear(talk, data)
+        more = self._entries.work - before - _PAID
+        if more > 0:
+            talk.served.bucket.spend(more)
+
+    def _hear(self, talk: Talk, data: bytes) -> None:
         packet = wire.read(data)
         if packet is None:
             self._counters.wrong += 1

@@ -208,3 +208,17 @@ def test_a_crowd_of_connections_that_floods_is_bounded_as_one(place: Isolated, c
             time.sleep(0.005)
         assert cpu_s(place.broker.pid) - before < 0.5 * (time.monotonic() - began)
         flooder.kill()
+
+
+def test_packets_that_change_much_are_paid_for(place: Isolated, container: Contained) -> None:
+    other = place.prepare(64 * MIB)
+    with Worker(container) as hostile, other.client() as victim:
+        hostile.do("hello()")
+        hostile.do("growth_begins(500)")
+        before = cpu_s(place.broker.pid)
+        began = time.monotonic()
+        while time.monotonic() - began < 2:
+            assert victim.lend(MIB)
+            time.sleep(0.005)
+        assert cpu_s(place.broker.pid) - before < 0.5 * (time.monotonic() - began)
+        hostile.kill()

@@ -6,6 +6,7 @@ It knows `client`, which speaks with the broker, `cuda`, which holds memory of t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import select
 import socket
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from partage_isolation.ledger.pieces import Shared
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Result
 from partage_simgpu.client import Cuda
@@ -109,6 +111,19 @@ def _flood(peers: list[socket.socket]) -> None:
                 peer.recv(100)
 
 
+def growth_begins(names: int) -> None:
+    """A piece of memory by so many names grows without end: each time all its rows change."""
+    client: Client = _names["client"]
+    for name in range(1, names + 1):
+        client.ask(wire.What.EXPORT, body=wire.shared_body(Shared(name, 1, 1)))
+    threading.Thread(target=_grow, args=(client,), daemon=True).start()
+
+
+def _grow(client: Client) -> None:
+    for size in itertools.count(2):
+        client.ask(wire.What.EXPORT, body=wire.shared_body(Shared(1, 1, size)))
+
+
 def execute() -> None:
     """Another program in this process: this one again."""
     os.execv(sys.executable, [sys.executable, "-P", *sys.argv])  # noqa: S606
@@ -124,6 +139,7 @@ def main() -> None:
         forked=forked,
         execute=execute,
         flood_begins=flood_begins,
+        growth_begins=growth_begins,
     )
     print("ready", flush=True)  # noqa: T201
     for line in sys.stdin:

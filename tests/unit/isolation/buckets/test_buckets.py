@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.wire.connection import BURST, CONTAINER_BURST, CONTAINER_RATE, RATE, REST_S, Bucket
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.wire.connection import (
+    BURST,
+    CONTAINER_BURST,
+    CONTAINER_RATE,
+    NAMESPACE_BURST,
+    NAMESPACE_RATE,
+    RATE,
+    REST_S,
+    Bucket,
+    Connection,
+)
+from partage_isolation.wire.served import Registry
 
 
 @given(st.lists(st.floats(min_value=0, max_value=0.01), max_size=300))
@@ -28,6 +44,45 @@ def test_a_container_is_bounded_by_all_its_connections_together_and_recovers() -
     shared = Bucket(0.0, rate=CONTAINER_RATE, burst=CONTAINER_BURST)
     assert sum(shared.take(0.0) for _ in range(100_000)) < CONTAINER_BURST
     assert shared.take(2.5 * CONTAINER_BURST / CONTAINER_RATE)
+
+
+def test_containers_of_a_namespace_are_bounded_together_and_others_are_not() -> None:
+    registry = Registry()
+    hostile = [registry.bucket_of("hostile") for _ in range(10)]
+    now_s = time.monotonic()
+    assert sum(bucket.take(now_s) for bucket in hostile for _ in range(CONTAINER_BURST)) <= NAMESPACE_BURST + 10
+    assert all(bucket.empty_for_s(now_s) for bucket in hostile)
+    assert not registry.bucket_of("victims").empty_for_s(now_s)
+    assert registry.bucket_of("hostile").empty_for_s(now_s), "a new container is no way around"
+    assert hostile[0].take(now_s + 2 * NAMESPACE_BURST / NAMESPACE_RATE)
+
+
+def test_work_of_one_container_is_paid_for_by_its_namespace() -> None:
+    registry = Registry()
+    one, other = registry.bucket_of("n"), registry.bucket_of("n")
+    now_s = time.monotonic()
+    for _ in range(3):
+        one.spend(NAMESPACE_BURST)
+    assert other.empty_for_s(now_s)
+
+
+async def test_of_a_container_that_spent_all_no_connection_is_heard() -> None:
+    """However many it has: each would be heard once more, all at the same time."""
+    shared, heard = Bucket(time.monotonic(), rate=1e-3, burst=1), list[bytes]()
+    pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(50)]
+    connections = [
+        Connection(here, on_packet=heard.append, on_end=lambda: None, shared=shared, counters=Counters())
+        for here, _ in pairs
+    ]
+    for _, there in pairs:
+        there.send(b"x")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert len(heard) <= 2
+    for connection in connections:
+        connection.close()
+    for _, there in pairs:
+        there.close()
 
 
 def test_what_costs_more_is_paid_for() -> None:

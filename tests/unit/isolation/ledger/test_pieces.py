@@ -145,6 +145,18 @@ class Counting(Kept):
         return super().keep_piece(key, piece)
 
 
+def test_a_packet_costs_as_many_rows_as_it_writes() -> None:
+    ledger = ledger_of(GIB)
+    maker = maker_of(ledger)
+    for name in range(1, 101):
+        ledger.sharing.exported(maker, 0, Shared(name, 1, MIB))
+    before = ledger.entries.work
+    ledger.sharing.exported(maker, 0, Shared(1, 1, 2 * MIB))
+    assert ledger.entries.work - before == 100
+    ledger.sharing.exported(maker, 0, Shared(101, 2, MIB))
+    assert ledger.entries.work - before == 101
+
+
 def test_a_death_costs_what_the_process_had_however_much_others_have() -> None:
     kept = Counting()
     ledger = ledger_of(GIB, kept)

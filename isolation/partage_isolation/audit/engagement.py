@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,8 @@ from partage_isolation.audit.facts import ProcessFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import Birth, birth, container_of, executes
-from partage_isolation.audit.suspicions import Sight
+from partage_isolation.audit.reading import MOST_MAPS, TooLong, read_bounded
+from partage_isolation.audit.suspicions import MAPPINGS, MOUNTS, Sight
 from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS
 from partage_plugins.vocabulary.names import ContainerKey
 
@@ -151,7 +153,7 @@ class Engagement:
     def _held(self, pids: AbstractSet[int], listed: Listing) -> dict[int, Sight]:
         """Processes that have a card's device open, for their mounts alone; each time again while these are wrong."""
         looked = ((pid, self._looked_at(pid, listed, with_maps=False)) for pid in pids | self._wrong)
-        sights = {pid: sight for pid, sight in looked if sight is not None and sight.wrong_places}
+        sights = {pid: sight for pid, sight in looked if sight is not None and (sight.wrong_places or sight.too_long)}
         self._wrong = frozenset(sights)
         return sights
 
@@ -176,19 +178,31 @@ class Engagement:
         id_ = container_of(self._text(pid, "cgroup") or "", listed)
         container = listed[id_] if id_ is not None else None
         is_quick = self._blocking.get(pid) != born
-        library = self._has_library(pid) if container is not None and with_maps and is_quick else None
-        wrong = None if container is None else self._places.wrong(pid, container, with_links=is_quick)
+        library, wrong, too_long = None, None, list[str]()
+        if container is not None:
+            with _noted(MAPPINGS, too_long):
+                library = self._has_library(pid) if with_maps and is_quick else None
+            with _noted(MOUNTS, too_long):
+                wrong = self._places.wrong(pid, container, with_links=is_quick)
         self._looks_at = None
         if self._birth(pid) != born:
             return None
-        return Sight(pid, born, id_, None if container is None else container.key, library, wrong)
+        key = None if container is None else container.key
+        return Sight(pid, born, id_, key, library, wrong, tuple(too_long))
 
     def _birth(self, pid: int) -> Birth | None:
         return birth(self._text(pid, "stat") or "")
 
     def _has_library(self, pid: int) -> bool | None:
+        """None: it can't be told. Raises `TooLong`."""
         ours = self._installed.libraries
-        return executes(self._text(pid, "maps") or "", ours, path=_LIBRARY) if ours else None
+        if not ours:
+            return None
+        try:
+            maps = read_bounded(self._proc / str(pid) / "maps", MOST_MAPS)
+        except OSError:  # it is gone, or is dying
+            maps = ""
+        return executes(maps, ours, path=_LIBRARY)
 
     def _gone(self, rows: Mapping[int, tuple[ProcessFacts, ...]]) -> Iterable[int]:
         """Of those that are not connected: a connected process lives."""
@@ -203,6 +217,14 @@ class Engagement:
             return (self._proc / str(pid) / name).read_text(errors="replace")
         except OSError:  # it is gone, or is dying
             return None
+
+
+@contextmanager
+def _noted(what: str, too_long: list[str]) -> Generator[None]:
+    try:
+        yield
+    except TooLong:
+        too_long.append(what)
 
 
 def _is_connected(sight: Sight, rows: Mapping[int, tuple[ProcessFacts, ...]]) -> bool:

@@ -78,6 +78,18 @@ class CoveredMounts(OfContainer):
 
 
 @dataclass(frozen=True)
+class TooMuchToRead(OfContainer):
+    """A process has so many mounts or mappings that they are not all read: what it sees and runs can't be told."""
+
+    stops: ClassVar[bool] = True
+    what: str
+
+    @property
+    def sentence(self) -> str:
+        return f"a process has more {self.what} than partage reads of one, so limits may not hold"
+
+
+@dataclass(frozen=True)
 class BytesBeyondLedger(OfContainer):
     """The card shows more of a process than the broker lent it, contexts and all."""
 

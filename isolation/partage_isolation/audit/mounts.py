@@ -31,6 +31,7 @@ from partage_isolation.audit.proofs import (
     topmost,
     wrong_places,
 )
+from partage_isolation.audit.reading import MOST_MOUNTS, TooLong, read_bounded
 from partage_isolation.library.current import CURRENT
 from partage_isolation.store.folders import (
     INSIDE,
@@ -128,26 +129,36 @@ def _mapped(path: Path) -> FileId | None:
 class Places:
     def __init__(self, installed: InstalledFiles, proc: Path) -> None:
         self._installed, self._proc = installed, proc
-        self._known: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._known: dict[tuple[str, str], tuple[str, ...] | TooLong] = {}
         """Wrong places by the runtime's id of a container and mount namespace, for one look."""
 
     def look(self) -> None:
         self._known.clear()
 
     def wrong(self, pid: int, container: RuntimeContainer, *, with_links: bool) -> tuple[str, ...] | None:
-        """None: it could not be seen."""
+        """None: it could not be seen. Raises `TooLong`."""
         process = self._proc / str(pid)
         try:
             which = container.id, str((process / "ns/mnt").readlink())
-            if which not in self._known:
-                seen = mounts((process / "mountinfo").read_text(errors="replace"))
-                wrong = self._judged(process, seen, container, with_links=with_links)
-                if wrong is None:
-                    return None
-                self._known[which] = wrong
+            wrong = self._known.get(which)
+            if wrong is None:
+                wrong = self._looked(process, container, with_links=with_links)
         except OSError:  # it is gone, or is dying
             return None
-        return self._known[which]
+        if wrong is not None:
+            self._known[which] = wrong
+        if isinstance(wrong, TooLong):
+            raise TooLong
+        return wrong
+
+    def _looked(
+        self, process: Path, container: RuntimeContainer, *, with_links: bool
+    ) -> tuple[str, ...] | TooLong | None:
+        try:
+            seen = mounts(read_bounded(process / "mountinfo", MOST_MOUNTS))
+        except TooLong as error:
+            return error
+        return self._judged(process, seen, container, with_links=with_links)
 
     def _judged(
         self, process: Path, seen: Sequence[MountLine], container: RuntimeContainer, *, with_links: bool

@@ -41,6 +41,8 @@ _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _WORD: Final = re.compile(r"[0-9A-Za-z_]+")
 _DELETED: Final = "//deleted"
 """Behind the root of a mount whose file was replaced or removed on the node since."""
+_FIELDS: Final = 6
+"""Of a line of mountinfo that are read; the rest may be long."""
 _MOST_NESTED: Final = 64
 _MOST_DIGITS: Final = 20
 """Of a number that the kernel writes."""
@@ -66,8 +68,7 @@ class Birth(NamedTuple):
     """Where its stack begins: each exec puts it elsewhere."""
 
 
-@dataclass(frozen=True)
-class MountLine:
+class MountLine(NamedTuple):
     """One mount, as a process sees it."""
 
     id: int
@@ -122,7 +123,7 @@ def _lines_with(text: str, words: str) -> Iterator[str]:
 
 def mapped_as(maps: str, path: str) -> FileId | None:
     """How the kernel names a file of ours in maps, where it may show another device than stat does."""
-    rows = map(_mapping, maps.splitlines())
+    rows = map(_mapping, _lines_with(maps, path))
     return next((row.file for row in rows if row is not None and row.path == path), None)
 
 
@@ -146,7 +147,7 @@ def mounts(mountinfo: str) -> tuple[MountLine, ...]:
 
 
 def _mount(line: str) -> MountLine | None:
-    match line.split(" "):
+    match line.split(" ", _FIELDS):
         case [id_, parent, device, root, point, options, *_] if _is_number(id_) and _is_number(parent):
             return MountLine(
                 int(id_), int(parent), device, _unescaped(root), _unescaped(point), "ro" in options.split(",")
@@ -160,7 +161,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text) if "\\" in text else text
 
 
 def wrong_places(seen: Sequence[MountLine], expected: Sequence[Expected]) -> tuple[str, ...] | None:

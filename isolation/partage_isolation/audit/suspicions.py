@@ -26,12 +26,15 @@ from partage_isolation.audit.findings import (
     ProcessWithoutLibrary,
     ProcessWithoutRow,
     RowWithoutProcess,
+    TooMuchToRead,
 )
 from partage_isolation.audit.listing import Listing
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
+MOUNTS: Final = "mounts"
+MAPPINGS: Final = "mappings"
 Facts = Mapping[ContainerKey, ContainerFacts]
 
 
@@ -45,6 +48,8 @@ class Sight:
     has_library: bool | None
     wrong_places: tuple[str, ...] | None
     """None, as above: it could not be seen."""
+    too_long: tuple[str, ...] = ()
+    """What it has so much of that it was not read."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,9 @@ def _of_mounts(seen: Round, rules: Rules) -> Iterator[Suspicion]:
             for place in sight.wrong_places or ():
                 finding = CoveredMounts(sight.key, place, container=sight.container)
                 yield _suspicion(finding, sight.birth, MountsOf(sight.container), rules.rounds)
+            for what in sight.too_long:
+                too_much = TooMuchToRead(sight.key, what, container=sight.container)
+                yield _suspicion(too_much, sight.birth, None, rules.rounds)
 
 
 def _of_books(seen: Round, rules: Rules) -> Iterator[Suspicion]:

@@ -65,15 +65,16 @@ def container(
     )
 
 
-def sight(
+def sight(  # noqa: PLR0913  as below
     pid: int,
     *,
     key: ContainerKey | None = KEY,
     library: bool | None = True,
     wrong: tuple[str, ...] | None = (),
     born: Birth = BORN,
+    too_long: tuple[str, ...] = (),
 ) -> Sight:
-    return Sight(pid, born, None if key is None else id_of(key), key, library, wrong)
+    return Sight(pid, born, None if key is None else id_of(key), key, library, wrong, too_long)
 
 
 def listing_of(running: Mapping[ContainerKey, bool]) -> Listing:

@@ -17,6 +17,8 @@ from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, OTHER_KEY, Story,
 HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))
 WITHOUT_LIBRARY = seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False),))
 COVERED = seen(books=container(), firsts={ID: sight(1, wrong=("/run/partage",))})
+TOO_MANY_MOUNTS = seen(books=container(), firsts={ID: sight(1, wrong=None, too_long=("mounts",))})
+TOO_MANY_MAPPINGS = seen(books=container(), uses={7: MIB}, sights=(sight(7, library=None, too_long=("mappings",)),))
 BEYOND_LEDGER = seen(books=container(row(7, 100 * MIB)), uses={7: 165 * MIB}, sights=(sight(7),))
 
 
@@ -43,6 +45,8 @@ def test_an_honest_container_is_never_accused() -> None:
     [
         (WITHOUT_LIBRARY, "ProcessWithoutLibrary", 2),
         (COVERED, "CoveredMounts", 2),
+        (TOO_MANY_MOUNTS, "TooMuchToRead", 2),
+        (TOO_MANY_MAPPINGS, "TooMuchToRead", 2),
         (BEYOND_LEDGER, "BytesBeyondLedger", 2),
         (BEYOND_LIMIT, "BytesBeyondLimit", 2),
         (WITHOUT_ROW, "ProcessWithoutRow", 3),
@@ -347,6 +351,7 @@ def test_only_containers_are_stopped_and_only_for_limits_that_are_not_in_force()
         "ProcessWithoutLibrary",
         "ProcessWithoutRow",
         "CoveredMounts",
+        "TooMuchToRead",
         "BytesBeyondLedger",
         "BytesBeyondLimit",
         "DoesNotMove",

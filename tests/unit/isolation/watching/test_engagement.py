@@ -18,6 +18,7 @@ from partage_isolation.audit.facts import ProcessFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import birth
+from partage_isolation.audit.reading import MOST_MAPS, MOST_MOUNTS, read_bounded
 from partage_isolation.store.folders import OBJECTS
 from partage_plugins.vocabulary.names import CardId
 from unit.isolation.watching.scenes import KEY, row
@@ -169,14 +170,13 @@ def test_maps_are_read_again_only_now_and_then_of_who_is_connected(
 ) -> None:
     pid, read = os.getpid(), list[str]()
     stage.show(pid)
-    real = Path.read_text
 
-    def counted(self: Path, **how: str) -> str:
-        read.append(self.name)
-        return real(self, **how)
+    def counted(path: Path, most: int) -> str:
+        read.append(path.name)
+        return read_bounded(path, most)
 
     stage.look()  # learns how the library is called in maps
-    monkeypatch.setattr(Path, "read_text", counted)
+    monkeypatch.setattr("partage_isolation.audit.engagement.read_bounded", counted)
     monkeypatch.setattr(Places, "wrong", lambda *_, **_with: ())
     for rows, again_after_s, times in ((own_row(), 0, 1), (own_row(), 31, 2), (own_row(connected=False), 0, 3)):
         read.clear()
@@ -203,6 +203,36 @@ def test_a_process_that_holds_up_whoever_reads_its_maps_is_not_asked_again(stage
     assert (seen.key, seen.has_library) == (KEY, None)
     os.close(os.open(maps, os.O_RDWR | os.O_NONBLOCK))  # whoever waits to read it goes on
     first.join()
+
+
+@pytest.mark.usefixtures("mapped")
+@pytest.mark.parametrize(
+    ("name", "what", "most"), [("maps", "mappings", MOST_MAPS), ("mountinfo", "mounts", MOST_MOUNTS)]
+)
+def test_of_who_has_too_much_to_read_that_is_told(stage: Stage, name: str, what: str, most: int) -> None:
+    pid = os.getpid()
+    stage.show(pid)
+    stage.look()
+    file = stage.root / f"proc/{pid}/{name}"
+    text = file.read_text()
+    file.unlink()
+    file.write_text(text + "x" * (most - len(text)))
+    assert stage.look(pid).sights[pid].too_long == ()
+    file.write_text(text + "x" * (most + 1 - len(text)))
+    seen = stage.look(pid).sights[pid]
+    assert seen.too_long == (what,)
+    assert (seen.has_library, seen.wrong_places)[name == "mountinfo"] is None
+
+
+def test_who_has_a_device_open_and_too_many_mounts_is_seen_before_a_card_shows_it(stage: Stage) -> None:
+    pid = os.getpid()
+    stage.show(pid)
+    folder = stage.root / f"proc/{pid}"
+    (folder / "fd").mkdir()
+    (folder / "fd/3").symlink_to("/dev/nvidia0")
+    (folder / "mountinfo").unlink()
+    (folder / "mountinfo").write_text("x" * (MOST_MOUNTS + 1))
+    assert stage.look().sights[pid].too_long == ("mounts",)
 
 
 def test_who_has_a_device_open_is_looked_at_before_a_card_shows_it(stage: Stage) -> None:

@@ -11,6 +11,7 @@ import pytest
 from partage_isolation.audit.listing import RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import Expected
+from partage_isolation.audit.reading import TooLong
 from unit.isolation.watching.scenes import ID, KEY
 from unit.isolation.watching.test_proofs import CONTAINER, EXPECTED
 
@@ -101,6 +102,18 @@ def test_the_preload_file_behind_a_link_is_right(stage: Stage) -> None:
     assert stage.wrong(*moved) == ()
     (stage.root / "etc/ld.so.preload").unlink()
     assert stage.wrong(*moved) == PRELOAD_FILE
+
+
+def test_more_mounts_than_are_read_are_told_and_not_read(stage: Stage) -> None:
+    """A user namespace lets anybody make a hundred thousand."""
+    own = [f"{number} 500 0:70 / /x/{number} rw - tmpfs none rw" for number in range(1000, 100_000)]
+    with pytest.raises(TooLong):
+        stage.wrong(*CONTAINER, *own)
+    (stage.root / "../mountinfo").unlink()
+    with pytest.raises(TooLong):
+        stage.places.wrong(PID, CONTAINER_OF_IT, with_links=True)  # nor again for another process in one look
+    some = [f"{number} 500 0:70 / /x/{number} rw - tmpfs none rw" for number in range(1000, 1500)]
+    assert stage.wrong(*CONTAINER, *some) == ()
 
 
 def test_of_a_process_that_is_gone_nothing_is_said(stage: Stage) -> None:

@@ -160,7 +160,7 @@ class Broker:
             facts=self.containers.facts,
             sizes=self._sizes,
             free_rows=lambda: rows.free,
-            refused_rows=lambda: rows.room.refused,
+            refused_rows=lambda: rows.bounds.refused,
         )
 
     def take_over(self) -> Iterator[str]:

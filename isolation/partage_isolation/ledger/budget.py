@@ -191,7 +191,7 @@ class Budget:
         self.pieces.moments.came(process.id, process.since)
 
     def enter(self, process: Process) -> None:
-        """One that has come."""
+        """One that has come already, or was restored."""
         self.pieces.moments.came(process.id, process.since)
         self.processes[process.id] = process
         self.by_token[process.token] = process

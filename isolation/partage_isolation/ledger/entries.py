@@ -46,7 +46,7 @@ class Entries:
         self.work += processes // LOOKS
 
     def belong(self, budget: Budget, container: ContainerKey, namespace: str) -> None:
-        """Both have their rows."""
+        """The budget and the container: both have rows."""
         self._keeper.belongs(container, namespace)
         if namespace or not budget.containers:
             self._keeper.belongs(budget.key, namespace)

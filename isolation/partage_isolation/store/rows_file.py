@@ -19,7 +19,7 @@ from partage_isolation.errors import NoRows
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.pieces import Piece
 from partage_isolation.names import BudgetKey
-from partage_isolation.store.room import Room, Sort
+from partage_isolation.store.row_bounds import RowBounds, Sort
 from partage_isolation.store.rows import (
     NO_CARD,
     PLACE_BYTES,
@@ -205,7 +205,7 @@ class RowsFile:
         self._cards: dict[tuple[ContainerKey, int, int], set[int]] = {}
         self._found: list[Row] = []
         self._found_pieces: list[PieceRow] = []
-        self.room = Room()
+        self.bounds = RowBounds()
         for slot, row in self._file.found.items():
             self._find(slot, row)
         self._file.found.clear()
@@ -223,7 +223,7 @@ class RowsFile:
         return self._file.free
 
     def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
-        self.room.belongs(owner, namespace)
+        self.bounds.belongs(owner, namespace)
 
     # ---- What an earlier broker left ---------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class RowsFile:
         """Where it lies now; None where there is no room."""
         slot = self._slots.get(name)
         if slot is None:
-            slot = self._file.take() if self.room.has(name[0], _sort(name), self._file.free) else None
+            slot = self._file.take() if self.bounds.has(name[0], _sort(name), self._file.free) else None
             if slot is None:
                 return None
             self._put(name, slot)
@@ -318,12 +318,12 @@ class RowsFile:
         slot = self._slots.pop(name, None)
         if slot is not None:
             self._file.empty(slot)
-            self.room.takes(name[0], _sort(name), -1)
+            self.bounds.takes(name[0], _sort(name), -1)
         return slot is not None
 
     def _put(self, name: Name | PieceName, slot: int) -> None:
         self._slots[name] = slot
-        self.room.takes(name[0], _sort(name))
+        self.bounds.takes(name[0], _sort(name))
 
 
 def _sort(name: Name | PieceName) -> Sort:

@@ -28,7 +28,7 @@ class Sort(IntEnum):
 Counts = Counter[tuple[str, Sort]]
 
 
-class Room:
+class RowBounds:
     """Owners are containers and budgets, by their keys."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.loans import Lent
 from partage_isolation.ledger.pieces import MOST_NAMES, Shared
-from partage_isolation.store.room import LEAST, NAMESPACE_PART, OWNER_PART, RESERVE, Room, Sort
+from partage_isolation.store.row_bounds import LEAST, NAMESPACE_PART, OWNER_PART, RESERVE, RowBounds, Sort
 from partage_isolation.store.rows_file import ROWS, RowsFile
 from partage_plugins.vocabulary.names import ContainerKey
 from unit.isolation.ledger.keeping import MIB, book
@@ -81,7 +81,7 @@ def test_what_anybody_may_have_takes_one_row_however_many_processes_live(
 def test_one_container_gets_a_part_of_the_rows(ledger: Ledger, file: RowsFile, begin: Begin) -> None:
     attacker = begin(hostile(ledger, 1))
     assert exported(ledger, attacker) <= (ROWS - RESERVE) // OWNER_PART
-    assert file.room.refused
+    assert file.bounds.refused
     lives(ledger, begin(VICTIM))
 
 
@@ -127,37 +127,37 @@ def test_a_next_broker_has_the_same_bounds(ledger: Ledger, file: RowsFile, begin
     again = RowsFile(tmp_path / "rows", boot="boot-1")
     again.belongs(attacker.key, "hostile")
     for sort in Sort:
-        assert again.room.has(attacker.key, sort, again.free) == file.room.has(attacker.key, sort, file.free)
+        assert again.bounds.has(attacker.key, sort, again.free) == file.bounds.has(attacker.key, sort, file.free)
     again.close()
 
 
 def test_rows_that_are_given_back_may_be_taken_again() -> None:
-    room, free = Room(), 10_000
-    while room.has("a", Sort.PIECE, free):
-        room.takes("a", Sort.PIECE)
+    bounds, free = RowBounds(), 10_000
+    while bounds.has("a", Sort.PIECE, free):
+        bounds.takes("a", Sort.PIECE)
         free -= 1
-    room.takes("a", Sort.PIECE, -1)
-    assert room.has("a", Sort.PIECE, free + 1)
+    bounds.takes("a", Sort.PIECE, -1)
+    assert bounds.has("a", Sort.PIECE, free + 1)
 
 
 def test_a_namespace_that_is_told_later_counts_what_was_taken_before() -> None:
-    room, free = Room(), 10_000
+    bounds, free = RowBounds(), 10_000
     for owner in "abcd":
-        room.takes(owner, Sort.PIECE, 170)
-    assert room.has("e", Sort.PIECE, free)
+        bounds.takes(owner, Sort.PIECE, 170)
+    assert bounds.has("e", Sort.PIECE, free)
     for owner in "abcde":
-        room.belongs(owner, "n")
-    assert room.has("e", Sort.PIECE, free)
-    room.takes("d", Sort.PIECE, 100)
-    assert not room.has("e", Sort.PIECE, free)
-    room.belongs("d", "")
-    assert room.has("e", Sort.PIECE, free)
+        bounds.belongs(owner, "n")
+    assert bounds.has("e", Sort.PIECE, free)
+    bounds.takes("d", Sort.PIECE, 100)
+    assert not bounds.has("e", Sort.PIECE, free)
+    bounds.belongs("d", "")
+    assert bounds.has("e", Sort.PIECE, free)
 
 
 def test_the_first_processes_of_a_container_have_room_as_long_as_a_row_is_free() -> None:
-    room = Room()
-    room.takes("a", Sort.PROCESS, LEAST - 1)
-    assert room.has("a", Sort.PROCESS, 1)
-    assert not room.has("a", Sort.PROCESS, 0)
-    room.takes("a", Sort.PROCESS)
-    assert not room.has("a", Sort.PROCESS, 1)
+    bounds = RowBounds()
+    bounds.takes("a", Sort.PROCESS, LEAST - 1)
+    assert bounds.has("a", Sort.PROCESS, 1)
+    assert not bounds.has("a", Sort.PROCESS, 0)
+    bounds.takes("a", Sort.PROCESS)
+    assert not bounds.has("a", Sort.PROCESS, 1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.rig import CHECKOUT, Rig
 from support.switch_stage import SwitchStage, files_of, switch_stage
@@ -33,3 +34,5 @@ def stage(lasting_stage: SwitchStage, rig: Rig) -> Iterator[SwitchStage]:
     yield lasting_stage
     for pod in rig.cluster.pods.list(TEAM):
         pod.delete_and_wait()
+    of_canary = ("find", "/var/lib/kubelet/pods", "-name", "*partage*")
+    until("kubelet has cleaned up after the canary", lambda: lasting_stage.machine.run(*of_canary) or None)

@@ -7,6 +7,7 @@ the API server with credentials that may make pods, which kubelet's own may not.
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -28,6 +29,12 @@ _NAMESPACE: Final = "kube-system"
 def static_file(host: Host, site: Site) -> str:
     """Where it lies as a static pod; empty where kubelet takes none."""
     return str(host.path(site.static_pods) / f"{_NAME}.json") if site.static_pods else ""
+
+
+def remove_static(host: Host, site: Site) -> None:
+    """Kubelet ends it soon after; nothing waits for that."""
+    if path := static_file(host, site):
+        Path(path).unlink(missing_ok=True)
 
 
 class Canary:
@@ -55,10 +62,8 @@ class Canary:
         return any(each.name == self._container and each.running for each in containers)
 
     async def remove(self) -> None:
-        """Kubelet ends it soon after; nothing waits for that."""
-        if path := static_file(self._host, self._site):
-            self._host.path(path).unlink(missing_ok=True)
-        elif self._server is not None and self._made:
+        remove_static(self._host, self._site)
+        if not self._site.static_pods and self._server is not None and self._made:
             try:
                 await self._server.delete(pod_path(_NAMESPACE, self._container), grace_s=0)
             except NotFound:

@@ -17,7 +17,7 @@ from typing import Final
 from partage_base.cri import CriError, UnaryClient
 from partage_base.kube import ApiServer
 from partage_cli.installation import turn
-from partage_cli.installation.canary import Canary
+from partage_cli.installation.canary import Canary, remove_static
 from partage_cli.installation.conversion import SavedFile, disarm
 from partage_cli.installation.errors import TurnedBack
 from partage_cli.installation.host import Host
@@ -94,4 +94,6 @@ class Confirm:
         except CriError as error:
             return str(error)
 
-    def undo(self, host: Host, facts: NoFacts) -> None: ...
+    def undo(self, host: Host, facts: NoFacts) -> None:
+        """A run that died may have left its canary."""
+        remove_static(host, self._site)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from partage_base.kube.errors import KubeError
 from partage_cli.installation import turn
+from partage_cli.installation.canary import remove_static
 from partage_cli.installation.confirmation import Confirm
 from partage_cli.installation.conversion import (
     Arm,
@@ -154,6 +155,7 @@ def _settled(host: Host, journal: Journal) -> bool:
     if not now.speaks_for_good:
         host.say(f"{now.why}; the switch is done again")
         return False
+    remove_static(host, _site(journal))
     disarm(host, _files(journal))
     if not journal.is_done("confirm"):
         journal.done("confirm", {})

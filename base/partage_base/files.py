@@ -39,7 +39,7 @@ def write_whole(path: str | Path, content: bytes, *, mode: int = _OWNER_ALONE, s
                 os.unlink(unfinished)  # noqa: PTH108  see above
             raise
         if synced:
-            _sync(folder or ".")
+            sync_folder(folder or ".")
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.path.join(folder, name)) from error  # noqa: PTH118  see above
     return status
@@ -74,7 +74,8 @@ def _filled(unfinished: str, content: bytes, mode: int, *, synced: bool) -> os.s
         os.close(descriptor)
 
 
-def _sync(folder: str) -> None:
+def sync_folder(folder: str | Path) -> None:
+    """Which names it has is on the disk when this returns."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

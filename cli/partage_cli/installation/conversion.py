@@ -1,7 +1,10 @@
 """The steps by which kubelet is given another runtime endpoint, with the way back laid first.
 
-`save` keeps what stands in the files that will change. `arm` lays the way back and starts its time. `endpoint` changes
-the files and restarts kubelet. `confirmation` is the step after these.
+`save` keeps what stands in the files that will change. `arm` lays the way there and back and starts its time.
+`endpoint` changes the files and restarts kubelet. `confirmation` is the step after these.
+
+The new content of each file lies beside it from before the time starts, and is renamed to its place. The way back
+removes it first: so a rename that comes too late finds nothing, and one that came before is put back.
 """
 
 from __future__ import annotations
@@ -12,17 +15,16 @@ import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
-from partage_base.files import write_whole
+from partage_base.files import sync_folder, write_whole
 from partage_cli.doctor.endpoint import path_of
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.installation import turn, way_back
 from partage_cli.installation.canary import static_file
 from partage_cli.installation.edits import How, Spot, changed, restored, said, spots
-from partage_cli.installation.errors import StepFailed
+from partage_cli.installation.errors import StepFailed, TurnedBack
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import kubelet_of, next_setup
@@ -31,7 +33,7 @@ from partage_cli.installation.places import SAVED, UNITS, WAY_BACK
 from partage_cli.installation.steps import Change, Plan
 from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
-_READY: Final = ".partage-before"
+_BEFORE, _STAGED = ".partage-before", ".partage-staged"
 
 
 class SavedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +60,18 @@ class SavedFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ready(self) -> str:
-        """Where its old content lies ready, in the same folder; no kubelet reads files of this name."""
+        """Where its old content lies ready; empty: it had none."""
+        return self._beside(_BEFORE) if self.saved else ""
+
+    @property
+    def staged(self) -> str:
+        """Where its new content lies until the switch."""
+        return self._beside(_STAGED)
+
+    def _beside(self, end: str) -> str:
+        """In the same folder; no kubelet reads files of this name."""
         path = Path(self.path)
-        return str(path.with_name(f".{path.name}{_READY}")) if self.saved else ""
+        return str(path.with_name(f".{path.name}{end}"))
 
 
 class SavedFiles(msgspec.Struct, frozen=True):
@@ -130,12 +141,16 @@ class Arm:
         return Plan(changes, Armed(self._after_s))
 
     def do(self, host: Host, facts: Armed) -> None:
-        """All that the way back needs is on the disk before its time starts, and the time before anything changes."""
+        """All that the ways need is on the disk before the time starts, and the time before anything changes."""
+        wanted = _endpoint(host)
         for each in self._files:
             if each.saved:
                 _copy(host.path(SAVED) / each.saved, Path(each.ready))
+            text = text_of(Path(each.path))
+            after = changed(each.spot, None if isinstance(text, Unseen) else text, wanted)
+            _write(Path(each.staged), after, like=Path(each.path))
         script = way_back.script(
-            [way_back.PutBack(each.path, each.ready) for each in self._files],
+            [way_back.PutBack(each.path, each.ready, each.staged) for each in self._files],
             canary=static_file(host, self._site),
             kubelet=self._site.kubelet,
             systemctl=host.services.command,
@@ -157,10 +172,10 @@ class Arm:
 
 
 def disarm(host: Host, files: Sequence[SavedFile]) -> None:
-    """Removes the way back, as far as it is there."""
+    """Removes the ways there and back, as far as they are there."""
     for each in files:
-        if each.ready:
-            Path(each.ready).unlink(missing_ok=True)
+        for laid in filter(None, (each.ready, each.staged)):
+            Path(laid).unlink(missing_ok=True)
     host.path(WAY_BACK).unlink(missing_ok=True)
     there = [name for name in (way_back.TIMER, way_back.SERVICE) if (host.path(UNITS) / name).exists()]
     if not there:
@@ -187,11 +202,15 @@ class Endpoint:
         return Plan(tuple(changes), SavedFiles(self._files))
 
     def do(self, host: Host, facts: SavedFiles) -> None:
-        wanted = f"unix://{crishim_of(host.root).listen}"
+        """Raises `TurnedBack` where the time has run out before; then the files are as they were."""
         for each in facts.files:
-            text = text_of(Path(each.path))
-            _write(Path(each.path), changed(each.spot, None if isinstance(text, Unseen) else text, wanted))
-        self._require_next(host, wanted)
+            try:
+                Path(each.staged).replace(each.path)
+            except FileNotFoundError:
+                if not each.is_written:
+                    raise TurnedBack(f"the time ran out before {each.path} was changed") from None
+            sync_folder(Path(each.path).parent)
+        self._require_next(host, _endpoint(host))
         host.path(KUBELET_SPOKE).unlink(missing_ok=True)
         host.services.restart(self._site.kubelet)
 
@@ -204,7 +223,7 @@ class Endpoint:
 
     def undo(self, host: Host, facts: SavedFiles) -> None:
         """A file that others changed since, as kubeadm does, keeps their changes."""
-        wanted = path_of(str(crishim_of(host.root).listen))
+        wanted = path_of(_endpoint(host))
         for each in facts.files:
             text = text_of(Path(each.path))
             if each.is_written and not each.saved:
@@ -212,7 +231,7 @@ class Endpoint:
             elif each.is_written:
                 _copy(host.path(SAVED) / each.saved, Path(each.path))
             elif not isinstance(text, Unseen) and path_of(said(each.spot, text) or "") == wanted:
-                _write(Path(each.path), restored(each.spot, text, each.endpoint))
+                _write(Path(each.path), restored(each.spot, text, each.endpoint), like=Path(each.path))
         host.services.restart(self._site.kubelet)
 
 
@@ -231,10 +250,15 @@ def _copy(source: Path, target: Path) -> None:
         raise
 
 
-def _write(path: Path, text: str) -> None:
-    """As the file is that it takes the place of."""
+def _endpoint(host: Host) -> str:
+    """What kubelet is given."""
+    return f"unix://{crishim_of(host.root).listen}"
+
+
+def _write(path: Path, text: str, *, like: Path) -> None:
+    """With the mode and the owner of the file whose place it takes, where that is there."""
     try:
-        status = path.stat()
+        status = like.stat()
     except FileNotFoundError:
         write_whole(path, text.encode(), mode=0o644, synced=True)
         return

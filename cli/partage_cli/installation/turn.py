@@ -16,7 +16,7 @@ import shutil
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from partage_base.files import write_whole
+from partage_base.files import sync_folder, write_whole
 from partage_cli.doctor.local_node import Unseen, names_in, text_of
 from partage_cli.installation.places import TURN
 
@@ -47,7 +47,7 @@ def confirm(root: Path) -> bool:
         os.rename(root / TURN / "armed", root / TURN / "confirmed")  # noqa: PTH104  a link's target is not followed
     except FileNotFoundError:
         return False
-    _sync(root / TURN)
+    sync_folder(root / TURN)
     return True
 
 
@@ -56,17 +56,9 @@ def clear(root: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in _STATES:
         (folder / name).unlink(missing_ok=True)
-    _sync(folder)
+    sync_folder(folder)
 
 
 def remove(root: Path) -> None:
     """As if there had never been a switch."""
     shutil.rmtree(root / TURN, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

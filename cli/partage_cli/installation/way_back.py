@@ -1,8 +1,9 @@
 """The way back as a script, and the units that start it. Pure.
 
 The script has literal paths and needs sh, mv, rm and systemctl: neither our programs nor room on a disk. What it puts
-back lies ready beside its place, so that each file is one rename. Killed anywhere, it does the rest when it starts
-again. It runs when the time has run out, at a boot before kubelet starts, and when a step of the switch fails.
+back lies ready beside its place, so that each file is one rename; first it removes what a switch that is late would
+rename there. Killed anywhere, it does the rest when it starts again. It runs when the time has run out, at a boot
+before kubelet starts, and when a step of the switch fails.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ class PutBack(NamedTuple):
     path: str
     ready: str
     """Empty: the file was not there, and is removed."""
+    staged: str
+    """What the switch renames to `path`, unless this script was faster."""
 
 
 def script(files: Sequence[PutBack], *, canary: str, kubelet: str, systemctl: Sequence[str], root: str) -> str:
     """`canary` is a static pod's file, or empty; `kubelet` the service."""
     control = shlex.join(systemctl)
     turn = shlex.quote(f"{root.rstrip('/')}/{TURN}")
+    late = "".join(f"rm -f {shlex.quote(each.staged)} || failed=1\n" for each in files)
     restored = "".join(_restored(each) for each in files)
     without_canary = f"rm -f {shlex.quote(canary)}\n" if canary else ""
     return f"""\
@@ -40,7 +44,7 @@ cd {turn} || exit 0
 mv armed turning-back 2>/dev/null
 [ -e turning-back ] || exit 0
 failed=
-{without_canary}{restored}[ -z "$failed" ] || exit 1
+{late}{without_canary}{restored}[ -z "$failed" ] || exit 1
 {control} reset-failed {kubelet} 2>/dev/null
 {control} --no-block restart {kubelet} || exit 1
 mv turning-back turned-back

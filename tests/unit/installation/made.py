@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from partage_cli.installation.conversion import Arm, Endpoint, Save, saved_files
 from partage_cli.installation.host import Host
+from partage_cli.installation.journal import kept
+from partage_cli.installation.look import look
+from partage_cli.installation.places import UNITS
+from partage_cli.installation.steps import Step, carry_out, take_back
 
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 CRISHIM = "unix:///run/partage/crishim.sock"
@@ -86,3 +94,20 @@ def config(root: Path, *lines: str) -> Path:
     head = ("apiVersion: kubelet.config.k8s.io/v1beta1", "kind: KubeletConfiguration", "# ours")
     text = "\n".join((*head, *lines, "staticPodPath: /etc/kubernetes/manifests")) + "\n"
     return put(root, "var/lib/kubelet/config.yaml", text)
+
+
+def switch(host: Host) -> Sequence[Step[Any]]:
+    """Its steps up to the confirmation."""
+    host.path(UNITS).mkdir(parents=True, exist_ok=True)
+    site, files = look(host), saved_files(host)
+    return Save(), Arm(site, files, after_s=120), Endpoint(site, files)
+
+
+@contextmanager
+def switched_on(host: Host) -> Generator[None]:
+    """Taken back in the end."""
+    steps = switch(host)
+    with kept(host.root) as journal:
+        carry_out(steps, host, journal)
+        yield
+        take_back(steps, host, journal)

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from partage_cli.installation.conversion import Endpoint, Save, SavedFiles, saved_files
+from partage_cli.installation.conversion import saved_files
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.look import Site, look
 from partage_cli.installation.refusals import SwitchFacts, managed, refusals
-from unit.installation.made import CONTAINERD, CRISHIM, a_host, config, kubeadm_node, put
+from unit.installation.made import CONTAINERD, CRISHIM, a_host, kubeadm_node, put, switched_on
 
 RUNTIME = "/run/containerd/containerd.sock"
 
@@ -124,11 +124,10 @@ def test_k3s_is_switched_by_its_drop_ins(tmp_path: Path) -> None:
     )
     files = saved_files(host)
     assert [each.how for each in files] == ["dropin"]
-    Endpoint(site, files).do(host, SavedFiles(files))
-    assert CRISHIM in Path(files[0].path).read_text()
-    Endpoint(site, files).undo(host, SavedFiles(files))
+    with switched_on(host):
+        assert CRISHIM in Path(files[0].path).read_text()
     assert not Path(files[0].path).exists()
-    assert services.told == ["restart k3s-agent.service"] * 2
+    assert services.told.count("restart k3s-agent.service") == 2
 
 
 def test_a_k3s_that_gives_the_runtime_by_flag_is_refused(tmp_path: Path) -> None:
@@ -149,60 +148,12 @@ def test_rke2_is_switched_by_the_drop_ins_of_its_kubelet(tmp_path: Path) -> None
     put(tmp_path, f"{folder}/00-rke2-defaults.conf", said)
     rke2(tmp_path, f"--config-dir={folder}")
     host, services = a_host(tmp_path)
-    site, files = look(host), saved_files(host)
-    assert [each.how for each in files] == ["dropin"]
-    Endpoint(site, files).do(host, SavedFiles(files))
-    assert services.told == ["restart rke2-agent.service"]
+    assert [each.how for each in saved_files(host)] == ["dropin"]
+    with switched_on(host):
+        assert services.told.count("restart rke2-agent.service") == 1
 
 
 def test_an_rke2_that_gives_the_runtime_by_flag_is_refused(tmp_path: Path) -> None:
     rke2(tmp_path, "--container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock")
     with pytest.raises(UnfitNode, match="update RKE2"):
         look(a_host(tmp_path)[0])
-
-
-CASES = {
-    "configuration": {},
-    "kubeadm's flag": {"flags": f"--container-runtime-endpoint={CONTAINERD}"},
-    "a flag of people": {"extra": f"KUBELET_EXTRA_ARGS=--container-runtime-endpoint={CONTAINERD}\n"},
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_files_are_byte_for_byte_as_before_after_the_way_there_and_back(tmp_path: Path, case: str) -> None:
-    path = kubeadm_node(tmp_path, **CASES[case])
-    path.chmod(0o640)
-    put(tmp_path, "var/lib/kubelet/instance-config.yaml", f"containerRuntimeEndpoint: {CONTAINERD}\n")
-    before = tree_of(tmp_path)
-    host, _ = a_host(tmp_path)
-    site, files = look(host), saved_files(host)
-    save, endpoint = Save(), Endpoint(site, files)
-    for _ in range(2):
-        save.do(host, SavedFiles(files))
-        endpoint.do(host, SavedFiles(files))
-    assert tree_of(tmp_path) != before
-    for _ in range(2):
-        endpoint.undo(host, SavedFiles(files))
-    save.undo(host, SavedFiles(files))
-    (tmp_path / "var/lib/partage/node").rmdir()
-    (tmp_path / "var/lib/partage").rmdir()
-    assert tree_of(tmp_path) == before
-
-
-def test_what_kubeadm_wrote_meanwhile_stays_and_names_the_runtime_of_before(tmp_path: Path) -> None:
-    path = kubeadm_node(tmp_path)
-    host, _ = a_host(tmp_path)
-    files = saved_files(host)
-    Save().do(host, SavedFiles(files))
-    endpoint = Endpoint(look(host), files)
-    endpoint.do(host, SavedFiles(files))
-    config(tmp_path, f"containerRuntimeEndpoint: {CRISHIM}", "maxPods: 99")
-    endpoint.undo(host, SavedFiles(files))
-    assert f"containerRuntimeEndpoint: {CONTAINERD}\nmaxPods: 99" in path.read_text()
-
-
-def tree_of(root: Path) -> dict[str, tuple[int, bytes]]:
-    return {
-        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
-        for path in sorted(root.rglob("*"))
-    }

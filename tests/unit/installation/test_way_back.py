@@ -31,10 +31,16 @@ class Laid:
         self.root = root
         self.config, self.dropin = root / "it's/config.yaml", root / "etc/zz-partage.conf"
         self.ready = self.config.with_name(".config.yaml.partage-before")
+        self.staged = (
+            self.config.with_name(".config.yaml.partage-staged"),
+            root / "etc/.zz-partage.conf.partage-staged",
+        )
         self.canary = root / "manifests/canary.json"
         for path, text in ((self.config, "new"), (self.ready, "old"), (self.dropin, "new"), (self.canary, "{}")):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        for path in self.staged:
+            path.write_text("new")
         self.told = root / "told"
         systemctl = root / "systemctl"
         systemctl.write_text(f'#!/bin/sh\necho "$*" >> {self.told}\nexit {systemctl_status}\n')
@@ -43,7 +49,10 @@ class Laid:
         self.script = root / "switch-back"
         self.script.write_text(
             script(
-                [PutBack(str(self.config), str(self.ready)), PutBack(str(self.dropin), "")],
+                [
+                    PutBack(str(self.config), str(self.ready), str(self.staged[0])),
+                    PutBack(str(self.dropin), "", str(self.staged[1])),
+                ],
                 canary=str(self.canary),
                 kubelet="kubelet.service",
                 systemctl=(str(systemctl),),
@@ -56,7 +65,8 @@ class Laid:
 
     @property
     def is_back(self) -> bool:
-        return self.config.read_text() == "old" and not self.dropin.exists() and not self.canary.exists()
+        gone = (self.dropin, self.canary, *self.staged)
+        return self.config.read_text() == "old" and not any(each.exists() for each in gone)
 
 
 def test_an_armed_switch_goes_back_and_kubelet_is_restarted(tmp_path: Path, shell: tuple[str, ...]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contract.small_gpu import card, part
 from partage_plugins.testing import Conformance, Subject
 from partage_plugins.testing.examples import inventory, pod
@@ -16,6 +18,7 @@ INVENTORIES = (
 )
 
 
+@pytest.mark.slow
 class TestGpuAllocator(Conformance):
     subject = Subject(
         name="gpu",

@@ -123,12 +123,9 @@ def launch_old(name: str, *arguments: object) -> None:
     call(name, kernel(), *arguments)
 
 
-def launches(count: int, one: int = 0, ms: float = 0.1, *, name: str = "cuLaunchKernel") -> float:
-    """How many seconds so many took to launch."""
-    began = time.monotonic()
+def launches(count: int, one: int = 0, ms: float = 0.1, *, name: str = "cuLaunchKernel") -> None:
     for _ in range(count):
         launch(one, ms, name=name)
-    return time.monotonic() - began
 
 
 class Flood:

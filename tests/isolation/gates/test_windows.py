@@ -28,14 +28,6 @@ def test_a_flood_of_long_kernels_waits_for_each(one: Program) -> None:
     assert one.ask("is_busy(s)")
 
 
-def test_a_program_whose_card_is_its_own_waits_for_nothing(one: Program) -> None:
-    broker = alone(one)
-    broker.free()
-    one.ask("t = launches(20, s, 400)")
-    assert one.ask("is_busy(s)")
-    one.ask("os._exit(0) if t > 3 else None")
-
-
 def test_a_flood_of_short_kernels_leaves_little_to_drain(one: Program) -> None:
     """A second of them, less what a driver's own queue holds."""
     broker = alone(one)
@@ -50,8 +42,8 @@ def test_a_flood_of_short_kernels_leaves_little_to_drain(one: Program) -> None:
 def test_streams_have_windows_of_their_own(one: Program) -> None:
     alone(one)
     one.ask("ss = [stream() for _ in range(8)]")
-    took = one.ask("[launches(2, x, 700) for x in ss]")
-    assert sum(took) < 0.7 * 8
+    one.ask("for x in ss: launches(2, x, 3000)")
+    assert all(one.ask("[is_busy(x) for x in ss]"))
 
 
 def test_a_graph_counts_as_what_it_took(one: Program) -> None:

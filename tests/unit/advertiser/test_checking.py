@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from partage_base.daemon.errors import CONFIGURATION
 from rig.patience import patience_s
+
+pytestmark = pytest.mark.slow
 
 DONE = "nothing is wrong with its configuration"
 

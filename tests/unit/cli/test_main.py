@@ -153,6 +153,7 @@ def test_version_is_told_even_where_nothing_is_installed(
     assert run(None, "--version")[0] == 0
 
 
+@pytest.mark.slow
 def test_the_root_may_come_from_the_environment(tmp_path: Path) -> None:
     done = subprocess.run(
         [*PARTAGE, "keys", "new"], env=environment(PARTAGE_ROOT=str(tmp_path)), capture_output=True, check=False
@@ -161,6 +162,7 @@ def test_the_root_may_come_from_the_environment(tmp_path: Path) -> None:
     assert (tmp_path / "etc/partage/keys.d").is_dir()
 
 
+@pytest.mark.slow
 def test_a_reader_that_went_away_is_nobodys_failure_to_talk_about(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -171,6 +173,7 @@ def test_a_reader_that_went_away_is_nobodys_failure_to_talk_about(tmp_path: Path
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_output_that_can_not_be_written_is_a_failure_in_one_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
@@ -185,11 +188,13 @@ def test_output_that_can_not_be_written_is_a_failure_in_one_line(tmp_path: Path)
     assert done.stderr.splitlines() == ["partage: No space left on device"]
 
 
+@pytest.mark.slow
 def test_a_closed_stdout_is_no_defect(tmp_path: Path) -> None:
     done = process(tmp_path, "--help", start='exec "$@" >&-')
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_real_interrupt_ends_with_130(tmp_path: Path) -> None:
     folder = tmp_path / "etc/partage/signing.d"
     folder.mkdir(parents=True, mode=0o700)

@@ -77,6 +77,7 @@ def said(tmp_path: Path, *documents: dict[str, Any]) -> list[Any]:
     return list(yaml.safe_load_all(done.stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "path"),
     [
@@ -100,6 +101,7 @@ def test_templates_are_translated_where_they_stand(kind: str, path: tuple[str, .
     assert template["spec"]["schedulerName"] == "partage-scheduler"
 
 
+@pytest.mark.slow
 def test_what_asks_in_no_other_dialect_stays_as_it_is(tmp_path: Path) -> None:
     native = {"kind": "Pod", "spec": {"containers": [{"name": "a", "resources": {"limits": LIMITS}}]}}
     plain = {"kind": "Pod", "metadata": {"labels": None}, "spec": {"containers": [{"name": "a"}]}}
@@ -123,6 +125,7 @@ def test_what_asks_in_no_other_dialect_stays_as_it_is(tmp_path: Path) -> None:
         ("- a", "manifest: $ is a list"),
     ],
 )
+@pytest.mark.slow
 def test_what_can_not_be_translated_is_said_in_one_line(text: str, why: str, tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(text)
@@ -164,6 +167,7 @@ def test_claims_have_what_a_pod_asked_for_in_whichever_dialect(row: Row) -> None
             assert {parse_whole_quantity(each["memory"]) - ask.memory_bytes < MIB for each in amounts} == {True}
 
 
+@pytest.mark.slow
 def test_with_claims_kube_scheduler_places_and_templates_stand_before_who_uses_them(tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     job = {"kind": "Job", "metadata": {"name": "j", "namespace": "n"}, "spec": {"template": deepcopy(TEMPLATE)}}
@@ -179,6 +183,7 @@ def test_with_claims_kube_scheduler_places_and_templates_stand_before_who_uses_t
     assert spec["resourceClaims"] == [{"name": "cuda", "resourceClaimTemplateName": "j-cuda"}]
 
 
+@pytest.mark.slow
 def test_what_claims_cannot_say_is_said_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     meta = {"name": "a", "annotations": {"partage.dev/exclusion": "x"}}

@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).parents[3]
 MOST_IN_ING: Final = 20
 FEWEST_WORDS: Final = 5
@@ -44,7 +46,6 @@ def docstrings(path: Path, tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield f"{path}:{getattr(node, 'lineno', 1)}", text
 
 
-@pytest.mark.slow
 def test_few_modules_have_names_in_ing() -> None:
     found = list(in_ing())
     assert len(found) <= MOST_IN_ING, f"{len(found)} modules, and {MOST_IN_ING} may:\n" + "\n".join(found)

@@ -15,6 +15,8 @@ from typing import Final
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT: Final = Path(__file__).parents[4]
 PRELOAD: Final = CHECKOUT / "isolation/preload"
 SIMULATED: Final = CHECKOUT / "simgpu/native"

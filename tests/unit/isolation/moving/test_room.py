@@ -12,6 +12,8 @@ from partage_isolation.moving.room import May, Pace
 from partage_isolation.names import BudgetKey
 from unit.isolation.moving.card import GIB, Holder, SimulatedCard, seconds
 
+pytestmark = pytest.mark.slow
+
 
 def holder(name: str, share: int, whole_gib: float, **more: object) -> Holder:
     return Holder(BudgetKey(name), share, int(whole_gib * GIB), **more)  # type: ignore[arg-type]

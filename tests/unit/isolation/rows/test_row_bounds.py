@@ -93,6 +93,7 @@ def test_a_namespace_gets_a_part_of_the_rows_however_many_containers_it_has(
     lives(ledger, begin(VICTIM))
 
 
+@pytest.mark.slow
 def test_many_namespaces_leave_room_for_whoever_comes(ledger: Ledger, begin: Begin) -> None:
     for number in range(1, 41):
         key = hostile(ledger, number, namespace=f"hostile-{number}")
@@ -102,6 +103,7 @@ def test_many_namespaces_leave_room_for_whoever_comes(ledger: Ledger, begin: Beg
     lives(ledger, begin(VICTIM))
 
 
+@pytest.mark.slow
 def test_a_sibling_s_names_leave_the_reserve_to_processes_of_their_own_namespace(ledger: Ledger, begin: Begin) -> None:
     for number in range(1, 41):
         exported(ledger, begin(hostile(ledger, number)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -109,4 +110,4 @@ class Machine(RuleBasedStateMachine):
 
 
 Machine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
-TestNeverMoreThanACard = Machine.TestCase
+TestNeverMoreThanACard = pytest.mark.slow(Machine.TestCase)

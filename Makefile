@@ -6,6 +6,7 @@ SHELL := bash
 SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
+MINUTES ?= 8
 
 .PHONY: help demo demo-cluster test test-all check rig rig-up rig-down rig-matrix conformance real format tables bundle manifests lock clean ready always
 
@@ -42,8 +43,8 @@ rig-matrix: ready ## try every Kubernetes with every containerd that must work
 conformance: ## ask the graphics card of this machine what it does; AGAINST=FILE compares
 	@tools/conformance $(addprefix --against ,$(AGAINST))
 
-real: ready ## ask this machine's card all that docs/real-card.md says, in half an hour
-	@tools/real
+real: ready ## ask this machine's card what docs/real-card.md says, what decides most first, in MINUTES=8
+	@tools/real --minutes $(MINUTES)
 
 bench-%: ready always ## measure NAME: a table, then one JSON object
 	@tools/named bench $*

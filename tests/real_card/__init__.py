@@ -1,14 +1,18 @@
 """What a real card does, and what a container has of it there: questions, their answers, and what was expected.
 
-    make real                                   # all three parts, into .cache/real/result.json
-    tools/real bare --simulated h100            # one part, on a simulated card
-    tools/real page tests/real_card/results/NAME.json
+    make real                                       # for eight minutes, into .cache/real/result.json
+    tools/real --missing .cache/real/result.json    # what that run lacks
+    tools/real --simulated h100 --row fill          # one row, on a simulated card
+    tools/real page .cache/real/result.json         # into docs/real-card.md
 
-A *row* is one question: a program that answers with facts, and a judge of them. `rows` and its neighbours list them by
-part; `runner` runs them, each in processes of its own within a time; `page` makes docs/real-card.md from a result that
-is committed. Programs that ask are in `programs` (any Python, no package of ours); those that need a broker are in
-`stages`.
+A *row* is one question: a program that answers with facts, and a judge of them. `rows` has them in the order of their
+worth. `plan` (pure) says which is next in the time that is left; `runner` asks it in processes of its own, which
+`watch` ends should this one be killed; `result` (pure but for one write) merges the answers; `page` makes
+docs/real-card.md. Programs that ask are in `programs` (any Python, no package of ours); those that need a broker are in
+`stages`; the driver's own facts are asked by the areas of simgpu/native/conformance. `carry` makes a folder of all
+that, and `carried` checks it there.
 
-    runner ─► row ─► programs                     the driver as it is
-                 └─► stages ─► place ─► programs  a broker, and programs in a container
+    plan ─► runner ─► programs                     the driver as it is
+                  ├─► conformance                  its facts
+                  └─► stages ─► place ─► programs  a broker, and programs in a container
 """

@@ -1,7 +1,7 @@
-"""`python -m real_card [bare|library|time]... [--row NAME]... [--simulated PROFILE] [--out FILE]`.
+"""`tools/real`: asks the card of this machine, in the order of the questions' worth, for as long as it may.
 
-Exit status: 0 when every row that a card answered is as expected; 3 where one differs; 1 where there is no card or a
-row failed; 2 usage.
+Exit status: 0 when every row that was answered is as expected; 3 where one differs; 1 where there is no card, a row
+failed, or the card is not as it was; 2 usage; 130 when it was interrupted.
 """
 
 from __future__ import annotations
@@ -11,64 +11,95 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from msgspec import MsgspecError
+
 from partage_simgpu.errors import SimulationError
 from partage_simgpu.profiles import load_profile
 from real_card.ground import CACHE, DRIVER_ROOT, SIMULATED, NoGround
-from real_card.result import Result
-from real_card.row import Part, Row, named
-from real_card.rows import EVERY, ROWS
-from real_card.runner import ask
+from real_card.plan import named
+from real_card.process import leaving_nothing
+from real_card.result import NO_TIME, Result, merged, read, settled
+from real_card.row import Row
+from real_card.rows import EVERY
+from real_card.runner import Answers, ask
 from support.simgpu import simulated_node
 
 DIFFERS: Final = 3
-_LISTED: Final = "list"
+INTERRUPTED: Final = 130
+MINUTES: Final = 8.0
+_USAGE: Final = 2
+
+
+class WrongWords(Exception):
+    """What was typed can't be done; the message says what to type."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended then, too
+    began = time.monotonic()
     given = _arguments(argv)
-    if given.parts == [_LISTED]:
-        sys.stdout.writelines(f"{row.part.value:8} {row.name:28} {row.asks}\n" for row in EVERY)
-        return 0
     try:
-        parts = [Part(each) for each in given.parts] or list(Part)
-        rows = [named(EVERY, given.row)] if given.row else [list(ROWS[part]) for part in parts]
-    except (ValueError, KeyError) as error:
-        sys.stderr.write(f"real: {error}: there is no such part or row; `tools/real list` names them\n")
-        return 2
-    try:
-        with _card(given.simulated):
-            found = _asked(rows, given.out)
+        rows, known = _wanted(given)
+        if not rows:
+            return _refuse(f"{given.missing} lacks none of these rows", 0)
+        if given.list:
+            sys.stdout.writelines(f"{row.name:28} {row.cost_s:4g} s  {row.asks}\n" for row in rows)
+            return 0
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended then, too
+        with leaving_nothing(), _card(given.simulated):
+            until = began + given.minutes * 60
+            return _said(ask(rows, given.out, known, until, own_card=given.own_card, say=_say), given.out)
+    except WrongWords as error:
+        return _refuse(str(error), _USAGE)
     except (NoGround, SimulationError, OSError) as error:
-        sys.stderr.write(f"real: {error}\n")
-        return 1
+        return _refuse(str(error), 1)
     except KeyboardInterrupt:
-        sys.stderr.write(f"real: interrupted; what was answered is in {given.out}\n")
-        return 130
-    return _said(found, {row.name for part in rows for row in part}, given.out)
+        return _refuse(f"interrupted; what was answered is in {given.out}", INTERRUPTED)
 
 
-def _asked(parts: Sequence[Sequence[Row]], path: Path) -> Result:
-    """Each part has its time for itself."""
-    *first, last = parts
-    for rows in first:
-        ask(rows, path, _say)
-    return ask(last, path, _say)
+def _refuse(why: str, status: int) -> int:
+    sys.stderr.write(f"real: {why}\n")
+    return status
 
 
-def _said(found: Result, asked: set[str], path: Path) -> int:
-    answers = [each for each in found.answers if each.row in asked]
-    differ = [each.row for each in answers if each.agrees is False]
-    failed = [each.row for each in answers if each.state in ("failed", "hung", "no time")]
-    _say(f"{len(answers)} rows; {len(differ)} differ, {len(failed)} failed; {path}")
-    if not found.left_as_found:
-        _say(f"the card is not as it was: {found.before} before, {found.after} now")
-    return 1 if failed or not found.left_as_found else DIFFERS if differ else 0
+def _wanted(given: argparse.Namespace) -> tuple[Sequence[Row], Result]:
+    """The rows to ask, in their order, and what is known. A file that has no answers is never written over."""
+    earlier = _read(given.out) if given.out.exists() else Result()
+    missing = _read(given.missing) if given.missing else Result()
+    try:
+        rows = named(EVERY, given.row) if given.row else EVERY
+    except KeyError as error:
+        raise WrongWords(f"--row: there is no row {error}; --list names them") from error
+    done = settled(missing, simulated=bool(given.simulated))
+    lacking = [row for row in rows if row.name not in done]
+    return lacking, merged((earlier, missing))
+
+
+def _read(path: Path) -> Result:
+    try:
+        return read(path)
+    except (OSError, MsgspecError) as error:
+        raise WrongWords(f"{path}: no answers of a card ({error}); name another file") from error
+
+
+def _said(answers: Answers, path: Path) -> int:
+    found = answers.of_run()
+    differ = [each.row for each in found if each.agrees is False]
+    failed = [each.row for each in found if each.state in ("failed", "hung")]
+    counts = {state: sum(each.state == state for each in found) for state in ("answered", "absent", NO_TIME)}
+    _say(
+        f"{len(found)} rows: {counts['answered']} answered, {len(differ)} of these differ; {len(failed)} failed, "
+        f"{counts['absent']} absent, {counts[NO_TIME]} without time; {path}"
+    )
+    run = answers.run
+    if not run.left_as_found:
+        _say(f"the card is not as it was: {run.before} before, {run.after} now")
+    return 1 if failed or not run.left_as_found else DIFFERS if differ else 0
 
 
 def _say(text: str) -> None:
@@ -97,16 +128,35 @@ def _card(simulated: str | None) -> Generator[None]:
             os.environ.update(before)
 
 
+def minutes(word: str) -> float:
+    count = float(word)
+    if not 0 < count < float("inf"):
+        raise ValueError(word)
+    return count
+
+
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="tools/real", description="asks a real card what it does, and what we do to it"
+        prog="tools/real",
+        description="Asks a card what partage rests on, what decides most first. Each answer is written at once.",
+        epilog="Also: `tools/real carry --help`, `tools/real facts --help`, `tools/real page --help`.",
     )
     parser.add_argument(
-        "parts", nargs="*", metavar="bare|library|time", help="all three without one; `list` names rows"
+        "--minutes",
+        type=minutes,
+        default=MINUTES,
+        help="all of it takes at most so long (%(default)g); what does not fit is skipped",
     )
-    parser.add_argument("--row", action="append", help="only this one; repeatable")
+    parser.add_argument("--missing", type=Path, metavar="FILE", help="ask what FILE lacks; its answers are kept")
+    parser.add_argument("--row", action="append", metavar="NAME", help="only this, or NAME-*; repeatable")
+    parser.add_argument("--list", action="store_true", help="list the rows instead, in their order, with their costs")
     parser.add_argument("--simulated", metavar="PROFILE", help="ask a simulated card, such as h100")
-    parser.add_argument("--out", type=Path, help="where the answers go; those of other rows stay there")
+    parser.add_argument(
+        "--own-card",
+        action="store_true",
+        help="nobody else uses the card: managed memory may be more than half of what is free",
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the answers go; earlier ones there are kept")
     given = parser.parse_args(argv)
     given.out = given.out or CACHE / (f"simulated-{given.simulated}.json" if given.simulated else "result.json")
     return given

@@ -11,12 +11,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cache/real"
-CARRIED_COMMIT: Final = CACHE / "carried/commit"
+CARRIED_COMMIT: Final = ROOT / "commit"
+"""What a carried folder is of."""
 PYTHON: Final = "PARTAGE_REAL_PYTHON"
 """The interpreter whose frameworks are tried; by default the first `python3` but for our own."""
 PROGRAMS: Final = "PARTAGE_REAL_PROGRAMS"
@@ -26,6 +28,7 @@ DRIVER_ROOT: Final = "PARTAGE_REAL_DRIVER_ROOT"
 DRIVER_PAST: Final = "PARTAGE_REAL_DRIVER_PAST"
 """The driver by a name that the library does not know: who opens it is past the library. The runner makes it."""
 SIMULATED: Final = "PARTAGE_REAL_SIMULATED"
+_OUR_OWN: Final = ("PYTHONPATH", "PYTHONPYCACHEPREFIX", "VIRTUAL_ENV")
 _LIBRARIES: Final = ("libcuda.so.1", "libnvidia-ml.so.1")
 _FOLDER: Final = f"usr/lib/{os.uname().machine}-linux-gnu"
 _FIND: Final = """
@@ -58,8 +61,8 @@ def stage(module: str, *words: str) -> list[str]:
 
 
 def user_environment() -> Mapping[str, str]:
-    """Ours, but for what is meant for our own interpreter."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    """Ours, but for what is meant for our own interpreter. Theirs finds what it compiled of its frameworks."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OUR_OWN}
     return {**kept, "PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -87,6 +90,16 @@ def driver_past() -> Path:
 
 def is_simulated() -> bool:
     return SIMULATED in os.environ
+
+
+def commit() -> str:
+    """Of the checkout, and whether it was changed since; of a carried folder, as it was then; else nothing."""
+    argv = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    with suppress(OSError):
+        return CARRIED_COMMIT.read_text().strip()
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    return ""
 
 
 def built_programs() -> Path:

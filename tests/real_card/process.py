@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
+
+from real_card import watch
 
 _CHILD_SUBREAPER: Final = 36
 _MOST_BYTES: Final = 4 << 20
@@ -36,6 +40,21 @@ class Done:
 
 def reap_all_below() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@contextmanager
+def leaving_nothing() -> Generator[None]:
+    """What was started within is ended when this process is gone, even if it is killed."""
+    mark, value = "PARTAGE_REAL_RUN", secrets.token_hex(8)
+    argv = [sys.executable, "-I", watch.__file__, f"{mark}={value}"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as watcher:
+        os.environ[mark] = value
+        try:
+            yield
+        finally:
+            del os.environ[mark]
+            assert watcher.stdin
+            watcher.stdin.close()
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str], *, limit_s: float, folder: Path) -> Done:

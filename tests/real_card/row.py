@@ -1,8 +1,8 @@
-"""One question to a card: what it asks, what is expected, and who judges the answer. Pure."""
+"""One question to a card: what it asks, what is expected, what it costs, and who judges the answer. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -11,12 +11,10 @@ Facts = Mapping[str, Any]
 """What a program answered, as JSON has it."""
 ABSENT: Final = "absent"
 """A fact with this name says what the machine lacks for the question; then there is nothing to judge."""
-
-
-class Part(Enum):
-    BARE = "bare"
-    LIBRARY = "library"
-    TIME = "time"
+ALSO: Final = "also"
+"""Facts for other rows that the program learnt on its way, by their names."""
+_LEAST_LIMIT_S: Final = 15.0
+_LIMIT_IN_COSTS: Final = 3.0
 
 
 class Runs(Enum):
@@ -28,6 +26,8 @@ class Runs(Enum):
     """First as it is, then in a container."""
     STAGE = "stage"
     """It makes its containers itself."""
+    CONFORMANCE = "conformance"
+    """It is an area of the conformance program."""
 
 
 class Judgement(NamedTuple):
@@ -40,23 +40,21 @@ class Judgement(NamedTuple):
 @dataclass(frozen=True)
 class Row:
     name: str
-    part: Part
     asks: str
     expected: str
     program: tuple[str, ...]
-    """A module of `programs` or `stages`, and words for it."""
+    """A module of `programs` or `stages`, and words for it; or an area of the conformance program."""
     judge: Callable[[Facts], Judgement]
     runs: Runs = Runs.BARE
-    limit_s: float = 30.0
+    cost_s: float = 4.0
+    """What it takes on two processors that do nothing else; with less time left it is not begun."""
+    managed_bytes: int = 0
+    """The managed memory that its programs ask for at a time."""
     only_card: bool = False
     """Whether a simulated card's answer says nothing: it is written down and not judged."""
     environment: tuple[tuple[str, str], ...] = ()
 
-
-def named(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
-    """Those of these names, in their order; raises `KeyError` with the first name that no row has."""
-    known = {row.name for row in rows}
-    for name in names:
-        if name not in known:
-            raise KeyError(name)
-    return [row for row in rows if row.name in names]
+    @property
+    def limit_s(self) -> float:
+        """After so long it hangs, and is ended."""
+        return _LEAST_LIMIT_S + _LIMIT_IN_COSTS * self.cost_s

@@ -1,31 +1,32 @@
-"""Asks rows of one part after the other, each within its time and all within the part's, and writes each answer down.
+"""Asks rows one after the other within one budget of time, and writes each answer down at once.
 
-A row that crashes, hangs or answers nonsense is an answer of that row, never the end of the part.
+A row that crashes, hangs or answers nonsense is an answer of that row, never the end of the run.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
+import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from real_card import process, result
+from partage_simgpu.build import built as built_simulation
+from partage_simgpu.comparison import Unreadable, read_facts
+from real_card import process
 from real_card.ground import (
-    CARRIED_COMMIT,
     DRIVER_PAST,
     DRIVER_ROOT,
-    ROOT,
     NoGround,
     built_programs,
+    commit,
     driver_file,
     is_simulated,
     lay_out_driver,
@@ -33,47 +34,100 @@ from real_card.ground import (
     stage,
     user_environment,
 )
-from real_card.result import Answer, Result
-from real_card.row import ABSENT, Row, Runs
+from real_card.plan import Ground, Step, next_step
+from real_card.result import NO_TIME, Answer, Result, Run, State, merged, write
+from real_card.row import ABSENT, ALSO, Row, Runs
+from real_card.rows import EVERY
 
-PART_S: Final = 525.0
-"""Of a whole part: under nine minutes, with what begins and ends it."""
-LEAST_S: Final = 3.0
-_LOOKS_S: Final = 30.0
+END_S: Final = 10.0
+"""Kept of the budget for the last look at the card."""
+_LEAST_S: Final = 1.0
 _SAID: Final = 600
 _IDENTIFIES: Final = ("uuid",)
 
 Say = Callable[[str], None]
 
 
-def ask(rows: Sequence[Row], path: Path, say: Say) -> Result:
-    """What `path` has of other rows stays. Raises `NoGround` where there is no card to ask."""
+class Asks(Protocol):
+    def answers(self, step: Step) -> Iterator[Answer]:
+        """The row's own, and those of others that its program learnt besides."""
+        ...
+
+
+class Answers:
+    """All that is known, in its file; this run's part of it grows."""
+
+    def __init__(self, path: Path, earlier: Result, run: Run) -> None:
+        self._path, self._known, self._run = path, earlier, run
+        self._name = secrets.token_hex(4)
+        self.add()
+
+    def add(self, *answers: Answer) -> None:
+        of_run = tuple(msgspec.structs.replace(each, run=self._name) for each in answers)
+        self._known = merged((self._known, Result(runs={self._name: self._run}, answers=of_run)))
+        write(self._path, self._known)
+
+    def end(self, after: dict[str, Any]) -> None:
+        self._run = msgspec.structs.replace(self._run, after=after)
+        self.add()
+
+    @property
+    def run(self) -> Run:
+        return self._run
+
+    def of_run(self) -> list[Answer]:
+        return [each for each in self._known.answers if each.run == self._name]
+
+
+def ask(  # noqa: PLR0913  what a run is
+    rows: Sequence[Row], path: Path, earlier: Result, until: float, *, own_card: bool, say: Say
+) -> Answers:
+    """Until that moment of the monotonic clock. Raises `NoGround` where there is no card to ask."""
     process.reap_all_below()
-    if any(row.runs is Runs.STAGE for row in rows):
-        built_programs()
+    built_programs()
     with tempfile.TemporaryDirectory(prefix="real-") as name:
         folder = Path(name)
-        runner = _Runner(folder, _driver_root(folder))
-        found = runner.begun(path)
-        until = time.monotonic() + PART_S
-        for row in rows:
-            answer = runner.answer(row, until - time.monotonic())
-            found = result.with_answer(found, answer)
-            result.write(path, found)
-            say(line(answer))
-        found = msgspec.structs.replace(found, after=runner.look("state"))
-        result.write(path, found)
-    return found
+        runner = _Runner(folder, os.environ.get(DRIVER_ROOT) or str(lay_out_driver(folder / "driver")))
+        machine = runner.look("card", _left_s(until))
+        ground = Ground(machine.pop("free_bytes"), own_card=own_card)
+        kept = {name: value for name, value in machine.items() if name not in _IDENTIFIES}
+        before = runner.look("state", _left_s(until))
+        began = datetime.now(UTC).isoformat(timespec="seconds")
+        run = Run(began=began, simulated=is_simulated(), commit=commit(), machine=kept, before=before)
+        answers = Answers(path, earlier, run)
+        for asked, answer in enumerate(each_answer(runner, rows, ground, until - END_S), start=1):
+            answers.add(answer)
+            say(line(answer, f"{asked}/{len(rows)}", _left_s(until)))
+        answers.end(runner.look("state", _left_s(until)))
+    return answers
 
 
-def line(answer: Answer) -> str:
+def each_answer(runner: Asks, rows: Sequence[Row], ground: Ground, until: float) -> Iterator[Answer]:
+    """Every row once: asked, learnt by the way, or the reason why not."""
+    waiting = {row.name: row for row in rows}
+    for row in rows:
+        if why := ground.forbids(row):
+            del waiting[row.name]
+            yield unanswered(row, "absent", why)
+    while step := next_step(list(waiting.values()), until - time.monotonic()):
+        for answer in runner.answers(step):
+            if waiting.pop(answer.row, None):
+                yield answer
+    for row in waiting.values():
+        yield unanswered(
+            row, NO_TIME, f"takes {row.cost_s:g} s, and {max(0.0, until - time.monotonic()):.0f} were left"
+        )
+
+
+def _left_s(until: float) -> float:
+    return max(_LEAST_S, until - time.monotonic())
+
+
+def line(answer: Answer, number: str, left_s: float) -> str:
     mark = {True: "as expected", False: "DIFFERS", None: "told"}[answer.agrees]
     verdict = mark if answer.state == "answered" else answer.state
-    return f"{answer.part:8} {answer.row:28} {verdict:12} {answer.seconds:6.1f} s  {answer.found}"
-
-
-def _driver_root(folder: Path) -> str:
-    return os.environ.get(DRIVER_ROOT) or str(lay_out_driver(folder / "driver"))
+    left = f"{int(left_s) // 60}:{int(left_s) % 60:02} left"
+    return f"{number:>6}  {left}  {answer.row:27} {verdict:12}{answer.seconds:6.1f} s  {answer.found}"
 
 
 class _Runner:
@@ -82,54 +136,64 @@ class _Runner:
         past.symlink_to(driver_file("libcuda.so.1"))
         self._driver = {DRIVER_ROOT: driver_root, DRIVER_PAST: str(past)}
 
-    def begun(self, path: Path) -> Result:
-        machine = {name: value for name, value in self.look("card").items() if name not in _IDENTIFIES}
-        earlier = earlier_answers(path) or Result(simulated=is_simulated(), commit="", machine=machine, before={})
-        if earlier.machine != machine:
-            raise NoGround(f"{path} has answers of another machine; name another file with --out")
-        return msgspec.structs.replace(earlier, commit=_commit(), before=self.look("state"), after={})
-
-    def look(self, what: str) -> dict[str, Any]:
-        done = process.run(program("machine", what), user_environment(), limit_s=_LOOKS_S, folder=self._folder)
+    def look(self, what: str, limit_s: float) -> dict[str, Any]:
+        done = process.run(program("machine", what), user_environment(), limit_s=limit_s, folder=self._folder)
         facts = facts_in(done.said) if done.status == 0 else None
         if facts is None:
             raise NoGround(f"the card does not say its {what}: {_end(done.complained) or 'no answer'}")
         return facts
 
-    def answer(self, row: Row, left_s: float) -> Answer:
-        if left_s < LEAST_S:
-            return _unanswered(row, "no time", "the part's time was over")
-        argv, environment = self._command(row)
-        done = process.run(argv, environment, limit_s=min(row.limit_s, left_s), folder=self._folder)
-        answer = judged(row, done)
-        return msgspec.structs.replace(answer, seconds=round(done.seconds, 1))
+    def answers(self, step: Step) -> Iterator[Answer]:
+        argv, environment = self._command(step.row)
+        done = process.run(argv, environment, limit_s=step.limit_s, folder=self._folder)
+        facts = _facts(step.row, done)
+        seconds = round(done.seconds, 1)
+        also: Mapping[str, Any] = facts.pop(ALSO, None) or {} if facts else {}
+        if done.status is None and step.limit_s < step.row.limit_s:
+            answer = unanswered(step.row, NO_TIME, f"ended after {seconds:g} s, when the time was over")
+        else:
+            answer = judged(step.row, done, facts)
+        yield msgspec.structs.replace(answer, seconds=seconds)
+        yield from (judged(row, done, also[row.name]) for row in EVERY if row.name in also)
 
     def _command(self, row: Row) -> tuple[list[str], dict[str, str]]:
         module, *words = row.program
+        users = {**user_environment(), **dict(row.environment)}
+        if row.runs is Runs.CONFORMANCE:
+            return [str(built_simulation() / "conformance"), *row.program], users
         if row.runs is Runs.BARE:
-            return program(module, *words), {**user_environment(), **dict(row.environment)}
+            return program(module, *words), users
         argv = stage(module, *words) if row.runs is Runs.STAGE else stage("contained", row.runs.value, module, *words)
         ours = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         return argv, {**ours, **self._driver, **dict(row.environment)}
 
 
-def judged(row: Row, done: process.Done) -> Answer:
+def _facts(row: Row, done: process.Done) -> dict[str, Any] | None:
+    if done.status != 0:
+        return None
+    if row.runs is not Runs.CONFORMANCE:
+        return facts_in(done.said)
+    try:
+        return dict(read_facts(done.said, row.name))
+    except Unreadable:
+        return None
+
+
+def judged(row: Row, done: process.Done, facts: dict[str, Any] | None) -> Answer:
     """What a row's program said, as its answer."""
     if done.status is None:
-        return _unanswered(row, "hung", f"not within {done.seconds:.0f} s: {_end(done.complained)}")
-    facts = facts_in(done.said) if done.status == 0 else None
+        return unanswered(row, "hung", f"not within {done.seconds:.0f} s: {_end(done.complained)}")
     if facts is None:
-        return _unanswered(row, "failed", f"ended with {done.status}: {_end(done.complained) or 'nothing said'}")
+        return unanswered(row, "failed", f"ended with {done.status}: {_end(done.complained) or 'no answer'}")
     if ABSENT in facts:
-        return _unanswered(row, "absent", str(facts[ABSENT]))
+        return unanswered(row, "absent", str(facts[ABSENT]))
     try:
         agrees, found = row.judge(facts)
     except (LookupError, TypeError, ValueError) as error:
-        return _unanswered(row, "failed", f"an answer that can't be judged: {error!r}")
+        return unanswered(row, "failed", f"an answer that can't be judged: {error!r}")
     unsure = row.only_card and is_simulated()
     return Answer(
         row=row.name,
-        part=row.part.value,
         state="answered",
         agrees=None if unsure else agrees,
         found=found,
@@ -138,8 +202,8 @@ def judged(row: Row, done: process.Done) -> Answer:
     )
 
 
-def _unanswered(row: Row, state: result.State, why: str) -> Answer:
-    return Answer(row=row.name, part=row.part.value, state=state, found=why)
+def unanswered(row: Row, state: State, why: str) -> Answer:
+    return Answer(row=row.name, state=state, found=why)
 
 
 def facts_in(said: str) -> dict[str, Any] | None:
@@ -154,23 +218,3 @@ def facts_in(said: str) -> dict[str, Any] | None:
 def _end(text: str) -> str:
     """The last line: of a traceback, what went wrong."""
     return next((line.strip()[-_SAID:] for line in reversed(text.splitlines()) if line.strip()), "")
-
-
-def earlier_answers(path: Path) -> Result | None:
-    """None where there is no file; raises `NoGround` for one that is not of ours, which is never written over."""
-    try:
-        return result.read(path)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise NoGround(f"{path} has no answers of a card: {error}; name another file with --out") from error
-
-
-def _commit() -> str:
-    """Of the checkout; where that is a copy without git, of what was carried there."""
-    argv = ["git", "rev-parse", "HEAD"]
-    with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
-    with suppress(OSError):
-        return CARRIED_COMMIT.read_text().strip()
-    return ""

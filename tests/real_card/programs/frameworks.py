@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import shutil
@@ -10,8 +11,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from real_card.programs import memory
 from real_card.programs.answer import Absent, answer
+from real_card.programs.driver import LIBRARY
 
+language: Any = None
 REQUESTS_PER_S = 30
 
 
@@ -34,6 +38,7 @@ def _torch() -> Any:
 
 def _trained(torch: Any, *, compiled: bool = False) -> float:
     """The loss after 20 steps."""
+    torch.manual_seed(7)
     layers = torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
     model = torch.nn.Sequential(*layers).cuda()
     called = torch.compile(model) if compiled else model
@@ -66,7 +71,17 @@ def _replayed(torch: Any) -> float:
 
 
 def torch_steps() -> dict[str, Any]:
-    torch = _torch()
+    """In a container also what is left of it: all memory is taken, and it trains again. Else what it learns besides."""
+    contained = hasattr(ctypes.CDLL(LIBRARY), "partage_library")
+    also = {} if contained else {"context-size": memory.contexts(), "graph-memory": memory.graphs()}
+    try:
+        torch = _torch()
+    except Absent as absent:
+        return {"also": also, "absent": str(absent)}
+    return {"also": also, **_steps(torch), **(_filled(torch) if contained else {})}
+
+
+def _steps(torch: Any) -> dict[str, Any]:
     product = torch.randn(2048, 2048, device="cuda") @ torch.randn(2048, 2048, device="cuda")
     convolution = torch.nn.Conv2d(16, 32, 3).cuda()
     convolved = convolution(torch.randn(8, 16, 64, 64, device="cuda"))
@@ -86,9 +101,25 @@ def torch_compile() -> dict[str, Any]:
     return {"trained": _trained(torch, compiled=True)}
 
 
+def triton() -> dict[str, Any]:
+    torch, found = _torch(), _module("triton")
+    globals()["language"] = _module("triton.language")  # a kernel finds names among those of its module
+    values = torch.arange(1 << 20, device="cuda", dtype=torch.float32)
+    found.jit(_twice)[(1 << 10,)](values, BLOCK=1 << 10)
+    return {"total": float(values.sum(dtype=torch.float64))}
+
+
+def _twice(values: Any, BLOCK: Any) -> None:  # noqa: N803  as Triton's kernels call what is constant
+    places = language.program_id(0) * BLOCK + language.arange(0, BLOCK)
+    language.store(values + places, language.load(values + places) * 2)
+
+
 def torch_fill() -> dict[str, Any]:
     """How torch says that there is no more, and that it goes on afterwards. The allocator is the environment's."""
-    torch = _torch()
+    return _filled(_torch())
+
+
+def _filled(torch: Any) -> dict[str, Any]:
     held, said = [], "nothing"
     try:
         while True:
@@ -97,7 +128,7 @@ def torch_fill() -> dict[str, Any]:
         said = "OutOfMemoryError"
     del held
     torch.cuda.empty_cache()
-    return {"said": said, "afterwards": _trained(torch)}
+    return {"refused": said, "afterwards": _trained(torch)}
 
 
 def _child(queue: Any, done: Any) -> None:
@@ -186,6 +217,7 @@ QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "torch-fill": torch_fill,
     "torch-spawn": torch_spawn,
     "torch-requests": torch_requests,
+    "triton": triton,
     "jax": jax,
     "cupy": cupy,
     "numba": numba,

@@ -16,7 +16,7 @@ from real_card.programs.answer import Absent, answer
 from real_card.programs.driver import Card, Driver
 from real_card.programs.monitor import Monitor
 
-PAGEABLE, HOST_TABLES, MANAGED, MAJOR, MINOR, MULTIPROCESSORS = 88, 100, 83, 75, 76, 16
+PAGEABLE, HOST_TABLES, MANAGED, MAJOR, MINOR, MULTIPROCESSORS = 88, 100, 89, 75, 76, 16
 ASKED = 50
 SETTINGS = {
     "persistence": "nvmlDeviceGetPersistenceMode",
@@ -35,6 +35,7 @@ def card() -> dict[str, Any]:
         "capability": f"{driver.attribute(MAJOR)}.{driver.attribute(MINOR)}",
         "multiprocessors": driver.attribute(MULTIPROCESSORS),
         "memory_bytes": monitor.memory().total,
+        "free_bytes": monitor.memory().free,
         "kernel": platform.release(),
         "python": platform.python_version(),
         "root": os.geteuid() == 0,
@@ -53,13 +54,6 @@ def abilities() -> dict[str, Any]:
     driver.start()
     names = {"pageable": PAGEABLE, "host_page_tables": HOST_TABLES, "concurrent_managed": MANAGED}
     return {name: bool(driver.attribute(number)) for name, number in names.items()}
-
-
-def listed() -> dict[str, Any]:
-    """Whether this very process stands in NVML's list, with its bytes."""
-    monitor, _ = Monitor(), Card()
-    processes = monitor.processes()
-    return {"listed": os.getpid() in processes, "bytes": processes.get(os.getpid()), "processes": len(processes)}
 
 
 def costs() -> dict[str, Any]:
@@ -101,6 +95,4 @@ def smi() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        answer({"card": card, "state": state, "abilities": abilities, "listed": listed, "costs": costs, "smi": smi})
-    )
+    sys.exit(answer({"card": card, "state": state, "abilities": abilities, "costs": costs, "smi": smi}))

@@ -19,22 +19,20 @@ from real_card.programs.monitor import Monitor
 MOMENTS_MS = (0, 10, 50, 100, 500)
 LOCALS = (1024, 4096, 16384)
 LARGE = 64 * MIB
-POOLS = {"1 B": 1, "33 MiB": 33 * MIB, "1 GiB": 1024 * MIB}
-RESERVED = 5
 MANAGED_BYTES = 64 * MIB
 HELD = 1024 * MIB
 PATIENCE_S = 10.0
 
 
 def contexts() -> dict[str, Any]:
-    """What NVML shows of a process so many milliseconds after its first context was made."""
+    """Whether NVML lists a process by its pid, and with what, so many milliseconds after its first context was made."""
     monitor = Monitor()
     Card()
     made, told = time.monotonic(), dict[str, Any]()
     for moment in MOMENTS_MS:
         time.sleep(max(0.0, made + moment / 1e3 - time.monotonic()))
         told[f"{moment} ms"] = monitor.own_bytes()
-    return {"bytes": told}
+    return {"listed": os.getpid() in monitor.processes(), "bytes": told}
 
 
 def local_memory() -> dict[str, Any]:
@@ -89,23 +87,6 @@ def graphs(count: str = "1000") -> dict[str, Any]:
     return {"graphs": len(made), "grown": grown, "left": before - card.room()[0]}
 
 
-def pools() -> dict[str, Any]:
-    """What the default pool reserves for one allocation of so much, and what remains once that is freed."""
-    card, pool, told = Card(), Handle(), dict[str, Any]()
-    stream = card.stream()
-    card.call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), ctypes.c_int(0))
-    for name, size in POOLS.items():
-        address, reserved = Pointer(), ctypes.c_uint64()
-        card.call("cuMemAllocAsync", ctypes.byref(address), ctypes.c_size_t(size), stream)
-        card.call("cuStreamSynchronize", stream)
-        card.call("cuMemPoolGetAttribute", pool, ctypes.c_int(RESERVED), ctypes.byref(reserved))
-        told[name] = reserved.value
-        card.call("cuMemFreeAsync", address, stream)
-        card.call("cuStreamSynchronize", stream)
-        card.call("cuMemPoolTrimTo", pool, ctypes.c_size_t(0))
-    return {"reserved": told}
-
-
 def managed() -> dict[str, Any]:
     """Whether NVML counts managed memory to the process: a little of it, before and after the card touched it."""
     monitor, card, address = Monitor(), Card(), Pointer()
@@ -133,6 +114,14 @@ def managed_pool() -> dict[str, Any]:
         card.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(MANAGED_BYTES))
         card.synchronize()
     return {"made": True, "answer": taken, "lowered": lowered}
+
+
+def managed_limit() -> dict[str, Any]:
+    """In a container: more managed memory than all that it may have."""
+    card, address = Card(), Pointer()
+    asked = card.room()[1] + MANAGED_BYTES
+    answer = card.ask("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(asked), ctypes.c_uint(1))
+    return {"asked": asked, "answer": answer}
 
 
 def hold() -> dict[str, Any]:
@@ -181,9 +170,9 @@ if __name__ == "__main__":
                 "code": code,
                 "loading": eager_and_lazy,
                 "graphs": graphs,
-                "pools": pools,
                 "managed": managed,
                 "managed-pool": managed_pool,
+                "managed-limit": managed_limit,
                 "hold": hold,
                 "death": death,
             }

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from real_card.row import Facts, Judgement, Part, Row, Runs
+from real_card.row import Facts, Judgement, Row, Runs
 from real_card.rows.words import findings, parts
 
-_time: Final = partial(Row, part=Part.TIME, runs=Runs.STAGE, limit_s=60)
+_time: Final = partial(Row, runs=Runs.STAGE, cost_s=9)
 _SHARE: Final = 0.02
 _WHOLE: Final = 0.95
 _OVERLAP: Final = 1.02
@@ -84,6 +84,7 @@ def _costs() -> Iterator[Row]:
                 asks=f"What does a {what} cost more, {words}?",
                 expected=f"at most {free_ns} ns of the thread's time",
                 program=("costs", when, kind),
+                cost_s=4,
                 judge=_cost(free_ns),
                 only_card=True,
             )
@@ -129,6 +130,7 @@ ROWS: Final[Sequence[Row]] = [
         expected="at most 25 ms more than alone",
         program=("shares", "inference", "500", "1000"),
         judge=_inference,
+        cost_s=16,
     ),
     _time(
         name="inference-torch",
@@ -136,7 +138,7 @@ ROWS: Final[Sequence[Row]] = [
         expected="at most 25 ms more than alone",
         program=("shares", "inference", "500", "1000", "torch"),
         judge=_inference,
-        limit_s=90,
+        cost_s=40,
     ),
     _time(
         name="past-context",
@@ -164,6 +166,7 @@ ROWS: Final[Sequence[Row]] = [
         asks="Kernels of 300 ms beside kernels of 1 ms, half and half.",
         expected="both go on, each with a fifth or more",
         program=("shares", "long"),
+        cost_s=14,
         judge=_both_go_on,
     ),
     _time(
@@ -197,7 +200,7 @@ ROWS: Final[Sequence[Row]] = [
             expected="it ends with 0, and the program runs through",
             program=("probes", "tool", tool),
             judge=_tool,
-            limit_s=90,
+            cost_s=25,
             only_card=True,
         )
         for tool in ("ncu", "compute-sanitizer", "cuda-gdb")

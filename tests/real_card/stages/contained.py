@@ -33,7 +33,8 @@ def contained(module: str, *words: str) -> dict[str, Any]:
 
 def both(module: str, *words: str) -> dict[str, Any]:
     bare = told(program(module, *words), user_environment())
-    return bare if "absent" in bare else {"bare": bare, **contained(module, *words)}
+    also = bare.pop("also", {})
+    return {"also": also, **(bare if "absent" in bare else {"bare": bare, **contained(module, *words)})}
 
 
 if __name__ == "__main__":

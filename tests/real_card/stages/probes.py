@@ -1,4 +1,4 @@
-"""Questions that take programs of ours or NVIDIA's: names, conformance, and tools over a metered program."""
+"""Questions that take programs of ours or NVIDIA's: names, and tools over a metered program."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import time
 from typing import Any, Final
 
 from partage_simgpu.build import built as built_simulation
-from partage_simgpu.comparison import compare, read_facts, read_listed
-from real_card.ground import ROOT, driver_past, program, user_environment
+from real_card.ground import driver_past, program
 from real_card.programs.answer import Absent, answer
 from real_card.stages.place import a_place, told
 
-CONFORMANCE: Final = ROOT / "simgpu/native/conformance"
-TOOL_S: Final = 60
+TOOL_S: Final = 40
 TOOLS: Final = {
     "ncu": ("ncu", "--clock-control", "none", "--launch-count", "3"),
     "compute-sanitizer": ("compute-sanitizer", "--tool", "memcheck"),
@@ -28,17 +26,6 @@ def names() -> dict[str, Any]:
     with a_place() as place:
         environment = place.container().environment
         return told(program("names", "grid", str(driver_past())), environment)
-
-
-def conformance(*areas: str) -> dict[str, Any]:
-    argv = [str(built_simulation() / "conformance"), *areas]
-    done = subprocess.run(argv, env=user_environment(), capture_output=True, text=True, check=True)
-    facts = read_facts(done.stdout, "conformance")
-    recorded = read_facts((CONFORMANCE / "expected/documented.txt").read_text(), "documented.txt")
-    listed = read_listed((CONFORMANCE / "differences.toml").read_text(), "differences.toml")
-    differences = [one.fact for one in compare(facts, recorded, listed).differences if one.reason is None]
-    bad = [fact for fact, value in facts.items() if fact.endswith(".outcome") and value.startswith(("crash", "hang"))]
-    return {"asked": len(facts), "differences": differences, "crashed_or_hung": bad, "told": facts}
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -71,4 +58,4 @@ def tool(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(answer({"names": names, "conformance": conformance, "tool": tool}))
+    sys.exit(answer({"names": names, "tool": tool}))

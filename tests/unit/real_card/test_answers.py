@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from real_card import result
-from real_card.ground import SIMULATED, NoGround
+from real_card.__main__ import main
+from real_card.ground import SIMULATED
 from real_card.process import Done
-from real_card.result import Answer, Result
-from real_card.row import Facts, Judgement, Part, Row
-from real_card.runner import earlier_answers, judged
+from real_card.result import Answer
+from real_card.row import Facts, Judgement, Row
+from real_card.runner import facts_in, judged
 
 
 def judge(facts: Facts) -> Judgement:
@@ -21,14 +20,15 @@ def judge(facts: Facts) -> Judgement:
 
 
 def row(*, only_card: bool = False) -> Row:
-    return Row("size", Part.BARE, "How large?", "at most 2", ("memory", "size"), judge, only_card=only_card)
+    return Row("size", "How large?", "at most 2", ("memory", "size"), judge, only_card=only_card)
 
 
 def done(said: str, status: int | None = 0, complained: str = "") -> Done:
     return Done(status, 1.0, said, complained)
 
 
-RESULT = Result(simulated=False, commit="", machine={}, before={"compute_mode": 0})
+def answered(ended: Done, *, only_card: bool = False) -> Answer:
+    return judged(row(only_card=only_card), ended, facts_in(ended.said) if ended.status == 0 else None)
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def _a_real_card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("size", "agrees"), [(1, True), (3, False)])
 def test_the_last_line_is_judged(size: int, agrees: bool) -> None:  # noqa: FBT001  what is expected
-    answer = judged(row(), done(f"a warning\n{json.dumps({'size': size})}\n"))
+    answer = answered(done(f"a warning\n{json.dumps({'size': size})}\n"))
     assert (answer.state, answer.agrees, answer.found) == ("answered", agrees, f"size {size}")
 
 
@@ -56,40 +56,41 @@ def test_the_last_line_is_judged(size: int, agrees: bool) -> None:  # noqa: FBT0
     ],
 )
 def test_what_is_no_answer_is_said_and_never_judged(ended: Done, state: str) -> None:
-    answer = judged(row(), ended)
+    answer = answered(ended)
     assert (answer.state, answer.agrees) == (state, None)
     assert answer.found
 
 
 def test_a_simulated_card_does_not_answer_what_only_a_card_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SIMULATED, "h100")
-    answers = [judged(row(only_card=only), done('{"size": 3}')) for only in (True, False)]
+    answers = [answered(done('{"size": 3}'), only_card=only) for only in (True, False)]
     assert [(each.agrees, each.only_card) for each in answers] == [(None, True), (False, False)]
 
 
-def test_a_row_that_is_asked_again_has_one_answer() -> None:
-    first, other, again = (Answer(row=name, part="bare", state="answered") for name in ("size", "death", "size"))
-    found = RESULT
-    for answer in (first, other, msgspec.structs.replace(again, found="newer")):
-        found = result.with_answer(found, answer)
-    assert [(each.row, each.found) for each in found.answers] == [("death", ""), ("size", "newer")]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--minutes", "0"], "invalid minutes value: '0'"),
+        (["--minutes", "soon"], "invalid minutes value: 'soon'"),
+        (["--row", "no-such-row"], "there is no row 'no-such-row'; --list names them"),
+        (["--missing", "/no/such/file"], "/no/such/file: no answers of a card"),
+        (["--no-such-word"], "unrecognized arguments"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_is_asked(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status: object = main(words)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert said in capsys.readouterr().err
 
 
-def test_a_card_that_was_not_looked_at_in_the_end_was_not_left_as_found() -> None:
-    changed = [RESULT, *(msgspec.structs.replace(RESULT, after={"compute_mode": mode}) for mode in (1, 0))]
-    assert [each.left_as_found for each in changed] == [False, False, True]
-
-
-def test_a_file_that_is_no_answer_is_not_written_over(tmp_path: Path) -> None:
+def test_a_file_that_is_no_answer_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "notes.json"
-    assert earlier_answers(path) is None
-    path.write_text("{}")
-    with pytest.raises(NoGround, match="name another file"):
-        earlier_answers(path)
-
-
-def test_what_is_written_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "new/result.json"
-    found = result.with_answer(RESULT, judged(row(), done('{"size": 1}')))
-    result.write(path, found)
-    assert result.read(path) == found
+    path.write_text("{}x")
+    assert main(["--out", str(path)]) == 2
+    assert "name another file" in capsys.readouterr().err
+    assert path.read_text() == "{}x"

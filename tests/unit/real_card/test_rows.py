@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 from real_card.ground import ROOT
-from real_card.row import Row, Runs, named
-from real_card.rows import EVERY, ROWS
+from real_card.row import Row, Runs
+from real_card.rows import EVERY, conformance, container, driver, time
 
 NAMES = [row.name for row in EVERY]
 FOLDER = ROOT / "tests/real_card"
+CASE = re.compile(r"^CASE\((\w+), \w+\)", re.MULTILINE)
 
 
 def questions_of(path: Path) -> set[str]:
@@ -22,22 +24,25 @@ def questions_of(path: Path) -> set[str]:
     return {str(key.value) for key in keys}
 
 
-def test_each_has_a_name_of_its_own() -> None:
+def test_each_stands_once_in_the_order_of_worth() -> None:
+    rows = [row.name for module in (conformance, container, driver, time) for row in module.ROWS]
+    assert sorted(NAMES) == sorted(rows)
     assert len(set(NAMES)) == len(NAMES)
 
 
-def test_each_stands_in_its_part() -> None:
-    assert [row.name for part, rows in ROWS.items() for row in rows if row.part is not part] == []
+def test_each_area_of_the_conformance_program_is_a_row() -> None:
+    areas = {area for path in conformance.SOURCES.glob("*.c") for area in CASE.findall(path.read_text())}
+    assert areas == set(conformance.AREAS)
 
 
-@pytest.mark.parametrize("row", EVERY, ids=NAMES)
+def test_what_decides_most_is_expected_within_the_first_four_minutes() -> None:
+    first = EVERY[: NAMES.index("memory-back") + 1]
+    assert sum(row.cost_s for row in first) <= 240
+    assert {"torch", "inference", "nvidia-smi", "death"} <= {row.name for row in first}
+
+
+@pytest.mark.parametrize("row", [row for row in EVERY if row.runs is not Runs.CONFORMANCE], ids=lambda row: row.name)
 def test_its_program_knows_the_question(row: Row) -> None:
     module, question, *_ = row.program
     folder = "stages" if row.runs is Runs.STAGE else "programs"
     assert question in questions_of(FOLDER / folder / f"{module}.py")
-
-
-def test_rows_are_found_by_name_in_their_own_order() -> None:
-    assert [row.name for row in named(EVERY, ["death", "own-pid"])] == ["own-pid", "death"]
-    with pytest.raises(KeyError, match="no-such-row"):
-        named(EVERY, ["death", "no-such-row"])

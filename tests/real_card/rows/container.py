@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from real_card.row import Facts, Judgement, Part, Row, Runs
-from real_card.rows.words import MIB, findings, listed, size
+from real_card.row import Facts, Judgement, Row, Runs
+from real_card.rows.words import GIB, MIB, findings, listed, ms, size, yes
 
-_library: Final = partial(Row, part=Part.LIBRARY)
-_both: Final = partial(_library, runs=Runs.BOTH, limit_s=90, expected="the same as without the library, no findings")
-_contained: Final = partial(_library, runs=Runs.CONTAINED)
+_both: Final = partial(Row, runs=Runs.BOTH, cost_s=20, expected="the same as without the library, no findings")
+_contained: Final = partial(Row, runs=Runs.CONTAINED)
+DEATH_MS: Final = 100
+OUT_OF_MEMORY: Final = 2
 _SLACK: Final = 64 * MIB
 """By how much a card may show more than was lent before the broker calls that a fault."""
 
@@ -27,6 +28,35 @@ def _same(facts: Facts) -> Judgement:
     differ = [name for name in bare if bare[name] != there.get(name)]
     said = listed(f"{name} {bare[name]}" + (f", there {there.get(name)}" if name in differ else "") for name in bare)
     return Judgement(not differ and not facts["findings"], said + findings(facts["findings"]))
+
+
+def _torch(facts: Facts) -> Judgement:
+    agrees, said = _same(facts)
+    there = facts["contained"]
+    refused = there["refused"] == "OutOfMemoryError" and there["afterwards"] == there["trained"]
+    return Judgement(
+        bool(agrees and refused), f"{said}; at the limit {there['refused']}, and it goes on: {yes(refused)}"
+    )
+
+
+def _refused(facts: Facts) -> Judgement:
+    there = facts["contained"]
+    said = f"{there['refused']}, and training afterwards ends at {there['afterwards']}"
+    return Judgement(
+        there["refused"] == "OutOfMemoryError" and not facts["findings"], said + findings(facts["findings"])
+    )
+
+
+def _death(facts: Facts) -> Judgement:
+    times = facts["ms"]
+    agrees = all(times[name] is not None and times[name] < DEATH_MS for name in ("unlisted", "free"))
+    said = f"ended after {ms(times['ended'])}, unlisted after {ms(times['unlisted'])}, free after {ms(times['free'])}"
+    return Judgement(agrees, f"{said}; it held {size(facts['held'])}")
+
+
+def _death_contained(facts: Facts) -> Judgement:
+    agrees, said = _death(facts["contained"])
+    return Judgement(bool(agrees and not facts["findings"]), said + findings(facts["findings"]))
 
 
 def _fill(facts: Facts) -> Judgement:
@@ -67,15 +97,46 @@ def _managed_pool(facts: Facts) -> Judgement:
     return Judgement((charged or bool(there["answer"])) and not facts["findings"], said + findings(facts["findings"]))
 
 
+def _managed_limit(facts: Facts) -> Judgement:
+    there = facts["contained"]
+    said = f"{size(there['asked'])} answered {there['answer']}"
+    return Judgement(there["answer"] == OUT_OF_MEMORY and not facts["findings"], said + findings(facts["findings"]))
+
+
 ROWS: Final[Sequence[Row]] = [
-    _library(
+    Row(
+        name="torch",
+        asks="PyTorch: a product, a convolution, 20 steps of training, a replayed graph; then all the memory.",
+        expected="the same as without the library, OutOfMemoryError at the limit, no findings",
+        program=("frameworks", "torch"),
+        judge=_torch,
+        runs=Runs.BOTH,
+        cost_s=30,
+    ),
+    Row(
+        name="death",
+        asks="How long does a killed process stay listed, and its memory taken?",
+        expected=f"under {DEATH_MS} ms",
+        program=("memory", "death"),
+        judge=_death,
+        only_card=True,
+    ),
+    _contained(
+        name="memory-back",
+        asks="The same in a container: when has its limit room for the next program?",
+        expected=f"under {DEATH_MS} ms, no findings",
+        program=("memory", "death"),
+        judge=_death_contained,
+        only_card=True,
+    ),
+    Row(
         name="names",
         asks="Does a hooked function of the driver come back bare, by any name, version and flag?",
         expected="none does, and no name is there that the driver lacks",
         program=("probes", "names"),
         judge=_names,
         runs=Runs.STAGE,
-        limit_s=60,
+        cost_s=8,
     ),
     _contained(
         name="fill",
@@ -83,15 +144,15 @@ ROWS: Final[Sequence[Row]] = [
         expected="CUDA_ERROR_OUT_OF_MEMORY at the limit; then refused or done; no findings",
         program=("edges", "fill"),
         judge=_fill,
-        limit_s=60,
+        cost_s=6,
     ),
     _contained(
         name="exits",
-        asks="300 programs end while their kernels run.",
+        asks="Up to 300 programs end while their kernels run.",
         expected="each ends with 0",
         program=("edges", "exits"),
         judge=_exits,
-        limit_s=120,
+        cost_s=25,
     ),
     _contained(
         name="nvidia-smi",
@@ -113,7 +174,17 @@ ROWS: Final[Sequence[Row]] = [
         asks="Is memory of a managed pool (CUDA 13) charged?",
         expected="charged or refused",
         program=("memory", "managed-pool"),
+        managed_bytes=64 * MIB,
         judge=_managed_pool,
+    ),
+    Row(
+        name="managed-limit",
+        asks="A program asks for managed memory beyond its limit.",
+        expected="CUDA_ERROR_OUT_OF_MEMORY, no findings",
+        program=("memory", "managed-limit"),
+        judge=_managed_limit,
+        runs=Runs.CONTAINED,
+        managed_bytes=20 * GIB + 64 * MIB,
     ),
     _both(
         name="cuda-runtime",
@@ -121,33 +192,26 @@ ROWS: Final[Sequence[Row]] = [
         program=("runtime", "fill"),
         judge=_same,
     ),
-    _both(
-        name="torch",
-        asks="PyTorch: a product, a convolution, 20 steps of training, a replayed graph.",
-        program=("frameworks", "torch"),
-        judge=_same,
-    ),
-    _both(name="torch-compile", asks="torch.compile.", program=("frameworks", "torch-compile"), judge=_same),
-    _both(
-        name="torch-fill",
-        asks="PyTorch takes all there is, and goes on.",
-        program=("frameworks", "torch-fill"),
-        judge=_same,
-    ),
-    _both(
-        name="torch-async",
-        asks="The same with cudaMallocAsync.",
-        program=("frameworks", "torch-fill"),
-        judge=_same,
-        environment=(("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"),),
+    *(
+        _contained(
+            name=f"torch-{name}",
+            asks=f"PyTorch takes all there is with {setting}, and goes on.",
+            expected="OutOfMemoryError, no findings",
+            program=("frameworks", "torch-fill"),
+            judge=_refused,
+            cost_s=12,
+            environment=(("PYTORCH_CUDA_ALLOC_CONF", setting),),
+        )
+        for name, setting in (("async", "backend:cudaMallocAsync"), ("expandable", "expandable_segments:True"))
     ),
     _both(
-        name="torch-expandable",
-        asks="The same with expandable segments.",
-        program=("frameworks", "torch-fill"),
+        name="torch-compile",
+        asks="torch.compile.",
+        program=("frameworks", "torch-compile"),
         judge=_same,
-        environment=(("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),),
+        cost_s=60,
     ),
+    _both(name="triton", asks="Triton: a kernel of its own.", program=("frameworks", "triton"), judge=_same),
     _both(
         name="torch-spawn",
         asks="A tensor goes to a spawned process by CUDA IPC.",

@@ -1,5 +1,5 @@
-# The front door. Each target first makes .venv ready, which costs nothing once it is; but for conformance and clean, which
-# need none.
+# The front door. Each target first makes .venv ready, which costs nothing once it is; but for clean, which needs
+# none.
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 SHELL := bash
@@ -40,8 +40,9 @@ rig-down: ready ## stop what rig-up started
 rig-matrix: ready ## try every Kubernetes with every containerd that must work
 	@tools/named soak matrix
 
-conformance: ## ask the graphics card of this machine what it does; AGAINST=FILE compares
-	@tools/conformance $(addprefix --against ,$(AGAINST))
+conformance: ready ## ask this machine's card, or SIMULATED=h100, as a driver; AGAINST=FILE compares
+	@tools/real --row conformance --out .cache/real/conformance.json $(addprefix --simulated ,$(SIMULATED)) >&2 || (($$? == 3))
+	@tools/real facts .cache/real/conformance.json $(addprefix --against ,$(AGAINST))
 
 real: ready ## ask this machine's card what docs/real-card.md says, what decides most first, in MINUTES=8
 	@tools/real --minutes $(MINUTES)

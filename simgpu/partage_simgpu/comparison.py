@@ -1,25 +1,18 @@
 """Compares what a driver told with what is recorded, fact by fact.
 
-    python3 -P comparison.py TOLD RECORDED... --differences differences.toml
-
 A fact is a line `area.case.fact = value`; the last one of each case is its outcome. Only recorded facts are compared,
 so a record may hold as much as its source knows. A case that was not asked, or that either side skipped, is left out.
 A difference that is listed in the file of differences is told and forgiven; an entry there that forgives nothing any
-more is stale. Exit 0: nothing but listed differences. 3: others, or stale entries. 2: something cannot be read.
-
-Imports nothing but the standard library: it runs as a script on a machine that has a card and nothing of ours.
+more is stale. `tools/real facts` prints it.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Final
 
 NOTHING: Final = "nothing"
@@ -164,42 +157,3 @@ def summary(comparison: Comparison) -> str:
     known = sum(one.reason is not None for one in comparison.differences)
     unlisted = len(comparison.differences) - known
     return f"{comparison.compared} facts compared: {unlisted} differ, {known} are listed, {len(comparison.stale)} stale"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _recorded(paths: Sequence[Path]) -> dict[str, str]:
-    """Several records as one; where they contradict each other nothing can be compared."""
-    together: dict[str, str] = {}
-    for path in paths:
-        for fact, value in read_facts(_read(path), str(path)).items():
-            if together.setdefault(fact, value) != value:
-                raise Unreadable(f"{path}: {fact}: {value}, but another record has {together[fact]}")
-    return together
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Compares what a driver told with what is recorded.")
-    parser.add_argument("told", type=Path)
-    parser.add_argument("recorded", type=Path, nargs="+")
-    parser.add_argument("--differences", type=Path)
-    given = parser.parse_args(argv)
-    try:
-        told = read_facts(_read(given.told), str(given.told))
-        listed = read_listed(_read(given.differences), str(given.differences)) if given.differences else []
-        comparison = compare(told, _recorded(given.recorded), listed)
-    except Unreadable as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    sys.stdout.writelines(f"{line}\n" for line in lines_of(comparison))
-    sys.stderr.write(f"{summary(comparison)}\n")
-    return 0 if comparison.fine else 3
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,6 +5,8 @@
 #include "driver/cuda_calls.h"
 #include "driver/nvml_abi.h"
 
+CUresult cuMemExportToShareableHandle(void *descriptor, CUmemGenericAllocationHandle handle, unsigned type, u64 flags);
+
 nvml_result nvmlInit_v2(void);
 nvml_result nvmlInitWithFlags(u32 flags);
 nvml_result nvmlShutdown(void);

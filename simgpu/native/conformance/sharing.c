@@ -2,6 +2,7 @@
 #include "conformance.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LAZY_PEER_ACCESS = 1 };
 
@@ -77,7 +78,11 @@ CASE(sharing, handles) {
     open_card();
     const CUdeviceptr one = allocated(4 * MIB);
     TELL("of_plain_memory", cuIpcGetMemHandle, &handle, one);
+    NEED(cuIpcGetMemHandle, &other, one);
+    tell_yes("again_is_the_same", !memcmp(&handle, &other, sizeof handle));
+    memset(&other, 0, sizeof other);
     TELL("of_a_middle", cuIpcGetMemHandle, &other, one + 4096);
+    tell_yes("of_a_middle_is_the_same", !memcmp(&handle, &other, sizeof handle));
     TELL("of_nothing", cuIpcGetMemHandle, &other, 4711);
     NEED(cuMemAllocAsync, &address, MIB, NULL);
     TELL("of_a_pools_memory", cuIpcGetMemHandle, &other, address);
@@ -88,4 +93,26 @@ CASE(sharing, handles) {
     TELL("close_of_own", cuIpcCloseMemHandle, one);
     memset(&handle, 0, sizeof handle);
     TELL("open_of_zeros", cuIpcOpenMemHandle_v2, &address, handle, LAZY_PEER_ACCESS);
+}
+
+static struct stat exported(CUmemGenericAllocationHandle block) {
+    int descriptor = -1;
+    struct stat status;
+    NEED(cuMemExportToShareableHandle, &descriptor, block, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (fstat(descriptor, &status)) stop("no status of a descriptor: %m");
+    return status;
+}
+
+/* Documentation leaves open whether a file's number tells descriptors of one block from those of another. */
+CASE(sharing, descriptors) {
+    CUmemGenericAllocationHandle blocks[2];
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    open_card();
+    for (int i = 0; i < 2; i++) NEED(cuMemCreate, &blocks[i], 2 * MIB, &properties, 0);
+    const struct stat first = exported(blocks[0]), again = exported(blocks[0]), other = exported(blocks[1]);
+    tell_yes("again_is_the_same_file", first.st_dev == again.st_dev && first.st_ino == again.st_ino);
+    tell_yes("another_block_is_the_same_file", first.st_dev == other.st_dev && first.st_ino == other.st_ino);
+    tell("opens", "%s", S_ISCHR(first.st_mode) ? "a device" : S_ISREG(first.st_mode) ? "a file" : "neither");
 }

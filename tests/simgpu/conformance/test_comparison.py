@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -16,7 +15,6 @@ from partage_simgpu.comparison import (
     Listed,
     Unreadable,
     compare,
-    main,
     read_facts,
     read_listed,
 )
@@ -40,13 +38,6 @@ def reading(text: str) -> str:
     except Unreadable as error:
         return str(error)
     return "read"
-
-
-def files(folder: Path, told: str, recorded: str, listed: str = "") -> list[str]:
-    """The arguments of the command, with these files."""
-    for name, text in (("told", told), ("recorded", recorded), ("differences.toml", listed)):
-        (folder / name).write_text(text)
-    return [str(folder / "told"), str(folder / "recorded"), "--differences", str(folder / "differences.toml")]
 
 
 # ---- comparing
@@ -132,44 +123,3 @@ def test_a_fact_that_is_told_in_two_ways_is_refused() -> None:
 def test_a_wrong_list_of_differences_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(Unreadable, match=r"^differences\.toml: "):
         read_listed(text, "differences.toml")
-
-
-# ---- the command
-
-
-def test_an_unlisted_difference_ends_with_3_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(files(tmp_path, text_of(TOLD), "memory.free.null = C\n")) == 3
-    said = capsys.readouterr()
-    assert said.out == "differs memory.free.null: told A, recorded C\n"
-    assert said.err == "1 facts compared: 1 differ, 0 are listed, 0 stale\n"
-
-
-def test_a_listed_difference_ends_with_0_and_is_named_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = "[[difference]]\nfacts = ['memory.free.null']\nreason = 'because'\n"
-    assert main(files(tmp_path, text_of(TOLD), "memory.free.null = C\n", listed)) == 0
-    assert capsys.readouterr().out == "listed  memory.free.null: told A, recorded C (because)\n"
-
-
-def test_a_stale_entry_ends_with_3_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = "[[difference]]\nfacts = ['memory.free.null']\nreason = 'because'\n"
-    assert main(files(tmp_path, text_of(TOLD), "memory.free.null = A\n", listed)) == 3
-    assert "stale   memory.free.null: " in capsys.readouterr().out
-
-
-def test_records_that_contradict_each_other_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = files(tmp_path, text_of(TOLD), "memory.free.null = C\n")
-    (tmp_path / "other").write_text("memory.free.null = D\n")
-    arguments.insert(2, str(tmp_path / "other"))
-    assert main(arguments) == 2
-    assert "another record has C" in capsys.readouterr().err
-
-
-def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "told"), str(tmp_path / "recorded")]) == 2
-    assert capsys.readouterr().err == f"{tmp_path / 'told'}: No such file or directory\n"
-
-
-def test_a_file_that_is_no_text_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "told").write_bytes(b"\xff\xfe\x00")
-    assert main([str(tmp_path / "told"), str(tmp_path / "told")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1

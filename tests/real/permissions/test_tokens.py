@@ -93,12 +93,37 @@ def test_a_token_ends_with_its_node_even_if_another_gets_the_name(cluster: Clust
     cluster.nodes.delete("replaced")
 
 
-def test_a_node_named_like_the_lead_may_not_write_its_lease(cluster: Cluster) -> None:
-    node = cluster.nodes.create(an_own_node("partage-scheduler"))
-    advertiser = cluster.as_account(ADVERTISER, node)
-    with pytest.raises(Refused, match="says which scheduler leads: a node of that name cannot share its cards"):
-        advertiser.api.create(LEASES.at(OUR_NAMESPACE), a_lease("partage-scheduler"))
-    cluster.nodes.delete("partage-scheduler")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "partage-scheduler",
+        "partage-sharepods",
+        "partage-kube-scheduler",
+        "partage-rollout-0",
+        "partage-of-a-later-version",
+    ],
+)
+def test_a_node_named_like_a_lease_of_partage_may_not_write_it(cluster: Cluster, name: str) -> None:
+    advertiser = cluster.as_account(ADVERTISER, cluster.nodes.create(an_own_node(name)))
+    held = cluster.api.create(LEASES.at(OUR_NAMESPACE), a_lease(name, holder="who-leads"))
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: advertiser.api.create(LEASES.at(OUR_NAMESPACE), a_lease(name)),
+        lambda: advertiser.api.replace(LEASES.at(OUR_NAMESPACE, name), {**held, "spec": a_lease(name)["spec"]}),
+        lambda: advertiser.api.delete(LEASES.at(OUR_NAMESPACE, name)),
+    )
+    refusals = [refusal_of(attempt) for attempt in attempts]
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE, name))
+    cluster.nodes.delete(name)
+    assert all("a node of such a name cannot share its cards, rename it" in refusal for refusal in refusals), refusals
+
+
+def refusal_of(attempt: Callable[[], object]) -> str:
+    """Empty where nothing is refused."""
+    try:
+        attempt()
+    except Refused as refused:
+        return refused.message
+    return ""
 
 
 def why_still_known(advertiser: Cluster) -> str | None:

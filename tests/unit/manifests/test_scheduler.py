@@ -10,6 +10,7 @@ import pytest
 
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
+from partage_cli.rollout.slots import PREFIX as SLOTS
 from partage_plugins.vocabulary.claims import DRIVER
 from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX
@@ -28,6 +29,7 @@ from partage_scheduler.api.streams import (
 from partage_scheduler.extender import verbs
 from partage_scheduler.reservation.pods import PRIORITY
 from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.sharepods.herald import COMPONENT as LEADS_SHAREPODS
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, SCHEDULER
 from rig.identity.permissions import FOLDER, Manifest, delivered
 
@@ -187,11 +189,20 @@ def test_names_of_schedulers_are_written_for_the_words_of_the_native_dialect() -
     assert {"kube-system", OUR_NAMESPACE, RESERVATIONS} <= set(left_alone["values"])
 
 
-def test_a_node_named_like_the_lead_has_no_heartbeat() -> None:
+def test_the_prefix_that_nodes_may_not_use_is_that_of_every_lease_of_ours() -> None:
     policies = delivered("advertiser/admission.yaml")
     (leases,) = [each for each in policies if (each["kind"], each["metadata"]["name"]) == LEASES_POLICY]
-    expressions = [each["expression"] for each in leases["spec"]["validations"]]
-    assert f"request.?name.orValue('') != '{SchedulerSettings().scheduler_name}'" in expressions
+    expressions = " ".join(each["expression"] for each in leases["spec"]["validations"])
+    (prefix,) = re.findall(r"!request\.\?name\.orValue\(''\)\.startsWith\('([^']+)'\)", expressions)
+    templates = (FOLDER / "chart/templates").rglob("*.yaml")
+    granted = {
+        name
+        for path in templates
+        for name in re.findall(r"resources: \[leases\]\n +resourceNames: \[(.+)\]", path.read_text())
+    }
+    assert granted >= {SchedulerSettings().scheduler_name, LEADS_SHAREPODS}
+    for name in (*granted, SchedulerSettings().scheduler_name, LEADS_SHAREPODS, SLOTS):
+        assert name.startswith(prefix)
 
 
 def test_all_rights_are_the_accounts_and_nobody_elses() -> None:

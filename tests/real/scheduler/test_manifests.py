@@ -7,7 +7,7 @@ import pytest
 from rig.client.cluster import Cluster
 from rig.identity.permissions import FOLDER
 
-POLICIES = ("allocations", "shares", "cdi", "visible-devices")
+POLICIES = ("allocations", "shares", "cdi", "visible-devices", "scheduler-pods")
 SCHEDULER = {
     *(("validatingadmissionpolicy.admissionregistration.k8s.io", f"partage-{name}") for name in POLICIES),
     *(("validatingadmissionpolicybinding.admissionregistration.k8s.io", f"partage-{name}") for name in POLICIES),

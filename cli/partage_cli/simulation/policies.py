@@ -6,6 +6,7 @@ replay is placed as well as the last.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from functools import partial
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 from partage_gpu.allocator import AllocatorSettings, GpuAllocator
 from partage_gpu.allocator.mix import read_mix
 from partage_gpu.allocator.plan import EVERY_NAMESPACE
+from partage_gpu.allocator.settings import settings_from
 from partage_gpu.allocator.shapes import Typical
 from partage_plugins.hooks import scheduler as hooks
 from partage_plugins.registry.entry_points import Candidate, blocked_names, installed
@@ -51,6 +53,6 @@ def _set_to(settings: AllocatorSettings) -> type[GpuAllocator]:
 
     class Replaying(GpuAllocator):
         def __init__(self) -> None:
-            super().__init__(settings)
+            super().__init__(dataclasses.replace(settings, global_tags=settings_from(os.environ).global_tags))
 
     return Replaying

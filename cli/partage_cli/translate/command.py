@@ -50,7 +50,7 @@ def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]
     """
     logs.configure("partage", level="error", log_format="text")
     registry = load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
-    reads = SchedulerSide(registry, Ledger()).requests
+    reads = SchedulerSide(registry, Ledger()).asked
     documents = read_mappings(file.read(MAX_ANNOTATION_BYTES + 1), "manifest", most=_MOST_DOCUMENTS)
     made, notes = list[Document](), list[str]()
     for document in documents:

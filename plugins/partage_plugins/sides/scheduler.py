@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from partage_plugins.answers import Fits, Scores, Slots
 from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, Refused
@@ -21,7 +22,7 @@ from partage_plugins.sides.requests import check_annotations, check_asks, check_
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
-from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
+from partage_plugins.vocabulary.pods import Budgeted, Pod, PodRequest, Room
 
 _HOOKS: Final = (
     "partage_requests",
@@ -86,7 +87,18 @@ class SchedulerSide:
         self._bind()
 
     def requests(self, pod: Pod) -> PodRequest:
-        """What the pod asks for; refused if two dialects speak of one kind, or no plugin owns a kind in it."""
+        """What the pod asks for, with names as they count in its namespace; refused as `asked` is."""
+        asks = self._asks(pod)
+        return pod_request(pod, {key: self._in_namespace(pod, key[1], ask) for key, ask in asks.items()})
+
+    def asked(self, pod: Pod) -> PodRequest:
+        """What the pod asks for, as it says it.
+
+        Refused if two dialects speak of one kind, or no plugin owns a kind in it.
+        """
+        return pod_request(pod, self._asks(pod))
+
+    def _asks(self, pod: Pod) -> dict[tuple[ContainerName, Kind], object]:
         asks: dict[tuple[ContainerName, Kind], object] = {}
         dialects: dict[Kind, PluginName] = {}
         for call in self._calls["partage_requests"]:
@@ -100,7 +112,15 @@ class SchedulerSide:
                         f"this pod asks for {kind} in two dialects, {other} and {call.plugin}; use one of them"
                     )
                 asks[name, kind] = ask
-        return pod_request(pod, asks)
+        return asks
+
+    def _in_namespace(self, pod: Pod, kind_name: Kind, ask: object) -> object:
+        kind = self._registry.kind(kind_name)
+        if kind is None or kind.in_namespace is None:
+            return ask
+        if isinstance(ask, Budgeted):
+            return replace(ask, ask=kind.in_namespace(ask.ask, pod.ref.namespace))
+        return kind.in_namespace(ask, pod.ref.namespace)
 
     def resources(self) -> frozenset[str]:
         """The names of resources that plugins answer for, beside those below our own prefix; nodes do not list them."""

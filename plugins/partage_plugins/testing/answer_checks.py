@@ -121,8 +121,9 @@ def shape_is_of_the_request_alone(case: Case) -> None:
     if not stage.has_shape:
         return
     for pod in case.subject.pods:
-        first = stage.shape(stage.side.requests(pod))
-        other = stage.shape(stage.side.requests(examples.like(pod, 1)))
+        request = stage.side.requests(pod)
+        first = stage.shape(request)
+        other = stage.shape(replace(request, pod=examples.like(pod, 1).ref))
         hold(first == other, f"partage_shape gives {first!r:.80} and {other!r:.80} to two pods that ask for the same")
 
 

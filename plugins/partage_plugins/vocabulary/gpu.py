@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from hashlib import sha256
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
@@ -17,7 +18,7 @@ from partage_plugins.vocabulary.card_memory import CardMemory
 from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
 from partage_plugins.vocabulary.kinds import KindType, Promise, Role
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
-from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, ShortText, TagText
+from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, Namespace, ShortText, TagText
 from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
 Pool = Literal["shared", "kubelet", "dra"]
@@ -37,6 +38,7 @@ CLOSEST: Final = "closest"
 """Stands for the closest of these on which some node of the cluster has so many cards."""
 _HEALTH = r"\A(ok|lost|degraded: [^\x00-\x1f\x7f]{1,256})\Z"
 _DEGRADED: Final = "degraded: "
+_LONGEST_TAG: Final = 63
 _REASON = r"\A[^\x00-\x1f\x7f]{1,256}\Z"
 _CAPABILITIES = re.compile(r"([0-9]{1,3}\.[0-9]{1,3};)*", re.ASCII)
 GPU_IN_WORDS: Final = {_HEALTH: "ok, lost, or degraded: and why"}
@@ -165,6 +167,22 @@ class Tags(Struct, frozen=True, kw_only=True, omit_defaults=True):
     affinity: TagText | None = None
     anti_affinity: TagText | None = field(name="anti-affinity", default=None)
     exclusion: TagText | None = None
+
+    def in_namespace(self, namespace: Namespace) -> Tags:
+        """The same labels as this namespace's own: those of another are different ones."""
+        return Tags(
+            affinity=_qualified(namespace, self.affinity),
+            anti_affinity=_qualified(namespace, self.anti_affinity),
+            exclusion=_qualified(namespace, self.exclusion),
+        )
+
+
+def _qualified(namespace: Namespace, tag: str | None) -> str | None:
+    """`namespace.tag`, which no other pair gives, as no namespace has a dot; a digest of it where that is too long."""
+    if tag is None:
+        return None
+    text = f"{namespace}.{tag}"
+    return text if len(text) <= _LONGEST_TAG else sha256(text.encode()).hexdigest()[:_LONGEST_TAG]
 
 
 NO_TAGS: Final = Tags()
@@ -311,6 +329,11 @@ def on_every_card(wanted: GpuRequest, role: Role, part: GpuPart) -> tuple[GpuGra
     )
 
 
+def in_namespace(wanted: GpuRequest, namespace: Namespace) -> GpuRequest:
+    """The request with tags of this namespace, so that no other tenant's pods are drawn to it or kept off by it."""
+    return wanted if wanted.tags == NO_TAGS else replace(wanted, tags=wanted.tags.in_namespace(namespace))
+
+
 GPU: Final = KindType(
     name=Kind("gpu"),
     request=GpuRequest,
@@ -318,4 +341,5 @@ GPU: Final = KindType(
     part=GpuPart,
     promises=promises_of,
     everywhere=on_every_card,
+    in_namespace=in_namespace,
 )

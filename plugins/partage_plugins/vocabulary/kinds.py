@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
-from partage_plugins.vocabulary.names import Kind
+from partage_plugins.vocabulary.names import Kind, Namespace
 
 Role = Literal["init", "sidecar", "app"]
 """A container's. Init containers run one after another before the others; sidecars start with them and stay."""
@@ -51,6 +51,9 @@ class KindType(Generic[RequestT, GrantT, PartT]):
     """What counts of a container whose grants are lost: its request on every device of its node, and its tags. It is
     taken beside what others hold there, so it may exceed what is left, and giving it back must free nothing of theirs.
     None, right for whole devices: the node takes no new requests of this kind until that container's pod is gone."""
+    in_namespace: Callable[[RequestT, Namespace], RequestT] | None = None
+    """The same request with all names that users choose, and that requests are compared by, qualified by the namespace
+    of its pod. The host calls it once, when the request is made. None: there are no such names."""
 
 
 AnyKind: TypeAlias = KindType[Any, Any, Any]

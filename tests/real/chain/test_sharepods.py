@@ -15,7 +15,7 @@ import msgspec.yaml
 import pytest
 
 from partage_plugins.codecs import decode_allocation
-from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary import GPU, Namespace
 from partage_plugins.vocabulary.gpu import Tags
 from partage_plugins.vocabulary.keys import ALLOCATION
 from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, installed, uninstalled
@@ -226,7 +226,8 @@ def test_its_first_manifest_runs_untouched_where_the_operator_lets_it_exclude_ot
     pod = excluding.pod("sharepod1")
     assert pod is not None
     ((grant,),) = decode_allocation(pod.annotations[ALLOCATION], [GPU]).of(GPU).values()
-    assert grant.tags == Tags(affinity="red", anti_affinity="green", exclusion="blue")
+    said = Tags(affinity="red", anti_affinity="green", exclusion="blue")
+    assert grant.tags == said.in_namespace(Namespace(EXCLUDING))
     assert str(grant.card) in pod.logs(), "it sees the card that it shares with nobody"
     submit(stage, DEMO, "pod1")
     wait_running(stage, "pod1")

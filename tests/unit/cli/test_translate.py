@@ -42,13 +42,13 @@ def side(nvidia_gpu: str, blocked: str = "") -> SchedulerSide:
 
 
 def native_alone(pod: Pod) -> PodRequest:
-    return side("kubelet", ",".join(f"{file.stem}-dialect" for file in FOREIGN)).requests(pod)
+    return side("kubelet", ",".join(f"{file.stem}-dialect" for file in FOREIGN)).asked(pod)
 
 
 @pytest.mark.parametrize("row", ASKING)
 def test_a_pod_asks_for_the_same_where_only_the_native_dialect_is_read(row: Row) -> None:
     """Or it is refused: other systems can say what ours can't."""
-    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).requests
+    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
     try:
         notes = translate(pod, reads, scheduler="partage-scheduler")
     except Refused:
@@ -61,7 +61,7 @@ def test_a_pod_asks_for_the_same_where_only_the_native_dialect_is_read(row: Row)
 
 @pytest.mark.parametrize("row", [each for each in ASKING if str(each.id).startswith("kubeshare")])
 def test_all_that_kubeshare_says_has_words_of_ours_but_that_a_pod_gets_no_memory(row: Row) -> None:
-    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).requests
+    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
     if any(ask.memory_bytes == 0 for ask in reads(row.read()).of(GPU).values()):
         with pytest.raises(Refused, match=r"partage\.dev/ has no words for memory_bytes 0"):
             translate(pod, reads, scheduler="partage-scheduler")
@@ -143,7 +143,7 @@ EVERY: Final = [
 @pytest.mark.parametrize("row", EVERY)
 def test_claims_have_what_a_pod_asked_for_in_whichever_dialect(row: Row) -> None:
     """Or it is refused: kube-scheduler has no words for much that ours does."""
-    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).requests
+    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
     try:
         claimed = translate_to_claims(pod, {"name": "a"}, reads)
     except Refused:

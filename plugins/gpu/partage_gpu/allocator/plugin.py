@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
@@ -57,7 +58,7 @@ class GpuAllocator:
 
     @hookimpl
     def partage_kind(self) -> object:
-        return GPU
+        return dataclasses.replace(GPU, in_namespace=None) if self._settings.global_tags else GPU
 
     @hookimpl
     def partage_shape(self, request: PodRequest) -> Hashable:

@@ -14,6 +14,8 @@ from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.names import Namespace
 
 POLICY: Final = "PARTAGE_GPU_POLICY"
+TAGS: Final = "PARTAGE_GPU_TAGS"
+_GLOBAL: Final[Mapping[str, bool]] = {"namespace": False, "global": True}
 T = TypeVar("T")
 
 
@@ -23,6 +25,8 @@ class AllocatorSettings:
     """For pods that name no policy."""
     exclusion_namespaces: frozenset[Namespace] = frozenset()
     """Whose pods may keep others off a card of which they have a part; `EVERY_NAMESPACE` among them means all."""
+    global_tags: bool = False
+    """Whether equal tags of pods of different namespaces are the same tag."""
     shapes: Typical | None = None
     """Typical shapes of pods; None: learnt."""
 
@@ -32,7 +36,14 @@ def settings_from(environment: Mapping[str, str]) -> AllocatorSettings:
     return AllocatorSettings(
         mix=_read(environment, POLICY, DEFAULT, read_mix),
         exclusion_namespaces=_read(environment, NAMESPACES, "", read_namespaces),
+        global_tags=_read(environment, TAGS, "namespace", _read_scope),
     )
+
+
+def _read_scope(text: str) -> bool:
+    if text not in _GLOBAL:
+        raise Refused(f"{text!r} says not whose tags are the same; allowed: {', '.join(_GLOBAL)}")
+    return _GLOBAL[text]
 
 
 def _read(environment: Mapping[str, str], name: str, default: str, read: Callable[[str], T]) -> T:

@@ -158,7 +158,8 @@ class Tampering(RuleBasedStateMachine):
             decision = self.stage.decide(pod("new", milli=1, annotations={keys.EXCLUSION: tag} if tag else {}))
             if isinstance(decision, Decision):
                 card = grant_of(decision.allocation()).card
-                assert {tag} >= {grant.tags.exclusion for grant in self.grants() if grant.card == card}
+                counted = f"team.{tag}" if tag else None
+                assert {counted} >= {grant.tags.exclusion for grant in self.grants() if grant.card == card}
 
     def grants(self) -> list[GpuGrant]:
         return [grant_of(signed[-1]) for signed in self.given.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ import msgspec
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolution import DEFAULT, resolve
 from partage_base.daemon.sources import DEFAULT_PATH, read_toml
+from partage_base.kube.errors import KubeError
+from partage_base.kube.paths import node_path
 from partage_cli.doctor import containerd, driver, system
 from partage_cli.doctor.checks import Check, run
 from partage_cli.doctor.endpoint import Setup, path_of
@@ -24,8 +27,10 @@ from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
+from partage_cli.installation.oldest import NodeInfo, too_old
 from partage_cli.installation.places import UNITS
 from partage_cli.installation.refusals import INSTEAD, SwitchFacts, managed, refusals
+from partage_cli.installation.server import api_of
 from partage_cli.installation.steps import Plan
 from partage_cli.machine.places import MACHINE_FILE
 from partage_crishim.settings import CrishimSettings
@@ -96,7 +101,10 @@ def look(host: Host) -> Site:
     for spot in spots(kubelet.next, kubelet.files):
         if _is_read_only(Path(spot.path)):
             raise UnfitNode(f"{spot.path}, by which kubelet is told its runtime, is read-only: {INSTEAD}")
-    return _site(host, kubelet, path_of(now))
+    site = _site(host, kubelet, path_of(now))
+    if wrong := list(too_old(asyncio.run(_node_info(host, site)))):
+        raise UnfitNode("; ".join(wrong))
+    return site
 
 
 def warnings(host: Host, site: Site) -> Iterator[str]:
@@ -111,6 +119,26 @@ def warnings(host: Host, site: Site) -> Iterator[str]:
 def crishim_of(root: Path) -> CrishimSettings:
     """As the node's file has it; raises `UnfitNode`."""
     return _settings(root)[0]
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    node_info: NodeInfo = NodeInfo()
+
+
+class _Node(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+async def _node_info(host: Host, site: Site) -> NodeInfo:
+    """Of kubelet's program nothing is started here: any process may call itself so.
+
+    What the API server does not say stays unknown; before kubelet is touched it must answer.
+    """
+    try:
+        async with api_of(host, site.kubeconfig) as server:
+            return (await server.get(node_path(site.node), _Node)).status.node_info
+    except (KubeError, UnfitNode):
+        return NodeInfo()
 
 
 def _endpoint(setup: Setup) -> str:

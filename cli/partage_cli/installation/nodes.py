@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from partage_base.cri import CriError, UnaryClient
-from partage_base.kube import Access, ApiServer
+from partage_base.kube import ApiServer
 from partage_base.kube.errors import KubeError
 from partage_base.kube.paths import node_path
-from partage_base.version import VERSION
 from partage_cli.installation.canary import pause_image
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
+from partage_cli.installation.server import api_of
 from partage_cli.machine.runtime.client import MachineRuntime
 
 _EPOCH: Final = datetime.min.replace(tzinfo=UTC)
-_DEADLINE_S: Final = 5.0
 
 
 class _Condition(msgspec.Struct, frozen=True, rename="camel"):
@@ -50,16 +48,6 @@ class OwnNode(msgspec.Struct, frozen=True):
     def most_pods(self) -> int:
         said = self.status.allocatable.get("pods", "")
         return int(said) if said.isdecimal() else 0
-
-
-@asynccontextmanager
-async def api_of(host: Host, kubeconfig: str) -> AsyncGenerator[ApiServer]:
-    """As that file says, which is one of the host; raises `UnfitNode` and `KubeError`."""
-    if not kubeconfig:
-        raise UnfitNode("kubelet's command line names no --kubeconfig, so it can't be asked whether the node is ready")
-    access = Access.find(host.path(kubeconfig))
-    async with ApiServer(access, user_agent=f"partage/{VERSION}", deadline_s=_DEADLINE_S) as server:
-        yield server
 
 
 async def why_not_ready(server: ApiServer, node: str, since: datetime) -> str | None:

@@ -32,9 +32,10 @@ from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.look import Look, Site, look
-from partage_cli.installation.nodes import api_of, require_room, why_not_ready
+from partage_cli.installation.nodes import require_room, why_not_ready
 from partage_cli.installation.places import WAY_BACK
 from partage_cli.installation.preparation import Speak, Units, Unpack
+from partage_cli.installation.server import api_of
 from partage_cli.installation.status import status
 from partage_cli.installation.steps import Change, Step, carry_out, foreseen, take_back
 from partage_cli.installation.tree import version_of

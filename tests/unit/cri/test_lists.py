@@ -20,6 +20,7 @@ from partage_base.cri import (
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.keys import CONTAINER
+from unit.cri import gogo
 from unit.crishim.rules import wire
 from unit.crishim.rules.requests import Text
 
@@ -112,6 +113,15 @@ def test_text_that_is_not_utf_8_costs_no_other_container_its_place() -> None:
         ("c2", "u1", "ours"),
     ]
     assert "/ended/\N{REPLACEMENT CHARACTER}" in listed[0].annotations.values()
+
+
+def test_a_listing_as_older_runtimes_write_it_is_read_whole() -> None:
+    listed = asyncio.run(RuntimeClient(Recorded(gogo.LISTING)).containers())
+    assert [(each.id, each.name, each.pod_uid, each.running) for each in listed] == [
+        ("c1", "main", "uid-1", True),
+        ("c2", "train", "uid-2", True),
+    ]
+    assert "/tmp/\N{REPLACEMENT CHARACTER}" in listed[0].annotations.values()  # noqa: S108  no file of ours
 
 
 def test_what_is_not_utf_8_in_our_own_annotation_is_not_read_as_if_it_were() -> None:

@@ -259,7 +259,7 @@ class Crishim(Parts):
     def verdict(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Verdict:
         return asyncio.run(self.judged(create, method))
 
-    def held_back(self, create: Create) -> Rewrite:
+    def held_back(self, create: Create | bytes) -> Rewrite:
         """A rewritten request that nobody has sent on yet."""
         verdict = self.verdict(create)
         assert isinstance(verdict, Rewrite), verdict

@@ -11,6 +11,8 @@ import pytest
 
 from partage_base.cri import CriError, PeerAway, PeerRefused, RuntimeConfig
 from partage_crishim.rules.guard import GuardPolicy
+from unit.cri import gogo
+from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import UID, Create, Seen
 from unit.crishim.rules.stage import Crishim, Stage, enforced
@@ -100,6 +102,12 @@ class TestWithoutAGrant:
         crishim.passes(replace(PLAIN, **elsewhere))
         named = replace(PLAIN, annotations={"nvidia.cdi.k8s.io/x": "nvidia.com/gpu=all", "x": b"\xff"})
         assert "asks for cards past every allocation" in crishim.refusal(named)
+
+    def test_a_request_as_older_kubelets_write_it_is_guarded_like_any_other(self, crishim: Crishim) -> None:
+        seen, asked = Seen(crishim.held_back(gogo.CREATE).message), Seen(gogo.CREATE)
+        assert seen.variable(VISIBLE) == b"void"
+        assert (seen.annotations, wire.all_of(seen.raw, 3)) == (asked.annotations, wire.all_of(asked.raw, 3))
+        assert b"/tmp/\xff" in seen.annotations.values()
 
     def test_a_sidecar_of_a_pod_with_an_allocation_is_guarded_like_any_other(self, crishim: Crishim) -> None:
         seen = guarded(crishim, asking("all", container="side", annotations=signed(allocation())))

@@ -1,19 +1,25 @@
-"""Whatever bytes a CreateContainer is: a verdict, and on a node with cards nothing goes on that cannot be read.
+"""While cards are guarded an unread CreateContainer is refused, and a rewrite keeps every byte that it need not change.
 
-The first byte says whether the node has cards. A refusal is one printable line; a rewrite is a request that can be
-read, and again gives the same.
+The first byte says whether the node has cards. A refusal is one printable line. A rewrite says the same as the request,
+byte for byte, but for what names cards and for annotations of ours; how it may be written is wider than any writer is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import random
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from fuzz._requests import ANNOTATIONS, ENV, MOUNTS, keys_of, said
+from fuzz.engine.wire_mutation import NoMessage, change_message
 from partage_base.cri import MessageWrong, read_create
 from partage_crishim.verdicts import CREATE_CONTAINER, HeldCall, Pass, Refuse, Rewrite
+from partage_plugins.rules.paths import clean_path
+from partage_plugins.vocabulary.nvidia import MIG_VARIABLES, VISIBLE, mounted_name
+from unit.cri import gogo
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import WHOLE, allocation, signed
 from unit.crishim.rules.requests import Create
@@ -42,7 +48,20 @@ _PAIRS: Final = (
     wire.pair("a", "b") + wire.message((1, 5), (2, 6), (3, "more")),  # other wire types
     wire.varint(1 << 3 | 2) + b"\x81\x80\x00a",  # a length in more bytes than it needs
 )
+_SPLIT: Final = (
+    wire.field(
+        2, wire.field(15, wire.field(2, wire.field(3, wire.field(2, 2))))
+    )  # a message in parts: a host's processes
+    + wire.field(3, wire.field(1, wire.field(3, "other")))
+    + wire.field(2, wire.field(15, wire.field(2, wire.field(2, 1) + wire.field(2, 0)))),
+    wire.field(3, wire.field(8, wire.field(2, wire.field(1, wire.field(2, (1 << 32) + 2))))),
+    b"\xa3\x06\x08\x01\xa4\x06" + wire.field(2, b"\xa3\x06\x12\x01\xff\xa4\x06"),  # groups of another schema
+    wire.field(2, wire.varint(6 << 3) + b"\x01"),  # a variable that is a number
+    wire.varint(2 << 3 | 2) + b"\x80\x80\x80\x80\x00",  # an empty part, with a long length
+)
 _BYTES: Final = (
+    gogo.CREATE,
+    *(Create(env=[(VISIBLE, "all")]).bytes() + part for part in _SPLIT),
     *(create.bytes() for create in _REQUESTS),
     *(Create().bytes() + wire.field(3, wire.field(7, pair)) + wire.field(2, wire.field(10, pair)) for pair in _PAIRS),
 )
@@ -62,6 +81,11 @@ def _crishim(name: str, *, cards: bool) -> Crishim:
     if not cards:
         stage.no_inventory()
     return stage.crishim()
+
+
+def change(data: bytes, rng: random.Random) -> bytes:
+    """Still a message, for most decoders."""
+    return data[:1] + change_message(data[1:], rng)
 
 
 _WITHOUT, _WITH = _crishim("without", cards=False), _crishim("with", cards=True)
@@ -95,7 +119,32 @@ def _rewritten(message: bytes, written: bytes) -> str:
         raise AssertionError("something that is no request was rewritten") from wrong
     if (before.uid, before.container, before.annotations) != (after.uid, after.container, after.annotations):
         raise AssertionError("a rewrite changed who a container is")
-    names = [name for name, _ in after.env]
-    if names.count("NVIDIA_VISIBLE_DEVICES") > 1:
-        raise AssertionError("a rewritten variable stands twice")
+    _require_kept(message, written)
     return "rewritten"
+
+
+_CARDS: Final = frozenset(name.encode() for name in (VISIBLE, *MIG_VARIABLES))
+_MAY_CHANGE: Final = {
+    ENV: lambda key: key in _CARDS,
+    MOUNTS: lambda path: bool(mounted_name(clean_path(path.decode(errors="surrogateescape")))),
+    ANNOTATIONS: lambda key: key.startswith(b"alloc.partage.dev/"),
+}
+
+
+def _require_kept(message: bytes, written: bytes) -> None:
+    """By a reader that knows nothing of ours."""
+    try:
+        before, after = said(message), said(written)
+    except NoMessage:  # such as groups in groups in groups
+        return
+    if before.but(_MAY_CHANGE) != after.but(_MAY_CHANGE):
+        raise AssertionError(
+            f"a rewrite changed what it need not: {_first(before.but(_MAY_CHANGE), after.but(_MAY_CHANGE))}"
+        )
+    names = [name for name in keys_of(after, ENV) if name in _CARDS]
+    if list(keys_of(after, ENV)).count(VISIBLE.encode()) > 1:
+        raise AssertionError(f"a rewritten variable stands twice: {names}")
+
+
+def _first(before: tuple[object, ...], after: tuple[object, ...]) -> str:
+    return next(f"{one!r:.300} to {other!r:.300}" for one, other in zip(before, after, strict=True) if one != other)

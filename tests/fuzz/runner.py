@@ -5,7 +5,8 @@ A target is a module `tests/fuzz/NAME.py` with
 - a docstring whose first line is the invariant,
 - `target(data: bytes)`, which raises nothing unless the invariant is broken; it may return a word for what came out,
   and inputs with a new word are kept for the search;
-- `SEEDS: tuple[bytes, ...]`, where the search starts, and perhaps `DICTIONARY: tuple[bytes, ...]`, words of the format.
+- `SEEDS: tuple[bytes, ...]`, where the search starts, and perhaps `DICTIONARY: tuple[bytes, ...]`, words of the format,
+- perhaps `change(data, rng)`, which changes an input so that it still has the format.
 
 Inputs that once failed lie in `tests/fuzz/regressions/NAME/` and run first. Exit status: 0 nothing found, 2 wrong
 usage, 3 the invariant is broken; the input is then made short, kept and printed with the command that runs it again.
@@ -97,7 +98,9 @@ def search(subject: Subject, inputs: Sequence[bytes], journal: Journal, options:
     started = time.monotonic()
     executor = Executor(subject.target, Limits(seconds=options.input_seconds))
     rng = random.Random(options.seed)  # noqa: S311 - it makes inputs, no secrets
-    campaign = Campaign(executor, Reach(watched(subject)), Mutator(rng, subject.dictionary), journal.note)
+    campaign = Campaign(
+        executor, Reach(watched(subject)), Mutator(rng, subject.dictionary, subject.change), journal.note
+    )
     until = started if options.replay else started + options.seconds
     failure = campaign.search(inputs, until=until, clock=time.monotonic)
     seconds, tally = time.monotonic() - started, campaign.tally

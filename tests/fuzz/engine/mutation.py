@@ -13,6 +13,9 @@ MAX_BYTES: Final = 1 << 18
 MAX_STACKED: Final = 5
 _NUMBER: Final = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _NESTS: Final = ((b"[", b"]"), (b'{"a":', b"}"), (b"(", b")"))
+Change = Callable[[bytes, random.Random], bytes]
+"""One way to change an input, by chance."""
+
 _DEPTHS: Final = (1, 2, 10, 33, 100, 1_000, 20_000)
 
 
@@ -22,12 +25,20 @@ class Mutator:
 
     rng: random.Random
     dictionary: Sequence[bytes] = ()
+    change: Change | None = None
+    """That of the target, which knows what its inputs are; half of all changes."""
 
     def changed(self, data: bytes, corpus: Sequence[bytes]) -> bytes:
         """A variant of `data`, perhaps with a part of another entry of the corpus."""
         for _ in range(self.rng.randint(1, MAX_STACKED)):
-            data = self.rng.choice(self._ways(corpus))(data)[:MAX_BYTES]
+            data = self._way(corpus)(data)[:MAX_BYTES]
         return data
+
+    def _way(self, corpus: Sequence[bytes]) -> Callable[[bytes], bytes]:
+        change = self.change
+        if change is not None and self.rng.random() < 0.5:
+            return lambda data: change(data, self.rng)
+        return self.rng.choice(self._ways(corpus))
 
     def _ways(self, corpus: Sequence[bytes]) -> Sequence[Callable[[bytes], bytes]]:
         return (

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Final
 
 from fuzz.engine.execution import Target
+from fuzz.engine.mutation import Change
 
 MACHINERY: Final = "runner"
 
@@ -27,6 +28,8 @@ class Subject:
     seeds: tuple[bytes, ...]
     regressions: tuple[bytes, ...]
     dictionary: tuple[bytes, ...]
+    change: Change | None
+    """Of the format of its inputs, where it has one."""
 
 
 def names_in(folder: Path) -> list[str]:
@@ -48,6 +51,7 @@ def load(folder: Path, name: str) -> Subject:
         seeds=tuple(module.SEEDS),
         regressions=tuple(path.read_bytes() for path in sorted((folder / "regressions" / name).glob("*"))),
         dictionary=tuple(getattr(module, "DICTIONARY", ())),
+        change=getattr(module, "change", None),
     )
 
 

@@ -1,0 +1,56 @@
+"""A listing of containers is read with every container that is in it, or is said to be none, whatever text it has."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Final
+
+from fuzz.engine.wire_mutation import NoMessage, change_message, read
+from partage_base.cri import MessageWrong, RuntimeClient, UnaryClient
+from partage_plugins.vocabulary.keys import CONTAINER
+from unit.cri import gogo
+from unit.crishim.rules import wire
+
+_CONTAINER: Final = 1
+_BYTES: Final = 2
+_OURS: Final = wire.field(9, wire.pair(CONTAINER, '{"v":1,"key":"' + "a" * 32 + '","gen":1,"grants":{}}'))
+SEEDS: Final = (
+    gogo.LISTING,
+    wire.field(1, wire.message((1, "c1"), (2, "s1"), (6, 1)) + _OURS + wire.field(9, wire.pair(CONTAINER, b"\xff"))),
+    wire.field(1, wire.field(8, wire.pair("io.kubernetes.pod.uid", b"\xff")) + _OURS) + wire.field(1, b""),
+)
+DICTIONARY: Final = (CONTAINER.encode(), b"io.kubernetes.pod.uid")
+_LOOP: Final = asyncio.new_event_loop()
+
+
+class _Recorded(UnaryClient):
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(Path("/nonexistent"))
+        self._answer = answer
+
+    async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
+        return self._answer
+
+
+def change(data: bytes, rng: random.Random) -> bytes:
+    return change_message(data, rng)
+
+
+def target(data: bytes) -> str:
+    try:
+        listed = _LOOP.run_until_complete(RuntimeClient(_Recorded(data)).containers())
+    except MessageWrong:
+        return "none"
+    try:
+        there = sum(each.number == _CONTAINER and each.type == _BYTES for each in read(data))
+    except NoMessage:  # such as groups in groups in groups
+        return "read by one alone"
+    if len(listed) != there:
+        raise AssertionError(f"{len(listed)} containers of {there}")
+    for each in listed:
+        own = each.annotations.get(CONTAINER, "")
+        if "\N{REPLACEMENT CHARACTER}".encode() not in data and "\N{REPLACEMENT CHARACTER}" in own:
+            raise AssertionError("bytes of our annotation that are no text were read as text")
+    return f"{min(len(listed), 3)} containers"

@@ -6,8 +6,9 @@
 
 Two real nodes with simulated cards and all of our daemons, a real API server, and made-up nodes for the rate. First
 innocent pods come alone, then beside an attacker: a user with the role `edit` in another namespace, connections to our
-ports, and a container on a card that it shares. What became of pods is judged by the API server's own history, what
-containers took of a card by that card's own account, what daemons bore by their process and by probes like a kubelet's.
+ports, containers that flood the broker of their node, and one on a card that it shares. What became of pods is judged
+by the API server's own history, what containers took of a card by that card's own account, what daemons bore by their
+process and by probes like a kubelet's, and what the broker was to others by an innocent container that asks it.
 
 It prints a table and, as its last line, one JSON object. Exit status: 0 when everything was as it must be; 3 when not,
 or when something of the attack did not come about, so that nothing is proved. With --without it is 0 when what that
@@ -30,14 +31,15 @@ import uvloop
 
 from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import Access, ApiServer
-from rig.client.resources import NAMESPACES, Resource
+from rig.client.resources import ADMISSION_POLICIES, NAMESPACES, Resource
 from rig.control.settings import ControlSettings
 from rig.identity.people import ALICE, TEAM
 from soak.scheduling.account import account
 from soak.scheduling.history import at_share
 from soak.siege.attacker import QUOTA
 from soak.siege.bare import Bare
-from soak.siege.card import shared_card
+from soak.siege.brokered import Brokered, brokered, p99
+from soak.siege.card import SharedCard, shared_card
 from soak.siege.copies import run_without
 from soak.siege.course import AT_ONCE, Course, Parties, Plan, own_waits, twins, waits
 from soak.siege.innocents import NAMESPACE
@@ -46,9 +48,10 @@ from soak.siege.origin import require_own
 from soak.siege.papers import Papers
 from soak.siege.ports import Port
 from soak.siege.urgent import FOR_NOBODY, PRIORITY_CLASS
-from soak.siege.verdicts import Wrong
+from soak.siege.verdicts import Verdict, Wrong
 from support.advertiser_stage import PORT
 from support.chain_stage import Chain, chained
+from support.chart import helm_in
 
 EXIT_WRONG: Final = 3
 QUOTAS: Final = Resource("v1", "resourcequotas")
@@ -61,6 +64,15 @@ WITHOUT_LIFE_CYCLES: Final = ControlSettings(
 FLAGS: Final = ("--longest-grace-s", "5", "--lease-s", "15", "--renew-s", "10", "--retry-s", "2")
 """Of the scheduler: it leads as in a cluster, and victims leave soon."""
 WORTH_TELLING: Final = 20
+SHARES: Final = "partage-shares"
+HARM: Final = {
+    "choose a node by HAMi's words": (Verdict.REFUSED, Verdict.PLACED),
+    "nest": (Verdict.WATCHES, Verdict.PLACED, Verdict.CARDS),
+    "long texts": (Verdict.MEMORY, Verdict.LIVES, Verdict.WAITS),
+    "pieces": (Verdict.BROKER, Verdict.CARD_TIME),
+    "greetings": (Verdict.BROKER, Verdict.CARD_TIME),
+}
+"""What could come of an act, for those that are told in a row of their own."""
 
 
 def figures_of(course: Course) -> dict[str, float]:
@@ -68,6 +80,7 @@ def figures_of(course: Course) -> dict[str, float]:
     usual_s = at_share(twins(calm), 0.5)
     neighbour, attacker = course.card.shares()
     alone, beside, *_ = course.machine.parts
+    asked_alone, asked_beside = course.brokered.since(course.hostile_since)
     return {
         "innocents_alone": len(calm),
         "innocents_beside": len(hostile),
@@ -97,6 +110,12 @@ def figures_of(course: Course) -> dict[str, float]:
         "attackers_share": attacker,
         "attackers_share_in_10_s": course.card.fullest(),
         "attackers_most_mib": course.card.most_bytes >> 20,
+        "broker_asked_alone": len(asked_alone),
+        "broker_asked_beside": len(asked_beside),
+        "broker_not_served_beside": sum(not each.is_served for each in asked_beside),
+        "broker_p99_alone_s": p99(asked_alone),
+        "broker_p99_beside_s": p99(asked_beside),
+        "broker_longest_beside_s": max((each.took_s for each in asked_beside), default=0.0),
         "scheduler_descriptors": course.descriptors,
         "scheduler_rss_mib": course.rss_mib,
     }
@@ -112,6 +131,11 @@ def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int
         say(f"waited {line}")
     for name, value in figures.items():
         say(f"{name.replace('_', ' '):28}{round(value, 3):14}")
+    failed = {each.verdict for each in wrong}
+    done = {**course.attacker.done, "pieces": course.brokered.pieces, "greetings": course.brokered.greetings}
+    for act, verdicts in HARM.items():
+        held = [f"{each} {'FAILED' if each in failed else 'held'}" for each in verdicts]
+        say(f"{act:32}{done.get(act, 0):10}  {', '.join(held)}")
     summary: dict[str, Any] = {
         "soak": "hostile",
         "holds": not wrong and not unproved,
@@ -132,7 +156,7 @@ async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
     cluster.api.create(PRIORITY_CLASSES.at(), PRIORITY_CLASS)
     cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "team"}, "spec": {"hard": QUOTA}})
     cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "urgent"}, "spec": FOR_NOBODY})
-    card, bare = await asyncio.to_thread(lambda: (shared_card(chain), Bare(chain)))
+    card, bare, asks = await asyncio.to_thread(on_nodes, chain)
     own = await asyncio.to_thread(Access.find, control.identities.kubeconfig(account(cluster), control.server))
     alice = control.identities.client(ALICE)
     hers = await asyncio.to_thread(Access.find, control.identities.kubeconfig(alice, control.server))
@@ -144,10 +168,21 @@ async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
         ports += [
             Port(f"advertiser {name}", str(node.machine.addresses.ip), PORT) for name, node in chain.rig.nodes.items()
         ]
-        course = Course(plan, Parties(admin, user, chain, card, bare, ports))
+        course = Course(plan, Parties(admin, user, chain, card, bare, asks, ports))
         await course.run(say)
     course.history.verified(load_public_keys(KeyFolders.at_root(chain.root).public).keys)
     return told(course, list(course.wrong()), list(course.unproved()))
+
+
+def on_nodes(chain: Chain) -> tuple[SharedCard, Bare, Brokered]:
+    """What runs in containers; the API server knows HAMi's words, by the chart's policy for such a scheduler."""
+    rendered = helm_in(chain.root).rendered("nvidiaGpu=hami", "image.registry=none", folders=["scheduler"])
+    (policy,) = (
+        each for each in rendered if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicy", SHARES)
+    )
+    chain.rig.cluster.api.patch(ADMISSION_POLICIES.at(name=SHARES), {"spec": policy["spec"]})
+    card = shared_card(chain)
+    return card, Bare(chain), brokered(chain, beside=card.card)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -176,7 +211,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         papers = Papers(root)
-        with chained(root, say=say, control=WITHOUT_LIFE_CYCLES, flags=(*papers.flags, *FLAGS)) as chain:
+        flags = (*papers.flags, *FLAGS)
+        with chained(root, say=say, control=WITHOUT_LIFE_CYCLES, flags=flags, nvidia_gpu="hami") as chain:
             require_own(chain)
             return uvloop.run(lived_through(plan, chain, papers))
 

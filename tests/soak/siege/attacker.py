@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from partage_base.kube import ApiServer, KubeError, NotAllowed, pod_path, pod_status_path, pods_path
+from partage_base.kube import ApiServer, KubeError, Nonsense, NotAllowed, pod_path, pod_status_path, pods_path
 from partage_plugins.vocabulary.keys import (
     ALLOCATION,
     CARDS,
@@ -23,12 +23,13 @@ from partage_plugins.vocabulary.keys import (
     GANG,
     GANG_SIZE,
     GPU_MILLI,
+    LIMIT_MILLI,
     SIGNATURE,
 )
 from partage_scheduler.objects import ApiPod
 from rig.client.manifests import a_pod
 from rig.identity.people import TEAM
-from soak.siege.places import ARENA, CROWDED, HOST, only_on
+from soak.siege.places import ARENA, CROWDED, HOST, REAL, only_on
 from soak.siege.verdicts import Verdict, Wrong
 
 OURS: Final = "partage-scheduler"
@@ -50,6 +51,20 @@ CROWDING_MILLI: Final = "240"
 ALLOWED_EXPRESSIONS: Final = 400
 ALLOWED_TERMS: Final = 32
 """Of one pod: as much as the scheduler reads."""
+DEPTH: Final = 2_000
+"""Of nested objects; the API server takes five times as many."""
+TEXTS: Final = 20
+TEXT_BYTES: Final = 250_000
+"""Nearly all that annotations may have."""
+WORDS: Final = ("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores")
+"""HAMi's, which the scheduler reads here."""
+_NESTED: Final = {
+    "manager": "nests",
+    "operation": "Update",
+    "apiVersion": "v1",
+    "fieldsType": "FieldsV1",
+    "fieldsV1": msgspec.Raw(b'{"f:metadata":' + b'{"f:a":' * DEPTH + b"{}" + b"}" * DEPTH + b"}"),
+}
 _FORGED: Final = '{"v":1,"gen":9,"crit":[],"pod":"x","node":"n0000","containers":{"main":{"gpu":[]}}}'
 _STRIPPED: Final = {ALLOCATION: None, SIGNATURE: None}
 _WAIT: Final = {
@@ -57,6 +72,7 @@ _WAIT: Final = {
     "labels": Verdict.EXCESS,
     "terms": Verdict.EXCESS,
     "carries": Verdict.EXCESS,
+    "texts": Verdict.EXCESS,
     "excludes": Verdict.EXCLUSION,
 }
 """Pods that are never to be on a node, by how their names begin, and what it is where they are."""
@@ -74,6 +90,9 @@ class Attacker:
             "strip": self._strip,
             "forge": self._forge,
             "choose a node": self._choose_node,
+            "choose a node by HAMi's words": self._choose_by_words,
+            "nest": self._nest,
+            "long texts": self._write_texts,
             "whole cards": self._take_whole,
             "huge pod": self._make_huge,
             "names of resources": self._name_resources,
@@ -91,6 +110,8 @@ class Attacker:
         """When each act began and ended."""
         self.full = 0
         """So many times the quota or the server's own limits let nothing be done."""
+        self.nested: set[str] = set()
+        """Names of pods whose managed fields are deep."""
         self.displaced = 0
         """So many of those that linger have been sent away."""
         self._accepted = Counter[str]()
@@ -161,6 +182,43 @@ class Attacker:
         except NotAllowed:
             return True
         self._accepted["choose a node past the scheduler"] += 1
+        return True
+
+    async def _choose_by_words(self) -> bool:
+        word = self._chance.choice(WORDS)
+        try:
+            await self._create("words", node="n0002", limits={word: "1"})
+        except NotAllowed:
+            return True
+        self._accepted[f"choose a node past the scheduler by {word}"] += 1
+        return True
+
+    async def _nest(self) -> bool:
+        """A pod that holds a part of a card; those that run on real nodes are read by clients of others, too."""
+        there = [pod for pod in self._bound.values() if pod.node not in REAL]
+        if not there:
+            return False
+        pod = self._chance.choice(there)
+        body = {"metadata": {"managedFields": [_NESTED]}}
+        try:
+            found = await self._server.patch(pod_path(TEAM, pod.name), body, msgspec.Raw)
+        except Nonsense:  # the server took it, and it can't be read
+            kept = True
+        else:
+            kept = b'"nests"' in bytes(found)
+        self.nested.add(pod.name)
+        return kept
+
+    async def _write_texts(self) -> bool:
+        """Each is another text, read once and gone; a quota of one pod is enough for that."""
+        names: list[str] = []
+        for _ in range(TEXTS):
+            text = f"{self._number}".ljust(TEXT_BYTES, "x")
+            await self._create("texts", annotations={LIMIT_MILLI: text})
+            names.append(f"texts-{self._number}")
+            if len(names) > 1:
+                await self._server.delete(pod_path(TEAM, names[-2]), grace_s=0)
+        await self._server.delete(pod_path(TEAM, names[-1]), grace_s=0)
         return True
 
     async def _take_whole(self) -> bool:

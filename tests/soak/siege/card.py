@@ -57,6 +57,8 @@ class SharedCard:
     chain: Chain
     neighbour: Pod
     attacker: Pod
+    card: str = ""
+    """Its id."""
     most_bytes: int = 0
     readings: list[Reading] = field(default_factory=list[Reading])
     _busy_ns: dict[int, int] = field(default_factory=dict[int, int])
@@ -149,7 +151,7 @@ def shared_card(chain: Chain) -> SharedCard:
     wants = {GPU_MILLI: str(ATTACKER_MILLI), GPU_MEMORY: "2Gi"}
     attacker = _pod(chain, "attacker", wants, restart="Always", annotations=beside)
     attacker.wait_running(within_s=120)
-    return SharedCard(chain, neighbour, attacker)
+    return SharedCard(chain, neighbour, attacker, card)
 
 
 def _pod(chain: Chain, mode: str, limits: dict[str, str], **said: Any) -> Pod:

@@ -18,6 +18,7 @@ from soak.scheduling.fleet import CARDS, Fleet
 from soak.scheduling.history import History, at_share
 from soak.siege.attacker import Attacker
 from soak.siege.bare import Bare
+from soak.siege.brokered import Brokered
 from soak.siege.card import SharedCard
 from soak.siege.innocents import NAMESPACE, Innocents, Pair
 from soak.siege.machine import Machine
@@ -63,6 +64,7 @@ class Parties:
     chain: Chain
     card: SharedCard
     bare: Bare
+    brokered: Brokered
     ports: Sequence[Port]
 
 
@@ -72,7 +74,7 @@ class Course:
     def __init__(self, plan: Plan, parties: Parties) -> None:
         chance = random.Random(plan.seed)  # noqa: S311 - no secret
         self.plan, self._admin, self._chain = plan, parties.admin, parties.chain
-        self.card, self.bare = parties.card, parties.bare
+        self.card, self.bare, self.brokered = parties.card, parties.bare, parties.brokered
         self.history = History(card_memory_bytes=80 * GIB)
         self.innocents = Innocents(self._admin, chance, rate=plan.rate)
         self.urgent = Urgent(self._admin)
@@ -103,8 +105,9 @@ class Course:
             self.machine.turn()
             say(f"the attacker is let loose, {self.plan.acts:g} acts a second")
             hostile = (self.attacker.act(self.plan.acts), *(each.run() for each in self.squatters))
-            async with beside(*hostile, self.card.watch(), self.urgent.come()):
+            async with beside(*hostile, self.card.watch(), self.brokered.flood(), self.urgent.come()):
                 await self.innocents.come(self.plan.seconds)
+            await asyncio.to_thread(self.brokered.read)
             self.machine.turn()
             await self._settle()
 
@@ -127,6 +130,7 @@ class Course:
         yield from self.bare.wrong()
         yield from self.attacker.wrong()
         yield from self.urgent.wrong()
+        yield from self.brokered.wrong(self.hostile_since)
         yield from self._daemons()
         yield from self._times()
 
@@ -134,6 +138,7 @@ class Course:
         """What did not happen, so that nothing follows from its having done no harm."""
         yield from (f"the user never came to this: {act}" for act in self.attacker.undone)
         yield from (f"the container never came to this: {attempt}" for attempt in self.card.untried())
+        yield from self.brokered.unproved(self.hostile_since)
         yield from (f"no connections to {each.port.name}" for each in self.squatters if each.opened < each.at_once)
         if not self.attacker.displaced:
             yield "no urgent pod took the place of one that lingers"
@@ -155,6 +160,8 @@ class Course:
                 yield Wrong(Verdict.LIVES, f"{probe.port.name}: kubelet would have restarted it")
         if unreadable := sum(each.unreadable for each in self.witnesses):
             yield Wrong(Verdict.WATCHES, f"{unreadable} times what a watch told could not be read")
+        if unread := self.attacker.nested & self.witnesses[0].unread:
+            yield Wrong(Verdict.WATCHES, f"{len(unread)} pods could not be read, of {len(self.attacker.nested)} nested")
         if self.descriptors > self.descriptors_calm + CONNECTIONS:
             yield Wrong(
                 Verdict.CONNECTIONS,

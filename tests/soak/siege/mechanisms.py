@@ -44,6 +44,50 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.REFUSED,),
         edits=tuple(map(_without_policy, ("partage-allocations", "partage-shares", "partage-cdi"))),
     ),
+    "words": Mechanism(
+        what="The API server refuses nodes that pods choose also where they ask by another's words.",
+        fails=(Verdict.REFUSED,),
+        edits=(
+            Edit(
+                "manifests/chart/templates/_helpers.tpl",
+                "{{- range get $words .Values.nvidiaGpu }} || name == 'nvidia.com/{{ . }}'{{ end }}\n",
+                "",
+            ),
+        ),
+    ),
+    "depth": Mechanism(
+        what="A pod is read whatever the depth of what nobody reads of it.",
+        fails=(Verdict.WATCHES,),
+        edits=(
+            Edit(
+                "base/partage_base/kube/answers.py",
+                'return cast("T", decoder.decode(shallow(bytes(body))))\n',
+                'return cast("T", decoder.decode(bytes(body)))\n',
+            ),
+        ),
+    ),
+    "texts": Mechanism(
+        what="No text that is longer than any amount is remembered.",
+        fails=(Verdict.MEMORY, Verdict.LIVES),
+        edits=(
+            Edit(
+                "plugins/partage_plugins/codecs/quantity.py",
+                "_number(text) if len(text) <= _LONGEST else None",
+                "_number(text)",
+            ),
+        ),
+    ),
+    "rows": Mechanism(
+        what="A container, and a namespace, has no more than a part of the broker's rows.",
+        fails=(Verdict.BROKER,),
+        edits=(
+            Edit(
+                "isolation/partage_isolation/store/row_bounds.py",
+                "        has_one = of_owner * OWNER_PART < free and of_namespace * NAMESPACE_PART < free\n",
+                "        has_one = is_any and of_owner >= 0 and of_namespace >= 0\n",
+            ),
+        ),
+    ),
     "verified": Mechanism(
         what="What was verified for a pod counts until the pod is gone, whatever its annotations say later.",
         fails=(Verdict.CARDS,),

@@ -28,6 +28,8 @@ class Verdict(StrEnum):
     """Nobody keeps others off a card who does not ask for all of it."""
     NOTHING = "nothing"
     """A container that was given nothing has no card."""
+    BROKER = "broker"
+    """Who shares a node with a flood becomes known to the broker and is served in time."""
     CARD_TIME = "card time"
     """No container has more of its card's time than its limit, and none less than its share."""
     CARD_MEMORY = "card memory"

@@ -27,6 +27,8 @@ class Witness:
         self._there: dict[str, ApiPod] = {}
         self.unreadable = 0
         """So many times a watch ended by what it told; a scheduler follows pods by the same code."""
+        self.unread: set[str] = set()
+        """Names of pods of which it was told and that could not be read."""
 
     async def follow(self) -> None:
         while True:
@@ -40,6 +42,7 @@ class Witness:
 
     async def _look(self) -> str:
         listing = await self._server.list(self._path, ApiPod)
+        self.unread |= {name for _, name in (each.key for each in listing.unread)}
         there = {pod.uid for pod in listing.items}
         for pod in [pod for pod in self._there.values() if pod.uid not in there]:
             self._is_gone(pod)
@@ -54,7 +57,9 @@ class Witness:
                     since = event.version
                     if isinstance(event, Deleted):
                         self._is_gone(event.item)
-                    elif not isinstance(event, Bookmark | Unread):
+                    elif isinstance(event, Unread):
+                        self.unread.add(event.key[1])
+                    elif not isinstance(event, Bookmark):
                         self._is_there(event.item)
 
     def _is_there(self, pod: ApiPod) -> None:

@@ -11,6 +11,7 @@ from partage_base.kube import ApiServer
 from partage_scheduler.objects import ApiPod, Meta
 from rig.rig import CHECKOUT
 from soak.siege.attacker import Attacker
+from soak.siege.brokered import Asked, Brokered
 from soak.siege.card import Reading, SharedCard
 from soak.siege.copies import edited
 from soak.siege.course import own_waits
@@ -45,3 +46,19 @@ def test_an_attacker_is_judged_by_the_window_in_which_it_had_most() -> None:
 def test_what_a_twin_waits_longer_than_usual_is_not_the_schedulers() -> None:
     pairs = [Pair(0.0, waited_s=1.0, twin_s=0.8), Pair(1.0, waited_s=0.5, twin_s=0.01)]
     assert own_waits(pairs, usual_s=0.1) == pytest.approx([0.3, 0.5])
+
+
+def test_a_flood_of_the_broker_is_judged_by_what_others_had_of_it() -> None:
+    calm = [Asked(number / 10, 0.01, is_served=True) for number in range(100)]
+    for took_s, is_served, wrong in ((0.5, True, 0), (5.0, True, 1), (0.01, False, 1)):
+        brokered = Brokered(*cast("Any", (None, "", None)))
+        brokered.asked = [*calm, *(Asked(10 + number / 10, took_s, is_served) for number in range(100))]
+        assert [each.verdict for each in brokered.wrong(10.0)] == [Verdict.BROKER] * wrong
+
+
+def test_a_flood_that_did_not_come_proves_nothing() -> None:
+    brokered = Brokered(*cast("Any", (None, "", None)))
+    assert len(list(brokered.unproved(10.0))) == 3
+    brokered.asked = [Asked(at, 0.01, is_served=True) for at in (1.0, 11.0)]
+    brokered.pieces, brokered.greetings = 1, 1
+    assert list(brokered.unproved(10.0)) == []

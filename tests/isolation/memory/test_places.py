@@ -40,6 +40,7 @@ def test_a_context_that_was_made_past_the_library_is_charged_with_the_first_memo
     place: Place, one: Program, line: str
 ) -> None:
     one.ask(f"driver = ctypes.CDLL({str(driver_past(place.node))!r})")
+    place.broker.wait(lambda: len(set(contexts(place, one))) == 1, "its first context is told, too")
     before = contexts(place, one)
     one.ask("made = driver.cuCtxCreate_v2(ctypes.byref(WORD()), 0, 0)")
     one.ask(f"a = {line}")
@@ -49,6 +50,7 @@ def test_a_context_that_was_made_past_the_library_is_charged_with_the_first_memo
 
 @pytest.mark.parametrize("line", ["told('cuGLCtxCreate_v2', 0, 0)", "told('cuVDPAUCtxCreate_v2', 0, 0, 0, bytes(8))"])
 def test_a_context_for_graphics_is_asked_room_for_before_it_is_made(place: Place, one: Program, line: str) -> None:
+    place.broker.wait(lambda: len(set(contexts(place, one))) == 1, "its first context is told, too")
     asked, made = contexts(place, one)
     one.ask(f"c = {line}")
     place.broker.wait(lambda: contexts(place, one) == (asked + 1, made + 1), "one more is asked for and then told")

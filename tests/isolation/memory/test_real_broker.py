@@ -11,6 +11,7 @@ import pytest
 from isolation.memory.paths import LINES
 from isolation.memory.stage import BLOCK, CONTEXT, MIB, OUT_OF_MEMORY
 from partage_isolation.library.objects import built
+from partage_isolation.store.files import STATE
 from simgpu.memory.programs import CLIENT
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card
@@ -104,7 +105,9 @@ def test_a_broker_that_is_killed_and_comes_back_has_the_same_books(container: Co
 
 
 def test_each_context_needs_room_which_is_there_again_once_the_card_shows_what_it_took(container: Contained) -> None:
+    measured = container.place.root / STATE / "contexts.json"
     with program(container) as one:
+        until(measured.exists, why=lambda: "what a context takes on this card is not known")
         settled(container, one.pid)
         one.ask(f"a = alloc({LIMIT - 2 * CONTEXT})")
         one.ask("b = alloc(2 << 20)")

@@ -10,12 +10,17 @@ import os
 import select
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 MARK: Final = "TEST_RUN_MARK"
 _ENDS_WITHIN_S: Final = 10.0
+_AGAIN_S: Final = 0.001
+_FLAGS, _ENVIRONMENT_ENDS = 5, 47
+"""Fields of proc(5)'s `stat` behind the state."""
+_OF_KERNEL: Final = 0x200000
 
 
 def watch(run: int, mark: str) -> int:
@@ -30,13 +35,29 @@ def kill_marked(mark: str) -> bool:
     killed: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
-            if entry in (process / "environ").read_bytes().split(b"\0"):
+            if entry in _environment(process).split(b"\0"):
                 killed.append(os.pidfd_open(int(process.name)))
                 os.kill(int(process.name), signal.SIGKILL)
     for each in killed:
         select.select([each], [], [], _ENDS_WITHIN_S)
         os.close(each)
     return bool(killed)
+
+
+def _environment(process: Path) -> bytes:
+    """Once there is one: who starts a program goes on a moment before the program has its environment."""
+    until = time.monotonic() + _ENDS_WITHIN_S
+    while not (text := (process / "environ").read_bytes()) and time.monotonic() < until:
+        if not _is_beginning(process):
+            return (process / "environ").read_bytes()  # it may have come between
+        time.sleep(_AGAIN_S)
+    return text
+
+
+def _is_beginning(process: Path) -> bool:
+    """It lives and is no thread of the kernel's, and yet its environment lies nowhere."""
+    state, *fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return state not in "ZX" and not int(fields[_FLAGS]) & _OF_KERNEL and fields[_ENVIRONMENT_ENDS] == "0"
 
 
 def main(run: int, mark: str) -> None:

@@ -251,7 +251,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _endpoint(host: Host) -> str:
-    """What kubelet is given."""
+    """What kubelet is given to speak to."""
     return f"unix://{crishim_of(host.root).listen}"
 
 

@@ -121,12 +121,12 @@ def crishim_of(root: Path) -> CrishimSettings:
     return _settings(root)[0]
 
 
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
+class _InfoOfStatus(msgspec.Struct, frozen=True, rename="camel"):
     node_info: NodeInfo = NodeInfo()
 
 
-class _Node(msgspec.Struct, frozen=True):
-    status: _Status = _Status()
+class _InfoOfNode(msgspec.Struct, frozen=True):
+    status: _InfoOfStatus = _InfoOfStatus()
 
 
 async def _node_info(host: Host, site: Site) -> NodeInfo:
@@ -136,7 +136,7 @@ async def _node_info(host: Host, site: Site) -> NodeInfo:
     """
     try:
         async with api_of(host, site.kubeconfig) as server:
-            return (await server.get(node_path(site.node), _Node)).status.node_info
+            return (await server.get(node_path(site.node), _InfoOfNode)).status.node_info
     except (KubeError, UnfitNode):
         return NodeInfo()
 

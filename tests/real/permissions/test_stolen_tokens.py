@@ -216,7 +216,8 @@ def every_right(admin: Cluster) -> Iterator[None]:
     admin.api.delete(CLUSTER_ROLE_BINDINGS.at(name=NAME))
     admin.api.delete(CLUSTER_ROLES.at(name=NAME))
     uninstalled(admin)
-    admin.kubectl.run("delete", "-k", RESERVATION_FILES, "--wait=false")
+    admin.delete_namespaces(RESERVATIONS)
+    admin.kubectl.run("delete", "-k", RESERVATION_FILES, "--ignore-not-found")
     until("RBAC has forgotten them", lambda: "not yet" if _may_everything(admin) else None)
 
 

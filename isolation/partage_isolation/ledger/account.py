@@ -150,7 +150,9 @@ class Account:
         self.doubt(left)
 
     def begin_context(self, size: int) -> None:
-        """A context is about to be made. Said again, it is the same one."""
+        """A context is about to be made. Said again before it is there, it is the same one."""
+        if self.is_made:
+            self.overhead, self.reserved = self.fixed, 0  # the one before, as far as is known
         self.reserved, self.is_made = max(self.reserved, size), False
 
     def end_context(self, *, made: bool) -> None:

@@ -160,7 +160,8 @@ class Lending:
         if self.is_settling and patience:
             return Park(account.lent)
         budget = self._entries.of(process)
-        room = budget.room(card) + (account.reserved if budget.context_in_limit else 0)
+        is_same = budget.context_in_limit and not account.is_made
+        room = budget.room(card) + (account.reserved if is_same else 0)
         size = self._size(budget, card, room)
         if size > room and budget.context_in_limit:
             return _short(budget, card, process, size - room, patience, again=again)

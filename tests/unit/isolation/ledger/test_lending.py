@@ -149,6 +149,19 @@ def test_a_context_is_charged_before_it_is_made_and_measured_after() -> None:
     assert charged(ledger) == 250 * MIB
 
 
+def test_a_second_context_is_charged_too_before_the_first_one_is_measured() -> None:
+    ledger = ledger_of(GIB, context=300 * MIB)
+    process = process_of(ledger)
+    for count in (1, 2, 3):
+        for _ in range(2):  # an answer that was lost
+            assert isinstance(ledger.lending.context(process, 0, Amounts(0, 0)), Lent)
+        ledger.lending.context_ended(process, 0, made=True)
+        assert charged(ledger) == count * 300 * MIB
+    assert isinstance(ledger.lending.context(process, 0, Amounts(0, 0)), Park)  # until a sample shows them
+    assert sample(ledger, {10: 750 * MIB}, {process.id: 0}) == ()
+    assert charged(ledger) == 750 * MIB
+
+
 def test_a_context_that_does_not_fit_is_refused() -> None:
     ledger = ledger_of(256 * MIB, context=300 * MIB)
     assert isinstance(ledger.lending.context(process_of(ledger), 0, Amounts(0, 0)), Refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import uuid
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.placement.reserver import Reserver
 from partage_scheduler.placement.worker import Worker
+from partage_scheduler.published import published
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Signer
 
@@ -72,7 +74,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     doubt_s: float | None = None,
 ) -> Parts:
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-    elector = _elector(settings, server, identity) if settings.elect else None
+    elector = _elector(settings, server, registry, identity) if settings.elect else None
     freshness = Freshness((*KINDS, *(OF_CLAIMS if settings.claims else ())))
     authority = Authority(elector, freshness)
     within_s = settings.terms.last_word_s if settings.elect else WITHIN_S
@@ -185,9 +187,15 @@ def _endpoint(settings: SchedulerSettings, server: ApiServer, authority: Authori
     return LeaderEndpoint(server, namespace=settings.namespace, name=name, address=address, leads=authority.may_bind)
 
 
-def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> Elector:
-    name = settings.scheduler_name
-    return Elector(server, namespace=settings.namespace, name=name, identity=identity, terms=settings.terms)
+def _elector(settings: SchedulerSettings, server: ApiServer, registry: Registry, identity: str) -> Elector:
+    return Elector(
+        server,
+        namespace=settings.namespace,
+        name=settings.scheduler_name,
+        identity=identity,
+        terms=settings.terms,
+        annotations=published(settings, registry, os.environ, identity),
+    )
 
 
 def signer_of(settings: SchedulerSettings) -> Signer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -52,8 +52,12 @@ class Core:
     mirror: Mirror
 
 
-def plugins() -> Registry:
-    return load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
+def plugins(names: Collection[str] | None = None) -> Registry:
+    """Those that are installed and not blocked, or of the installed ones those of these names."""
+    there = installed(SCHEDULER_GROUP)
+    if names is not None:
+        return load_all(scheduler_hooks, [each for each in there if each.name in names], blocked=frozenset())
+    return load_all(scheduler_hooks, there, blocked=blocked_names(os.environ))
 
 
 def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a test

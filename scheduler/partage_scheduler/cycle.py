@@ -105,6 +105,10 @@ class Cycle:
         claims = self.cluster.claims.asks(pod)
         return replace(request, containers=(*request.containers, *claims)) if claims else request
 
+    def absent(self, pod: ApiPod) -> tuple[str, ...]:
+        """Resources that it asks for and nobody gives."""
+        return self._predicates.absent(pod)
+
     def preferences(self, pod: ApiPod) -> Scores | None:
         """By slot; None where all are alike."""
         return self._predicates.preferences(pod, self.decider.end)

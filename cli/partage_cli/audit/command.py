@@ -14,13 +14,14 @@ from partage_base.daemon.settings import host_name
 from partage_cli.audit import of_cards, of_claims, of_node, of_pods, of_scheduler, sources
 from partage_cli.audit.observation import SeenCluster
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
-from partage_cli.doctor.findings import Finding, Severity
+from partage_cli.doctor.findings import About, Finding, Severity
 from partage_cli.doctor.output import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_cli.schedulers import told
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.cluster import Asks
-from partage_scheduler.core import decider_over, plugins
+from partage_scheduler.core import decider_over
 
 
 @click.command(
@@ -64,16 +65,18 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     wrong; what could not be seen leaves it at 0.
     """
     logs.configure("partage", level="warning", log_format="text")
-    registry = plugins()
-    kinds, (_, side) = tuple(registry.kinds), decider_over(registry)
-    asks = Asks(side.requests, (PREFIX, *side.resources()))
-    question = functools.partial(sources.cluster, namespace=namespace, kinds=kinds, keys=sources.keys_below(root))
-    cluster = ask_cluster(kubeconfig, question, deadline_s=30.0)
-    findings = [
-        *_of_cluster(cluster, side.requests),
-        *(of_scheduler.scheduler(sources.page_of(scheduler), cluster, asks.of) if scheduler else ()),
-        *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
-    ]
+    placing = ask_cluster(kubeconfig, functools.partial(told, namespace=namespace))
+    with placing.plugins() as registry:
+        kinds, (_, side) = tuple(registry.kinds), decider_over(registry)
+        asks = Asks(side.requests, (PREFIX, *side.resources()))
+        question = functools.partial(sources.cluster, namespace=namespace, kinds=kinds, root=root)
+        cluster = ask_cluster(kubeconfig, question, deadline_s=30.0)
+        findings = [
+            *(About("settings").unknown(each) for each in placing.notes),
+            *_of_cluster(cluster, side.requests),
+            *(of_scheduler.scheduler(sources.page_of(scheduler), cluster, asks.of) if scheduler else ()),
+            *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
+        ]
     _print(findings, output)
     return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
 

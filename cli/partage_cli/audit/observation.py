@@ -55,7 +55,7 @@ class SeenCluster:
     pods: tuple[SeenPod, ...]
     nodes: Mapping[str, SeenNode]
     keys: Keys = field(default_factory=dict[KeyId, Ed25519PublicKey])
-    """Empty where there are none here: then no signature was checked."""
+    """Empty where there are none: then no signature was checked."""
     unread: tuple[str, ...] = ()
     """Objects that can't be read: which, and why."""
     claims: frozenset[ClaimUid] | None = None

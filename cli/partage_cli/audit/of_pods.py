@@ -31,10 +31,11 @@ def signatures(cluster: SeenCluster) -> Iterator[Finding]:
     faults = [about.wrong(f"pod {each.name}: {each.fault}", do=_FORGED) for each in cluster.pods if each.fault]
     yield from faults
     good = sum(each.allocation is not None for each in cluster.pods)
-    if not cluster.keys:
-        yield about.unknown(f"{good} allocations; no public key here to check them with", do="run it where keys.d is")
+    if good and not cluster.keys:
+        words = f"{good} allocations; no public key in the cluster's ConfigMap or here to check them with"
+        yield about.unknown(words, do="`partage keys ensure` makes a key, or run it where keys.d is")
     elif not faults:
-        yield about.ok(f"{good} allocations, all signed by keys that are trusted here")
+        yield about.ok(f"{good} allocations, all signed by keys that are trusted")
 
 
 def keys(cluster: SeenCluster) -> Iterator[Finding]:

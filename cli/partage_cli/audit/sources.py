@@ -14,7 +14,6 @@ from typing import Final
 
 from partage_base.claim_records import ClaimRecords
 from partage_base.cri import CriError, ListedContainer, RuntimeClient, UnaryClient
-from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import (
     ApiServer,
     NotAllowed,
@@ -25,8 +24,9 @@ from partage_base.kube import (
     pods_path,
     resource_claims_path,
 )
-from partage_cli.audit.observation import Keys, SeenClaims, SeenCluster, SeenHere, seen_node, seen_pods
+from partage_cli.audit.observation import SeenClaims, SeenCluster, SeenHere, seen_node, seen_pods
 from partage_cli.doctor.local_node import Unseen, text_of
+from partage_cli.schedulers import trusted_keys
 from partage_dra.claims import Claim
 from partage_dra.spec_file import SpecFiles
 from partage_isolation.wire.client import BrokerClient, ControlError
@@ -43,13 +43,9 @@ _DEADLINE_S: Final = 10.0
 _MOST_BYTES: Final = 4 << 20
 
 
-def keys_below(root: Path) -> Keys:
-    """The public keys that are here."""
-    return load_public_keys(KeyFolders.at_root(root).public).keys
-
-
-async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ...], keys: Keys) -> SeenCluster:
+async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ...], root: Path) -> SeenCluster:
     """All of it; raises `KubeError`. Pods last: what they were given is on nodes that are known then."""
+    keys = await trusted_keys(server, namespace, root)
     nodes = await server.list(nodes_path(), ApiNode, limit=_PAGE)
     leases = await server.list(leases_path(namespace), ApiLease, limit=_PAGE)
     pods = await server.list(pods_path(), ApiPod, fields=NOT_ENDED, limit=_PAGE)

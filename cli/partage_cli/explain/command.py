@@ -43,15 +43,15 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 ) -> int:
     """Say why a pod is not placed: what is in the way on each node and card, and what would make it fit.
 
-    It looks at the whole cluster once, decides as the scheduler does, with the plugins that are installed here, and
-    changes nothing. Allocations of other pods are verified by the keys in etc/partage/keys.d; where there are none
-    they are taken as they are written, which is said. The exit code is 3 where the pod fits nowhere.
+    It looks at the whole cluster once, decides as the scheduler that leads says that it does, and changes nothing.
+    Allocations of other pods are verified by the cluster's keys. What could not be seen is said on stderr. The exit
+    code is 3 where the pod fits nowhere, or waits for a scheduler that is not ours.
     """
     logs.configure("partage", level="warning", log_format="text")
     first, _, rest = pod.rpartition("/")
     question = Question(namespace=first or pod_namespace, name=rest, partage=namespace, root=root)
     found = ask_cluster(kubeconfig, functools.partial(answer, question=question), deadline_s=30.0)
     click.echo(as_json(found) if output == "json" else as_text(found, all_nodes=all_nodes), nl=False)
-    if not found.verified:
-        click.echo("no public keys here: allocations were taken as they are written", err=True)
-    return FOUND_WRONG if found.pod.state == "waits" else 0
+    for note in found.notes:
+        click.echo(note, err=True)
+    return FOUND_WRONG if found.pod.state in {"waits", "not ours"} else 0

@@ -14,6 +14,7 @@ from partage_scheduler.explanation import CardReport, Explained, GivenCard, Node
 FEW: Final = 10
 _FEW_HOLDERS: Final = 3
 _HEADER: Final = ("NODE", "CARD", "MODEL", "SHARE LEFT", "MEMORY LEFT", "HELD BY", "IN THE WAY")
+_READ_BY: Final = {"nvidia.com/gpu": " unless the chart's nvidiaGpu (PARTAGE_NVIDIA_GPU) is whole or hami"}
 _GIVEN: Final = ("CONTAINER", "CARD", "SHARE", "LIMIT", "MEMORY")
 
 
@@ -52,16 +53,18 @@ def _waiting(pod: PodReport, found: Explained, *, all_nodes: bool) -> Iterator[s
 
 
 def _ways_out(pod: PodReport, found: Explained) -> Iterator[str]:
-    if pod.state == "fits":
+    if found.goes_to is not None:
         return
     yield ""
+    for name in found.absent:
+        yield f"no node has {name}, and partage reads no such word{_READ_BY.get(name, '')}"
     for help_ in found.helps:
         yield f"would fit on {help_.node} with {help_.change}"
     if (displaced := pod.displaces) is not None:
         who = ", ".join(displaced.pods) or "pods that are being deleted already"
         against = f", {displaced.violations} of them against a budget" if displaced.violations else ""
         yield f"would fit on {displaced.node} by preemption, after these leave{against}: {who}"
-    elif not found.helps:
+    elif not found.helps and not found.absent:
         yield "no single change was found with which it would fit"
 
 

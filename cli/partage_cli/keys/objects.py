@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from partage_base.keyring import KeyRefused, encode_public
 from partage_base.keyring.layout import MARKER, PRIVATE_SUFFIX, PUBLIC_SUFFIX, check_name, marked
-from partage_base.keyring.pem import decode_private
+from partage_base.keyring.pem import decode_private, decode_public
 from partage_base.kube import Meta
 from partage_plugins.codecs.signature import key_id
 from partage_plugins.vocabulary.names import KeyId
@@ -99,6 +100,18 @@ def signing_of(secret: Secret) -> Signing:
         why = f"names {signs}, whose private half is not here"
         raise KeyRefused(_place(SIGNING, MARKER), why, allowed="the id of a private key in this Secret")
     return Signing(private, signs)
+
+
+def public_of(config_map: ConfigMap) -> dict[KeyId, Ed25519PublicKey]:
+    """The keys that verify; what is no key costs that one alone."""
+    keys: dict[KeyId, Ed25519PublicKey] = {}
+    for name, text in (config_map.data or {}).items():
+        if name.endswith(PUBLIC_SUFFIX):
+            with contextlib.suppress(KeyRefused):
+                public = decode_public(text.encode(), file := _place(KEYS, name))
+                check_name(file, key_id(public))
+                keys[key_id(public)] = public
+    return keys
 
 
 def private_file(key: KeyId) -> str:

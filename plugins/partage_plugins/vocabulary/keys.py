@@ -15,6 +15,9 @@ CONTAINER: Final = ALLOC_PREFIX + "container"
 KEYS: Final = PREFIX + "keys"
 """On a node's Lease: the ids of the keys by which the node believes allocations, sorted, with commas between them."""
 
+SCHEDULER: Final = PREFIX + "scheduler"
+"""On the Lease of a scheduler that leads: what its decisions depend on."""
+
 GPU_MILLI: Final = PREFIX + "gpu-milli"
 GPU_MEMORY: Final = PREFIX + "gpu-memory"
 GPUS: Final = PREFIX + "gpus"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -46,11 +46,12 @@ class Elector:
         name: str,
         identity: str,
         terms: LeaseTerms | None = None,
+        annotations: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`identity` is unique to this process."""
-        self._server = server
+        """`identity` is unique to this process. `annotations` stand on the Lease while this one holds it."""
+        self._server, self._annotations = server, annotations or {}
         self._namespace, self._name, self._identity = namespace, name, identity
         self._terms = terms or LeaseTerms()
         self._clock, self._sleep = clock, sleep
@@ -175,7 +176,8 @@ class Elector:
             lease_transitions=0 if old is None else old.spec.lease_transitions + (not is_ours),
         )
         meta = Meta(name=self._name, namespace=self._namespace) if old is None else old.metadata
-        return Lease(metadata=meta, spec=spec)
+        said = {**meta.annotations, **self._annotations}
+        return Lease(metadata=replace(meta, annotations=said), spec=spec)
 
 
 def _now() -> str:

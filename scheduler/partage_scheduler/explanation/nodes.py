@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Reason, Room
 from partage_scheduler.cycle import Cycle, Stay
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import INSUFFICIENT, Barred
 from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.explanation.cards import CardReport, cards_of
 from partage_scheduler.explanation.remedies import Help, helps
@@ -36,6 +36,10 @@ class Explained(Struct, frozen=True, kw_only=True):
     """Those with the fewest reasons first, then by name."""
     helps: tuple[Help, ...]
     """Single changes after which it would fit."""
+    absent: tuple[str, ...] = ()
+    """Resources that it asks for, no node has, and no plugin answers for."""
+    asks: bool = True
+    """Whether it asks for devices, in words that plugins read."""
 
 
 def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
@@ -43,14 +47,17 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
     request = cycle.request(pod)
     verdict = cycle.weigh(pod, now)
     barred = cycle.barred(pod, request, now)
-    stays = isinstance(verdict, Stay)
+    stays, absent = isinstance(verdict, Stay), cycle.absent(pod)
+    hopeless = tuple(map(INSUFFICIENT.of, absent))
     nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.nodes)
     return Explained(
         message=verdict.message if isinstance(verdict, Stay) else "",
         goes_to=None if isinstance(verdict, Stay) else verdict.node,
         needs=request.needs,
         nodes=tuple(sorted(nodes, key=lambda each: (len(each.reasons), each.node))),
-        helps=tuple(helps(cycle.decider, request, barred)) if stays else (),
+        helps=tuple(helps(cycle.decider, request, barred, hopeless=hopeless)) if stays else (),
+        absent=absent,
+        asks=bool(request.containers),
     )
 
 

@@ -5,14 +5,14 @@ Nothing is taken. Only single changes are tried; a pod that needs two at once is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Room
+from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Reason, Room
 from partage_plugins.vocabulary.names import grantee_in_words
 from partage_scheduler.decision import Barred, Decider
 
@@ -24,11 +24,14 @@ class Help(Struct, frozen=True, kw_only=True):
     node: NodeName
 
 
-def helps(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
-    for reason in dict.fromkeys(each.reason for each in barred):
+def helps(
+    decider: Decider, request: PodRequest, barred: Sequence[Barred], *, hopeless: Collection[Reason] = ()
+) -> Iterator[Help]:
+    """`hopeless`: reasons that no change of a node takes away."""
+    for reason in dict.fromkeys(each.reason for each in barred if each.reason not in hopeless):
         rest = [each for each in barred if each.reason != reason]
         if (node := _node(decider, request, rest)) is not None:
-            yield Help(change=f"no node with: {reason}", node=node)
+            yield Help(change=f"this out of its way: {reason}", node=node)
     yield from _less_room(decider, request, barred)
     yield from _less_of_cards(decider, request, barred)
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodUid
+from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import VictimFinder, Victims
 
-State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "waits", "fits"]
+State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "not ours", "waits", "fits"]
+_UNREAD: Final = "asks for no card in words that partage reads"
 
 
 class GivenCard(Struct, frozen=True, kw_only=True):
@@ -55,12 +57,23 @@ class PodReport(Struct, frozen=True, kw_only=True):
     """By preemption, which comes after all else."""
 
 
-def stand(
-    finder: VictimFinder, pod: ApiPod, now: float, *, lacking: Callable[[ApiPod], int], flagged: Mapping[PodUid, str]
+def stand(  # noqa: PLR0913 - said once, and by name
+    finder: VictimFinder,
+    pod: ApiPod,
+    now: float,
+    *,
+    lacking: Callable[[ApiPod], int],
+    flagged: Mapping[PodUid, str],
+    ours: str | None = None,
 ) -> PodReport:
-    """Raises what plugins raise. `lacking`: how many pods its gang still lacks."""
+    """Raises what plugins raise. `lacking`: how many pods its gang still lacks.
+
+    `ours`: the one scheduler that places by this; None: whichever the pod names.
+    """
     if pod.node or pod.is_terminal or pod.is_going:
         return _placed(finder, pod, flagged)
+    if ours is not None and pod.spec.scheduler_name != ours:
+        return _not_ours(finder, pod, now, ours)
     if pod.spec.scheduling_gates:
         names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
         return _stands(pod, "gated", f"it is not to be placed while it has scheduling gates: {names}")
@@ -89,7 +102,9 @@ def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) ->
 def _waiting(finder: VictimFinder, pod: ApiPod, now: float, *, may_displace: bool) -> PodReport:
     explained = explain(finder.cycle, pod, now)
     if explained.goes_to is not None:
-        return _stands(pod, "fits", f"it fits, and would go to {explained.goes_to} now", explained=explained)
+        words = f"it fits, and would go to {explained.goes_to} now"
+        words += "" if explained.asks else f", without cards: it {_UNREAD}"
+        return _stands(pod, "fits", words, explained=explained)
     found = finder.victims(pod, now) if may_displace else None
     displaced = _displaced(found) if isinstance(found, Victims) else None
     return _stands(
@@ -100,6 +115,19 @@ def _waiting(finder: VictimFinder, pod: ApiPod, now: float, *, may_displace: boo
         displaces=displaced,
         node=pod.status.nominated_node_name,
     )
+
+
+def _not_ours(finder: VictimFinder, pod: ApiPod, now: float, ours: str) -> PodReport:
+    waits = f"it waits for {pod.spec.scheduler_name}, which is not ours"
+    name_ours = f"set schedulerName: {ours} in what it is made from"
+    try:
+        explained = explain(finder.cycle, pod, now)
+    except DecodeError as error:
+        return _stands(pod, "not ours", f"{waits}; ours, {ours}, would not place it: it is written wrongly: {error}")
+    if not explained.asks:
+        return _stands(pod, "not ours", f"{waits}, and {_UNREAD}; for a card ask for {GPU_MILLI}, and {name_ours}")
+    then = f"it would go to {explained.goes_to} now" if explained.goes_to else f"it would wait: {explained.message}"
+    return _stands(pod, "not ours", f"{waits}; {name_ours}: {then}", explained=explained)
 
 
 def _displaced(victims: Victims) -> Displaced:

@@ -77,6 +77,10 @@ class Rest:
         """What is left of an extended resource; less than nothing where more was promised than is there."""
         return self._free.get(name, {}).get(slot, 0)
 
+    def is_known(self, name: str) -> bool:
+        """Whether any node has something of that name."""
+        return name in self._having
+
     def barred(self, asked: Mapping[str, int], end: int) -> list[Barred]:
         found = [Barred(TOO_MANY_PODS, self._full.flags(end))] if self._full else []
         for name, number in asked.items():
@@ -86,7 +90,7 @@ class Rest:
         return found
 
     def _lacking(self, name: str, number: int, end: int) -> Flags:
-        if name not in self._having:
+        if not self.is_known(name):
             return np.ones(end, dtype=np.bool_)
         free = self._arrays.get(name)
         if free is None or free.size < end:

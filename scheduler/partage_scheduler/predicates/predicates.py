@@ -181,6 +181,10 @@ class Predicates:
         found += self._nearness.barred(pod, wishes)
         return found
 
+    def absent(self, pod: ApiPod) -> tuple[str, ...]:
+        """Resources that it asks for, no node has, and no plugin answers for."""
+        return tuple(name for name in leaving_out(asked_by(pod), self._ours) if not self._rest.is_known(name))
+
     def unsupported(self, pod: ApiPod) -> str | None:
         """Why it must wait whatever nodes there are; None where nothing stands in its way."""
         return lacking(pod, allocates_claims=self._allocates_claims) or self._storage.waits_for(pod)

@@ -100,7 +100,7 @@ def test_less_cpu_helps_where_that_is_all_that_lacks() -> None:
 def test_a_node_that_is_barred_is_named_with_its_reason() -> None:
     stage = Stage(m=1)
     stage.cluster.node(carded("m", "ok", unschedulable=True))
-    assert changes(explained(stage, pod("new", milli=200))) == {"no node with: node(s) were unschedulable": "m"}
+    assert changes(explained(stage, pod("new", milli=200))) == {"this out of its way: node(s) were unschedulable": "m"}
 
 
 def test_what_is_written_wrongly_is_refused() -> None:

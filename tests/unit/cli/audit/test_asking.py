@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from partage_base.kube import ApiServer
 from partage_cli.audit import of_pods, sources
 from partage_cli.doctor.findings import Severity
@@ -12,12 +14,14 @@ from support.scheduler_stage import NODES, OURS, add_node, add_pod
 from support.scheduling import PODS, pod_body
 
 
-async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(api: FakeApi, server: ApiServer) -> None:
+async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(
+    api: FakeApi, server: ApiServer, tmp_path: Path
+) -> None:
     add_node(api, "n1")
     add_pod(api, "p", 500)
     api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none"))
     api.objects.create(NODES, {"metadata": {"name": "n2"}, "spec": "none"})
-    seen = await sources.cluster(server, namespace=OURS, kinds=(GPU,), keys={})
+    seen = await sources.cluster(server, namespace=OURS, kinds=(GPU,), root=tmp_path)
     assert ([each.name for each in seen.pods], list(seen.nodes)) == (["team/p"], ["n1"])
     findings = list(of_pods.unread(seen))
     assert {each.status for each in findings} == {Severity.WRONG}

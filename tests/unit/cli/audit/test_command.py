@@ -10,25 +10,31 @@ from typing import Any
 
 import pytest
 
+from partage_plugins.vocabulary.keys import GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import until
-from support.scheduler_stage import add_node, add_pod, scheduler, settings_below, unbound
-from support.scheduling import PODS
+from support.scheduler_stage import add_node, scheduler, settings_below, unbound
+from support.scheduling import PODS, pod_body
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
 
-def audited(folder: Path, change: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
-    """After a real scheduler placed a pod, which somebody then changes."""
+def audited(
+    folder: Path, change: dict[str, Any], *words: str, limits: dict[str, str] | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """After a real scheduler with that environment placed a pod, which somebody then changes."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
             add_node(api, "n1")
-            add_pod(api, "p", 500)
-            async with scheduler(api, settings_below(folder)):
-                await until(lambda: not unbound(api))
+            api.objects.create(PODS, pod_body("p", limits=limits or {GPU_MILLI: "500"}))
+            with pytest.MonkeyPatch.context() as patch:
+                for name, text in environment.items():
+                    patch.setenv(name, text)
+                async with scheduler(api, settings_below(folder)):
+                    await until(lambda: not unbound(api))
             api.objects.patch(f"{PODS}/p", change)
             argv = ("audit", "--kubeconfig", str(kubeconfig(folder, api.url)), *words)
             return await asyncio.to_thread(partage, folder, *argv)
@@ -45,3 +51,21 @@ def test_what_somebody_changed_is_found_and_the_exit_code_says_so(tmp_path: Path
     assert [each["check"] for each in found["findings"]] == ["signatures", "keys", "requests", "nodes", "cards"]
     (fault,) = [each for each in found["findings"] if each["status"] == "wrong"]
     assert (fault["check"], fault["found"].startswith("pod team/p: allocation: ")) == ("signatures", True)
+
+
+def test_what_pods_ask_for_is_read_as_the_scheduler_reads_it(tmp_path: Path) -> None:
+    done = audited(tmp_path, {}, limits={"nvidia.com/gpu": "1"}, PARTAGE_NVIDIA_GPU="whole")
+    assert (done.returncode, "1 pods on nodes have what they ask for" in done.stdout) == (0, True), done.stdout
+
+
+def test_what_is_not_known_of_the_scheduler_is_a_finding_and_no_fault(tmp_path: Path) -> None:
+    async def whole() -> subprocess.CompletedProcess[str]:
+        async with FakeApi() as api:
+            argv = ("audit", "--kubeconfig", str(kubeconfig(tmp_path, api.url)), "-o", "json")
+            return await asyncio.to_thread(partage, tmp_path, *argv)
+
+    done = asyncio.run(whole())
+    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 0
+    assert found["settings"]["found"].startswith("no scheduler says in namespace partage-system how it decides")
+    assert found["signatures"]["status"] == "ok", "without allocations it does not matter that there is no key"

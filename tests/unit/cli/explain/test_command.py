@@ -20,13 +20,13 @@ from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 
 
-def asked(folder: Path, milli: int, *words: str) -> subprocess.CompletedProcess[str]:
+def asked(folder: Path, milli: int, *words: str, **spec: str) -> subprocess.CompletedProcess[str]:
     """Of a pod that asks for so much of a node with two cards."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
             add_node(api, "n1")
-            add_pod(api, "new", milli)
+            add_pod(api, "new", milli, **spec)
             done = await asyncio.to_thread(
                 partage, folder, "explain", "--kubeconfig", str(kubeconfig(folder, api.url)), *words
             )
@@ -50,7 +50,15 @@ def test_a_pod_that_fits_nowhere_is_explained_and_the_exit_code_says_so(tmp_path
         "\n"
         "no single change was found with which it would fit\n"
     )
-    assert done.stderr == "no public keys here: allocations were taken as they are written\n"
+    assert done.stderr == ("no scheduler says in namespace partage-system how it decides: this goes by the defaults\n")
+
+
+@pytest.mark.slow  # as above
+def test_a_pod_that_waits_for_another_scheduler_is_no_success(tmp_path: Path) -> None:
+    done = asked(tmp_path, 500, "team/new", schedulerName="volcano")
+    assert done.returncode == 3
+    assert done.stdout.startswith("team/new: not ours: it waits for volcano, which is not ours; set schedulerName: ")
+    assert "would fit" not in done.stdout
 
 
 def answered(folder: Path, name: str, milli: int = 600) -> Answer:
@@ -67,7 +75,7 @@ def answered(folder: Path, name: str, milli: int = 600) -> Answer:
 
 def test_programs_get_the_same_as_json(tmp_path: Path) -> None:
     found = json.loads(as_json(answered(tmp_path, "new")))
-    assert (found["pod"]["state"], found["pod"]["explained"]["goes_to"], found["verified"]) == ("fits", "n1", False)
+    assert (found["pod"]["state"], found["pod"]["explained"]["goes_to"], found["verified"]) == ("fits", "n1", True)
 
 
 def test_a_pod_that_is_not_there_is_refused_in_one_line(tmp_path: Path) -> None:

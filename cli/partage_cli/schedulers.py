@@ -1,0 +1,109 @@
+"""How partage's schedulers decide, as they say themselves on their Leases, and by which keys allocations are believed.
+
+What looks at pods in their place goes by that, and by nothing of the machine where somebody asks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from partage_base.daemon.settings import PREFIX
+from partage_base.keyring import KeyFolders, load_public_keys
+from partage_base.kube import ApiServer, Lease, NotAllowed, leases_path
+from partage_base.version import VERSION
+from partage_cli.keys.objects import KEYS, public_of
+from partage_cli.keys.store import KeyStore
+from partage_cli.nodes.reports import heartbeat
+from partage_cli.tables import age, printable
+from partage_plugins.hooks import SCHEDULER_GROUP
+from partage_plugins.registry.entry_points import TRACE_VARIABLE, installed
+from partage_plugins.registry.registry import Registry
+from partage_plugins.vocabulary.names import KeyId
+from partage_scheduler.core import plugins
+from partage_scheduler.published import Published, of_lease
+from partage_scheduler.settings import SchedulerSettings
+
+_AT_A_TIME: Final = 1000
+_USUAL: Final = SchedulerSettings().scheduler_name
+_LATE_S: Final = 60.0
+"""More than a Lease lasts, and than clocks differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """How one scheduler decides."""
+
+    said: Published
+    notes: tuple[str, ...] = ()
+    """What is not known of it, a line each."""
+
+    def settings(self, root: Path, namespace: str) -> SchedulerSettings:
+        return SchedulerSettings(
+            root=root,
+            namespace=namespace,
+            scheduler_name=self.said.scheduler_name,
+            claims=self.said.claims,
+            score_weights=self.said.score_weights if set(self.said.plugins) <= _installed() else (),
+            silent_after_s=self.said.silent_after_s,
+            longest_grace_s=self.said.longest_grace_s,
+        )
+
+    @contextmanager
+    def plugins(self) -> Iterator[Registry]:
+        """Its plugins, which find its variables and none of the caller's while this lasts."""
+        callers = [name for name in os.environ if name.startswith(PREFIX) and name != TRACE_VARIABLE]
+        kept = {name: os.environ.pop(name) for name in callers}
+        os.environ.update(self.said.variables)
+        try:
+            yield plugins(self.said.plugins or None)
+        finally:
+            for name in self.said.variables:
+                os.environ.pop(name, None)
+            os.environ.update(kept)
+
+
+async def told(server: ApiServer, namespace: str, named: str = "") -> Told:
+    """How the one of that name decides, or the first one; by defaults where none says so. Raises `KubeError`."""
+    listed = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
+    found = [(lease, said) for lease in listed.items if (said := of_lease(lease)) is not None]
+    if not found:
+        return Told(
+            said=Published(by=""),
+            notes=(f"no scheduler says in namespace {namespace} how it decides: this goes by the defaults",),
+        )
+    lease, said = min(found, key=lambda each: [each[1].scheduler_name != name for name in (named, _USUAL)])
+    return Told(said=said, notes=tuple(_doubts(lease, said)))
+
+
+def _doubts(lease: Lease, said: Published) -> Iterator[str]:
+    beat = heartbeat(lease, datetime.now(UTC))
+    if beat is None or beat.age_s > _LATE_S:
+        when = "has never led" if beat is None else f"was last heard of {age(beat.age_s)} ago"
+        yield f"{said.scheduler_name} {when}: as long as it does not run, no pod is placed"
+    if said.version != VERSION:
+        yield f"{said.scheduler_name} is partage {printable(said.version)}, and this is {VERSION}"
+    if missing := sorted(set(said.plugins) - _installed()):
+        names = printable(", ".join(missing))
+        yield f"{said.scheduler_name} has plugins that are not installed here, and are left out: {names}"
+
+
+async def trusted_keys(server: ApiServer, namespace: str, root: Path) -> Mapping[KeyId, Ed25519PublicKey]:
+    """As the cluster has them for schedulers and nodes; where it has none, those below `root`."""
+    try:
+        config_map = await KeyStore(server, namespace).config_map(KEYS)
+    except NotAllowed:
+        config_map = None
+    found = {} if config_map is None else public_of(config_map)
+    return found or load_public_keys(KeyFolders.at_root(root).public).keys
+
+
+def _installed() -> frozenset[str]:
+    return frozenset(each.name for each in installed(SCHEDULER_GROUP))

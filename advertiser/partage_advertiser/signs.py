@@ -56,7 +56,8 @@ class Readiness:
         self._clock = clock
 
     def now(self) -> Ready:
-        return Ready(crishim=self._is_fresh(KUBELET_SPOKE) and self._honours(), broker=self._is_fresh(BROKER_ALIVE))
+        crishim, broker = self._why_no_crishim(), self._why_no_broker()
+        return Ready(crishim=not crishim, broker=not broker, why="; ".join(filter(None, (crishim, broker))))
 
     def crishim_says(self) -> Condition:
         """What is wrong with it, and whom it kept from cards; nothing where it says nothing."""
@@ -67,9 +68,17 @@ class Readiness:
         condition = self._condition()
         return condition.keys if condition is not None else ()
 
-    def _honours(self) -> bool:
+    def _why_no_crishim(self) -> str:
         condition = self._condition()
-        return condition is not None and condition.honours
+        if condition is None:
+            return "crishim gives no sign of life"
+        refusing = next((fault.sentence for fault in condition.faults if fault.refuses), "")
+        if refusing:
+            return f"crishim honours no allocation: {refusing}"
+        return "" if self._is_fresh(KUBELET_SPOKE) else "kubelet does not speak through crishim"
+
+    def _why_no_broker(self) -> str:
+        return "" if self._is_fresh(BROKER_ALIVE) else "the broker gives no sign of life"
 
     def _condition(self) -> Condition | None:
         return last_condition(self._root, within_s=self._within_s, clock=self._clock)

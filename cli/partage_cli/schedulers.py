@@ -27,7 +27,6 @@ from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.registry.entry_points import TRACE_VARIABLE, installed
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary.names import KeyId
-from partage_scheduler.core import plugins
 from partage_scheduler.published import Published, of_lease
 from partage_scheduler.settings import SchedulerSettings
 
@@ -59,6 +58,8 @@ class Told:
     @contextmanager
     def plugins(self) -> Iterator[Registry]:
         """Its plugins, which find its variables and none of the caller's while this lasts."""
+        from partage_scheduler.core import plugins  # noqa: PLC0415 - it needs numpy, which the doctor does without
+
         callers = [name for name in os.environ if name.startswith(PREFIX) and name != TRACE_VARIABLE]
         kept = {name: os.environ.pop(name) for name in callers}
         os.environ.update(self.said.variables)

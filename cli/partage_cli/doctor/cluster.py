@@ -26,7 +26,7 @@ from partage_base.kube import (
 from partage_cli.clusters import ask_cluster
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of
-from partage_cli.nodes.reports import Heartbeat, heartbeat, keys_told
+from partage_cli.nodes.reports import Heartbeat, heartbeat, keys_told, of_cluster
 from partage_cli.tables import age
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.keys import KEYS
@@ -99,6 +99,7 @@ def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen, keys: Itera
     yield _node(facts.node, who, node)
     if isinstance(facts.node, Node):
         yield annotation(facts.node.metadata.annotations.get(ANNOTATION), file, node)
+        yield in_force(facts.node, facts.lease, facts.now)
     yield _heartbeat(facts, node)
     yield _renewal(facts.renewal, who, node)
     if isinstance(facts.lease, Lease):
@@ -122,6 +123,21 @@ def annotation(written: str | None, file: str | Unseen, node: LocalNode) -> Find
             do=f"ask again in some seconds; if it stays, {_SEE_LOG}",
         )
     return about.ok("says what the file on this node says")
+
+
+def in_force(node: Node, lease: Lease | KubeError, now: datetime) -> Finding:
+    """The words of `partage nodes` and `partage rollout`."""
+    name = node.metadata.name
+    about = About("in-force", (f"node {name}",))
+    if isinstance(lease, KubeError) and not isinstance(lease, NotFound):
+        return about.unknown(str(lease))
+    leases = [lease] if isinstance(lease, Lease) else []
+    why = of_cluster([node], leases, now).why_not(name)
+    if why:
+        return about.wrong(
+            f"the cluster sees node {name} as not in force: {why}", do="see what is wrong above, on the node"
+        )
+    return about.ok(f"the cluster sees node {name} as in force")
 
 
 def keys_known(lease: Lease, here: Sequence[str], node: LocalNode) -> Finding:

@@ -13,7 +13,19 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolution import resolve
 from partage_base.daemon.sources import DEFAULT_PATH, read_toml
 from partage_cli.clusters import KUBECONFIG, NAMESPACE
-from partage_cli.doctor import broker, claims, cluster, containerd, daemons, driver, inventory, kubelet, system, turns
+from partage_cli.doctor import (
+    broker,
+    claims,
+    cluster,
+    containerd,
+    daemons,
+    driver,
+    elsewhere,
+    inventory,
+    kubelet,
+    system,
+    turns,
+)
 from partage_cli.doctor.checks import Check, run
 from partage_cli.doctor.findings import About, Finding, Severity
 from partage_cli.doctor.local_node import LocalNode
@@ -84,8 +96,9 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 ) -> int:
     """Look for what is wrong on this node, and say what to do.
 
-    Changes nothing. Run it as root, or it tells what it could not see. The exit code is 3 where something is wrong;
-    warnings, and what could not be checked, leave it at 0.
+    Changes nothing. Run it as root, or it tells what it could not see. On a machine that is no node it looks at the
+    cluster instead, unless --node-name is said. The exit code is 3 where something is wrong; warnings, and what could
+    not be checked, leave it at 0.
     """
     settings, mistakes = _crishim_settings(root)
     decision = read_decision(root)
@@ -97,7 +110,10 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         kubeconfig=kubeconfig,
         namespace=namespace,
     )
-    findings = [*mistakes, *run(CHECKS if decision is None else _CHECKS_OF_A_MACHINE, node)]
+    if decision is None and node_name is None and elsewhere.is_no_node(node):
+        findings = list(elsewhere.findings(node))
+    else:
+        findings = [*mistakes, *run(CHECKS if decision is None else _CHECKS_OF_A_MACHINE, node)]
     _print(findings, output)
     return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
 

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from partage_base.daemon.settings import host_name
-from partage_base.kube import ApiServer, Lease, Listing, Node, leases_path, node_path, nodes_path
+from partage_base.kube import ApiServer, Lease, Listing, Node, NotFound, leases_path, node_path, nodes_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_cli.nodes.reports import Report, of_cluster, of_node
@@ -49,8 +49,8 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     """Show the cluster's cards: where they are, how they are, and who may hand them out.
 
     It reads what the advertisers wrote onto the nodes. HEARTBEAT is how long ago the node's advertiser said that this
-    still holds; a stale one may tell of the past. Inventories that cannot be read are named on stderr, and the exit
-    code is then 3.
+    still holds; a stale one may tell of the past. WHY says why the node is not in force, or the card not well.
+    Inventories that cannot be read are named on stderr, and the exit code is then 3.
     """
     report = _here(root, node) if only_here else _everywhere(kubeconfig, namespace, node)
     _print(report, output)
@@ -115,5 +115,8 @@ def local(root: Path, name: str) -> Report:
 
 async def _nodes(server: ApiServer, name: str | None) -> Listing[Node]:
     if name is not None:
-        return Listing((await server.get(node_path(name), Node),), "")
+        try:
+            return Listing((await server.get(node_path(name), Node),), "")
+        except NotFound:
+            raise Refused(f"there is no node {name}; `kubectl get nodes` has their names") from None
     return await server.list(nodes_path(), Node, limit=_AT_A_TIME)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from partage_base.kube import Lease, Node
+from partage_cli.tables import age
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Card
@@ -32,6 +33,8 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: Heartbeat | None = None
     """None where there is none."""
     ready: Ready = Ready()
+    why: str = ""
+    """Why the node is not in force; empty where it is."""
     keys: tuple[str, ...] = ()
     """By which the node believes allocations, as its heartbeat says."""
     driver: str | None = None
@@ -46,6 +49,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     without_inventory: tuple[str, ...] = ()
     faults: Mapping[str, str] = {}
     """By node: why its inventory cannot be read."""
+
+    def why_not(self, name: str) -> str:
+        """Why a node is not in force: everybody's word for it. Empty where it is."""
+        if name in self.faults:
+            return f"its inventory can't be read: {self.faults[name]}"
+        return next((each.why for each in self.nodes if each.node == name), "its advertiser has not said what it has")
 
 
 def of_cluster(
@@ -63,8 +72,9 @@ def of_cluster(
             without.append(name)
             continue
         try:
-            report = of_node(name, text, heartbeat(beats.get(name), now))
-            reports.append(msgspec.structs.replace(report, keys=keys_told(beats.get(name))))
+            report = of_node(name, text, beat := heartbeat(beats.get(name), now))
+            why = "; ".join(filter(None, (_why_silent(beat), report.why)))
+            reports.append(msgspec.structs.replace(report, keys=keys_told(beats.get(name)), why=why))
         except DecodeError as error:
             faults[name] = str(error)
     return Report(nodes=tuple(reports), without_inventory=tuple(without), faults=faults)
@@ -73,17 +83,37 @@ def of_cluster(
 def of_node(name: str, text: str | bytes, beat: Heartbeat | None) -> NodeReport:
     """By its inventory's text; raises `DecodeError`."""
     inventory = decode_inventory(text, (GPU,))
-    part = inventory.part(GPU)
+    part, ready = inventory.part(GPU), inventory.ready
     if part is None:
-        return NodeReport(node=name, heartbeat=beat, ready=inventory.ready)
+        return NodeReport(node=name, heartbeat=beat, ready=ready, why=_why_not_ready(ready, ()))
     return NodeReport(
         node=name,
         heartbeat=beat,
-        ready=inventory.ready,
+        ready=ready,
+        why=_why_not_ready(ready, part.cards),
         driver=part.driver,
         cuda=part.cuda,
         cards=tuple(_in_order(part.cards)),
     )
+
+
+def _why_not_ready(ready: Ready, cards: Sequence[Card]) -> str:
+    """A node whose cards are all for claims needs no crishim."""
+    needs_crishim = not cards or any(card.pool != "dra" for card in cards)
+    lacking = [
+        name
+        for name, lacks in (("crishim", not ready.crishim and needs_crishim), ("broker", not ready.broker))
+        if lacks
+    ]
+    if not lacking:
+        return ""
+    return ready.why or f"{' and '.join(lacking)} not in force"  # an older advertiser does not say why
+
+
+def _why_silent(beat: Heartbeat | None) -> str:
+    if beat is None:
+        return "its advertiser has no heartbeat"
+    return f"its advertiser was last heard of {age(beat.age_s)} ago" if beat.stale else ""
 
 
 def heartbeat(lease: Lease | None, now: datetime) -> Heartbeat | None:

@@ -12,8 +12,8 @@ from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
 from partage_cli.tables import age, printable, table
 from partage_plugins.vocabulary import Card, State
 
-_HEADER: Final = ("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "POOL", "READY", "DRIVER", "HEARTBEAT")
-_WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "KEYS", "WHY")
+_HEADER: Final = ("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "POOL", "READY", "DRIVER", "HEARTBEAT", "WHY")
+_WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "KEYS")
 _COLOURS: Final[dict[State, str]] = {"ok": "green", "degraded": "yellow", "lost": "red"}
 _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 _SHORT: Final = 12
@@ -24,7 +24,7 @@ def as_table(report: Report, *, wide: bool) -> str:
 
     With colours, which `click.echo` takes out where the output is no terminal.
     """
-    header = (*_HEADER, *_WIDE) if wide else _HEADER
+    header = (*_HEADER[:-1], *_WIDE, _HEADER[-1]) if wide else _HEADER
     return table(header, (row for node in report.nodes for row in _rows(node, wide=wide)))
 
 
@@ -39,10 +39,15 @@ def as_yaml(report: Report) -> bytes:
 
 def _rows(node: NodeReport, *, wide: bool) -> Iterator[tuple[str, ...]]:
     for card in node.cards:
-        yield (*_cells(node, card), *(_more(node, card) if wide else ()))
+        yield (*_cells(node, card), *(_more(node, card) if wide else ()), _why(node.why, card.condition.why or ""))
     if not node.cards:
         blanks = ("-",) * len(_WIDE) if wide else ()
-        yield (node.node, "none", "-", "-", "-", "-", *_of_node(node), *blanks)
+        yield (node.node, "none", "-", "-", "-", "-", *_of_node(node), *blanks, _why(node.why))
+
+
+def _why(*why: str) -> str:
+    """Why the node is not in force, and the card not well."""
+    return printable("; ".join(filter(None, why)) or "-")
 
 
 def _cells(node: NodeReport, card: Card) -> tuple[str, ...]:
@@ -70,7 +75,6 @@ def _more(node: NodeReport, card: Card) -> tuple[str, ...]:
         card.compute_capability,
         printable(node.cuda or "-"),
         printable(",".join(node.keys) or "-"),
-        printable(card.condition.why or "-"),
     )
 
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
 
-from partage_base.kube import ApiServer, NotFound
+from partage_base.kube import ApiServer, Lease, Node, NotAllowed, NotFound, leases_path, nodes_path, pods_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import FAILED, FOUND_WRONG, SUBCOMMANDS
-from partage_cli.rollout.fleet import Fleet
+from partage_cli.nodes.reports import of_cluster
 from partage_cli.rollout.progress import RolloutProgress, as_json, as_line, as_table, progress
+from partage_cli.rollout.silent import DAEMON_SET, LABELS, InstallerPod, why_silent
 from partage_cli.rollout.slots import Slots
+from partage_cli.rollout.told import INSTALL, members_of
 
-DAEMON_SET: Final = "partage-installer"
 LEASE_S: Final = 60.0
 """As the installers have it, unless a Lease says more."""
 _AGAIN_S: Final = 2.0
+_AT_A_TIME: Final = 500
 
 
 @click.command(
@@ -49,7 +54,7 @@ Examples:
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     *, output: str, version: str | None, wait: bool, within_s: float, kubeconfig: Path | None, namespace: str
 ) -> int:
-    """Show how far the nodes with the label partage.dev/install are.
+    """Show how far the nodes with the label partage.dev/install are, and why those that are not in force are not.
 
     Nodes are worked on one after the other: a canary, then a few at a time. After a failure no other node begins, and
     the exit code is 3. To go on, mend the node, or take its annotation partage.dev/installed away, or roll out another
@@ -67,7 +72,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     click.echo(as_line(found), err=True)
     if found.stopped is not None:
         return FOUND_WRONG
-    return FAILED if wait and not is_over else 0
+    return FAILED if wait and not (is_over and found.nodes) else 0
 
 
 async def followed(
@@ -76,18 +81,36 @@ async def followed(
     """What there is once it is over or the time is, and whether it is over; raises `KubeError`."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
-    fleet = Fleet(server, Slots(server, namespace=namespace, lease_s=LEASE_S), percent=1)
+    slots = Slots(server, namespace=namespace, lease_s=LEASE_S)
     said = ""
     while True:
-        members, held = await fleet.members(), await fleet.slots.held()
-        found = progress(members, held, version or await image_version(server, namespace))
-        is_over = found.stopped is not None or (bool(found.nodes) and found.is_done)
+        found = await _looked(server, slots, namespace, version or await image_version(server, namespace))
+        is_over = found.stopped is not None or found.is_done
         if is_over or loop.time() >= until:
             return found, is_over
         if (line := as_line(found)) != said:
             click.echo(line, err=True)
             said = line
         await asyncio.sleep(_AGAIN_S)
+
+
+async def _looked(server: ApiServer, slots: Slots, namespace: str, version: str | None) -> RolloutProgress:
+    """Nodes before slots: one that then has no slot has given it back since, or is silent."""
+    nodes = await server.list(nodes_path(), Node, labels=INSTALL, limit=_AT_A_TIME)
+    held = await slots.held()
+    leases = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
+    report = of_cluster(nodes.items, leases.items, datetime.now(UTC))
+    silent = await _installers(server, namespace)
+    return progress(members_of(nodes.items), held, version, why_not=report.why_not, why_silent=silent)
+
+
+async def _installers(server: ApiServer, namespace: str) -> Callable[[str], str]:
+    """Why the installer of a node has not spoken."""
+    try:
+        pods = await server.list(pods_path(namespace), InstallerPod, labels=LABELS, limit=_AT_A_TIME)
+    except NotAllowed:
+        return lambda _: "its installer's pod may not be seen with these credentials"
+    return functools.partial(why_silent, pods=pods.items, namespace=namespace)
 
 
 async def image_version(server: ApiServer, namespace: str) -> str | None:

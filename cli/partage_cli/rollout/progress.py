@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -18,8 +19,9 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     version: str | None
     """The one that it says something about."""
-    state: State | None
-    """None where its installer has not spoken since its label stands so."""
+    state: State | Literal["not-in-force"] | None
+    """`not-in-force` where the installer is done and the cluster sees otherwise; None where its installer has not
+    spoken since its label stands so."""
     why: str = ""
 
 
@@ -37,10 +39,20 @@ class RolloutProgress(msgspec.Struct, frozen=True, kw_only=True):
         return all(node.state in ("in-force", "off") and node.version == self.version for node in self.nodes)
 
 
-def progress(members: Sequence[Member], held: Mapping[int, str], version: str | None) -> RolloutProgress:
-    """Towards `version`, or without one towards what the most nodes say something about."""
+def progress(
+    members: Sequence[Member],
+    held: Mapping[int, str],
+    version: str | None,
+    *,
+    why_not: Callable[[str], str] = lambda _: "",
+    why_silent: Callable[[str], str] = lambda _: "",
+) -> RolloutProgress:
+    """Towards `version`, or without one towards what the most nodes say something about.
+
+    `why_not`: why the cluster sees a node as not in force; `why_silent`: why its installer has not spoken.
+    """
     aim = version or _most_told(members)
-    nodes = tuple(_of_node(member) for member in members)
+    nodes = tuple(_of_node(member, why_not, why_silent) for member in members)
     if aim is None:
         return RolloutProgress(version=None, nodes=nodes)
     stopped = stoppage(aim, members, held)
@@ -54,7 +66,8 @@ def progress(members: Sequence[Member], held: Mapping[int, str], version: str | 
 
 def as_table(found: RolloutProgress) -> str:
     return table(
-        _HEADER, ((each.node, each.version or "-", each.state or "-", printable(each.why)) for each in found.nodes)
+        _HEADER,
+        ((each.node, each.version or "-", each.state or "-", printable(each.why) or "-") for each in found.nodes),
     )
 
 
@@ -82,11 +95,13 @@ def as_line(found: RolloutProgress) -> str:
     return "; ".join(parts)
 
 
-def _of_node(member: Member) -> NodeProgress:
-    told = member.told
+def _of_node(member: Member, why_not: Callable[[str], str], why_silent: Callable[[str], str]) -> NodeProgress:
+    told, name = member.told, member.name
     if told is None or told.label is not member.wish:
-        return NodeProgress(node=member.name, version=None, state=None)
-    return NodeProgress(node=member.name, version=told.version, state=told.state, why=told.why)
+        return NodeProgress(node=name, version=None, state=None, why=why_silent(name))
+    if told.state == "in-force" and (why := why_not(name)):
+        return NodeProgress(node=name, version=told.version, state="not-in-force", why=why)
+    return NodeProgress(node=name, version=told.version, state=told.state, why=told.why)
 
 
 def _most_told(members: Sequence[Member]) -> str | None:

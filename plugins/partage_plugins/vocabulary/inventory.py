@@ -17,6 +17,8 @@ class Ready(Struct, frozen=True):
 
     crishim: bool = False
     broker: bool = False
+    why: Annotated[str, Meta(max_length=4096)] = ""
+    """Why one is not, for people; the same as long as the cause is."""
 
 
 class Reads(Struct, frozen=True):

@@ -117,7 +117,12 @@ class TestThePause:
 class TestSignsOfLife:
     NOW = 1_000_000.0
 
-    def _ready(self, root: Path) -> Ready:
+    def _ready(self, root: Path) -> tuple[bool, bool]:
+        now = self._now(root)
+        assert bool(now.why) is not (now.crishim and now.broker), "who is not in force is said why"
+        return now.crishim, now.broker
+
+    def _now(self, root: Path) -> Ready:
         return Readiness(root, within_s=20, clock=lambda: self.NOW).now()
 
     def _sign(self, root: Path, name: str, age_s: float) -> None:
@@ -127,15 +132,15 @@ class TestSignsOfLife:
         os.utime(path, (self.NOW - age_s, self.NOW - age_s))
 
     def test_of_nobody_is_nobody(self, tmp_path: Path) -> None:
-        assert self._ready(tmp_path) == Ready(crishim=False, broker=False)
+        assert self._ready(tmp_path) == (False, False)
 
     @pytest.mark.parametrize(("age_s", "counts"), [(0, True), (20, True), (21, False), (-1, True), (-3600, False)])
     def test_count_while_they_are_young(self, tmp_path: Path, age_s: float, *, counts: bool) -> None:
         self._condition(tmp_path)
         self._sign(tmp_path, KUBELET_SPOKE, age_s)
-        assert self._ready(tmp_path) == Ready(crishim=counts, broker=False)
+        assert self._ready(tmp_path) == (counts, False)
         self._sign(tmp_path, BROKER_ALIVE, age_s)
-        assert self._ready(tmp_path) == Ready(crishim=counts, broker=counts)
+        assert self._ready(tmp_path) == (counts, counts)
 
     def _condition(self, root: Path, *faults: Fault, age_s: float = 0) -> None:
         path = root / CRISHIM_CONDITION
@@ -146,18 +151,30 @@ class TestSignsOfLife:
     def test_a_crishim_that_serves_and_honours_no_allocation_is_not_in_force(self, tmp_path: Path) -> None:
         self._sign(tmp_path, KUBELET_SPOKE, 0)
         self._condition(tmp_path, Fault("metrics", "its port is taken", refuses=False))
-        assert self._ready(tmp_path) == Ready(crishim=True)
+        assert self._ready(tmp_path) == (True, False)
         self._condition(tmp_path, Fault("settings", "a key is unknown"))
-        assert self._ready(tmp_path) == Ready(crishim=False)
+        assert self._ready(tmp_path) == (False, False)
 
     @pytest.mark.parametrize("said", [None, b"", b'{"faults":[', b'{"faults":[{"cause":"../x","sentence":"y"}]}'])
     def test_a_crishim_that_does_not_say_how_it_is_is_not_in_force(self, tmp_path: Path, said: bytes | None) -> None:
         self._sign(tmp_path, KUBELET_SPOKE, 0)
         if said is not None:
             (tmp_path / CRISHIM_CONDITION).write_bytes(said)
-        assert self._ready(tmp_path) == Ready(crishim=False)
+        assert self._ready(tmp_path) == (False, False)
 
     def test_what_it_said_long_ago_counts_no_more(self, tmp_path: Path) -> None:
         self._sign(tmp_path, KUBELET_SPOKE, 0)
         self._condition(tmp_path, age_s=21)
-        assert self._ready(tmp_path) == Ready(crishim=False)
+        assert self._ready(tmp_path) == (False, False)
+
+    def test_who_is_not_in_force_is_said_why(self, tmp_path: Path) -> None:
+        assert self._now(tmp_path).why == "crishim gives no sign of life; the broker gives no sign of life"
+        self._sign(tmp_path, BROKER_ALIVE, 0)
+        self._condition(tmp_path)
+        assert self._now(tmp_path).why == "kubelet does not speak through crishim"
+        self._sign(tmp_path, KUBELET_SPOKE, 0)
+        assert self._now(tmp_path) == Ready(crishim=True, broker=True)
+        self._condition(
+            tmp_path, Fault("metrics", "its port is taken", refuses=False), Fault("keys", "no key verifies")
+        )
+        assert self._now(tmp_path).why == "crishim honours no allocation: no key verifies"

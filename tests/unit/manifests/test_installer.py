@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from partage_base.version import VERSION
-from partage_cli.rollout.command import DAEMON_SET
 from partage_cli.rollout.installer.settings import InstallerSettings
+from partage_cli.rollout.silent import DAEMON_SET
 from partage_cli.rollout.slots import PREFIX
 from partage_cli.rollout.told import INSTALL, INSTALLED, Wish
 from rig.identity.people import INSTALLER, OUR_NAMESPACE

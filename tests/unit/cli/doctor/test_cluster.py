@@ -12,12 +12,16 @@ from partage_base.kube import KubeError, Lease, LeaseSpec, Meta, Node, NotAllowe
 from partage_cli.doctor.cluster import ClusterFacts, Review, annotation, clock, cluster, judged
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import Inventory
+from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.keys import INVENTORY, KEYS
 
 TRUSTED = ("a" * 16, "b" * 16)
 HERE = LocalNode(Path("/nowhere"), "n1")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ADVERTISER = "system:serviceaccount:partage-system:partage-advertiser"
+WELL = encode_inventory(Inventory(ready=Ready(crishim=True, broker=True), kinds={})).decode()
 AWAY = Unreachable("GET /x", "refused", may_be_done=False)
 
 
@@ -28,13 +32,13 @@ def no(error: type[Any], status: int) -> KubeError:
 
 def lease(age_s: float) -> Lease:
     spec = LeaseSpec(lease_duration_seconds=40, renew_time=micro_time(NOW - timedelta(seconds=age_s)))
-    return Lease(metadata=Meta(annotations={KEYS: ",".join(TRUSTED)}), spec=spec)
+    return Lease(metadata=Meta(name="n1", annotations={KEYS: ",".join(TRUSTED)}), spec=spec)
 
 
-def found(file: str | Unseen = "{}", who: str = ADVERTISER, **facts: Any) -> dict[str, Finding]:
+def found(file: str | Unseen = WELL, who: str = ADVERTISER, **facts: Any) -> dict[str, Finding]:
     all_well: dict[str, Any] = {
         "review": Review.of(who, at=NOW.isoformat()),
-        "node": Node(metadata=Meta(annotations={INVENTORY: "{}"})),
+        "node": Node(metadata=Meta(name="n1", annotations={INVENTORY: WELL})),
         "lease": lease(5),
         "renewal": None,
         "now": NOW,
@@ -45,7 +49,20 @@ def found(file: str | Unseen = "{}", who: str = ADVERTISER, **facts: Any) -> dic
 def test_a_node_whose_advertiser_may_do_its_work_is_well() -> None:
     findings = found()
     assert {each.status for each in findings.values()} == {Severity.OK}
-    assert set(findings) == {"api", "annotation", "heartbeat", "heartbeat-write", "keys-told", "clock"}
+    assert set(findings) == {"api", "annotation", "in-force", "heartbeat", "heartbeat-write", "keys-told", "clock"}
+
+
+def test_a_node_that_the_cluster_sees_as_not_in_force_is_said_why() -> None:
+    ready = Ready(broker=True, why="kubelet does not speak through crishim")
+    text = encode_inventory(Inventory(ready=ready, kinds={})).decode()
+    node = Node(metadata=Meta(name="n1", annotations={INVENTORY: text}))
+    said = found(node=node, file=text)["in-force"]
+    assert (said.status, said.found) == (
+        Severity.WRONG,
+        "the cluster sees node n1 as not in force: kubelet does not speak through crishim",
+    )
+    assert found(lease=no(NotFound, 404))["in-force"].found.endswith("its advertiser has no heartbeat")
+    assert found(lease=no(NotAllowed, 403))["in-force"].status is Severity.UNKNOWN
 
 
 def test_an_api_server_that_is_away_is_one_finding() -> None:

@@ -84,7 +84,10 @@ def test_one_node_is_asked_for_by_its_name(tmp_path: Path) -> None:
         each["node"] for each in json.loads(asked(tmp_path, has, "--node", "n2", "-o", "json").stdout)["nodes"]
     ] == ["n2"]
     missing = asked(tmp_path, has, "--node", "n3")
-    assert (missing.returncode, len(missing.stderr.splitlines())) == (1, 1)
+    assert (missing.returncode, missing.stderr) == (
+        1,
+        "partage: there is no node n3; `kubectl get nodes` has their names\n",
+    )
     escape = asked(tmp_path, has, "--node", "../pods")
     assert (escape.returncode, len(escape.stderr.splitlines())) == (1, 1)
 

@@ -12,7 +12,10 @@ from msgspec.structs import replace
 from partage_base.kube import ApiServer, Lease, LeaseSpec, Meta, Node, micro_time
 from partage_cli.nodes.command import cluster
 from partage_cli.nodes.reports import heartbeat, of_cluster
-from partage_plugins.vocabulary import Card, CardId
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory
+from partage_plugins.vocabulary.gpu import Pool
+from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.keys import INVENTORY
 from support.fake_api import FakeApi
 from unit.cli.doctor.made import CARDS, FIRST, SECOND, inventory
@@ -110,3 +113,33 @@ async def test_the_cluster_is_asked_for_all_nodes_or_for_one(api: FakeApi, serve
     alone = await cluster(server, namespace="partage-system", node="b")
     assert [[each.node for each in report.nodes] for report in (everyone, alone)] == [["a", "b"], ["b"]]
     assert [None if each.heartbeat is None else each.heartbeat.stale for each in everyone.nodes] == [None, False]
+
+
+def why_not(ready: Ready, *, age_s: float = 1.0, pools: tuple[Pool, ...] = ("shared",), has_lease: bool = True) -> str:
+    cards = tuple(replace(CARDS[0], pool=pool, id=CardId(f"GPU-{place}")) for place, pool in enumerate(pools))
+    part = {GPU.name: GpuPart(driver="580", cuda="13.0", cards=cards)}
+    text = encode_inventory(Inventory(ready=ready, kinds=part)).decode()
+    return of_cluster([node("n1", text)], [lease("n1", age_s)] if has_lease else [], NOW).why_not("n1")
+
+
+def test_why_a_node_is_not_in_force_is_said_by_what_its_advertiser_says_and_when() -> None:
+    well = Ready(crishim=True, broker=True)
+    away = Ready(broker=True, why="kubelet does not speak through crishim")
+    assert not why_not(well)
+    assert why_not(away) == "kubelet does not speak through crishim"
+    assert why_not(Ready(crishim=True)) == "broker not in force", "an older advertiser says no more"
+    assert why_not(Ready()) == "crishim and broker not in force"
+    assert why_not(well, has_lease=False) == "its advertiser has no heartbeat"
+    assert why_not(away, age_s=301) == "its advertiser was last heard of 5m ago; kubelet does not speak through crishim"
+
+
+def test_a_node_whose_cards_are_all_for_claims_needs_no_crishim() -> None:
+    assert not why_not(Ready(broker=True, why="crishim gives no sign of life"), pools=("dra", "dra"))
+    assert why_not(Ready(broker=True), pools=("dra", "shared")) == "crishim not in force"
+    assert why_not(Ready(), pools=("dra",)) == "broker not in force"
+
+
+def test_a_node_that_says_nothing_or_nothing_that_can_be_read_is_not_in_force() -> None:
+    report = of_cluster([node("n1", None), node("n2", "{")], [], NOW)
+    assert report.why_not("n1") == "its advertiser has not said what it has"
+    assert report.why_not("n2").startswith("its inventory can't be read: inventory: ")

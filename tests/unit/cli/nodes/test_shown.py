@@ -54,8 +54,16 @@ def test_a_line_for_each_card() -> None:
         "READY": "crishim+broker",
         "DRIVER": "580.65.06",
         "HEARTBEAT": "3s",
+        "WHY": "-",
     }
-    assert second["HEALTH"] == "lost"
+    assert (second["HEALTH"], second["WHY"]) == ("lost", "XID 79: fell off the bus")
+
+
+def test_why_a_node_is_not_in_force_stands_at_each_of_its_cards() -> None:
+    why = "kubelet does not speak through crishim"
+    first, second = cells(node(ready=Ready(broker=True), why=why))
+    assert (first["READY"], first["WHY"], second["WHY"]) == ("broker", why, f"{why}; XID 79: fell off the bus")
+    assert cells(node(cards=(), why=why))[0]["WHY"] == why
 
 
 def test_wide_has_the_whole_id_and_the_reason() -> None:
@@ -116,7 +124,7 @@ def test_json_has_the_shape_that_the_documents_promise() -> None:
     assert told["faults"] == {"n9": "inventory: $ is null"}
     (only,) = told["nodes"]
     assert only["heartbeat"] == {"at": "2026-01-02T03:04:05Z", "age_s": 3.25, "stale": False}
-    assert only["ready"] == {"crishim": True, "broker": True}
+    assert (only["ready"], only["why"]) == ({"crishim": True, "broker": True, "why": ""}, "")
     assert (only["node"], only["driver"], only["cuda"]) == ("n1", "580.65.06", "13.0")
     assert only["cards"][1] == {
         "id": LOST.id,

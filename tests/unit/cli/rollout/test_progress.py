@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from partage_base.kube import ApiServer, leases_path, nodes_path
+from partage_base.kube import ApiServer, leases_path, micro_time, nodes_path, pods_path
+from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_cli.rollout.command import followed, image_version
 from partage_cli.rollout.order import Stoppage
 from partage_cli.rollout.progress import as_json, as_line, as_table, progress
 from partage_cli.rollout.told import INSTALLED, Member, State, Wish, telling
-from support.fake_api import FakeApi
+from partage_plugins.testing.examples import inventory
+from partage_plugins.vocabulary.inventory import Ready
+from partage_plugins.vocabulary.keys import INVENTORY
+from support.fake_api import FakeApi, Refuse
 from support.rollout_stage import V1, V2, a_made_up_node
+from unit.cli.nodes.test_command import kubeconfig
+from unit.cli.program import partage
 
 DAEMON_SETS = "/apis/apps/v1/namespaces/partage-system/daemonsets"
 
@@ -26,7 +37,7 @@ def test_a_row_for_each_node_says_how_far_it_is_and_why() -> None:
     found = progress([a_member("n1", "failed", why="no room\x1b[2J"), a_member("n2")], {}, V1)
     rows = [line.split() for line in as_table(found).splitlines()]
     assert rows[0] == ["NODE", "VERSION", "STATE", "WHY"]
-    assert rows[1:] == [["n1", V1, "failed", "no", "room", "[2J"], ["n2", "-", "-"]]
+    assert rows[1:] == [["n1", V1, "failed", "no", "room", "[2J"], ["n2", "-", "-", "-"]]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +105,99 @@ async def test_the_tag_of_the_installers_image_is_the_version_that_is_meant(
     spec = {"template": {"spec": {"containers": [{"name": "installer", "image": image}]}}}
     api.objects.create(DAEMON_SETS, {"metadata": {"name": "partage-installer"}, "spec": spec})
     assert await image_version(server, "partage-system") == version
+
+
+async def test_waiting_ends_at_once_where_nothing_is_labelled(api: FakeApi, server: ApiServer) -> None:
+    found, is_over = await followed(server, "partage-system", None, within_s=3600)
+    assert (is_over, as_line(found)) == (True, "no node is labelled: kubectl label node NODE partage.dev/install=yes")
+
+
+@pytest.mark.slow  # it starts a process
+def test_waiting_for_nothing_is_no_success(tmp_path: Path) -> None:
+    async def whole() -> subprocess.CompletedProcess[str]:
+        async with FakeApi() as api:
+            argv = ("rollout", "--wait", "--kubeconfig", str(kubeconfig(tmp_path, api.url)))
+            return await asyncio.to_thread(partage, tmp_path, *argv)
+
+    done = asyncio.run(whole())
+    assert (done.returncode, done.stderr) == (
+        1,
+        "no node is labelled: kubectl label node NODE partage.dev/install=yes\n",
+    )
+
+
+@pytest.mark.slow  # as above
+def test_an_api_server_that_is_away_is_said_in_one_line(tmp_path: Path) -> None:
+    done = partage(tmp_path, "rollout", "--kubeconfig", str(kubeconfig(tmp_path, "http://127.0.0.1:1")))
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, "127.0.0.1" in line, done.stdout) == (1, True, "")
+
+
+async def test_a_node_is_in_force_only_where_the_cluster_sees_it_so(api: FakeApi, server: ApiServer) -> None:
+    node = a_made_up_node("n1")
+    away = inventory(Ready(broker=True, why="kubelet does not speak through crishim"))
+    node["metadata"]["annotations"] = {INSTALLED: telling(V1, Wish.ON, "in-force").text(), INVENTORY: away}
+    api.objects.create(nodes_path(), node)
+    beat = {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
+    api.objects.create(leases_path("partage-system"), {"metadata": {"name": "n1"}, "spec": beat})
+    found, is_over = await followed(server, "partage-system", None, within_s=0)
+    assert not is_over
+    assert as_line(found) == f"0 of 1 nodes are as asked at {V1}; 1 not-in-force"
+    (shown,) = found.nodes
+    assert (shown.state, shown.why) == ("not-in-force", "kubelet does not speak through crishim")
+    report = await nodes_of_cluster(server, namespace="partage-system", node=None)
+    assert shown.why == report.nodes[0].why == report.why_not("n1"), "as `partage nodes` says it"
+    api.objects.patch(f"{nodes_path()}/n1", {"metadata": {"annotations": {INVENTORY: inventory()}}})
+    found, is_over = await followed(server, "partage-system", None, within_s=0)
+    assert (found.nodes[0].state, is_over) == ("in-force", True)
+
+
+def an_installer(node: str, phase: str = "Running", **status: Any) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": "partage-installer", "app.kubernetes.io/component": "installer"}
+    return {
+        "metadata": {"name": f"partage-installer-{node}", "labels": labels},
+        "spec": {"nodeName": node, "containers": []},
+        "status": {"phase": phase, "containerStatuses": [status] if status else []},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        (None, "no installer is on it: kubectl -n partage-system describe daemonset partage-installer"),
+        (
+            an_installer("n1"),
+            (
+                "its installer runs and has said nothing; does it reach the API server? "
+                "kubectl -n partage-system logs partage-installer-n1"
+            ),
+        ),
+        (
+            an_installer("n1", "Pending", state={"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}),
+            "its installer waits: ImagePullBackOff no such tag",
+        ),
+        (
+            an_installer(
+                "n1",
+                state={"waiting": {"reason": "CrashLoopBackOff"}},
+                lastState={"terminated": {"exitCode": 78, "message": "x\npercent is 0; allowed: from 1\n"}},
+            ),
+            "its installer ended with exit code 78: percent is 0; allowed: from 1",
+        ),
+        (an_installer("n1", "Pending"), "its installer is Pending: partage-installer-n1"),
+    ],
+)
+async def test_a_node_that_was_not_heard_of_is_said_why(
+    api: FakeApi, server: ApiServer, pod: dict[str, Any] | None, why: str
+) -> None:
+    api.objects.create(nodes_path(), a_made_up_node("n1"))
+    if pod is not None:
+        api.objects.create(pods_path("partage-system"), pod)
+    found, _ = await followed(server, "partage-system", V1, within_s=0)
+    assert [(each.state, each.why) for each in found.nodes] == [(None, why)]
+    api.expect(Refuse(403), under=pods_path("partage-system"))
+    found, _ = await followed(server, "partage-system", V1, within_s=0)
+    assert found.nodes[0].why == "its installer's pod may not be seen with these credentials"
 
 
 async def test_waiting_ends_where_it_stopped(api: FakeApi, server: ApiServer) -> None:

@@ -1,0 +1,77 @@
+"""Where the doctor is asked on a machine that is no node: says so, and looks at the cluster instead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from partage_base.daemon.sources import DEFAULT_PATH
+from partage_base.kube import ApiServer, BadAccess, KubeError, Lease, Node, leases_path, nodes_path
+from partage_cli.clusters import ask_cluster
+from partage_cli.doctor.findings import About, Finding
+from partage_cli.doctor.kubelet import process_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
+from partage_cli.installation.places import JOURNAL
+from partage_cli.nodes.reports import Report, of_cluster
+from partage_cli.rollout.told import Wish, members_of
+from partage_cli.schedulers import Told, told
+from partage_plugins.vocabulary.places import INVENTORY_FILE
+
+_OF_A_NODE: Final = (INVENTORY_FILE, JOURNAL, DEFAULT_PATH, "run/partage", "var/lib/kubelet")
+_AT_A_TIME: Final = 500
+_DEADLINE_S: Final = 30.0
+
+
+class _Seen(NamedTuple):
+    report: Report
+    labelled: frozenset[str]
+    """Nodes that are to be in force."""
+    scheduler: Told
+
+
+def is_no_node(node: LocalNode) -> bool:
+    """Neither kubelet nor anything of partage is here."""
+    there = [status_of(node.path(each)) for each in _OF_A_NODE]
+    return all(isinstance(each, Unseen) and each.is_missing for each in there) and process_of(node) is None
+
+
+def findings(node: LocalNode) -> Iterator[Finding]:
+    yield About("here").unknown("this machine is no node: the cluster was looked at instead")
+    try:
+        seen = ask_cluster(node.kubeconfig, lambda server: _seen(server, node.namespace), deadline_s=_DEADLINE_S)
+    except BadAccess as error:
+        yield About("api").unknown(str(error), do="say --kubeconfig, or ask on a node")
+        return
+    except KubeError as error:
+        yield About("api").wrong(str(error), do="is the API server up, and do the credentials hold?")
+        return
+    yield from judged(seen.report, seen.labelled, seen.scheduler)
+
+
+def judged(report: Report, labelled: frozenset[str], scheduler: Told) -> Iterator[Finding]:
+    """The scheduler, and every node that has cards or is to have them."""
+    about = About("scheduler")
+    yield from (about.warning(each, do="look at its pods' logs") for each in scheduler.notes)
+    if not scheduler.notes:
+        yield about.ok(f"{scheduler.said.scheduler_name} {scheduler.said.version} leads")
+    about = About("in-force")
+    names = sorted({*labelled, *report.faults, *(each.node for each in report.nodes)})
+    for name in names:
+        if why := report.why_not(name):
+            yield about.wrong(f"node {name} is not in force: {why}", do=f"`partage doctor` on {name}")
+    if not any(map(report.why_not, names)):
+        yield about.ok(f"{len(names)} nodes, all in force" if names else "no node has cards or is labelled")
+
+
+async def _seen(server: ApiServer, namespace: str) -> _Seen:
+    nodes, leases, scheduler = await asyncio.gather(
+        server.list(nodes_path(), Node, limit=_AT_A_TIME),
+        server.list(leases_path(namespace), Lease, limit=_AT_A_TIME),
+        told(server, namespace),
+    )
+    unread = {each.key[1]: each.why for each in nodes.unread}
+    report = of_cluster(nodes.items, leases.items, datetime.now(UTC), unread=unread)
+    on = frozenset(each.name for each in members_of(nodes.items) if each.wish is Wish.ON)
+    return _Seen(report, on, scheduler)

@@ -112,6 +112,15 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
 SUBCOMMANDS: Final = {name: found for group in GROUPS.values() for name, found in group.items()}
 
 
+def lacking(name: str, error: ModuleNotFoundError) -> Exception:
+    """What a command says where it can't be imported: which extra of ours it needs, or the defect itself."""
+    if error.name != "numpy":
+        return error
+    return click.ClickException(
+        f"partage {name} decides as the scheduler does, which needs numpy: pip install 'partage[scheduler]'"
+    )
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -126,11 +135,7 @@ class LazyGroup(click.Group):
         try:
             command: click.Command = getattr(importlib.import_module(found.module), found.attribute)
         except ModuleNotFoundError as error:
-            if error.name != "numpy":
-                raise
-            raise click.ClickException(
-                f"partage {cmd_name} decides as the scheduler does, which needs numpy: pip install 'partage[scheduler]'"
-            ) from error
+            raise lacking(cmd_name, error) from error
         return command
 
     def resolve_command(

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_base.keyring import LoadedKeys
 from partage_base.kube import ApiServer, NotFound, pod_path
-from partage_cli.keys.objects import KEYS
-from partage_cli.schedulers import told, trusted_keys
+from partage_cli.looking import looking
+from partage_cli.schedulers import told
 from partage_plugins.errors import Refused
-from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import Allocation
-from partage_plugins.vocabulary.names import KeyId
-from partage_scheduler.core import Core, new_core
-from partage_scheduler.dry_run import look
+from partage_scheduler.core import Core
 from partage_scheduler.explanation import PodReport, stand
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.signatures import Trust, as_written
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -52,35 +44,13 @@ async def answer(server: ApiServer, question: Question) -> Answer:
     settings = scheduler.settings(question.root, question.partage)
     if by_others or (is_claiming and pod.node):  # whoever allocates claims, they are counted as ours would
         settings = replace(settings, scheduler_name=name, claims=is_claiming)
-    keys = await trusted_keys(server, question.partage, question.root)
-    with scheduler.plugins() as registry:
-        reader = _Reader(registry, keys)
-        core = new_core(settings, registry, trusted=reader.allocation)
-        await look(server, core, namespace=question.partage, claims=settings.claims)
-        report = _report(core, pod, settings.scheduler_name)
+    async with looking(server, scheduler, settings, question.root) as seen:
+        report = _report(seen.core, pod, settings.scheduler_name)
     notes = [*scheduler.notes]
     if by_others and report.state in {"waits", "fits"}:
         notes.append(f"{name} places it, and not partage: this is how partage counts the cards for it")
-    if reader.has_unchecked:
-        where = f"in ConfigMap {question.partage}/{KEYS} nor in {settings.below_root(settings.keys)}"
-        notes.append(f"allocations were taken as they are written: there is no public key {where}")
-    return Answer(pod=report, verified=not reader.has_unchecked, notes=tuple(notes))
-
-
-class _Reader:
-    """Reads allocations on pods; without keys as they are written."""
-
-    def __init__(self, registry: Registry, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
-        self._written = as_written(registry.kinds)
-        self._trust = Trust(lambda: LoadedKeys(keys), registry.kinds) if keys else None
-        self.has_unchecked = False
-
-    def allocation(self, pod: ApiPod) -> Allocation | None:
-        if self._trust is not None:
-            return self._trust.trusted(pod)
-        found = self._written(pod)
-        self.has_unchecked |= found is not None
-        return found
+    notes += [seen.unchecked] if seen.unchecked else []
+    return Answer(pod=report, verified=not seen.unchecked, notes=tuple(notes))
 
 
 def _report(core: Core, pod: ApiPod, ours: str) -> PodReport:

@@ -11,10 +11,11 @@ from typing import Final
 
 import click
 
+from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
 from partage_base.kube import ApiServer, Lease, Listing, Node, NotFound, leases_path, node_path, nodes_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, lacking
 from partage_cli.nodes.reports import Report, of_cluster, of_node
 from partage_cli.nodes.shown import as_json, as_table, as_yaml
 from partage_plugins.errors import DecodeError, Refused
@@ -33,6 +34,7 @@ Examples:
   kubectl partage nodes -o wide --node gpu-7
   partage nodes -o json | jq '.nodes[].cards[] | select(.health != "ok")'
   partage nodes --local
+  partage nodes --pods --node gpu-7
 """,
 )
 @click.option(
@@ -40,18 +42,25 @@ Examples:
 )
 @click.option("--node", metavar="NAME", help="Only this node.")
 @click.option("--local", "only_here", is_flag=True, help="This node alone, by its own file: asks no API server.")
+@click.option("--pods", is_flag=True, help="Who holds what of which card, and what is left of it.")
 @KUBECONFIG
 @NAMESPACE
 @click.pass_obj
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
-    root: Path, *, output: str, node: str | None, only_here: bool, kubeconfig: Path | None, namespace: str
+    root: Path, *, output: str, node: str | None, only_here: bool, pods: bool, kubeconfig: Path | None, namespace: str
 ) -> int:
     """Show the cluster's cards: where they are, how they are, and who may hand them out.
 
     It reads what the advertisers wrote onto the nodes. HEARTBEAT is how long ago the node's advertiser said that this
     still holds; a stale one may tell of the past. WHY says why the node is not in force, or the card not well.
-    Inventories that cannot be read are named on stderr, and the exit code is then 3.
+    Inventories that cannot be read are named on stderr, and the exit code is then 3. With --pods it shows who holds
+    what of each card instead, as the scheduler counts it, and which are unused.
     """
+    if pods:
+        if only_here:
+            raise click.UsageError("--pods asks the API server; on a node `partage top` shows who holds its cards")
+        _show_holders(root, kubeconfig, namespace, node, output)
+        return 0
     report = _here(root, node) if only_here else _everywhere(kubeconfig, namespace, node)
     _print(report, output)
     _tell(report, local=only_here)
@@ -60,6 +69,22 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 
 def _everywhere(kubeconfig: Path | None, namespace: str, node: str | None) -> Report:
     return ask_cluster(kubeconfig, functools.partial(cluster, namespace=namespace, node=node))
+
+
+def _show_holders(root: Path, kubeconfig: Path | None, namespace: str, node: str | None, output: str) -> None:
+    try:
+        from partage_cli.nodes import holders  # noqa: PLC0415 - only this needs numpy
+    except ModuleNotFoundError as error:
+        raise lacking("nodes --pods", error) from error
+    logs.configure("partage", level="warning", log_format="text")
+    question = functools.partial(holders.held_cards, namespace=namespace, root=root, node=node)
+    found = ask_cluster(kubeconfig, question, deadline_s=30.0)
+    if output in {"json", "yaml"}:
+        click.echo(holders.as_json(found) if output == "json" else holders.as_yaml(found), nl=False)
+    elif found.cards:
+        click.echo(holders.as_table(found), nl=False)
+    for note in found.notes if found.cards else (*found.notes, "no node tells of cards"):
+        click.echo(note, err=True)
 
 
 def _here(root: Path, node: str | None) -> Report:

@@ -1,0 +1,110 @@
+"""``partage nodes --pods``: who holds what of which card, as the scheduler counts it, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from partage_base.kube import ApiServer
+from partage_cli.looking import looking
+from partage_cli.schedulers import told
+from partage_cli.tables import amount, printable, short_id, table
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import GPU, Card, CardId, NodeName
+from partage_plugins.vocabulary.card_memory import together
+from partage_plugins.vocabulary.gpu import HANDED_OUT_BY, Pool
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.usage import Usage, usages
+from partage_scheduler.core import Core
+
+_HEADER: Final = ("NODE", "CARD", "MODEL", "POD", "SHARE", "MEMORY")
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    pod: str
+    """As namespace/name."""
+    share_milli: int
+    memory_bytes: int
+
+
+class HeldCard(Struct, frozen=True, kw_only=True):
+    node: NodeName
+    card: CardId
+    index: int
+    model: str
+    pool: Pool
+    holders: tuple[Holder, ...]
+    share_left_milli: int
+    memory_left_bytes: int
+    """Both without what holders have that the scheduler does not count, as kubelet's."""
+
+
+class HeldCards(Struct, frozen=True, kw_only=True):
+    cards: tuple[HeldCard, ...]
+    notes: tuple[str, ...] = ()
+    """What this rests on that is not known for sure, a line each."""
+
+
+async def held_cards(server: ApiServer, *, namespace: str, root: Path, node: str | None) -> HeldCards:
+    """Of all nodes that say what they have, or of one. Raises `KubeError`, and `Refused` where that is not there."""
+    scheduler = await told(server, namespace)
+    async with looking(server, scheduler, scheduler.settings(root, namespace), root) as seen:
+        names = sorted(each.name for each in seen.core.cluster.nodes)
+        if node is not None and node not in names:
+            raise Refused(f"there is no node {node}; `kubectl get nodes` has their names")
+        cards = tuple(card for name in names if node in (None, name) for card in _of_node(seen.core, NodeName(name)))
+    return HeldCards(cards=cards, notes=(*scheduler.notes, *filter(None, (seen.unchecked,))))
+
+
+def as_table(found: HeldCards) -> str:
+    return table(_HEADER, (row for card in found.cards for row in _rows(card)))
+
+
+def as_json(found: HeldCards) -> bytes:
+    """For programs; docs/configuration.md has the shape."""
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def as_yaml(found: HeldCards) -> bytes:
+    return msgspec.yaml.encode(msgspec.to_builtins(found))
+
+
+def _of_node(core: Core, node: NodeName) -> Iterator[HeldCard]:
+    part = core.cluster.inventory(node).part(GPU)
+    held: dict[CardId, list[tuple[str, Usage]]] = {}
+    for pod, allocation in core.cluster.holders(node):
+        claimed = [each for _, each in core.cluster.claims.held(pod)]
+        for usage in (usage for each in (allocation, *claimed) for usage in usages(each)):
+            held.setdefault(usage.card, []).append((f"{pod.namespace}/{pod.name}", usage))
+    for card in sorted(part.cards if part else (), key=lambda each: (each.index, each.id)):
+        yield _held(node, card, held.get(card.id, []))
+
+
+def _held(node: NodeName, card: Card, held: list[tuple[str, Usage]]) -> HeldCard:
+    return HeldCard(
+        node=node,
+        card=card.id,
+        index=card.index,
+        model=card.model,
+        pool=card.pool,
+        holders=tuple(
+            Holder(pod=pod, share_milli=usage.share_milli, memory_bytes=usage.memory_bytes) for pod, usage in held
+        ),
+        share_left_milli=WHOLE_MILLI - sum(usage.share_milli for _, usage in held),
+        memory_left_bytes=card.capacity.left(together(usage.memory for _, usage in held), movable=False),
+    )
+
+
+def _rows(card: HeldCard) -> Iterator[tuple[str, ...]]:
+    begins = (card.node, f"{card.index} {short_id(card.card)}", printable(card.model))
+    for each in card.holders:
+        yield (*begins, printable(each.pod), str(each.share_milli), amount(each.memory_bytes))
+    if card.pool != "shared":
+        yield (*begins, f"({HANDED_OUT_BY[card.pool]} hands it out)", "-", "-")
+        return
+    left = "left" if card.holders else "unused"
+    yield (*begins, f"({left})", str(max(0, card.share_left_milli)), amount(max(0, card.memory_left_bytes)))

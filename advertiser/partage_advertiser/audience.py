@@ -42,6 +42,7 @@ class Cluster:
         *,
         beats: Callable[[], bool],
         keys: Callable[[], Iterable[str]],
+        versions: Callable[[], Mapping[str, str]],
         on_labels: Callable[[Mapping[str, str]], None],
         patched: Counted,
         beaten: Counted,
@@ -58,6 +59,7 @@ class Cluster:
             node_uid=lambda: self._publisher.node_uid,
             beats=beats,
             keys=keys,
+            versions=versions,
             beaten=beaten,
         )
 

@@ -1,15 +1,15 @@
 """Renews the node's Lease: others see by it that the inventory is being kept true.
 
 It beats only while that is so; a scheduler that sees no beat gives the node no new pods. Each beat also says by which
-keys the node believes allocations: no key is given up before every node has the next one. The Lease belongs to the Node
-object, so the cluster removes it with the node.
+keys the node believes allocations, since no key is given up before every node has the next one; and which versions run.
+The Lease belongs to the Node object, so the cluster removes it with the node.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -25,7 +25,7 @@ from partage_base.kube import (
     leases_path,
     micro_time,
 )
-from partage_plugins.vocabulary.keys import KEYS
+from partage_plugins.vocabulary.keys import KEYS, VERSIONS
 
 LATE_BEATS: Final = 4
 """So many may be missed before others take the node for silent."""
@@ -42,13 +42,14 @@ class Heartbeat:
         node_uid: Callable[[], str],
         beats: Callable[[], bool],
         keys: Callable[[], Iterable[str]],
+        versions: Callable[[], Mapping[str, str]] = dict,
         beaten: Callable[[str], None] = lambda _outcome: None,
     ) -> None:
         self._server = server
         self._namespace, self._node = namespace, node
         self._every_s = every_s
         self._node_uid, self._beats, self._beaten = node_uid, beats, beaten
-        self._keys = keys
+        self._keys, self._versions = keys, versions
         self._lease: Lease | None = None
         self._backoff = Backoff(first_s=min(1.0, every_s), most_s=every_s, random=random.random)
         self._repeats = Repeats(every_s=60)
@@ -93,7 +94,10 @@ class Heartbeat:
         metadata: dict[str, object] = {
             "name": self._node,
             "namespace": self._namespace,
-            "annotations": {KEYS: ",".join(sorted(self._keys()))},
+            "annotations": {
+                KEYS: ",".join(sorted(self._keys())),
+                VERSIONS: ",".join(f"{name}={text}" for name, text in sorted(self._versions().items())),
+            },
         }
         if lease is not None:
             metadata["resourceVersion"] = lease.metadata.resource_version

@@ -124,6 +124,7 @@ class Advertiser:
                 settings,
                 beats=self._is_true,
                 keys=inspector.readiness.keys,
+                versions=inspector.readiness.versions,
                 on_labels=partial(_pause, PauseFile(root), woken.set),
                 patched=lambda outcome: metrics.patches.update([outcome]),
                 beaten=lambda outcome: metrics.heartbeats.update([outcome]),

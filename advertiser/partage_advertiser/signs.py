@@ -12,6 +12,8 @@ A file that an administrator puts beside ours is none of our business.
 
 from __future__ import annotations
 
+import contextlib
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,10 +22,13 @@ from typing import Final
 from partage_base.condition import Condition
 from partage_base.condition_file import last_condition
 from partage_base.files import write_whole
+from partage_base.version import VERSION
 from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.places import BROKER_ALIVE, KUBELET_SPOKE, PAUSE_FOLDER
 
 _CLOCK_SLACK_S: Final = 2.0
+_LONGEST_VERSION: Final = 64
+_VERSION: Final = re.compile(r"[0-9A-Za-z.+_-]+", re.ASCII)
 OURS: Final = "driver-upgrade"
 LABEL: Final = "nvidia.com/gpu-driver-upgrade-state"
 _QUIET: Final = frozenset(
@@ -67,6 +72,16 @@ class Readiness:
         """By which crishim says that it believes allocations; none where it says nothing."""
         condition = self._condition()
         return condition.keys if condition is not None else ()
+
+    def versions(self) -> dict[str, str]:
+        """Of us and of the daemons that give signs of life, as far as they say it."""
+        condition, found = self._condition(), {"advertiser": VERSION}
+        if condition is not None:
+            found["crishim"] = condition.version
+        if self._is_fresh(BROKER_ALIVE):
+            with contextlib.suppress(OSError), (self._root / BROKER_ALIVE).open(errors="replace") as file:
+                found["broker"] = file.read(_LONGEST_VERSION)
+        return {name: text for name, text in found.items() if _VERSION.fullmatch(text)}
 
     def _why_no_crishim(self) -> str:
         condition = self._condition()

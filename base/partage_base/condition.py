@@ -50,6 +50,8 @@ class Condition(Struct, frozen=True, kw_only=True):
     """Of late."""
     keys: Annotated[tuple[Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")], ...], Meta(max_length=MOST)] = ()
     """Ids of the public keys by which it believes allocations, sorted."""
+    version: Annotated[str, Meta(max_length=64)] = ""
+    """Its own."""
 
     @property
     def honours(self) -> bool:

@@ -92,6 +92,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "translate": Subcommand(
             "partage_cli.translate.command", "Print manifests of other systems in the native dialect."
         ),
+        "versions": Subcommand("partage_cli.versions.command", "Show which versions of partage's daemons run where."),
     },
     "Node, in a cluster or alone": {
         "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),

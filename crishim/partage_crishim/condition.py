@@ -19,6 +19,7 @@ from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
 from partage_base.daemon.web import METRICS
 from partage_base.files import write_whole
+from partage_base.version import VERSION
 from partage_crishim.parts import Parts
 from partage_crishim.plugins import MeasuredHost
 from partage_crishim.rules.errors import NodeNotReady
@@ -121,7 +122,7 @@ class ConditionFile:
         """Looks once, and says what is new."""
         faults = (*self._looks(), *await self._runtime.faults())[:MOST]
         keys = tuple(sorted(self._keys())[:MOST])
-        condition = Condition(faults=faults, guarded=self._guarded(), keys=keys)
+        condition = Condition(faults=faults, guarded=self._guarded(), keys=keys, version=VERSION)
         if condition != self._written or time.monotonic() - self._written_s >= _WRITE_EVERY_S:
             try:
                 self._write(condition)

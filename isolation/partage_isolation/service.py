@@ -20,8 +20,9 @@ import structlog
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
-from partage_base.files import clear_unfinished
+from partage_base.files import clear_unfinished, write_whole
 from partage_base.findings import FINDINGS_FOLDER
+from partage_base.version import VERSION
 from partage_isolation.broker import Broker
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import LOCK, LOCK_WITHIN_S, STATE, make_state_folder
@@ -62,6 +63,7 @@ class BrokerService:
     def __init__(self, settings: BrokerSettings, daemon: Daemon, broker: Broker) -> None:
         self._settings, self._daemon, self._broker = settings, daemon, broker
         self._repeats = Repeats(every_s=60)
+        self._sign = _Sign(settings.root / BROKER_ALIVE)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until it is to stop; what is written down stays for the next broker."""
@@ -93,10 +95,9 @@ class BrokerService:
             await asyncio.sleep(_ALIVE_EVERY_S)
 
     def give_sign_of_life(self) -> None:
-        """Others see by it that the broker is ready."""
-        path = self._settings.root / BROKER_ALIVE
+        """Others see by it that the broker is ready, and of which version."""
         try:
-            _touch(path)
+            self._sign.give()
         except OSError as error:
             self._repeats.say("the sign of life can't be given", level=ERROR, why=str(error))
 
@@ -117,9 +118,19 @@ def _surrendered() -> None:
     _log.error("the broker computed for a second without a pause and no longer goes first; this is a defect")
 
 
-def _touch(path: Path) -> None:
-    try:
-        os.utime(path)
-    except FileNotFoundError:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        path.touch(mode=0o644)
+class _Sign:
+    """The file whose time says that we live, and which holds our version."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._is_ours = path, False
+
+    def give(self) -> None:
+        try:
+            if self._is_ours:
+                os.utime(self._path)
+                return
+        except FileNotFoundError:
+            pass
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_whole(self._path, VERSION.encode(), mode=0o644)
+        self._is_ours = True

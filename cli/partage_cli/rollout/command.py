@@ -120,8 +120,12 @@ async def image_version(server: ApiServer, namespace: str) -> str | None:
     except NotFound:
         return None
     images = [container.image for container in found.spec.template.spec.containers]
-    name = images[0].partition("@")[0].rpartition("/")[2] if images else ""
-    return name.partition(":")[2] or None
+    return tag_of(images[0]) if images else None
+
+
+def tag_of(image: str) -> str | None:
+    """None where it has only a digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2] or None
 
 
 class _Image(msgspec.Struct, frozen=True):

@@ -15,6 +15,8 @@ CONTAINER: Final = ALLOC_PREFIX + "container"
 KEYS: Final = PREFIX + "keys"
 """On a node's Lease: the ids of the keys by which the node believes allocations, sorted, with commas between them."""
 
+VERSIONS: Final = PREFIX + "versions"
+"""On a Lease: the versions of its holder, and of the daemons beside it, `name=version`, sorted, with commas between."""
 SCHEDULER: Final = PREFIX + "scheduler"
 """On the Lease of a scheduler that leads: what its decisions depend on."""
 

@@ -14,6 +14,7 @@ import pytest
 
 from isolation.broker.load import broker_killed_under_load
 from isolation.broker.workers import workers
+from partage_base.version import VERSION
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Result, What
 from rig.patience import patience_s
@@ -168,7 +169,8 @@ def _ask_as_nobody(path: Path, tell: int) -> None:
         os._exit(0)
 
 
-def test_it_gives_a_sign_of_life(place: Isolated) -> None:
+def test_it_gives_a_sign_of_life_with_its_version(place: Isolated) -> None:
     alive = place.root / "run/partage/broker/alive"
+    assert alive.read_text() == VERSION
     first = alive.stat().st_mtime_ns
     until(lambda: alive.stat().st_mtime_ns > first)

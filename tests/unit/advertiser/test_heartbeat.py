@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from partage_advertiser.heartbeat import Heartbeat
 from partage_base.kube import ApiServer, lease_path
+from partage_plugins.vocabulary.keys import VERSIONS
 from support.fake_api import Drop, FakeApi, Refuse
 from support.kube import beside, until
 
@@ -54,3 +55,19 @@ async def test_a_lease_that_was_removed_is_made_anew(api: FakeApi, server: ApiSe
         api.objects.delete(LEASE)
 
     assert (await beating(api, server, removed))["POST"] == 1
+
+
+async def test_a_beat_says_which_versions_run(api: FakeApi, server: ApiServer) -> None:
+    heartbeat = Heartbeat(
+        server,
+        namespace=SYSTEM,
+        node="n1",
+        every_s=EVERY_S,
+        node_uid=lambda: "",
+        beats=lambda: True,
+        keys=lambda: (),
+        versions=lambda: {"crishim": "0.2.0", "advertiser": "0.1.0"},
+    )
+    async with beside(heartbeat.run()):
+        await until(lambda: api.count("PUT", LEASE))
+    assert api.objects.get(LEASE)["metadata"]["annotations"][VERSIONS] == "advertiser=0.1.0,crishim=0.2.0"

@@ -12,6 +12,7 @@ from partage_advertiser.inventory import InventoryFile
 from partage_advertiser.signs import LABEL, MIG_LABEL, OURS, PauseFile, Readiness, why_paused
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_base.files import UNFINISHED
+from partage_base.version import VERSION
 from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.places import (
     BROKER_ALIVE,
@@ -178,3 +179,19 @@ class TestSignsOfLife:
             tmp_path, Fault("metrics", "its port is taken", refuses=False), Fault("keys", "no key verifies")
         )
         assert self._now(tmp_path).why == "crishim honours no allocation: no key verifies"
+
+    def test_versions_are_those_of_who_gives_signs_of_life(self, tmp_path: Path) -> None:
+        readiness = Readiness(tmp_path, within_s=20, clock=lambda: self.NOW)
+        assert readiness.versions() == {"advertiser": VERSION}
+        self._condition(tmp_path)
+        self._sign(tmp_path, BROKER_ALIVE, 0)
+        assert readiness.versions() == {"advertiser": VERSION}, "older ones do not say theirs"
+        (tmp_path / CRISHIM_CONDITION).write_bytes(encode_condition(Condition(version="0.2.0")))
+        (tmp_path / BROKER_ALIVE).write_text("0.1.9")
+        for name in (CRISHIM_CONDITION, BROKER_ALIVE):
+            self._sign(tmp_path, name, 0)
+        assert readiness.versions() == {"advertiser": VERSION, "broker": "0.1.9", "crishim": "0.2.0"}
+        (tmp_path / BROKER_ALIVE).write_text("x,y=\x1b")
+        self._sign(tmp_path, BROKER_ALIVE, 0)
+        self._sign(tmp_path, CRISHIM_CONDITION, 21)
+        assert readiness.versions() == {"advertiser": VERSION}

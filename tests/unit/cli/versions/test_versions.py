@@ -1,0 +1,83 @@
+"""`partage versions`: a line for each version of each daemon, by what they say of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partage_base.kube import micro_time
+from partage_base.version import VERSION
+from partage_cli.rollout.told import INSTALLED, Wish, telling
+from partage_plugins.testing.examples import inventory
+from partage_plugins.vocabulary.keys import INVENTORY, VERSIONS
+from support.fake_api import FakeApi
+from support.kube import until
+from support.scheduler_stage import LEASES, NODES, OURS, scheduler, settings_below
+from unit.cli.nodes.test_command import kubeconfig
+from unit.cli.program import partage
+
+pytestmark = pytest.mark.slow  # each test starts processes
+
+
+def add_node(api: FakeApi, name: str, versions: str | None, *, at: datetime | None = None) -> None:
+    notes = {INVENTORY: inventory(), INSTALLED: telling("0.2.0-g1", Wish.ON, "in-force").text()}
+    labels = {"partage.dev/install": "yes"}
+    api.objects.create(NODES, {"metadata": {"name": name, "annotations": notes, "labels": labels}})
+    beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(at or datetime.now(UTC))}
+    said = {} if versions is None else {VERSIONS: versions}
+    api.objects.create(LEASES, {"metadata": {"name": name, "annotations": said}, "spec": beat})
+
+
+def add_pod(api: FakeApi, name: str, image: str) -> None:
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "partage"}
+    spec: dict[str, Any] = {"nodeName": "n1", "containers": [{"name": "main", "image": image}]}
+    api.objects.create(f"/api/v1/namespaces/{OURS}/pods", {"metadata": {"name": name, "labels": labels}, "spec": spec})
+
+
+def asked(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    async def whole() -> subprocess.CompletedProcess[str]:
+        async with FakeApi() as api:
+            api.objects.create(NODES, {"metadata": {"name": "cpu-1"}})
+            add_node(api, "n1", "advertiser=0.2.0,broker=0.1.9,crishim=0.2.0")
+            add_node(api, "n2", "advertiser=0.2.0,broker=0.2.0,crishim=0.2.0")
+            add_node(api, "n3", None, at=datetime(2026, 1, 1, tzinfo=UTC))
+            add_pod(api, "partage-dra", "registry.example:5000/partage-node:0.2.0-g1")
+            add_pod(api, "partage-sharepods", f"partage-scheduler@sha256:{'0' * 64}")
+            async with scheduler(api, settings_below(root)) as running:
+                await until(lambda: running.parts.elector is not None and running.parts.elector.leads)
+            argv = ("versions", "--kubeconfig", str(kubeconfig(root, api.url)), *words)
+            return await asyncio.to_thread(partage, root, *argv)
+
+    return asyncio.run(whole())
+
+
+def test_each_version_of_each_daemon_has_a_line_with_where_it_runs(tmp_path: Path) -> None:
+    done = asked(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in done.stdout.splitlines()]
+    assert rows[0] == ["DAEMON", "VERSION", "WHERE"]
+    (leads,) = [row for row in rows if row[0] == "scheduler"]
+    assert (leads[1], leads[2].endswith(", which leads")) == (VERSION, True)
+    (silent,) = [row for row in rows if row[:2] == ["advertiser", "unknown"]]
+    assert silent[2].startswith("n3 (")
+    assert [row for row in rows[1:] if row not in (leads, silent)] == [
+        ["advertiser", "0.2.0", "n1, n2"],
+        ["broker", "0.1.9", "n1"],
+        ["broker", "0.2.0", "n2"],
+        ["command line", VERSION, "here"],
+        ["crishim", "0.2.0", "n1, n2"],
+        ["dra", "0.2.0-g1", "n1"],
+        ["installer", "0.2.0-g1", "n1, n2, n3"],
+        ["sharepods", "unknown", "n1"],
+    ]
+
+
+def test_programs_get_the_same(tmp_path: Path) -> None:
+    told = json.loads(asked(tmp_path, "-o", "json").stdout)
+    assert {"daemon": "broker", "version": "0.1.9", "where": ["n1"]} in told["daemons"]

@@ -1,4 +1,4 @@
-"""The conformance kit against Volcano's dialect, and against the names that its users read in containers."""
+"""The conformance kit against Volcano's and KAI's dialects, and against the names that its users read in containers."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ class TestVolcano(Conformance):
             pod({"volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "3000", "volcano.sh/vgpu-cores": "50"}),
             pod({"volcano.sh/vgpu-memory": "1024"}, annotations={"nvidia.com/use-gputype": "l4"}, name="typed"),
             pod({"volcano.sh/gpu-memory": "1024"}, {"volcano.sh/gpu-memory": "512"}, name="older"),
+        ),
+        inventories=(_INVENTORY,),
+    )
+
+
+class TestKai(Conformance):
+    subject = Subject(
+        name="kai-dialect",
+        scheduler="partage_dialects.kai:KaiDialect",
+        pods=(
+            pod({}, annotations={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}),
+            pod({}, annotations={"gpu-memory": "1024"}, name="memory"),
         ),
         inventories=(_INVENTORY,),
     )

@@ -11,8 +11,8 @@ import msgspec.yaml
 from partage_base.daemon import logs
 from partage_base.daemon.plugins import load_all
 from partage_cli.machine.pods.yaml_text import read_mappings
-from partage_cli.main import SUBCOMMANDS
-from partage_cli.translate.manifests import Document, pods_in, translate, translate_to_claims
+from partage_cli.main import FAILED, SUBCOMMANDS
+from partage_cli.translate.documents import to_claims, to_native
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed
@@ -38,7 +38,7 @@ Examples:
     "--to", type=click.Choice(("native", "dra")), default="native", show_default=True, help="Our keys, or claims."
 )
 @click.option("--scheduler-name", default="partage-scheduler", show_default=True, help="Of pods that are translated.")
-def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]) -> None:
+def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]) -> int:
     """Print manifests with what pods ask for in the native dialect, or as claims; - reads what is piped in.
 
     Pods, and templates of what makes pods, are read by the dialects that are installed here, with the variables of
@@ -46,21 +46,21 @@ def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]
     without its comments. What is printed asks for the same; what can't be said is refused, or told on stderr where
     it hardly matters.
 
+    What was done with each document is told on stderr. The exit code is 1 where none asks for cards in any dialect.
+
     With --to dra pods of every dialect get claims that kube-scheduler allocates, and the templates of these.
     """
     logs.configure("partage", level="error", log_format="text")
     registry = load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
     reads = SchedulerSide(registry, Ledger()).asked
     documents = read_mappings(file.read(MAX_ANNOTATION_BYTES + 1), "manifest", most=_MOST_DOCUMENTS)
-    made, notes = list[Document](), list[str]()
-    for document in documents:
-        for pod, owner in pods_in(document):
-            if to == "native":
-                notes += translate(pod, reads, scheduler=scheduler_name) or ()
-            elif (claimed := translate_to_claims(pod, owner, reads)) is not None:
-                made += claimed.templates
-                notes += claimed.notes
-        made.append(document)
-    for note in notes:
-        click.echo(note, err=True)
+    done = [
+        to_native(each, reads, scheduler=scheduler_name) if to == "native" else to_claims(each, reads)
+        for each in documents
+    ]
+    told = [each for one in done for each in one.told]
+    for line in (*(each.sentence for each in told), *(note for one in done for note in one.notes)):
+        click.echo(line, err=True)
+    made = [document for one in done for document in one.documents]
     click.echo("---\n".join(msgspec.yaml.encode(document).decode() for document in made), nl=False)
+    return 0 if any(each.is_known for each in told) else FAILED

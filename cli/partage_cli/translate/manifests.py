@@ -37,10 +37,18 @@ class Meant(NamedTuple):
     gang: Gang | None
 
 
+class Translated(NamedTuple):
+    """Which keys of another dialect were taken out of a pod, and what is left out with them, for people."""
+
+    keys: list[str]
+    notes: list[str]
+
+
 class Claimed(NamedTuple):
-    """What a pod's claims are made from, and what is left out, for people."""
+    """What a pod's claims are made from, which keys they stand for, and what is left out, for people."""
 
     templates: list[Document]
+    keys: list[str]
     notes: list[str]
 
 
@@ -67,10 +75,15 @@ def pods_in(document: Document) -> Iterator[PodIn]:
             yield PodIn(template, owner)
 
 
-def translate(pod: Document, reads: Reader, *, scheduler: str) -> list[str] | None:
+def asks(pod: Document, reads: Reader) -> bool:
+    """Whether it asks for something in any dialect. Raises what dialects raise."""
+    return bool(_asked(pod, reads).request.asking)
+
+
+def translate(pod: Document, reads: Reader, *, scheduler: str) -> Translated | None:
     """Changes what asks in another dialect into ours; None where nothing does. Raises what dialects raise.
 
-    Returns what is left out, for people. Raises `Refused` where ours has no words for what counts.
+    Raises `Refused` where ours has no words for what counts.
     """
     asked = _asked(pod, reads)
     foreign = _keys_that_count(pod, reads, _may_be_foreign)
@@ -83,7 +96,7 @@ def translate(pod: Document, reads: Reader, *, scheduler: str) -> list[str] | No
     lacking = unsaid(asked.request, again.request)
     if lacking is not None or asked.gang != again.gang:
         raise Refused(f"{_named(pod)}: partage.dev/ has no words for {lacking or 'its gang'}; {_REMEDY}")
-    return [f"{_named(pod)}: {each}" for each in left_out(asked.request)]
+    return Translated(_names(foreign), [f"{_named(pod)}: {each}" for each in left_out(asked.request)])
 
 
 def translate_to_claims(pod: Document, owner: Document, reads: Reader) -> Claimed | None:
@@ -98,7 +111,8 @@ def translate_to_claims(pod: Document, owner: Document, reads: Reader) -> Claime
     if not isinstance(name, str):
         raise Refused(f"{_named(pod)}: its claims' templates are named after it, and it has no name; give it one")
     claims = claims_of(asked.request, asked.gang)
-    _remove(pod, _keys_that_count(pod, reads, _has_domain))
+    asking = _keys_that_count(pod, reads, _may_ask)
+    _remove(pod, asking)
     if left := _asked(pod, reads).request.asking:
         raise Refused(f"{_named(pod)}: {min(left)} asks for cards in a way that can't be taken out of it; {_REMEDY}")
     spec = pod["spec"]
@@ -112,7 +126,8 @@ def translate_to_claims(pod: Document, owner: Document, reads: Reader) -> Claime
         if mine := [{"name": each.name} for each in claims if container["name"] in each.containers]:
             resources = container.setdefault("resources", {})
             resources["claims"] = [*(resources.get("claims") or ()), *mine]
-    return Claimed(templates, [f"{_named(pod)}: {each}" for each in claims_leave_out(asked.request)])
+    notes = [f"{_named(pod)}: {each}" for each in claims_leave_out(asked.request)]
+    return Claimed(templates, _names(asking), notes)
 
 
 def _template(owner: Document, name: str, spec: Document) -> Document:
@@ -168,9 +183,9 @@ def _at(pod: Document, place: _Place) -> Document:
     return here
 
 
-def _keys_that_count(pod: Document, reads: Reader, may: Callable[[str], bool]) -> list[tuple[_Place, str]]:
+def _keys_that_count(pod: Document, reads: Reader, may: Callable[[_Place, str], bool]) -> list[tuple[_Place, str]]:
     """Those that are missed where they are taken out, and those that alone say something where they are put in."""
-    others = [(place, key) for place in _places(pod) for key in _at(pod, place) if may(key)]
+    others = [(place, key) for place in _places(pod) for key in _at(pod, place) if may(place, key)]
     bare = _without(pod, others)
     outcome, of_bare = _outcome(pod, reads), _outcome(bare, reads)
     return [
@@ -181,13 +196,18 @@ def _keys_that_count(pod: Document, reads: Reader, may: Callable[[str], bool]) -
     ]
 
 
-def _has_domain(key: str) -> bool:
-    """Every dialect has one of its own."""
-    return "/" in key
+def _may_ask(place: _Place, key: str) -> bool:
+    """Of resources those with a domain: the others are Kubernetes' own. KAI's annotations have none."""
+    return place[0] == "metadata" or "/" in key
 
 
-def _may_be_foreign(key: str) -> bool:
-    return _has_domain(key) and not key.startswith(PREFIX)
+def _may_be_foreign(place: _Place, key: str) -> bool:
+    return _may_ask(place, key) and not key.startswith(PREFIX)
+
+
+def _names(keys: list[tuple[_Place, str]]) -> list[str]:
+    """Each once, in their order."""
+    return list(dict.fromkeys(key for _, key in keys))
 
 
 def _remove(pod: Document, keys: list[tuple[_Place, str]]) -> None:

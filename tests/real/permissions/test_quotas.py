@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partage_dialects import hami, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
+from partage_dialects import hami, kai, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
 from real.sharepods.stage import Stage, a_sharepod, installed, uninstalled
 from rig.client.api import Patch
@@ -50,6 +50,8 @@ UNCOUNTED: Mapping[str, Mapping[str, Any]] = {
     "kubeshare 1, by hand": {"annotations": {kubeshare_v1.GPUID: "abcde"}},
     "kubeshare 2": {"labels": {kubeshare_v2.LIMIT: "1.0"}},
     "kubegpu": {"annotations": {kubegpu_annotation.KUBEGPU: "{}"}},
+    "kai": {"annotations": {kai.FRACTION: "0.5"}},
+    "kai, by container": {"annotations": {f"{kai.PREFIX}main.{kai.REQUEST}": "1Gi"}},
     "kubedevice": {"annotations": {kubegpu_annotation.KUBEDEVICE: "{}"}},
 }
 COUNTS: Mapping[str, Mapping[str, str]] = {

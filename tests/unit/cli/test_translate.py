@@ -50,12 +50,12 @@ def test_a_pod_asks_for_the_same_where_only_the_native_dialect_is_read(row: Row)
     """Or it is refused: other systems can say what ours can't."""
     pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
     try:
-        notes = translate(pod, reads, scheduler="partage-scheduler")
+        done = translate(pod, reads, scheduler="partage-scheduler")
     except Refused:
         return
-    assert notes is not None
+    assert done is not None
     made = native_alone(Row(name=row.name, pod=pod, request={}).read())
-    assert (made == reads(row.read())) != bool(notes)
+    assert (made == reads(row.read())) != bool(done.notes)
     assert unsaid(reads(row.read()), made) is None
 
 
@@ -66,15 +66,22 @@ def test_all_that_kubeshare_says_has_words_of_ours_but_that_a_pod_gets_no_memory
         with pytest.raises(Refused, match=r"partage\.dev/ has no words for memory_bytes 0"):
             translate(pod, reads, scheduler="partage-scheduler")
     else:
-        assert translate(pod, reads, scheduler="partage-scheduler") == []
+        done = translate(pod, reads, scheduler="partage-scheduler")
+        assert done is not None
+        assert done.notes == []
 
 
-def said(tmp_path: Path, *documents: dict[str, Any]) -> list[Any]:
+def told(tmp_path: Path, *documents: dict[str, Any], code: int = 0) -> tuple[list[Any], list[str]]:
+    """The documents that are printed, and the lines on stderr."""
     file = tmp_path / "pods.yaml"
     file.write_bytes(b"---\n".join(map(msgspec.yaml.encode, documents)))
     done = process(tmp_path, "translate", str(file))
-    assert (done.returncode, done.stderr) == (0, "")
-    return list(yaml.safe_load_all(done.stdout))
+    assert done.returncode == code, done.stderr
+    return list(yaml.safe_load_all(done.stdout)), done.stderr.splitlines()
+
+
+def said(tmp_path: Path, *documents: dict[str, Any]) -> list[Any]:
+    return told(tmp_path, *documents)[0]
 
 
 @pytest.mark.slow
@@ -107,6 +114,44 @@ def test_what_asks_in_no_other_dialect_stays_as_it_is(tmp_path: Path) -> None:
     plain = {"kind": "Pod", "metadata": {"labels": None}, "spec": {"containers": [{"name": "a"}]}}
     other = {"kind": "ConfigMap", "data": {"kubeshare/gpu_limit": "1.0"}}
     assert said(tmp_path, native, plain, other) == [native, plain, other]
+
+
+@pytest.mark.slow
+def test_what_was_done_with_each_document_is_told(tmp_path: Path) -> None:
+    kai = {"annotations": {"gpu-fraction": "0.5"}, "name": "half"}
+    _, lines = told(
+        tmp_path,
+        {"kind": "Pod", "metadata": kai, "spec": {"containers": [{"name": "a"}]}},
+        {
+            "kind": "List",
+            "items": [{"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": TEMPLATE}}],
+        },
+        {
+            "kind": "Pod",
+            "metadata": {"name": "n"},
+            "spec": {"containers": [{"name": "a", "resources": {"limits": LIMITS}}]},
+        },
+        {"kind": "Pod", "metadata": {"name": "none"}, "spec": {"containers": [{"name": "a"}]}},
+        {"kind": "SharePod", "metadata": {"name": "s", "annotations": KUBESHARE}, "spec": {}},
+        {"kind": "ConfigMap", "metadata": {"name": "c"}},
+    )
+    keys = ", ".join(KUBESHARE)
+    assert lines == [
+        "Pod half: gpu-fraction said in the native dialect; placed by partage-scheduler",
+        f"Deployment web: {keys} said in the native dialect; placed by partage-scheduler",
+        "Pod n: asks in the native dialect; unchanged",
+        "Pod none: asks for no card in any dialect that is read here; unchanged",
+        "SharePod s: partage-sharepods makes its pod; unchanged",
+        "ConfigMap c: has no pod; unchanged",
+    ]
+
+
+@pytest.mark.slow
+def test_a_file_of_which_nothing_is_known_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
+    plain = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}
+    made, lines = told(tmp_path, plain, code=1)
+    assert made == [plain]
+    assert lines == ["Pod a: asks for no card in any dialect that is read here; unchanged"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from partage_dialects import hami, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
+from partage_dialects import hami, kai, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPU_RESOURCES, GPUS
 from rig.identity.permissions import FOLDER, delivered
 
@@ -43,6 +43,7 @@ def test_the_requests_of_all_other_dialects_are_refused() -> None:
     for key in (kubeshare_v1.REQUEST, kubeshare_v1.GPUID, kubeshare_v2.REQUEST, kubeshare_v2.MEMORY):
         assert key.partition("/")[0] + "/" in refused
     assert {kubegpu_annotation.KUBEGPU, kubegpu_annotation.KUBEDEVICE} <= set(refused)
+    assert {kai.PREFIX, kai.FRACTION, kai.MEMORY, *kai.FRACTION_LIMITS, *kai.MEMORY_LIMITS} <= set(refused)
 
 
 def test_what_is_there_to_copy_names_resources_that_are_read() -> None:

@@ -1,0 +1,176 @@
+"""KAI and Run:ai: `gpu-fraction`, `gpu-memory` and their siblings, as annotations of a pod.
+
+One container has the cards: the first, the one that `gpu-fraction-container-name` names, or the one whose name stands
+in `nvidia.com/container.<name>.gpu-memory.request`. A fraction is of a card's memory and, as in Run:ai, of its time; an
+amount of memory comes with what others leave of the time, as in KAI.
+
+As KAI: an empty value is as none; a limit alone is the request, too; nothing stands beside `nvidia.com/gpu`.
+Otherwise: a limit above the request is refused, since memory here is promised or not there at all; so is sharing of SMs
+at the same time. What KAI's binder writes is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from partage_dialects.amounts import milli, read_decimal, read_whole, refused
+from partage_dialects.whole import NVIDIA_GPU
+from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.gpu import GPU, MIB, GpuRequest
+from partage_plugins.vocabulary.limits import MAX_CARDS
+from partage_plugins.vocabulary.names import ContainerName, Kind
+from partage_plugins.vocabulary.pods import Pod
+
+FRACTION: Final = "gpu-fraction"
+MEMORY: Final = "gpu-memory"
+NUMBER: Final = "gpu-fraction-num-devices"
+CONTAINER: Final = "gpu-fraction-container-name"
+MPS: Final = "mps"
+MODE: Final = "kai.scheduler/gpu-compute-sharing-mode"
+FRACTION_LIMITS: Final = (f"{FRACTION}.limit", f"{FRACTION}-limit")
+MEMORY_LIMITS: Final = (f"{MEMORY}.limit", f"{MEMORY}-limit")
+"""KAI's, and Run:ai's."""
+POD_KEYS: Final = frozenset((FRACTION, MEMORY, NUMBER, CONTAINER, *FRACTION_LIMITS, *MEMORY_LIMITS))
+"""Those by which a pod asks, or means to."""
+PREFIX: Final = "nvidia.com/container."
+"""Then come a container's name, a point, and one of these."""
+REQUEST, LIMIT, OWN_MODE = "gpu-memory.request", "gpu-memory.limit", "gpu-compute.mode"
+_READ: Final = (REQUEST, LIMIT, OWN_MODE)
+_WRITTEN: Final = ("gpus.devices", "gpu-compute.portion")
+_SLICES: Final = "time-slicing"
+_MOST_BYTES: Final = 2**62
+_PART: Final = f"a number above 0 and below 1, such as 0.5; whole cards are {NVIDIA_GPU}"
+_MIBS: Final = "MiB, a whole number above 0, such as 4096"
+
+
+class KaiDialect:
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
+        said = pod.annotations
+        if POD_KEYS.isdisjoint(said) and not any(key.startswith(PREFIX) for key in said):
+            return None
+        said = {key: text for key, text in said.items() if text}
+        wanted = _wanted(said, own := list(_own(said)))
+        if wanted is None:
+            _require_nothing(said, own)
+            return None
+        _require_alone(pod)
+        return {_container(pod, said, own): {GPU.name: wanted}}
+
+
+class _Own(NamedTuple):
+    """A key that has the name of a container in it."""
+
+    key: str
+    container: str
+    word: str
+
+
+class _Amount(NamedTuple):
+    key: str
+    number: int
+
+
+def _own(said: Mapping[str, str]) -> Iterator[_Own]:
+    for key in said:
+        if key.startswith(PREFIX):
+            container, _, word = key.removeprefix(PREFIX).partition(".")
+            if word not in _READ and word not in _WRITTEN:
+                raise refused("annotations", key, f"{PREFIX}<name>. with {', '.join(_READ)}")
+            if word in _READ:
+                yield _Own(key, container, word)
+
+
+def _wanted(said: Mapping[str, str], own: Sequence[_Own]) -> GpuRequest | None:
+    """What one container asks for; None where nothing is."""
+    fraction, memory = _agreed(said, list(_fractions(said))), _agreed(said, list(_memories(said, own)))
+    if fraction is None and memory is None:
+        return None
+    if fraction is not None and memory is not None:
+        raise refused(fraction.key, said[fraction.key], f"either this or {memory.key}")
+    _require_slices(said, own)
+    count = (
+        read_whole(said, NUMBER, allowed=(few := f"from 1 to {MAX_CARDS}"), largest=MAX_CARDS) if NUMBER in said else 1
+    )
+    if not count:
+        raise refused(NUMBER, said[NUMBER], few)
+    if memory is not None:
+        return GpuRequest(count=count, memory_bytes=memory.number, spare_share=True)
+    return GpuRequest(count=count, share_milli=fraction.number if fraction else 0)
+
+
+def _fractions(said: Mapping[str, str]) -> Iterator[_Amount]:
+    for key in (FRACTION, *FRACTION_LIMITS):
+        if key in said:
+            part = read_decimal(said, key, allowed=_PART, largest=1)
+            if key == FRACTION and not 0 < part < 1:
+                raise refused(key, said[key], _PART)
+            yield _Amount(key, milli(part))
+
+
+def _memories(said: Mapping[str, str], own: Sequence[_Own]) -> Iterator[_Amount]:
+    """What is asked for comes before its limit."""
+    if MEMORY in said:
+        mib = read_whole(said, MEMORY, allowed=_MIBS, largest=_MOST_BYTES // MIB)
+        if not mib:
+            raise refused(MEMORY, said[MEMORY], _MIBS)
+        yield _Amount(MEMORY, mib * MIB)
+    for key in (
+        *(each.key for each in own if each.word == REQUEST),
+        *(each.key for each in own if each.word == LIMIT),
+        *(key for key in MEMORY_LIMITS if key in said),
+    ):
+        number = parse_whole_quantity(said[key], path=key, largest=_MOST_BYTES)
+        if not number:
+            raise refused(key, said[key], "an amount of memory above 0, such as 4Gi")
+        yield _Amount(key, number)
+
+
+def _agreed(said: Mapping[str, str], amounts: Sequence[_Amount]) -> _Amount | None:
+    """All of them are the same: what could be lent above a request is no one's here."""
+    for other in amounts[1:]:
+        first = amounts[0]
+        if other.number != first.number:
+            as_first = f"as much as {first.key}, which is {said[first.key]}: no memory is lent above what is asked for"
+            raise refused(other.key, said[other.key], as_first)
+    return amounts[0] if amounts else None
+
+
+def _require_slices(said: Mapping[str, str], own: Sequence[_Own]) -> None:
+    """Everyone here has the card in turns."""
+    for key in (MODE, *(each.key for each in own if each.word == OWN_MODE)):
+        if said.get(key, _SLICES) != _SLICES:
+            raise refused(key, said[key], _SLICES)
+    if said.get(MPS) == "true":
+        raise refused(MPS, said[MPS], "false: containers have a card in turns")
+
+
+def _require_nothing(said: Mapping[str, str], own: Sequence[_Own]) -> None:
+    """Who says on how many cards, or in which container, means to have some."""
+    for key in (NUMBER, CONTAINER, *(each.key for each in own)):
+        if key in said:
+            raise refused(key, said[key], f"beside {FRACTION} or {MEMORY}")
+
+
+def _require_alone(pod: Pod) -> None:
+    for container in pod.containers:
+        if NVIDIA_GPU in container.limits:
+            at = f"containers.{container.name}.limits[{NVIDIA_GPU}]"
+            raise refused(at, container.limits[NVIDIA_GPU], "either whole cards or a part of one")
+
+
+def _container(pod: Pod, said: Mapping[str, str], own: Sequence[_Own]) -> ContainerName:
+    keys = {each.container: each.key for each in own}
+    if CONTAINER in said:
+        keys.setdefault(said[CONTAINER], CONTAINER)
+    if len(keys) > 1:
+        first, other = list(keys)[:2]
+        raise refused(keys[other], said[keys[other]], f"for one container of a pod, and {keys[first]} is for {first}")
+    names = [container.name for container in pod.containers]
+    apps = [container.name for container in pod.containers if container.role == "app"]
+    name, key = next(iter(keys.items()), (apps[0] if apps else "", CONTAINER))
+    if name not in names:
+        raise refused(key, said.get(key), f"for a container of the pod: {', '.join(names)}")
+    return ContainerName(name)

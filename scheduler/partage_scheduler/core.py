@@ -19,6 +19,7 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Activity
 from partage_plugins.registry.entry_points import blocked_names, installed, tracing
 from partage_plugins.registry.registry import Registry
+from partage_plugins.rules.words import Lexicon
 from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
 from partage_plugins.vocabulary import Allocation, PluginName, PodUid
 from partage_plugins.vocabulary.keys import PREFIX
@@ -50,6 +51,7 @@ class Core:
     preemption: Preemption
     predicates: Predicates
     mirror: Mirror
+    lexicon: Lexicon
 
 
 def plugins(names: Collection[str] | None = None) -> Registry:
@@ -116,6 +118,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         preemption=preemption,
         predicates=predicates,
         mirror=_mirror(side, cluster) if settings.mirror else lambda _pod, _allocation: {},
+        lexicon=lexicon_of(side),
     )
 
 
@@ -129,6 +132,14 @@ def _mirror(side: SchedulerSide, cluster: Cluster) -> Mirror:
 def _answered_for(side: SchedulerSide) -> Iterable[str]:
     try:
         return sorted(side.resources())
+    except PartageError as error:
+        raise BadConfiguration(str(error)) from None
+
+
+def lexicon_of(side: SchedulerSide) -> Lexicon:
+    """The words about cards that any of its plugins knows."""
+    try:
+        return Lexicon(side.words())
     except PartageError as error:
         raise BadConfiguration(str(error)) from None
 

@@ -201,7 +201,7 @@ def test_every_hook_of_the_scheduler_is_called(cluster: Cluster) -> None:
     cluster.side.give_back(Slot(1), allocation)
     cluster.side.node_removed(Slot(1))
     assert owners(cluster.registry, (GPU.name, FPGA.name)) == ["gpu", "fpga"]  # which partage_kind said
-    of_others = {"partage_mirror"}  # the two write in no other system's words
+    of_others = {"partage_mirror", "partage_words"}  # the two know no other system's words
     assert cluster.seen.hooks | {"partage_kind"} | of_others == hooks_of(scheduler_hooks)
 
 

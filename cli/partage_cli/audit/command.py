@@ -11,7 +11,7 @@ import click
 
 from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
-from partage_cli.audit import of_cards, of_claims, of_node, of_pods, of_scheduler, sources
+from partage_cli.audit import of_cards, of_claims, of_node, of_pods, of_scheduler, of_words, sources
 from partage_cli.audit.observation import SeenCluster
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.doctor.findings import About, Finding, Severity
@@ -21,7 +21,7 @@ from partage_cli.schedulers import told
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.cluster import Asks
-from partage_scheduler.core import decider_over
+from partage_scheduler.core import decider_over, lexicon_of
 
 
 @click.command(
@@ -74,6 +74,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         findings = [
             *(About("settings").unknown(each) for each in placing.notes),
             *_of_cluster(cluster, side.requests),
+            *of_words.words(cluster, side.requests, lexicon_of(side), ours=placing.said.scheduler_name),
             *(of_scheduler.scheduler(sources.page_of(scheduler), cluster, asks.of) if scheduler else ()),
             *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
         ]

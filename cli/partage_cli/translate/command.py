@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import BinaryIO, Final, Literal
 
 import click
@@ -13,9 +14,11 @@ from partage_base.daemon.plugins import load_all
 from partage_cli.machine.pods.yaml_text import read_mappings
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.translate.documents import to_claims, to_native
+from partage_cli.translate.manifests import why_nothing
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed
+from partage_plugins.rules.words import Lexicon
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_scheduler.decision import Ledger
@@ -52,10 +55,11 @@ def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]
     """
     logs.configure("partage", level="error", log_format="text")
     registry = load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
-    reads = SchedulerSide(registry, Ledger()).asked
+    side = SchedulerSide(registry, Ledger())
+    reads, why = side.asked, partial(why_nothing, lexicon=Lexicon(side.words()))
     documents = read_mappings(file.read(MAX_ANNOTATION_BYTES + 1), "manifest", most=_MOST_DOCUMENTS)
     done = [
-        to_native(each, reads, scheduler=scheduler_name) if to == "native" else to_claims(each, reads)
+        to_native(each, reads, why, scheduler=scheduler_name) if to == "native" else to_claims(each, reads, why)
         for each in documents
     ]
     told = [each for one in done for each in one.told]

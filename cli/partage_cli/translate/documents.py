@@ -2,65 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from partage_cli.translate.manifests import Document, PodIn, Reader, asks, pods_in, translate, translate_to_claims
 
 _SHAREPOD: Final = "SharePod"
+Why = Callable[[Document], str | None]
+"""What a pod that asks for nothing says of cards all the same, in a sentence."""
 
 
-class Told(NamedTuple):
+class Sentence(NamedTuple):
     """One sentence on a pod of a document, and whether anything is known of what stands there."""
 
     sentence: str
     is_known: bool
 
 
-class Done(NamedTuple):
+class Outcome(NamedTuple):
     """The documents that stand in place of one."""
 
     documents: list[Document]
-    told: list[Told]
+    told: list[Sentence]
     notes: list[str]
     """What was left out."""
 
 
-def to_native(document: Document, reads: Reader, *, scheduler: str) -> Done:
-    done = Done([document], [], [])
+def to_native(document: Document, reads: Reader, why: Why, *, scheduler: str) -> Outcome:
+    done = Outcome([document], [], [])
     for label, found in _pods(document, done):
         made = translate(found.pod, reads, scheduler=scheduler)
         if made is not None:
             done.notes.extend(made.notes)
             done.told.append(
-                Told(
+                Sentence(
                     f"{label}: {', '.join(made.keys)} said in the native dialect; placed by {scheduler}", is_known=True
                 )
             )
         elif asks(found.pod, reads):
-            done.told.append(Told(f"{label}: asks in the native dialect; unchanged", is_known=True))
+            done.told.append(Sentence(f"{label}: asks in the native dialect; unchanged", is_known=True))
         else:
-            done.told.append(_unknown(label))
+            done.told.append(_unknown(label, why(found.pod)))
     return done
 
 
-def to_claims(document: Document, reads: Reader) -> Done:
-    done = Done([], [], [])
+def to_claims(document: Document, reads: Reader, why: Why) -> Outcome:
+    done = Outcome([], [], [])
     for label, found in _pods(document, done):
         made = translate_to_claims(found.pod, found.owner, reads)
         if made is None:
-            done.told.append(_unknown(label))
+            done.told.append(_unknown(label, why(found.pod)))
         else:
             done.documents.extend(made.templates)
             done.notes.extend(made.notes)
             done.told.append(
-                Told(f"{label}: {', '.join(made.keys)} said as {len(made.templates)} claims", is_known=True)
+                Sentence(f"{label}: {', '.join(made.keys)} said as {len(made.templates)} claims", is_known=True)
             )
     done.documents.append(document)
     return done
 
 
-def _pods(document: Document, done: Done) -> Iterator[tuple[str, PodIn]]:
+def _pods(document: Document, done: Outcome) -> Iterator[tuple[str, PodIn]]:
     """Each with what people call it; what has none is told of at once."""
     has_any = False
     for label, found in _labelled(document):
@@ -69,9 +71,9 @@ def _pods(document: Document, done: Done) -> Iterator[tuple[str, PodIn]]:
     if not has_any:
         label = _label(document)
         if document.get("kind") == _SHAREPOD:
-            done.told.append(Told(f"{label}: partage-sharepods makes its pod; unchanged", is_known=True))
+            done.told.append(Sentence(f"{label}: partage-sharepods makes its pod; unchanged", is_known=True))
         else:
-            done.told.append(Told(f"{label}: has no pod; unchanged", is_known=False))
+            done.told.append(Sentence(f"{label}: has no pod; unchanged", is_known=False))
 
 
 def _labelled(document: Document) -> Iterator[tuple[str, PodIn]]:
@@ -83,8 +85,8 @@ def _labelled(document: Document) -> Iterator[tuple[str, PodIn]]:
         yield from _labelled(item) if isinstance(item, dict) else ()
 
 
-def _unknown(label: str) -> Told:
-    return Told(f"{label}: asks for no card in any dialect that is read here; unchanged", is_known=False)
+def _unknown(label: str, why: str | None) -> Sentence:
+    return Sentence(f"{label}: {why or 'asks for no card in any dialect that is read here'}; unchanged", is_known=False)
 
 
 def _label(document: Document) -> str:

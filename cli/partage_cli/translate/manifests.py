@@ -16,6 +16,7 @@ from partage_cli.translate.claims import left_out as claims_leave_out
 from partage_cli.translate.native import Words, left_out, unsaid, words_for
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, PartageError, Refused
+from partage_plugins.rules.words import Lexicon
 from partage_plugins.vocabulary import Gang, Pod, PodRequest
 from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.objects import ApiPod, seen
@@ -78,6 +79,11 @@ def pods_in(document: Document) -> Iterator[PodIn]:
 def asks(pod: Document, reads: Reader) -> bool:
     """Whether it asks for something in any dialect. Raises what dialects raise."""
     return bool(_asked(pod, reads).request.asking)
+
+
+def why_nothing(pod: Document, lexicon: Lexicon) -> str | None:
+    """What a pod that asks for nothing says of cards all the same; None where it says nothing."""
+    return lexicon.in_vain(seen(_read(pod)), asks=False, waits=True)
 
 
 def translate(pod: Document, reads: Reader, *, scheduler: str) -> Translated | None:

@@ -16,9 +16,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from partage_dialects.amounts import refused
+from partage_dialects.settings import NVIDIA_GPU
 from partage_dialects.settings import settings_from as dialect_settings_from
 from partage_dialects.vgpu import (
     FULL,
+    NO_TYPE,
+    USE_TYPE,
     Amounts,
     CardKeys,
     VgpuSettings,
@@ -35,6 +38,7 @@ from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod, PodContainer
 from partage_plugins.vocabulary.topology import Bundle
+from partage_plugins.vocabulary.words import DialectWords
 
 SETTINGS: Final = "PARTAGE_HAMI_"
 NUMBER: Final = "nvidia.com/gpu"
@@ -66,6 +70,7 @@ _CARD_POLICIES: Final = frozenset((*_POLICIES, MUTEX))
 GIVEN: Final = "hami.io/vgpu-devices-allocated"
 NODE: Final = "hami.io/vgpu-node"
 PHASE: Final = "hami.io/bind-phase"
+_KNOWN: Final = frozenset((GIVEN, NODE, PHASE))
 _NODE_POLICIES: Final = ("binpack", "spread")
 
 
@@ -78,6 +83,22 @@ class HamiDialect:
     @hookimpl
     def partage_resources(self) -> Sequence[str]:
         return sorted(RESOURCES) if self._reads else ()
+
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        """`nvidia.com/gpu` is told by the dialect of whole cards, whoever reads it."""
+        return (
+            DialectWords(
+                system="HAMi",
+                where="limits",
+                asking=RESOURCES - {NUMBER},
+                beside=frozenset((*KEYS[:3], USE_TYPE, NO_TYPE, NUMA_BIND, CARD_POLICY, NODE_POLICY)),
+                known=_KNOWN,
+                prefixes=("hami.io/gpu-", "hami.io/node-scheduler-"),
+                is_read=self._reads,
+                remedy=f"HAMi's words are read where the operator sets {NVIDIA_GPU} (the chart's nvidiaGpu) to hami",
+            ),
+        )
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:

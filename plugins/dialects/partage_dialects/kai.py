@@ -22,6 +22,7 @@ from partage_plugins.vocabulary.gpu import GPU, MIB, GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod
+from partage_plugins.vocabulary.words import DialectWords
 
 FRACTION: Final = "gpu-fraction"
 MEMORY: Final = "gpu-memory"
@@ -46,6 +47,20 @@ _MIBS: Final = "MiB, a whole number above 0, such as 4096"
 
 
 class KaiDialect:
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        return (
+            DialectWords(
+                system="KAI",
+                where="annotations",
+                asking=POD_KEYS,
+                beside=frozenset((MODE,)),
+                known=frozenset(("runai-gpu-group",)),
+                prefixes=(PREFIX, "kai.scheduler/container.", "kai.scheduler/gpu-"),
+                remedy=f"A pod asks by the annotations {FRACTION} or {MEMORY}",
+            ),
+        )
+
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
         said = pod.annotations

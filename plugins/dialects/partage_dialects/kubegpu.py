@@ -9,7 +9,7 @@ resources there are none.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from partage_dialects.kubegpu_annotation import KUBEDEVICE, WORDS, ContainerInfo, PodInfo, Words, read_annotation
@@ -24,6 +24,7 @@ from partage_plugins.vocabulary.gpu import CLOSEST, GPU, GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.pods import Pod, PodContainer
 from partage_plugins.vocabulary.topology import Bundle
+from partage_plugins.vocabulary.words import DialectWords
 
 _Field: TypeAlias = tuple[str, Mapping[str, ContainerInfo]]
 
@@ -32,6 +33,18 @@ class KubeGpu:
     def __init__(self) -> None:
         """A wrong setting keeps the scheduler from starting."""
         self._reads_limits = settings_from(os.environ).nvidia_gpu == "whole"
+
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        return (
+            DialectWords(
+                system="KubeGPU",
+                where="annotations",
+                asking=frozenset(WORDS),
+                prefixes=("pod.alpha/", "KubeDevice/", "alpha.gpu/", "alpha/grpresource"),
+                remedy=f"A pod asks by the annotation {' or '.join(WORDS)}",
+            ),
+        )
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Asks | None:

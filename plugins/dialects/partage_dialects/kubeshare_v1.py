@@ -10,7 +10,7 @@ Otherwise: the limit is more than 0, since a pod with none of a card can compute
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from partage_dialects.amounts import milli, read_decimal, read_whole, refused
@@ -19,6 +19,7 @@ from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.gpu import NO_TAGS, GpuRequest, Tags
 from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, CardId
 from partage_plugins.vocabulary.pods import Pod
+from partage_plugins.vocabulary.words import DialectWords
 
 REQUEST: Final = "kubeshare/gpu_request"
 LIMIT: Final = "kubeshare/gpu_limit"
@@ -38,6 +39,20 @@ class KubeShareV1:
     def partage_requests(self, pod: Pod) -> Asks | None:
         wanted = read_v1(pod.annotations)
         return None if wanted is None else asked_together(pod, wanted)
+
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        return (
+            DialectWords(
+                system="KubeShare",
+                where="annotations",
+                asking=frozenset((REQUEST, LIMIT, MEMORY)),
+                beside=frozenset((GPUID, *_TAGGED)),
+                known=frozenset(("kubeshare/gpu_info",)),
+                prefixes=("kubeshare/",),
+                remedy=f"A pod asks by the annotations {REQUEST}, gpu_limit and gpu_mem",
+            ),
+        )
 
 
 def read_v1(said: Mapping[str, str]) -> GpuRequest | None:

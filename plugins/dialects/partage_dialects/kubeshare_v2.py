@@ -11,7 +11,7 @@ is the default of a request of 0, and a limit above 1 stands beside an equal req
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final
@@ -24,6 +24,7 @@ from partage_plugins.vocabulary.gpu import GPU, GpuRequest
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.pods import Pod
+from partage_plugins.vocabulary.words import DialectWords
 
 REQUEST: Final = "sharedgpu/gpu_request"
 LIMIT: Final = "sharedgpu/gpu_limit"
@@ -35,6 +36,9 @@ GUARANTEED: Final = "spread"
 GUARANTEED_CARDS: Final = "topology"
 """Of several cards, those that are near each other."""
 _ASKING: Final = frozenset((LIMIT, REQUEST, MEMORY))
+_GANGS: Final = ("group_name", "group_headcount", "group_threshold", "pod_group_name", "min_available")
+_WRITTEN: Final = ("gpu_uuid", "cell_id", "gpu_manager_port")
+_KNOWN: Final = frozenset(f"sharedgpu/{name}" for name in (*_GANGS, *_WRITTEN))
 _NUMBER: Final = re.compile(r"0{1,20}\.[0-9]{1,20}|[1-9][0-9]{0,3}\.0{1,20}|[1-9]{1,4}", re.ASCII)
 _ALLOWED: Final = "a part of a card such as 0.5 or 1.0, or whole cards such as 2.0"
 _BYTES: Final = "bytes of the card's memory, a whole number such as 1073741824"
@@ -47,6 +51,20 @@ class KubeShareV2:
     def partage_requests(self, pod: Pod) -> Asks | None:
         wanted = read_v2(pod.labels)
         return None if wanted is None else asked_together(pod, wanted)
+
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        return (
+            DialectWords(
+                system="KubeShare 2",
+                where="labels",
+                asking=_ASKING,
+                beside=frozenset((MODEL, PRIORITY)),
+                known=_KNOWN,
+                prefixes=("sharedgpu/",),
+                remedy=f"A pod asks by the labels {REQUEST}, gpu_limit and gpu_mem",
+            ),
+        )
 
     @hookimpl
     def partage_mirror(self, pod: Pod, allocation: Allocation, inventory: Inventory) -> Mapping[str, str] | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from partage_plugins.codecs.native import read_asks
 from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.gpu import GPU
 from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod
+from partage_plugins.vocabulary.words import DialectWords
 
 
 class NativeDialect:
@@ -18,3 +20,17 @@ class NativeDialect:
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
         """GPU requests by container, or None where the pod has none."""
         return {name: {GPU.name: request} for name, request in read_asks(pod).items()} or None
+
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        """Without the prefix: what is unknown below it is refused by name."""
+        return (
+            DialectWords(
+                system="partage",
+                where="limits",
+                asking=keys.GPU_RESOURCES,
+                beside=keys.POLICIES,
+                known=keys.GANGS,
+                remedy=f"Cards are asked for in a container's limits, by {keys.GPU_MILLI} or {keys.GPU_MEMORY}",
+            ),
+        )

@@ -35,6 +35,7 @@ from partage_plugins.vocabulary.gpu import GPU, NO_TAGS, GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod, PodContainer
+from partage_plugins.vocabulary.words import DialectWords
 
 SETTINGS: Final = "PARTAGE_VOLCANO_"
 NUMBER: Final = "volcano.sh/vgpu-number"
@@ -63,6 +64,20 @@ class VolcanoDialect:
     @hookimpl
     def partage_resources(self) -> Sequence[str]:
         return sorted(RESOURCES | OLDER)
+
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        return (
+            DialectWords(
+                system="Volcano",
+                where="limits",
+                asking=RESOURCES | OLDER,
+                beside=frozenset((*KEYS[:3], GROUP_POLICY)),
+                known=frozenset((GIVEN, NODE, "volcano.sh/gpu-index")),
+                prefixes=("volcano.sh/vgpu-", "volcano.sh/gpu-"),
+                remedy=f"A pod asks in a container's limits, by {NUMBER} or {MEMORY}",
+            ),
+        )
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from partage_dialects.kubegpu_annotation import KUBEDEVICE
+from partage_dialects.settings import NVIDIA_GPU as SETTING
 from partage_dialects.settings import settings_from
 from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError
@@ -20,6 +21,7 @@ from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod, PodContainer
 from partage_plugins.vocabulary.topology import Bundle
+from partage_plugins.vocabulary.words import DialectWords
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]
@@ -28,7 +30,8 @@ Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]
 class WholeCards:
     def __init__(self) -> None:
         """A wrong setting keeps the scheduler from starting."""
-        self._reads = settings_from(os.environ).nvidia_gpu == "whole"
+        reader = settings_from(os.environ).nvidia_gpu
+        self._reads, self._is_read = reader == "whole", reader != "kubelet"
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Asks | None:
@@ -37,6 +40,20 @@ class WholeCards:
             return None
         numbers = {container.name: cards_of(container) for container in pod.containers}
         return {name: {GPU.name: whole_cards(number)} for name, number in numbers.items() if number} or None
+
+    @hookimpl
+    def partage_words(self) -> Sequence[DialectWords]:
+        return (
+            DialectWords(
+                system="NVIDIA's device plugin",
+                where="limits",
+                asking=frozenset((NVIDIA_GPU,)),
+                prefixes=(NVIDIA_GPU, "nvidia.com/mig-"),
+                is_read=self._is_read,
+                remedy=f"Cards of kubelet's are handed out by a device plugin; partage reads {NVIDIA_GPU} where the "
+                f"operator sets {SETTING} (the chart's nvidiaGpu) to whole or hami",
+            ),
+        )
 
     @hookimpl
     def partage_resources(self) -> Sequence[str]:

@@ -16,6 +16,7 @@ from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, Slot
 from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
+from partage_plugins.vocabulary.words import DialectWords
 
 __all__ = [
     "partage_allocate",
@@ -31,6 +32,7 @@ __all__ = [
     "partage_scores",
     "partage_shape",
     "partage_take",
+    "partage_words",
 ]
 
 
@@ -59,6 +61,19 @@ def partage_resources() -> Sequence[str]:
 
     Returns:
         Names as in a container's limits, such as `fpga.example.com/boards`. No node may list them in its capacity.
+
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def partage_words() -> Sequence[DialectWords]:
+    """Name the words of this plugin's dialect, read or not, so that no pod that uses them in vain runs in silence.
+
+    Asked once, when the scheduler starts, and by `partage audit` and `partage translate`.
+
+    Returns:
+        For each system its words, where pods say them, what else it owns, and what to do about a pod that is not read.
 
     """
     raise NotImplementedError

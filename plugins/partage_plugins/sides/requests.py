@@ -15,6 +15,7 @@ from partage_plugins.sides.batches import nonsense
 from partage_plugins.vocabulary.kinds import AnyKind, Role
 from partage_plugins.vocabulary.names import BudgetName, BudgetNameText, ContainerName, Kind, grantee_of
 from partage_plugins.vocabulary.pods import Budgeted, BudgetUse, ContainerRequest, Pod, PodRequest
+from partage_plugins.vocabulary.words import DialectWords
 
 _MAPPING: Final = (dict, Mapping)
 """What most plugins answer first: to ask an abstract class takes half a microsecond."""
@@ -50,6 +51,19 @@ def check_resources(call: Call, answer: object) -> Sequence[str]:
     for name in answer:
         if not isinstance(name, str) or _RESOURCE.fullmatch(name) is None:
             raise nonsense(call, f"named {name!r:.80}; allowed: resources with a domain, not Kubernetes' own")
+    return answer
+
+
+def check_words(call: Call, answer: object) -> Sequence[DialectWords]:
+    """The words of systems; a prefix is never empty, or every key would be that system's."""
+    if not isinstance(answer, Sequence) or not all(isinstance(each, DialectWords) for each in answer):
+        raise nonsense(call, f"returned {answer!r:.80}; allowed: a sequence of {DialectWords.__name__}")
+    try:
+        msgspec.convert(msgspec.to_builtins(answer), tuple[DialectWords, ...])
+    except (msgspec.ValidationError, TypeError) as error:
+        raise nonsense(call, f"returned words with a wrong value: {error}") from None
+    if any("" in each.prefixes for each in answer):
+        raise nonsense(call, "named an empty prefix; allowed: prefixes with a character or more")
     return answer
 
 

@@ -18,15 +18,24 @@ from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, 
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
-from partage_plugins.sides.requests import check_annotations, check_asks, check_grants, check_resources, pod_request
+from partage_plugins.sides.requests import (
+    check_annotations,
+    check_asks,
+    check_grants,
+    check_resources,
+    check_words,
+    pod_request,
+)
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
 from partage_plugins.vocabulary.pods import Budgeted, Pod, PodRequest, Room
+from partage_plugins.vocabulary.words import DialectWords
 
 _HOOKS: Final = (
     "partage_requests",
     "partage_resources",
+    "partage_words",
     "partage_shape",
     "partage_node_added",
     "partage_node_removed",
@@ -125,6 +134,10 @@ class SchedulerSide:
     def resources(self) -> frozenset[str]:
         """The names of resources that plugins answer for, beside those below our own prefix; nodes do not list them."""
         return frozenset(name for call in self._calls["partage_resources"] for name in check_resources(call, call()))
+
+    def words(self) -> tuple[DialectWords, ...]:
+        """The words about devices that any plugin knows, whether or not it reads them."""
+        return tuple(each for call in self._calls["partage_words"] for each in check_words(call, call()))
 
     def shape(self, request: PodRequest) -> Hashable:
         """Equal for requests that all plugins treat alike."""

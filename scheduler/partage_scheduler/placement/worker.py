@@ -22,7 +22,7 @@ from partage_scheduler.cluster import NOTHING, Cause
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind, Stay
 from partage_scheduler.metrics import Figures
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.gang_span import REASON, spans
 from partage_scheduler.placement.preemptor import Preemptor
@@ -30,6 +30,8 @@ from partage_scheduler.queue import Waiting
 from partage_scheduler.signatures import Signed
 
 AGAIN: Final = frozenset((Cause.TIME,))
+NOT_READ: Final = "RequestNotRead"
+"""The reason of the event on a pod that says something of cards in vain."""
 TURN_S: Final = 0.01
 """So long decisions go on before others have a turn: answers, watches, the lease."""
 _log = structlog.get_logger()
@@ -55,6 +57,7 @@ class Worker:
         """
         self._missed = missed
         self._cluster, self._queue, self._cycle, self._pods = core.cluster, core.queue, core.cycle, core.intake.pods
+        self._lexicon = core.lexicon
         self._bindings, self._events, self._status = bindings, events, status
         self._preemptor = preemptor
         self._figures, self._most_in_flight, self._may_decide = figures, most_in_flight, may_decide
@@ -127,6 +130,8 @@ class Worker:
             self._begin(bind, each)
         if signed and waiting.gang is not None:
             self._tell_gang(waiting.gang, binds)
+        if not waiting.attempts:
+            self._tell_words(verdicts)
         self._preemptor.disappoint()
         took_s = time.perf_counter() - started
         self._queue.took(waiting, took_s)
@@ -155,6 +160,19 @@ class Worker:
         """One event, on its first pod."""
         if (words := spans(gang, binds, self._cluster.nodes_of(gang))) is not None:
             self._events.failed(binds[0].pod, words, reason=REASON)
+
+    def _tell_words(self, verdicts: Sequence[Bind | Stay]) -> None:
+        """Once for each pod: what it says of cards, and nothing reads."""
+        for verdict in verdicts:
+            try:
+                asks = bool(self._cycle.request(verdict.pod).containers)
+            except PluginBroken:
+                raise
+            except PartageError:  # what it says is refused, which its owner is told
+                continue
+            words = self._lexicon.in_vain(seen(verdict.pod), asks=asks, waits=isinstance(verdict, Stay))
+            if words is not None:
+                self._events.failed(verdict.pod, words, reason=NOT_READ)
 
     def _begin(self, bind: Bind, signed: Signed) -> None:
         self._run(self._bind(bind, signed))

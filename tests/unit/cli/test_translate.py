@@ -147,6 +147,20 @@ def test_what_was_done_with_each_document_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_words_that_are_not_read_here_are_named_with_their_system(tmp_path: Path) -> None:
+    def asking(name: str, resource: str) -> dict[str, Any]:
+        container = {"name": "a", "resources": {"limits": {resource: 3}}}
+        return {"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+
+    hami, aliyun, plain = (asking(each, each) for each in ("nvidia.com/gpumem", "aliyun.com/gpu-mem", "nvidia.com/gpu"))
+    made, lines = told(tmp_path, hami, aliyun, plain, code=1)
+    assert made == [hami, aliyun, plain]
+    assert "HAMi's words are read where the operator sets PARTAGE_NVIDIA_GPU" in lines[0]
+    assert "aliyun.com/gpu-mem is a word of Aliyun gpushare's and is not read here" in lines[1]
+    assert "partage reads nvidia.com/gpu where the operator sets PARTAGE_NVIDIA_GPU" in lines[2]
+
+
+@pytest.mark.slow
 def test_a_file_of_which_nothing_is_known_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
     plain = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}
     made, lines = told(tmp_path, plain, code=1)

@@ -12,6 +12,7 @@ from partage_plugins import DecodeError, Refused, hookimpl
 from partage_plugins.errors import DialectConflict, PluginBroken, PluginFailed, PluginNonsense
 from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
 from partage_plugins.vocabulary import PluginName, Reason, Room, Slot
+from partage_plugins.vocabulary.words import DialectWords
 from support.sides import (
     MAIN,
     NODE,
@@ -121,6 +122,34 @@ def test_partage_resources_are_those_of_all_plugins() -> None:
 def test_partage_resources_that_are_a_nodes_own_or_no_names_are_refused(answer: object) -> None:
     with pytest.raises(PluginNonsense, match="allowed: "):
         scheduler_side(a=naming(answer)).resources()
+
+
+def wording(answer: object) -> type:
+    class Wording:
+        @hookimpl
+        def partage_words(self) -> Any:
+            return answer
+
+    return Wording
+
+
+def words_of(system: str, **more: Any) -> DialectWords:
+    return DialectWords(system=system, where="limits", remedy="do", **more)
+
+
+def test_partage_words_are_those_of_all_plugins() -> None:
+    side = scheduler_side(a=wording([words_of("x")]), b=wording((words_of("y"), words_of("z"))))
+    assert {each.system for each in side.words()} == {"x", "y", "z"}
+    assert not scheduler_side(a=dialect(None)).words()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, "words", ["x.org/y"], [words_of("x", prefixes=("",))], [words_of("x", asking=frozenset((1,)))]],
+)
+def test_partage_words_that_are_none_are_refused(answer: object) -> None:
+    with pytest.raises(PluginNonsense, match=r"allowed: |wrong value"):
+        scheduler_side(a=wording(answer)).words()
 
 
 def test_partage_requests_for_a_kind_that_nobody_owns_are_refused() -> None:

@@ -48,7 +48,14 @@ def test_what_somebody_changed_is_found_and_the_exit_code_says_so(tmp_path: Path
     assert done.returncode == 3
     found = json.loads(done.stdout)
     assert found["status"] == "wrong"
-    assert [each["check"] for each in found["findings"]] == ["signatures", "keys", "requests", "nodes", "cards"]
+    assert [each["check"] for each in found["findings"]] == [
+        "signatures",
+        "keys",
+        "requests",
+        "nodes",
+        "cards",
+        "words",
+    ]
     (fault,) = [each for each in found["findings"] if each["status"] == "wrong"]
     assert (fault["check"], fault["found"].startswith("pod team/p: allocation: ")) == ("signatures", True)
 

@@ -1,0 +1,144 @@
+"""Words about cards that nothing read: a pod that has one must not run without a card in silence. Pure.
+
+A resource that no one gives keeps a pod from running, so it is told of only while the pod waits. Annotations and labels
+keep nothing from running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import islice
+from typing import Final, NamedTuple
+
+from partage_plugins.vocabulary.keys import PREFIX
+from partage_plugins.vocabulary.pods import Pod
+from partage_plugins.vocabulary.words import DialectWords, Where
+
+_MOST: Final = 3
+"""So many keys of one pod are told."""
+_TRIED: Final = 16
+"""So many keys of one pod are compared with all words, which takes a while."""
+_LONGEST: Final = 80
+_SHORTEST: Final = 5
+"""Of a word that somebody may have meant without its domain: labels such as `gpu` are anybody's."""
+_ALIKE: Final = 0.8
+
+
+class Spoken(NamedTuple):
+    """One key of a pod that is about cards."""
+
+    key: str
+    where: Where
+    words: DialectWords
+    meant: str | None = None
+    """The word that is most like it; None where it is spelt as it should be, or like no other."""
+
+    @property
+    def is_word(self) -> bool:
+        return self.key in self.words.asking or self.key in self.words.beside
+
+
+class Lexicon:
+    """The words of all systems that are known here."""
+
+    def __init__(self, words: Iterable[DialectWords]) -> None:
+        self._words = tuple(words)
+        self._by_key = {key: each for each in self._words for key in (*each.beside, *each.asking)}
+        self._known = frozenset(key for each in self._words for key in each.known)
+        prefixes = [(prefix, each) for each in self._words for prefix in each.prefixes]
+        self._by_prefix = sorted(prefixes, key=lambda item: -len(item[0]))
+        self._prefixes = tuple(prefix for prefix, _ in self._by_prefix)
+        bare = (key for key in self._by_key if "/" not in key or key.startswith(PREFIX))
+        self._by_name = {name: key for key in bare if len(name := key.removeprefix(PREFIX)) >= _SHORTEST}
+        self._meant = lru_cache(maxsize=1 << 10)(self._most_alike)
+
+    def spoken(self, pod: Pod, *, waits: bool) -> Iterator[Spoken]:
+        """Its keys that are about cards, right or misspelt; resources only of one that waits."""
+        left = iter(range(_TRIED))
+        for key, where in _keys(pod, with_limits=waits):
+            words = self._by_key.get(key)
+            if words is not None:
+                yield Spoken(key, where, words)
+            elif key not in self._known and self._may_be_misspelt(key) and next(left, None) is not None:
+                meant, words = self._meant(key)
+                if words is not None:
+                    yield Spoken(key, where, words, meant)
+
+    def in_vain(self, pod: Pod, *, asks: bool, waits: bool) -> str | None:
+        """A sentence for its owner on what of it is not read; None where there is nothing to tell.
+
+        `asks`: a dialect read a request in it. Then only what is misspelt is told.
+        """
+        spoken = list(self.spoken(pod, waits=waits))
+        if asks:
+            told = [each for each in spoken if each.meant is not None]
+        else:
+            heard = {each.system for each in self._heard(pod)}
+            told = [each for each in spoken if not each.is_word or each.words.system not in heard]
+        if not told:
+            return None
+        more = f" and {len(told) - _MOST} more" if len(told) > _MOST else ""
+        begin = (
+            "not all that this pod says of cards is read"
+            if asks
+            else "this pod says something of cards and asks for none"
+        )
+        keys = "; ".join(_in_words(each) for each in told[:_MOST])
+        return f"{begin}: {keys}{more}. {told[0].words.remedy}"
+
+    def _heard(self, pod: Pod) -> Iterator[DialectWords]:
+        """Those in whose words it asks as it should: where nothing came of it, it asked for none."""
+        for key, where in _keys(pod, with_limits=True):
+            words = self._by_key.get(key)
+            if words is not None and words.is_read and key in words.asking and where == words.where:
+                yield words
+
+    def _may_be_misspelt(self, key: str) -> bool:
+        return key.startswith(self._prefixes) or ("/" not in key and "gpu" in key.lower())
+
+    def _most_alike(self, key: str) -> tuple[str | None, DialectWords | None]:
+        """Below a prefix it is a word of that system, whatever it is like; else only if it is like one."""
+        for prefix, words in self._by_prefix:
+            if key.startswith(prefix):
+                near = get_close_matches(key, (*words.asking, *words.beside), n=1, cutoff=_ALIKE)
+                return (near[0] if near else None), words
+        near = get_close_matches(key, self._by_name, n=1, cutoff=_ALIKE)
+        if not near:
+            return None, None
+        meant = self._by_name[near[0]]
+        return meant, self._by_key[meant]
+
+
+def _keys(pod: Pod, *, with_limits: bool) -> Iterator[tuple[str, Where]]:
+    if with_limits:
+        for container in pod.containers:
+            for key in dict.fromkeys((*container.limits, *container.requests)):
+                yield key, "limits"
+    for key in pod.annotations:
+        yield key, "annotations"
+    for key in pod.labels:
+        yield key, "labels"
+
+
+def _in_words(each: Spoken) -> str:
+    key, words = _short(each.key), each.words
+    if each.meant is not None:
+        return f"{key} is no word of {words.system}'s (did you mean {each.meant}?)"
+    if not each.is_word:
+        return f"{key} is no word of {words.system}'s that is known here"
+    if each.key in words.beside:
+        return f"{key} asks for nothing by itself"
+    if words.is_read:
+        return f"{key} is read in {words.where}, not in {each.where}"
+    return f"{key} is a word of {words.system}'s and is not read here"
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= _LONGEST else f"{key[:_LONGEST]}…"
+
+
+def first_keys(spoken: Iterable[Spoken]) -> str:
+    """Some of them, for a list."""
+    return ", ".join(_short(each.key) for each in islice(spoken, _MOST))

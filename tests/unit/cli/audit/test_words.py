@@ -1,0 +1,88 @@
+"""Pods of other schedulers that say something of cards are named, however they say it, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from partage_cli.audit import of_words
+from partage_cli.audit.observation import SeenCluster, seen_pods
+from partage_cli.doctor.findings import Severity
+from partage_plugins.rules.words import Lexicon
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_scheduler.decision import Ledger
+from partage_scheduler.objects import ApiPod
+from support.dialect_rows import all_plugins
+
+OURS = "partage-scheduler"
+
+
+def a_pod(name: str, *, scheduler: str, node: str = "", limits: dict[str, str] | None = None, **meta: Any) -> ApiPod:
+    container = {"name": "main", "resources": {"limits": limits or {}}}
+    body = {
+        "metadata": {"name": name, "namespace": "team", "uid": name, **meta},
+        "spec": {"schedulerName": scheduler, "nodeName": node, "containers": [container]},
+    }
+    return msgspec.convert(body, ApiPod)
+
+
+def found(*pods: ApiPod) -> list[str]:
+    side = SchedulerSide(all_plugins(), Ledger())
+    cluster = SeenCluster(pods=tuple(seen_pods(pods, (GPU,), {})), nodes={})
+    findings = list(of_words.words(cluster, side.requests, Lexicon(side.words()), ours=OURS))
+    assert all(each.check == "words" for each in findings)
+    if findings[0].status is Severity.OK:
+        return []
+    assert {each.status for each in findings} == {Severity.WARNING}
+    assert all(f"name {OURS} in schedulerName" in each.advice for each in findings)
+    return [each.found for each in findings]
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (
+            a_pod("v", scheduler="volcano", limits={"volcano.sh/vgpu-number": "1"}),
+            "a pod says something of cards in Volcano's words (team/v: volcano.sh/vgpu-number) and scheduler volcano",
+        ),
+        (
+            a_pod("k", scheduler="kai-scheduler", annotations={"gpu-fraction": "0.5"}),
+            "in KAI's words (team/k: gpu-fraction) and scheduler kai-scheduler places it: of partage it gets none",
+        ),
+        (
+            a_pod("g", scheduler="default-scheduler", node="n", annotations={"pod.alpha/DeviceInformation": "{}"}),
+            "in KubeGPU's words (team/g: pod.alpha/DeviceInformation) and scheduler default-scheduler",
+        ),
+        (
+            a_pod("s", scheduler="default-scheduler", node="n", annotations={"kubeshare/gpu_requst": "1"}),
+            "(team/s: kubeshare/gpu_requst; did you mean kubeshare/gpu_request?)",
+        ),
+        (
+            a_pod("h", scheduler="hami-scheduler", limits={"nvidia.com/gpumem": "3000"}),
+            "in HAMi's words (team/h: nvidia.com/gpumem) and scheduler hami-scheduler",
+        ),
+        (a_pod("n", scheduler="default-scheduler", limits={"partage.dev/gpu-milli": "5"}), "in partage's words"),
+    ],
+)
+def test_a_pod_of_another_scheduler_is_named_with_its_words(pod: ApiPod, words: str) -> None:
+    (sentence,) = found(pod)
+    assert words in sentence
+
+
+def test_many_pods_of_one_system_and_scheduler_are_one_finding() -> None:
+    pods = [a_pod(f"k{n}", scheduler="kai-scheduler", annotations={"gpu-memory": "1024"}) for n in range(9)]
+    (sentence,) = found(*pods)
+    assert sentence.startswith("9 pods say something of cards in KAI's words (team/k0: gpu-memory)")
+
+
+def test_ours_those_with_an_allocation_and_those_that_run_with_what_kubelet_gives_are_not_named() -> None:
+    assert not found(
+        a_pod("ours", scheduler=OURS, annotations={"kubeshare/gpu_requst": "1"}),
+        a_pod("given", scheduler="other", annotations={"gpu-fraction": "0.5", ALLOCATION: "{}"}),
+        a_pod("kubelet", scheduler="default-scheduler", node="n", limits={"nvidia.com/gpu": "1"}),
+        a_pod("plain", scheduler="default-scheduler", annotations={"app": "x"}, labels={"gpu": "yes"}),
+    )

@@ -14,9 +14,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from partage_plugins.answers import Scores
-from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
+from partage_plugins.errors import DecodeError, PartageError, PluginBroken, PluginError, Refused
 from partage_plugins.vocabulary import Allocation, NodeName, Pod, PodRequest
 from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.as_typed import as_typed
 from partage_scheduler.claims import ClaimGrant, NotYet, pinned
 from partage_scheduler.cluster import NOTHING, REFUSED, Cause, Cluster
 from partage_scheduler.decision import Barred, Decider, Decision, Explanation
@@ -101,7 +102,10 @@ class Cycle:
 
     def request(self, pod: ApiPod) -> PodRequest:
         """Raises what dialects raise, where the request is written wrongly, and what reading its claims does."""
-        request = self._requests.of(pod)
+        try:
+            request = self._requests.of(pod)
+        except DecodeError as error:
+            raise as_typed(error, pod) from None
         claims = self.cluster.claims.asks(pod)
         return replace(request, containers=(*request.containers, *claims)) if claims else request
 

@@ -18,7 +18,7 @@ from partage_cli.top.grantees import Grantee
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import SetLimits
-from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
@@ -27,7 +27,7 @@ _MILLI: Final = click.IntRange(0, WHOLE_MILLI)
 
 def _bytes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
     try:
-        return None if value is None else parse_whole_quantity(value, largest=1 << 62)
+        return None if value is None else parse_bytes(value, largest=1 << 62)
     except DecodeError as error:
         raise click.BadParameter(f"{error.value}; allowed: {error.allowed}") from None
 

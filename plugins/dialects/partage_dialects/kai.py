@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from partage_dialects.amounts import milli, read_decimal, read_whole, refused
 from partage_dialects.whole import NVIDIA_GPU
-from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.gpu import GPU, MIB, GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS
@@ -137,7 +137,7 @@ def _memories(said: Mapping[str, str], own: Sequence[_Own]) -> Iterator[_Amount]
         *(each.key for each in own if each.word == LIMIT),
         *(key for key in MEMORY_LIMITS if key in said),
     ):
-        number = parse_whole_quantity(said[key], path=key, largest=_MOST_BYTES)
+        number = parse_bytes(said[key], path=key, largest=_MOST_BYTES)
         if not number:
             raise refused(key, said[key], "an amount of memory above 0, such as 4Gi")
         yield _Amount(key, number)

@@ -28,7 +28,7 @@ def read_gang(namespace: str, annotations: Mapping[str, str], labels: Mapping[st
         raise _refused(keys.GANG, name, f"the gang's name beside {keys.GANG_SIZE}: {IN_WORDS[TAG_PATTERN]}")
     if size is None:
         raise _refused(keys.GANG_SIZE, size, f"beside {keys.GANG}, how many pods are bound at once")
-    number = parse_whole_quantity(size, path=keys.GANG_SIZE)
+    number = parse_whole_quantity(size, path=keys.GANG_SIZE, largest=MOST_PODS)
     if not 1 <= number <= MOST_PODS:
         raise _refused(keys.GANG_SIZE, size, f"from 1 to {MOST_PODS}")
     return Gang(namespace=Namespace(namespace), name=name, size=number)

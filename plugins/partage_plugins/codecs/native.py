@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from partage_plugins.codecs.movable import require_movable, require_one
-from partage_plugins.codecs.policies import Policies, read_budgets, read_policies
-from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
+from partage_plugins.codecs.policies import Policies, read_budgets, read_policies, unknown
+from partage_plugins.codecs.quantity import parse_bytes, parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.gpu import GpuRequest
@@ -85,12 +85,13 @@ def _read_amounts(container: PodContainer) -> _Amounts:
     for key in said:
         if key not in keys.GPU_RESOURCES:
             where = "limits" if key in container.limits else "requests"
-            raise _refused(f"{at}.{where}", repr(key), ", ".join(sorted(keys.GPU_RESOURCES)))
+            raise unknown(f"{at}.{where}", key, keys.GPU_RESOURCES)
 
     def total(key: str, largest: int) -> int:
         if key not in said:
             return 0
-        limit = parse_whole_quantity(container.limits.get(key, "0"), path=f"{at}.limits[{key}]", largest=largest)
+        parse = parse_bytes if key == keys.GPU_MEMORY else parse_whole_quantity
+        limit = parse(container.limits.get(key, "0"), path=f"{at}.limits[{key}]", largest=largest)
         _refuse_other(container.requests.get(key), limit, path=f"{at}.requests[{key}]")
         return limit
 

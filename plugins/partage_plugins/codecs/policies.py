@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 from msgspec import Struct
@@ -31,6 +32,9 @@ _WORDS: Final = (
 )
 _KNOWN: Final = keys.POLICIES | keys.GANGS
 _MAX_ITEMS: Final = 256
+_ALIKE: Final = 0.8
+_LONGEST_KEY: Final = 64
+"""Of one that is like ours; longer ones are not compared."""
 _ANSWERS: Final = {"yes": True, "no": False}
 
 
@@ -55,10 +59,9 @@ def read_policies(
     said = [key for key in annotations if key.startswith(keys.PREFIX)]
     if not said:
         return dict.fromkeys(asking, _NONE)
-    unknown = sorted(key for key in said if key not in _KNOWN)
-    if unknown:
-        allowed = ", ".join(sorted(key.removeprefix(keys.PREFIX) for key in _KNOWN))
-        raise _refused("annotations", repr(unknown[0]), f"{keys.PREFIX} with {allowed}")
+    others = sorted(key for key in said if key not in _KNOWN)
+    if others:
+        raise unknown("annotations", others[0], _KNOWN)
     values: dict[ContainerName, dict[str, Any]] = {name: {} for name in names}
     for key, read in _READERS.items():
         if key in annotations:
@@ -170,6 +173,14 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     keys.TOPOLOGY: _level,
     keys.MOVABLE: _yes_or_no,
 }
+
+
+def unknown(path: str, key: str, known: Collection[str]) -> DecodeError:
+    """The error for a key below our prefix, with the word that was probably meant."""
+    names, name = sorted(each.removeprefix(keys.PREFIX) for each in known), key.removeprefix(keys.PREFIX)
+    near = get_close_matches(name, names, n=1, cutoff=_ALIKE) if len(key) <= _LONGEST_KEY else []
+    value = f"{key!r} (did you mean {keys.PREFIX}{near[0]}?)" if near else repr(key)
+    return _refused(path, value, f"{keys.PREFIX} with {', '.join(names)}")
 
 
 def _refused(path: str, value: str, allowed: str) -> DecodeError:

@@ -27,6 +27,8 @@ _PLAIN: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _LONGEST: Final = 96
 """Characters; no text of the grammar has more, and none that is longer is remembered."""
 _LARGEST: Final = 2**63 - 1
+CAPPED: Final = str(_LARGEST)
+"""What the API server keeps of any larger quantity."""
 ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
 
 
@@ -40,10 +42,12 @@ def parse_quantity(text: str, *, path: str = "$") -> Fraction:
 
 def parse_whole_quantity(text: str, *, path: str = "$", largest: int = _LARGEST) -> int:
     """A quantity that must be a whole number from 0 to `largest`."""
-    number = int(text) if _PLAIN.fullmatch(text) else parse_quantity(text, path=path)
-    if number.denominator != 1 or not 0 <= number.numerator <= largest:
-        raise _refused(text, path, f"a whole quantity from 0 to {largest}")
-    return number.numerator
+    return _whole(text, path, largest, f"a whole quantity from 0 to {largest}")
+
+
+def parse_bytes(text: str, *, path: str = "$", largest: int = _LARGEST) -> int:
+    """An amount of memory: bytes, from 0 to `largest`."""
+    return _whole(text, path, largest, f"an amount of memory from 0 to {format_bytes(largest)}, such as 8Gi or 512Mi")
 
 
 def format_bytes(number: int) -> str:
@@ -52,6 +56,14 @@ def format_bytes(number: int) -> str:
         if number and number % (1 << 10 * power) == 0:
             return f"{number >> 10 * power}{suffix}"
     return str(number)
+
+
+def _whole(text: str, path: str, largest: int, allowed: str) -> int:
+    """Refused with what is allowed there, whatever other quantities there are."""
+    number = int(text) if _PLAIN.fullmatch(text) else _number(text) if len(text) <= _LONGEST else None
+    if number is None or number.denominator != 1 or not 0 <= number.numerator <= largest:
+        raise _refused(text, path, allowed)
+    return number.numerator
 
 
 @lru_cache(maxsize=1 << 12)

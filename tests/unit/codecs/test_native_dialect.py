@@ -83,23 +83,31 @@ def test_amounts(limits: Amounts, count: int, share: int, memory: int | None) ->
 @pytest.mark.parametrize(
     ("limits", "path", "value", "allowed"),
     [
-        ({"gpu-milli": "NaN"}, "limits[partage.dev/gpu-milli]", "'NaN'", "a quantity such as"),
+        ({"gpu-milli": "NaN"}, "limits[partage.dev/gpu-milli]", "'NaN'", "a whole quantity from 0 to 512000"),
         ({"gpu-milli": "-1"}, "limits[partage.dev/gpu-milli]", "'-1'", "a whole quantity from 0 to 512000"),
         ({"gpu-milli": "0.5"}, "limits[partage.dev/gpu-milli]", "'0.5'", "a whole quantity from 0 to 512000"),
         ({"gpu-milli": "512001"}, "limits[partage.dev/gpu-milli]", "'512001'", "from 0 to 512000"),
-        ({"gpu-milli": "1e30"}, "limits[partage.dev/gpu-milli]", "'1e30'", "within 63 bits"),
-        ({"gpu-milli": ""}, "limits[partage.dev/gpu-milli]", "''", "a quantity such as"),
+        ({"gpu-milli": "1e30"}, "limits[partage.dev/gpu-milli]", "'1e30'", "a whole quantity from 0 to 512000"),
+        ({"gpu-milli": "9223372036854775807"}, "limits[partage.dev/gpu-milli]", "'9223372036854775807'", "to 512000"),
+        ({"gpu-milli": ""}, "limits[partage.dev/gpu-milli]", "''", "a whole quantity from 0 to 512000"),
         ({"gpu-milli": "1500"}, "limits[partage.dev/gpu-milli]", "1500", "partage.dev/gpus beside it"),
         ({"gpu-milli": "1001", "gpus": "2"}, "limits[partage.dev/gpu-milli]", "1001", "2 cards divide evenly"),
         ({"gpu-milli": "2000", "gpus": "1"}, "limits[partage.dev/gpu-milli]", "2000", "at most 1000 on 1 cards"),
         ({"gpu-memory": "1", "gpus": "2"}, "limits[partage.dev/gpu-memory]", "1", "2 cards divide evenly"),
-        ({"gpu-memory": "4611686018427387905"}, "limits[partage.dev/gpu-memory]", "'46116", "a whole quantity"),
-        ({"gpu-memory": "-8Gi"}, "limits[partage.dev/gpu-memory]", "'-8Gi'", "a whole quantity from 0"),
+        ({"gpu-memory": "4611686018427387905"}, "limits[partage.dev/gpu-memory]", "'46116", "from 0 to 4Ei"),
+        ({"gpu-memory": "-8Gi"}, "limits[partage.dev/gpu-memory]", "'-8Gi'", "an amount of memory from 0 to 4Ei"),
+        ({"gpu-memory": "999999999Ti"}, "limits[partage.dev/gpu-memory]", "'999999999Ti'", "such as 8Gi or 512Mi"),
+        ({"gpu-memory": "4Go"}, "limits[partage.dev/gpu-memory]", "'4Go'", "such as 8Gi or 512Mi"),
         ({"gpus": "1"}, "limits[partage.dev/gpus]", "1", "together with partage.dev/gpu-milli"),
         ({"gpus": "513", "gpu-milli": "1"}, "limits[partage.dev/gpus]", "'513'", "from 0 to 512"),
-        ({"gpu-mili": "1"}, "limits", "'partage.dev/gpu-mili'", "partage.dev/gpu-memory, partage.dev/gpu-milli"),
-        ({"": "1"}, "limits", "'partage.dev/'", "partage.dev/gpu-milli"),
-        ({"GPU-MILLI": "0"}, "limits", "'partage.dev/GPU-MILLI'", "partage.dev/gpu-milli"),
+        (
+            {"gpu-mili": "1"},
+            "limits",
+            "'partage.dev/gpu-mili' (did you mean partage.dev/gpu-milli?)",
+            "gpu-memory, gpu-milli",
+        ),
+        ({"": "1"}, "limits", "'partage.dev/'", "partage.dev/ with gpu-memory, gpu-milli, gpus"),
+        ({"GPU-MILLI": "0"}, "limits", "'partage.dev/GPU-MILLI'", "partage.dev/ with gpu-memory, gpu-milli, gpus"),
     ],
 )
 def test_refused_amounts(limits: Amounts, path: str, value: str, allowed: str) -> None:
@@ -120,7 +128,7 @@ def test_requests_may_repeat_limits_in_other_words(requests: str, limits: str) -
         ({"gpu-milli": "400"}, ONE, "requests[partage.dev/gpu-milli]", "the same amount as in limits"),
         ({"gpu-milli": "400"}, {}, "requests[partage.dev/gpu-milli]", "the same amount as in limits"),
         ({"gpu-milli": "half\n"}, ONE, "requests[partage.dev/gpu-milli]", "a quantity such as"),
-        ({"gpu-mili": "500"}, ONE, "requests", "partage.dev/gpu-milli"),
+        ({"gpu-mili": "500"}, ONE, "requests", "partage.dev/ with gpu-memory, gpu-milli"),
     ],
 )
 def test_requests_may_not_differ_from_limits(requests: Amounts, limits: Amounts, path: str, allowed: str) -> None:
@@ -163,7 +171,8 @@ def test_a_limit_is_a_total_over_the_cards(limits: Amounts, limit_milli: str, li
         ({"gpu-milli": "1500", "gpus": "2"}, "1601", "2 cards divide evenly"),
         ({"gpu-memory": "1Gi"}, "0", "from 1 (the share) to 1000 on 1 cards"),
         (ONE, "-1", "a whole quantity from 0 to 512000"),
-        (ONE, "NaN", "a quantity such as"),
+        (ONE, "NaN", "a whole quantity from 0 to 512000"),
+        (ONE, "achtzig", "a whole quantity from 0 to 512000"),
     ],
 )
 def test_refused_limits(limits: Amounts, limit_milli: str, allowed: str) -> None:

@@ -129,7 +129,10 @@ def test_a_value_too_long_is_refused_before_it_is_read() -> None:
 def test_an_unknown_policy_is_refused_by_name(key: str) -> None:
     with pytest.raises(DecodeError, match=r"allowed: partage.dev/ with affinity, .*repeat-cards") as refused:
         read(key, "a")
-    assert (refused.value.path, refused.value.value) == ("annotations", repr(f"partage.dev/{key}"))
+    value, _, meant = refused.value.value.partition(" ")
+    assert (refused.value.path, value) == ("annotations", repr(f"partage.dev/{key}"))
+    near = {"afinity": "affinity", "Affinity": "affinity", "exclusion.v2": "exclusion"}.get(key)
+    assert meant == ("" if near is None else f"(did you mean partage.dev/{near}?)")
 
 
 def test_annotations_of_others_and_our_own_outputs_are_not_read() -> None:

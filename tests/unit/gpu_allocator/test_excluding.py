@@ -60,7 +60,7 @@ def test_who_is_refused_is_told_what_to_do() -> None:
     with pytest.raises(Refused) as refused:
         GpuAllocator(AllocatorSettings()).partage_shape(pod(ask(10, tags=ALONE), names=("train",)))
     assert str(refused.value) == (
-        "partage.dev/exclusion: container train asks for 10 milli of a card and would keep others off all of it; "
+        "exclusion: container train asks for 10 milli of a card and would keep others off all of it; "
         f"ask for 1000 milli of each card, or have the operator name namespace default in {SETTING}"
     )
 

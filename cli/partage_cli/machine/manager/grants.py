@@ -19,7 +19,7 @@ from partage_cli.machine.grants.document import document_of, hook_of
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.errors import Objection, objection_of
 from partage_cli.machine.manager.grant_records import LEAST_OF_UID, NAMESPACE, GrantRecords
-from partage_cli.machine.pods.options import Options, OptionWrong, pod_of
+from partage_cli.machine.pods.options import Options, OptionWrong, in_flags, pod_of
 from partage_cli.machine.wire.messages import Allow, Revoke
 from partage_isolation.hook import MODULE, WITHIN_S
 from partage_isolation.wire.client import ControlError
@@ -135,7 +135,10 @@ class Grants:
             )
         except OptionWrong as wrong:
             raise Objection("bad-question", str(wrong)) from None
-        request = self._admission.request(pod, uid)
+        try:
+            request = self._admission.request(pod, uid)
+        except Objection as objection:
+            raise Objection(objection.code, in_flags(str(objection))) from None
         if why := self._refresh():
             raise Objection("not-ready", f"which cards there are is not known: {why}")
         return self._admission.now(request)

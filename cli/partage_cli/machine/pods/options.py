@@ -52,6 +52,13 @@ _RESTART: Final = re.compile(r"(?P<word>no|on-failure|always|unless-stopped)(:(?
 _HIGHEST_PORT: Final = 65535
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME: Final = 40
+_FLAGS: Final[Mapping[str, str]] = {
+    GPU_MILLI: "--share",
+    LIMIT_MILLI: "--limit",
+    GPU_MEMORY: "--memory",
+    GPUS: "--cards",
+}
+_OWN: Final = re.compile(r"partage\.dev/[a-z-]+")
 
 
 class OptionWrong(PartageError):
@@ -122,6 +129,14 @@ def pod_of(options: Options) -> Pod:
     )
     metadata = Metadata(name=options.name, labels=_labels(options.labels), annotations=_annotations(options))
     return checked(Pod(metadata=metadata, spec=spec))
+
+
+def in_flags(refusal: str) -> str:
+    """What is refused of such a pod, in the words by which it was asked for."""
+    said = refusal.removeprefix("request: ").removeprefix("quantity: ")
+    for key, flag in _FLAGS.items():
+        said = said.replace(f"containers.{CONTAINER}.limits[{key}]", flag)
+    return _OWN.sub(lambda match: _FLAGS.get(match[0], match[0]), said)
 
 
 def restart_of(text: str) -> tuple[Restart, int]:

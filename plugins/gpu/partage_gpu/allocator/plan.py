@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from partage_gpu.allocator.mix import Mix, read_mix
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import GPU, GpuRequest
-from partage_plugins.vocabulary.keys import EXCLUSION, MOVABLE, REPEAT_CARDS
+from partage_plugins.vocabulary.keys import MOVABLE, REPEAT_CARDS
 from partage_plugins.vocabulary.kinds import Role
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import ContainerName, Namespace, grantee_in_words
@@ -114,7 +114,7 @@ def require_trusted(namespace: Namespace, ask: Ask, trusted: frozenset[Namespace
     if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):
         who = grantee_in_words(ask.container)
         raise Refused(
-            f"{EXCLUSION}: {who} asks for {ask.request.share_milli} milli of a card and "
+            f"exclusion: {who} asks for {ask.request.share_milli} milli of a card and "
             f"would keep others off all of it; ask for {WHOLE_MILLI} milli of each card, or have the operator name "
             f"namespace {namespace} in {NAMESPACES}"
         )

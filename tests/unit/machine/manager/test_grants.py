@@ -216,9 +216,14 @@ async def test_several_at_once_have_one_name_each(manager: Manager) -> None:
         ({}, "bad-question", "say --share, --memory or --cards"),
         ({"limit": 500}, "bad-question", "say --share, --memory or --cards"),
         ({"share": 0}, "bad-question", "say --share, --memory or --cards"),
-        ({"share": 100, "memory": "4Gb"}, "bad-question", "4Gb"),
-        ({"share": 1500}, "bad-question", "1500"),
-        ({"share": 100, "cards": 3}, "bad-question", "100"),
+        (
+            {"share": 100, "memory": "4Gb"},
+            "bad-question",
+            "--memory is '4Gb'; allowed: an amount of memory from 0 to 4Ei, such as 8Gi or 512Mi",
+        ),
+        ({"share": 1500}, "bad-question", "--share is 1500; allowed: a multiple of 1000, or --cards beside it"),
+        ({"share": 300, "limit": 200}, "bad-question", "--limit is 200; allowed: from 300 (the share) to 1000"),
+        ({"share": 100, "cards": 3}, "bad-question", "--share is 100; allowed: an amount that 3 cards divide evenly"),
         ({"cards": 2}, "no-room", "card"),
     ],
 )

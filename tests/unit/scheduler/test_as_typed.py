@@ -1,0 +1,53 @@
+"""An amount beyond all bounds is told as it was typed, where that is known, and else as what it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from partage_plugins.codecs.native import read_requests
+from partage_plugins.errors import DecodeError
+from partage_scheduler.as_typed import APPLIED, as_typed
+from partage_scheduler.objects import ApiPod, seen
+from support.scheduling import pod_body, read_pod
+
+MEMORY = "partage.dev/gpu-memory"
+
+
+def applied(memory: str, name: str = "main") -> str:
+    return json.dumps({"spec": {"containers": [{"name": name, "resources": {"limits": {MEMORY: memory}}}]}})
+
+
+def capped(annotation: str | None) -> ApiPod:
+    """A pod that asks for more memory than there are numbers, as the API server keeps it."""
+    body: dict[str, Any] = pod_body("p", limits={MEMORY: "9223372036854775807"})
+    body["metadata"] |= {"uid": "u", "annotations": {} if annotation is None else {APPLIED: annotation}}
+    return read_pod(body)
+
+
+def told(pod: ApiPod) -> str:
+    with pytest.raises(DecodeError) as refused:
+        read_requests(seen(pod))
+    return str(as_typed(refused.value, pod))
+
+
+def test_what_kubectl_applied_is_told_as_it_was_typed() -> None:
+    assert told(capped(applied("999999999Ti"))) == (
+        f"quantity: containers.main.limits[{MEMORY}] is '999999999Ti'; "
+        "allowed: an amount of memory from 0 to 4Ei, such as 8Gi or 512Mi"
+    )
+
+
+@pytest.mark.parametrize(
+    "annotation", [None, "", "{", "[]", "{}", '{"spec": {"containers": 1}}', applied("1Ti", "other"), "[" * 100_000]
+)
+def test_of_others_it_is_said_that_it_stands_for_more(annotation: str | None) -> None:
+    assert "is '9223372036854775807', which stands for whatever is larger; allowed:" in told(capped(annotation))
+
+
+def test_any_other_amount_is_told_as_it_stands_there() -> None:
+    body: dict[str, Any] = pod_body("p", limits={MEMORY: "4Go"})
+    body["metadata"] |= {"uid": "u", "annotations": {APPLIED: applied("5Go")}}
+    assert "is '4Go'" in told(read_pod(body))

@@ -1,13 +1,29 @@
-"""Words of systems that have no dialect here: who uses them is told so, and no more."""
+"""Words of systems without a dialect here, or with one that is switched off: who uses them is told so, and no more."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
 
+from msgspec.structs import replace
+
+from partage_dialects.hami import HamiDialect
+from partage_dialects.kai import KaiDialect
+from partage_dialects.kubegpu import KubeGpu
+from partage_dialects.kubeshare_v1 import KubeShareV1
+from partage_dialects.kubeshare_v2 import KubeShareV2
+from partage_dialects.volcano import VolcanoDialect
+from partage_dialects.whole import WholeCards
 from partage_plugins.hooks import hookimpl
+from partage_plugins.registry.entry_points import blocked_names
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.words import DialectWords
+
+
+class Dialect(Protocol):
+    def partage_words(self) -> Sequence[DialectWords]: ...
+
 
 IN_OURS: Final = f"Ask for {keys.GPU_MILLI} and {keys.GPU_MEMORY} in a container's limits instead"
 WORDS: Final = (
@@ -50,7 +66,24 @@ WORDS: Final = (
 )
 
 
+DIALECTS: Final[Mapping[str, Callable[[], Dialect]]] = {
+    "hami-dialect": HamiDialect,
+    "kai-dialect": KaiDialect,
+    "kubegpu-dialect": KubeGpu,
+    "kubeshare-v1-dialect": KubeShareV1,
+    "kubeshare-v2-dialect": KubeShareV2,
+    "volcano-dialect": VolcanoDialect,
+    "whole-dialect": WholeCards,
+}
+"""By the names by which they are switched off."""
+
+
 class ForeignWords:
     @hookimpl
     def partage_words(self) -> Sequence[DialectWords]:
-        return WORDS
+        off = [name for name in DIALECTS if name in blocked_names(os.environ)]
+        return (*WORDS, *(_unread(name, words) for name in off for words in DIALECTS[name]().partage_words()))
+
+
+def _unread(dialect: str, words: DialectWords) -> DialectWords:
+    return replace(words, is_read=False, remedy=f"The operator switched {dialect} off. {IN_OURS}")

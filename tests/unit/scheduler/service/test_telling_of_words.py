@@ -107,6 +107,18 @@ async def test_a_pod_that_waits_for_what_no_node_has_is_told_whose_word_that_is(
     assert words in note
 
 
+async def test_words_of_a_dialect_that_is_switched_off_are_told_as_well(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", "kai-dialect")
+    add_node(api, "n1")
+    add(api, "p", annotations={"gpu-fraction": "0.5"})
+    async with scheduler(api, settings_below(tmp_path)):
+        await until(lambda: not unbound(api) and bool(told(api)))
+    ((note,),) = told(api).values()
+    assert "gpu-fraction is a word of KAI's and is not read here. The operator switched kai-dialect off" in note
+
+
 async def test_it_is_told_once_however_often_the_pod_is_tried(
     api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

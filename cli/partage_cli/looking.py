@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from partage_base.keyring import LoadedKeys
 from partage_base.kube import ApiServer
 from partage_cli.keys.objects import KEYS
-from partage_cli.schedulers import Told, trusted_keys
+from partage_cli.schedulers import KnownScheduler, trusted_keys
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary import Allocation
 from partage_plugins.vocabulary.names import KeyId
@@ -24,26 +24,28 @@ from partage_scheduler.signatures import Trust, as_written
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class ClusterView:
     core: Core
     unchecked: str
     """That allocations count which no key verified; empty where none does."""
 
 
 @asynccontextmanager
-async def looking(server: ApiServer, scheduler: Told, settings: SchedulerSettings, root: Path) -> AsyncGenerator[Look]:
+async def looking(
+    server: ApiServer, scheduler: KnownScheduler, settings: SchedulerSettings, root: Path
+) -> AsyncGenerator[ClusterView]:
     """The plugins have the scheduler's variables inside. Raises `KubeError`."""
     keys = await trusted_keys(server, settings.namespace, root)
     with scheduler.plugins() as registry:
-        reader = _Reader(registry, keys)
+        reader = _AllocationReader(registry, keys)
         core = new_core(settings, registry, trusted=reader.allocation)
         await look(server, core, namespace=settings.namespace, claims=settings.claims)
         where = f"in ConfigMap {settings.namespace}/{KEYS} nor in {settings.below_root(settings.keys)}"
         words = f"allocations were taken as they are written: there is no public key {where}"
-        yield Look(core=core, unchecked=words if reader.has_unchecked else "")
+        yield ClusterView(core=core, unchecked=words if reader.has_unchecked else "")
 
 
-class _Reader:
+class _AllocationReader:
     """Reads allocations on pods; without keys as they are written."""
 
     def __init__(self, registry: Registry, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:

@@ -37,8 +37,8 @@ _LATE_S: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """How one scheduler decides."""
+class KnownScheduler:
+    """One scheduler, and how it decides by its own word."""
 
     said: Published
     notes: tuple[str, ...] = ()
@@ -71,17 +71,17 @@ class Told:
             os.environ.update(kept)
 
 
-async def told(server: ApiServer, namespace: str, named: str = "") -> Told:
+async def told(server: ApiServer, namespace: str, named: str = "") -> KnownScheduler:
     """How the one of that name decides, or the first one; by defaults where none says so. Raises `KubeError`."""
     listed = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
     found = [(lease, said) for lease in listed.items if (said := of_lease(lease)) is not None]
     if not found:
-        return Told(
+        return KnownScheduler(
             said=Published(by=""),
             notes=(f"no scheduler says in namespace {namespace} how it decides: this goes by the defaults",),
         )
     lease, said = min(found, key=lambda each: [each[1].scheduler_name != name for name in (named, _USUAL)])
-    return Told(said=said, notes=tuple(_doubts(lease, said)))
+    return KnownScheduler(said=said, notes=tuple(_doubts(lease, said)))
 
 
 def _doubts(lease: Lease, said: Published) -> Iterator[str]:

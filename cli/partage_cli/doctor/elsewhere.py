@@ -16,7 +16,7 @@ from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_cli.installation.places import JOURNAL
 from partage_cli.nodes.reports import Report, of_cluster
 from partage_cli.rollout.told import Wish, members_of
-from partage_cli.schedulers import Told, told
+from partage_cli.schedulers import KnownScheduler, told
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _OF_A_NODE: Final = (INVENTORY_FILE, JOURNAL, DEFAULT_PATH, "run/partage", "var/lib/kubelet")
@@ -28,7 +28,7 @@ class _Seen(NamedTuple):
     report: Report
     labelled: frozenset[str]
     """Nodes that are to be in force."""
-    scheduler: Told
+    scheduler: KnownScheduler
 
 
 def is_no_node(node: LocalNode) -> bool:
@@ -50,7 +50,7 @@ def findings(node: LocalNode) -> Iterator[Finding]:
     yield from judged(seen.report, seen.labelled, seen.scheduler)
 
 
-def judged(report: Report, labelled: frozenset[str], scheduler: Told) -> Iterator[Finding]:
+def judged(report: Report, labelled: frozenset[str], scheduler: KnownScheduler) -> Iterator[Finding]:
     """The scheduler, and every node that has cards or is to have them."""
     about = About("scheduler")
     yield from (about.warning(each, do="look at its pods' logs") for each in scheduler.notes)

@@ -24,7 +24,7 @@ from partage_scheduler.core import Core
 _HEADER: Final = ("NODE", "CARD", "MODEL", "POD", "SHARE", "MEMORY")
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class HoldingPod(Struct, frozen=True, kw_only=True):
     pod: str
     """As namespace/name."""
     share_milli: int
@@ -37,7 +37,7 @@ class HeldCard(Struct, frozen=True, kw_only=True):
     index: int
     model: str
     pool: Pool
-    holders: tuple[Holder, ...]
+    holders: tuple[HoldingPod, ...]
     share_left_milli: int
     memory_left_bytes: int
     """Both without what holders have that the scheduler does not count, as kubelet's."""
@@ -92,7 +92,7 @@ def _held(node: NodeName, card: Card, held: list[tuple[str, Usage]]) -> HeldCard
         model=card.model,
         pool=card.pool,
         holders=tuple(
-            Holder(pod=pod, share_milli=usage.share_milli, memory_bytes=usage.memory_bytes) for pod, usage in held
+            HoldingPod(pod=pod, share_milli=usage.share_milli, memory_bytes=usage.memory_bytes) for pod, usage in held
         ),
         share_left_milli=WHOLE_MILLI - sum(usage.share_milli for _, usage in held),
         memory_left_bytes=card.capacity.left(together(usage.memory for _, usage in held), movable=False),

@@ -35,11 +35,11 @@ class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     restart_count: int = 0
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+class _InstallerSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
+class _InstallerStatus(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     message: str = ""
     container_statuses: tuple[_ContainerStatus, ...] = ()
@@ -47,8 +47,8 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 class InstallerPod(msgspec.Struct, frozen=True):
     metadata: Meta = Meta()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+    spec: _InstallerSpec = _InstallerSpec()
+    status: _InstallerStatus = _InstallerStatus()
 
 
 def why_silent(node: str, *, pods: Iterable[InstallerPod], namespace: str) -> str:

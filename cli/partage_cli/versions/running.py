@@ -30,14 +30,14 @@ class _Container(msgspec.Struct, frozen=True):
     image: str = ""
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+class _OurPodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     containers: tuple[_Container, ...] = ()
 
 
 class OurPod(msgspec.Struct, frozen=True):
     metadata: Meta = Meta()
-    spec: _Spec = _Spec()
+    spec: _OurPodSpec = _OurPodSpec()
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from partage_cli.nodes.holders import HeldCard, HeldCards, Holder, as_json, as_table, as_yaml
+from partage_cli.nodes.holders import HeldCard, HeldCards, HoldingPod, as_json, as_table, as_yaml
 from partage_plugins.vocabulary import CardId, NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from support.fake_api import FakeApi
@@ -28,7 +28,7 @@ CARD = HeldCard(
     index=0,
     model="T4",
     pool="shared",
-    holders=(Holder(pod="team/a", share_milli=600, memory_bytes=8 << 30),),
+    holders=(HoldingPod(pod="team/a", share_milli=600, memory_bytes=8 << 30),),
     share_left_milli=400,
     memory_left_bytes=8 << 30,
 )

@@ -159,7 +159,10 @@ def test_a_pod_that_joins_or_leaves_a_gang_by_its_annotations_is_moved() -> None
         ({keys.GANG_SIZE: "2"}, "partage.dev/gang is not there; allowed: the gang's name beside partage.dev/gang-size"),
         ({keys.GANG: "a b", keys.GANG_SIZE: "2"}, "partage.dev/gang is 'a b'; allowed: the gang's name"),
         ({keys.GANG: "a", keys.GANG_SIZE: "0"}, "partage.dev/gang-size is '0'; allowed: from 1 to 1000"),
-        ({keys.GANG: "a", keys.GANG_SIZE: "1001"}, "partage.dev/gang-size is '1001'; allowed: a whole quantity from 0 to 1000"),
+        (
+            {keys.GANG: "a", keys.GANG_SIZE: "1001"},
+            "partage.dev/gang-size is '1001'; allowed: a whole quantity from 0 to 1000",
+        ),
         (
             {keys.GANG: "a", keys.GANG_SIZE: "two"},
             "partage.dev/gang-size is 'two'; allowed: a whole quantity from 0 to 1000",

@@ -66,12 +66,11 @@ def test_a_pod_of_another_scheduler_is_not_said_to_fit(tmp_path: Path) -> None:
 
 
 def test_a_pod_whose_words_nobody_reads_is_not_said_to_get_a_card(tmp_path: Path) -> None:
-    """As KAI's, whose fraction is an annotation."""
-    pod = pod_body("new", schedulerName="kai-scheduler")
-    pod["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    pod = pod_body("new", schedulerName="other-scheduler")
+    pod["metadata"]["annotations"] = {"other/gpu-part": "0.5"}
     found = asked(tmp_path, pod)
     assert found.pod.message == (
-        "it waits for kai-scheduler, which is not ours, and asks for no card in words that partage reads; for a card "
+        "it waits for other-scheduler, which is not ours, and asks for no card in words that partage reads; for a card "
         "ask for partage.dev/gpu-milli, and set schedulerName: partage-scheduler in what it is made from"
     )
     assert as_text(found, all_nodes=False) == f"team/new: not ours: {found.pod.message}\n"

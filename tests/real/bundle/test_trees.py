@@ -73,7 +73,7 @@ def test_a_daemon_says_its_settings(node: Root, program: str) -> None:
 
 
 def test_the_doctor_finds_what_is_wrong_and_ends_in_order(node: Root) -> None:
-    done = node.run("partage", "doctor")
+    done = node.run("partage", "doctor", "--node-name", "n1")
     assert (done.returncode, "Traceback" in done.stderr) == (3, False), done.stderr
     assert "crishim" in done.stdout
 

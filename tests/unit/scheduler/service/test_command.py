@@ -79,7 +79,7 @@ def test_settings_that_can_not_be_are_refused(tmp_path: Path, flags: tuple[str, 
 
 def test_only_plugins_that_are_there_have_a_weight(tmp_path: Path) -> None:
     assert settings_below(tmp_path, score_weights=("gpu=2.5",)).weights == {"gpu": 2.5}
-    with pytest.raises(BadConfiguration, match="score_weights names fpga; there are .*gpu, "):
+    with pytest.raises(BadConfiguration, match=r"score_weights names fpga; there are .*gpu, "):
         new_core(settings_below(tmp_path, score_weights=("fpga=2",)), plugins())
 
 

@@ -34,7 +34,7 @@ ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
 
 def parse_quantity(text: str, *, path: str = "$") -> Fraction:
     """The exact number that a quantity says."""
-    number = _number(text) if len(text) <= _LONGEST else None
+    number = _remembered(text)
     if number is None:
         raise _refused(text, path, ALLOWED)
     return number
@@ -60,10 +60,14 @@ def format_bytes(number: int) -> str:
 
 def _whole(text: str, path: str, largest: int, allowed: str) -> int:
     """Refused with what is allowed there, whatever other quantities there are."""
-    number = int(text) if _PLAIN.fullmatch(text) else _number(text) if len(text) <= _LONGEST else None
+    number = int(text) if _PLAIN.fullmatch(text) else _remembered(text)
     if number is None or number.denominator != 1 or not 0 <= number.numerator <= largest:
         raise _refused(text, path, allowed)
     return number.numerator
+
+
+def _remembered(text: str) -> Fraction | None:
+    return _number(text) if len(text) <= _LONGEST else None
 
 
 @lru_cache(maxsize=1 << 12)

@@ -30,6 +30,7 @@ from rig.client.api import Patch
 from rig.client.binding import bind
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
+from rig.client.policies import mistakes_in
 from rig.client.resources import (
     ADMISSION_BINDINGS,
     ADMISSION_POLICIES,
@@ -233,14 +234,7 @@ def test_an_operator_trusts_a_namespace(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("policy", ["allocations", "shares", "cdi", "visible-devices"])
 def test_the_api_server_finds_no_mistake_in_the_policies(cluster: Cluster, policy: str) -> None:
-    found = ADMISSION_POLICIES.at(name=f"partage-{policy}")
-
-    def why_not() -> str | None:
-        status = cluster.api.get(found).get("status", {})
-        return None if "observedGeneration" in status else "it was not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert cluster.api.get(found)["status"].get("typeChecking", {}) == {}
+    assert mistakes_in(cluster, f"partage-{policy}") == {}
 
 
 def test_every_policy_is_bound(cluster: Cluster) -> None:

@@ -9,7 +9,8 @@ import pytest
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.attempts import N1, WRITES, Attempt
 from rig.client.cluster import Cluster
-from rig.client.resources import ADMISSION_POLICIES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from rig.client.policies import mistakes_in
+from rig.client.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER
@@ -69,11 +70,4 @@ def test_what_a_node_is_capable_of_cannot_be_slipped_in_with_the_inventory(
 
 @pytest.mark.parametrize("kind", ["nodes", "leases", "events"])
 def test_the_api_server_finds_no_mistake_in_the_policy(cluster: Cluster, kind: str) -> None:
-    path = ADMISSION_POLICIES.at(name=f"partage-advertiser-{kind}")
-
-    def why_not() -> str | None:
-        status = cluster.api.get(path).get("status", {})
-        return None if "observedGeneration" in status else "it was not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert cluster.api.get(path)["status"].get("typeChecking", {}) == {}
+    assert mistakes_in(cluster, f"partage-advertiser-{kind}") == {}

@@ -20,7 +20,8 @@ from rig.client.api import Patch
 from rig.client.binding import bind, binding
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.resources import ADMISSION_POLICIES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PODS, Json, Objects
+from rig.client.policies import mistakes_in
+from rig.client.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PODS, Json, Objects
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, SHAREPODS, TEAM, ServiceAccount
@@ -265,14 +266,7 @@ def test_nobody_else_is_held_by_these_policies(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("policy", ["scheduler-pods", "sharepods-pods", "sharepods-shares"])
 def test_the_api_server_finds_no_mistake_in_the_policies(cluster: Cluster, policy: str) -> None:
-    found = ADMISSION_POLICIES.at(name=f"partage-{policy}")
-
-    def why_not() -> str | None:
-        status = cluster.api.get(found).get("status", {})
-        return None if "observedGeneration" in status else "it was not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert cluster.api.get(found)["status"].get("typeChecking", {}) == {}
+    assert mistakes_in(cluster, f"partage-{policy}") == {}
 
 
 def _is_denied(who: Cluster, attempt: Attempt) -> bool:

@@ -11,7 +11,6 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from real_card import watch
+from support import leftovers
 
 _CHILD_SUBREAPER: Final = 36
 _MOST_BYTES: Final = 4 << 20
@@ -44,17 +43,19 @@ def reap_all_below() -> None:
 
 @contextmanager
 def leaving_nothing() -> Generator[None]:
-    """What was started within is ended when this process is gone, even if it is killed."""
-    mark, value = "PARTAGE_REAL_RUN", secrets.token_hex(8)
-    argv = [sys.executable, "-I", watch.__file__, f"{mark}={value}"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as watcher:
-        os.environ[mark] = value
-        try:
-            yield
-        finally:
-            del os.environ[mark]
-            assert watcher.stdin
-            watcher.stdin.close()
+    """What was started within is ended at its end, or by another process should this one be killed."""
+    outer, mark = os.environ.get(leftovers.MARK), secrets.token_hex(8)
+    watcher = leftovers.watch(os.getpid(), mark)
+    os.environ[leftovers.MARK] = mark
+    try:
+        yield
+    finally:
+        del os.environ[leftovers.MARK]
+        if outer is not None:
+            os.environ[leftovers.MARK] = outer
+        leftovers.kill_all_marked(mark)
+        os.kill(watcher, signal.SIGKILL)
+        os.waitpid(watcher, 0)
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str], *, limit_s: float, folder: Path) -> Done:

@@ -21,7 +21,7 @@ from typing import Final
 
 from rig.machine import slots
 from rig.machine.cleanup import clean
-from support.leftovers import MARK, kill_marked
+from support.leftovers import MARK, kill_all_marked
 
 _NAME: Final = "pt"
 """Short, as the number of a process behind it: sockets lie below it."""
@@ -62,8 +62,7 @@ def _start(mark: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def tidy(mark: str, folder: Path) -> None:
-    while kill_marked(mark):  # again for what a program started meanwhile
-        pass
+    kill_all_marked(mark)
     slots.sweep(clean)
     shutil.rmtree(folder, ignore_errors=True)
 

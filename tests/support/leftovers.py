@@ -44,6 +44,12 @@ def kill_marked(mark: str) -> bool:
     return bool(killed)
 
 
+def kill_all_marked(mark: str) -> None:
+    """Those too that a program started meanwhile."""
+    while kill_marked(mark):
+        pass
+
+
 def _environment(process: Path) -> bytes:
     """Once there is one: who starts a program goes on a moment before the program has its environment."""
     until = time.monotonic() + _ENDS_WITHIN_S
@@ -63,9 +69,7 @@ def _is_beginning(process: Path) -> bool:
 def main(run: int, mark: str) -> None:
     with suppress(ProcessLookupError):
         select.select([os.pidfd_open(run)], [], [])
-    # Again for what a program started meanwhile.
-    while kill_marked(mark):
-        pass
+    kill_all_marked(mark)
 
 
 if __name__ == "__main__":

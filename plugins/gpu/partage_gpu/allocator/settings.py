@@ -42,7 +42,7 @@ def settings_from(environment: Mapping[str, str]) -> AllocatorSettings:
 
 def _read_scope(text: str) -> bool:
     if text not in _GLOBAL:
-        raise Refused(f"{text!r} says not whose tags are the same; allowed: {', '.join(_GLOBAL)}")
+        raise Refused(f"{text!r} is no scope of tags; allowed: {', '.join(_GLOBAL)}")
     return _GLOBAL[text]
 
 

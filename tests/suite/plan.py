@@ -32,28 +32,25 @@ _EXTENDED: Final = {
 _OF_BENCHES: Final = "measures; what it measures has tests"
 _OF_DEMOS: Final = "shows what tests promise; `make demo` itself is in `make test`"
 _MAIN_DEMO: Final = "00_"
-# Measured; what is not named here is quicker, and follows in the order of the alphabet.
+# Measured, those that wait and those that compute; others of either kind are quicker, in the order of the alphabet.
 SLOW_FIRST: Final = (
-    "isolation/real_card",
     "real/machine",
     "real on one rig",
     "real/installation",
-    "real/chain",
-    "real/advertiser",
     "real/dra",
+    "real/advertiser",
+    "real/chain",
     "real/crishim",
-    "real/chart",
     "real/isolation",
-    "real/scheduler",
+    "isolation/gates",
     "isolation/memory",
-    "isolation/moving",
-    "isolation/leases",
-    "unit/scheduler",
+    "real/conformance",
+    "real/chart",
     "unit/isolation",
-    "contract",
+    "unit/scheduler",
     "unit/cli",
+    "contract",
     "unit/crishim",
-    "unit/gpu_allocator",
     "unit/daemon",
 )
 _HALF: Final = frozenset(

@@ -10,6 +10,7 @@ import structlog
 
 from partage_base.cri import RuntimeClient, UnaryClient
 from partage_base.daemon.life import Daemon
+from partage_base.peers import boot_id
 from partage_base.version import VERSION
 from partage_gpu.nvml.pause import Pauses
 from partage_isolation.audit.auditor import AuditFigures, Auditor
@@ -43,7 +44,6 @@ from partage_isolation.wire.messages import CardTold, Release, Released, Told
 from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.packets import Loss
 from partage_isolation.wire.parked import ParkedQuestions
-from partage_isolation.wire.peers import boot_id
 from partage_isolation.wire.report import told
 from partage_isolation.wire.restore import restore
 from partage_isolation.wire.sampler import Sampler, Unannounced

@@ -17,13 +17,13 @@ from typing import Final
 
 import structlog
 
+from partage_base.peers import NoProcess, Peer, cgroup_components, has_ended, is_within, peer_named
 from partage_isolation.audit.auditor import Lister
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.errors import NoFolder, SpecRefused
 from partage_isolation.store.specs import FOLDER, EngineContainer, Specs
 from partage_isolation.wire.containers import Containers
 from partage_isolation.wire.messages import Enter
-from partage_isolation.wire.peers import NoProcess, Peer, cgroup_components, has_ended, is_within, peer_named
 from partage_isolation.wire.served import Registry, Served
 from partage_plugins.vocabulary.names import ContainerKey
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from partage_base.peers import is_stopped
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import Timing
@@ -22,7 +23,6 @@ from partage_isolation.wire.alarm import Alarm
 from partage_isolation.wire.answers import Answer
 from partage_isolation.wire.connection import LEASE_COSTS, Connection
 from partage_isolation.wire.packets import Lease, Loss, Packet, Result, What
-from partage_isolation.wire.peers import is_stopped
 from partage_isolation.wire.served import Registry, Session
 from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.names import CardId

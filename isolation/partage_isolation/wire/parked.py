@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Final
 
+from partage_base.peers import is_stopped
 from partage_isolation.audit.facts import Sample
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger import rounds
@@ -20,7 +21,6 @@ from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Decide, Lent, NoRoom, Out, Park, Patience, Refused, Verdict, holders, lenders
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Packet
-from partage_isolation.wire.peers import is_stopped
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry, Session
 from partage_isolation.wire.views import verdict_answer

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from partage_base.peers import NoProcess, Peer, peer_named
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.rows import NOBODY, PieceRow, Row, grouped, pieces_of
 from partage_isolation.store.rows_file import RowsFile
-from partage_isolation.wire.peers import NoProcess, Peer, peer_named
 from partage_isolation.wire.watch import Watch
 
 

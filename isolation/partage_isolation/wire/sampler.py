@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from partage_base.peers import start_of
 from partage_isolation.audit.facts import Blind, CardUse, Nvml, Sample
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger import samples as rules
@@ -20,7 +21,6 @@ from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import TOKEN_BYTES
-from partage_isolation.wire.peers import start_of
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.slices import in_slices
 from partage_plugins.vocabulary.names import CardId, ContainerKey

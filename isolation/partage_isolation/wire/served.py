@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
 
+from partage_base.peers import cgroup_components, is_within
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.pieces import ProcessId
@@ -32,7 +33,6 @@ from partage_isolation.wire.connection import (
     Connection,
     Listener,
 )
-from partage_isolation.wire.peers import cgroup_components, is_within
 from partage_plugins.vocabulary.names import ContainerKey
 
 

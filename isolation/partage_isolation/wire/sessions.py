@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from partage_base.peers import NoProcess, Peer, namespace_of, peer_of, pids_of
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
@@ -24,7 +25,6 @@ from partage_isolation.wire.connection import HELLO_COSTS
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Flag, Packet, Result, What
 from partage_isolation.wire.parked import ParkedQuestions
-from partage_isolation.wire.peers import NoProcess, Peer, namespace_of, peer_of, pids_of
 from partage_isolation.wire.served import Registry, Served, Session, Talk
 from partage_isolation.wire.watch import Watch
 from partage_plugins.vocabulary.names import ContainerKey

@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
+from partage_base.peers import Peer
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import provable
-from partage_isolation.wire.peers import Peer
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.slices import Slices
 from partage_plugins.vocabulary.names import CardId, ContainerKey

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from partage_base.peers import Peer, peer_named
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.errors import SpecRefused
 from partage_isolation.wire import engines as engines_module
 from partage_isolation.wire import served as served_module
 from partage_isolation.wire.engines import Engines, killed, living
 from partage_isolation.wire.messages import Enter, Prepare
-from partage_isolation.wire.peers import Peer, peer_named
 from partage_plugins.vocabulary.claims import ClaimUid, claim_key
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import ContainerKey, ContainerName

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.ledger.budget import Process
-from partage_isolation.wire.peers import (
+from partage_base.peers import (
     NoProcess,
     components_of,
     has_ended,
@@ -22,6 +21,7 @@ from partage_isolation.wire.peers import (
     pids_of,
     start_of,
 )
+from partage_isolation.ledger.budget import Process
 from partage_isolation.wire.served import Session
 from partage_isolation.wire.views import pid_for
 from partage_plugins.vocabulary.names import ContainerKey

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from partage_cli.machine.manager.admission import Admission
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.registry.registry import Registry
+from partage_plugins.vocabulary import Inventory
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 
 class Stock:
-    def __init__(self, root: Path, registry: Registry, admission: Admission) -> None:
-        self._path, self._kinds, self._admission = root / INVENTORY_FILE, tuple(registry.kinds), admission
+    def __init__(self, root: Path, registry: Registry, take_in: Callable[[Inventory], object]) -> None:
+        self._path, self._kinds, self._take_in = root / INVENTORY_FILE, tuple(registry.kinds), take_in
         self._facts: tuple[int, int, int] | None = None
         self._why = ""
 
@@ -26,7 +27,7 @@ class Stock:
             if facts != self._facts or self._why:
                 with self._path.open("rb") as file:
                     raw = file.read(MAX_ANNOTATION_BYTES + 1)
-                self._admission.take_in(decode_inventory(raw, self._kinds))
+                self._take_in(decode_inventory(raw, self._kinds))
                 self._facts, self._why = facts, ""
         except OSError as error:
             self._why = f"{self._path}: {error.strerror}; is partage-inventory running?"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from partage_cli.machine.manager.shortage import WORDS, CardRoom, shortage
 from partage_gpu.allocator.reasons import MEMORY_BEYOND, REASONS
+from partage_oci.shortage import WORDS, CardRoom, shortage
 from partage_plugins.vocabulary.card_memory import Promised
 from support.gpu_fleet import GIB, ask, card
 

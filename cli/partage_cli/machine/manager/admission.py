@@ -7,13 +7,30 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from partage_base.keyring import SigningKey
 from partage_cli.machine.manager.errors import Objection, objection_of
-from partage_cli.machine.manager.placement import Placement
 from partage_cli.machine.manager.queue import Queue
-from partage_cli.machine.manager.shortage import CardRoom, NoRoom
-from partage_cli.machine.pods.pod import Pod
-from partage_plugins.errors import PartageError, PluginBroken
-from partage_plugins.vocabulary import Allocation, Inventory, PodRequest, PodUid
+from partage_cli.machine.pods.pod import Container, Pod
+from partage_oci.placement import Placement
+from partage_oci.shortage import CardRoom, NoRoom
+from partage_plugins.codecs import decode_allocation, encode_allocation, sign
+from partage_plugins.errors import PartageError, PluginBroken, Refused
+from partage_plugins.vocabulary import (
+    Allocation,
+    ContainerName,
+    Inventory,
+    Namespace,
+    NodeName,
+    PodContainer,
+    PodName,
+    PodRef,
+    PodRequest,
+    PodUid,
+    Role,
+)
+from partage_plugins.vocabulary import Pod as ReadPod
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_plugins.vocabulary.kinds import AnyKind
 
 
 class Ticket:
@@ -25,8 +42,8 @@ class Ticket:
 
 
 class Admission:
-    def __init__(self, placement: Placement) -> None:
-        self._placement = placement
+    def __init__(self, placement: Placement, node: NodeName, kinds: tuple[AnyKind, ...], key: SigningKey) -> None:
+        self._placement, self._node, self._kinds, self._key = placement, node, kinds, key
         self._queue = Queue[PodUid, Ticket]()
 
     @property
@@ -36,7 +53,7 @@ class Admission:
     def request(self, pod: Pod, uid: PodUid) -> PodRequest:
         """Raises `Objection` where it is written wrongly."""
         try:
-            return self._placement.request(pod, uid)
+            return self._placement.request(_read(pod, uid))
         except PartageError as error:
             raise Objection("bad-question", str(error)) from None
 
@@ -94,11 +111,24 @@ class Admission:
             self._serve()
 
     def written(self, annotations: Mapping[str, str], uid: PodUid, gen: int) -> Allocation:
-        return self._placement.written(annotations, uid, gen)
+        """What a sandbox of this machine was made with; raises `DecodeError` and `Refused`.
+
+        Its signature is crishim's affair: to count what was not signed gives nothing away.
+        """
+        text = annotations.get(ALLOCATION)
+        if text is None:
+            return Allocation(gen=gen, pod=uid, node=self._node, containers={})
+        allocation = decode_allocation(text, self._kinds)
+        if (allocation.pod, allocation.node) != (uid, self._node):
+            raise Refused(f"the allocation is that of pod {allocation.pod} on node {allocation.node}")
+        return allocation
 
     def annotations(self, allocation: Allocation, gen: int) -> Mapping[str, str]:
-        """What a sandbox is made with, signed."""
-        return self._placement.annotations(replace(allocation, gen=gen))
+        """What a sandbox is made with, signed, as crishim believes it; nothing where no device was given."""
+        if not allocation.containers:
+            return {}
+        text = encode_allocation(replace(allocation, gen=gen))
+        return {ALLOCATION: text, SIGNATURE: sign(text, self._key.private)}
 
     def take_in(self, inventory: Inventory) -> None:
         if self._placement.take_in(inventory):
@@ -135,3 +165,22 @@ class Admission:
 
 def _objection(request: PodRequest, found: NoRoom) -> Objection:
     return Objection("no-room", f"{request.pod.name} does not fit: {found.why}")
+
+
+def _read(pod: Pod, uid: PodUid) -> ReadPod:
+    meta, spec = pod.metadata, pod.spec
+    ref = PodRef(namespace=Namespace(meta.namespace), name=PodName(meta.name), uid=uid)
+    inits = (_container(each, "init") for each in spec.init_containers)
+    apps = (_container(each, "app") for each in spec.containers)
+    return ReadPod(ref=ref, labels=meta.labels, annotations=meta.annotations, containers=(*inits, *apps))
+
+
+def _container(container: Container, role: Role) -> PodContainer:
+    amounts = container.resources
+    return PodContainer(
+        name=ContainerName(container.name), role=role, limits=_texts(amounts.limits), requests=_texts(amounts.requests)
+    )
+
+
+def _texts(amounts: Mapping[str, str | int]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from partage_cli.machine.manager.shortage import NoRoom
+from partage_oci.shortage import NoRoom
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -14,11 +14,11 @@ from partage_cli.machine.manager.errors import Objection
 from partage_cli.machine.manager.managed import ManagedPod
 from partage_cli.machine.manager.pods import Pods
 from partage_cli.machine.manager.server import Say
-from partage_cli.machine.manager.stock import Stock
 from partage_cli.machine.manager.store import Store
 from partage_cli.machine.pods.pod import PULLS, Container, Pod, PullPolicy
 from partage_cli.machine.pods.record import Record
 from partage_cli.machine.wire.messages import Progress, Run
+from partage_oci.stock import Stock
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import Allocation, PodRequest, PodUid
 

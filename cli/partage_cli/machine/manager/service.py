@@ -21,19 +21,19 @@ from partage_cli.machine.manager.cri_engine import CriEngine
 from partage_cli.machine.manager.grant_records import GrantRecords
 from partage_cli.machine.manager.grants import Grants
 from partage_cli.machine.manager.news import News
-from partage_cli.machine.manager.placement import Placement
 from partage_cli.machine.manager.pods import Pods
 from partage_cli.machine.manager.questions import Questions
 from partage_cli.machine.manager.runs import Runs
 from partage_cli.machine.manager.server import Server
 from partage_cli.machine.manager.settings import ManagerSettings
-from partage_cli.machine.manager.stock import Stock
 from partage_cli.machine.manager.store import Store
 from partage_cli.machine.manager.usage import Gauge
 from partage_cli.machine.places import MANAGER_LOCK
 from partage_cli.machine.runtime.client import MachineRuntime
 from partage_cli.machine.wire.messages import Hello
 from partage_isolation.wire.client import BrokerClient
+from partage_oci.placement import Placement
+from partage_oci.stock import Stock
 from partage_plugins.vocabulary import NodeName
 from partage_scheduler.core import plugins
 
@@ -58,8 +58,8 @@ async def start(settings: ManagerSettings, daemon: Daemon) -> Manager:
     runtime = MachineRuntime(client)
     registry, news = plugins(), News()
     node, broker = NodeName(settings.node_name), BrokerClient(root)
-    admission = Admission(Placement(node, registry, key))
-    stock = Stock(root, registry, admission)
+    admission = Admission(Placement(node, registry), node, tuple(registry.kinds), key)
+    stock = Stock(root, registry, admission.take_in)
     store = Store(runtime, root=root, ctr=settings.ctr, containerd=settings.below_root(settings.containerd))
     pods = Pods(CriEngine(runtime, root), admission, news)
     daemon.stack.push_async_callback(pods.close)

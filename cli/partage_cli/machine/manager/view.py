@@ -8,11 +8,11 @@ from typing import Literal
 from partage_cli.machine.manager import life
 from partage_cli.machine.manager.managed import ManagedPod
 from partage_cli.machine.manager.pieces import Piece
-from partage_cli.machine.manager.shortage import CardRoom
 from partage_cli.machine.manager.usage import Usage
 from partage_cli.machine.pods.pod import Container
 from partage_cli.machine.wire.messages import CardStatus, ContainerStatus, Grant, GrantStatus, PodStatus
 from partage_isolation.wire.messages import CardHeld
+from partage_oci.shortage import CardRoom
 from partage_plugins.vocabulary import GPU, ContainerName, GpuGrant
 from partage_plugins.vocabulary.claims import ClaimRecord, claim_device, claim_key
 

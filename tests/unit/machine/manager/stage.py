@@ -16,11 +16,11 @@ from partage_base.keyring import SigningKey
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.managed import ManagedPod
 from partage_cli.machine.manager.news import News
-from partage_cli.machine.manager.placement import Placement
 from partage_cli.machine.manager.pods import Pods
 from partage_cli.machine.manager.runs import Runs
 from partage_cli.machine.pods.pod import Amounts, Container, Metadata, Pod, Spec
 from partage_cli.machine.wire.messages import Answer, Progress, Run
+from partage_oci.placement import Placement
 from partage_plugins.codecs import key_id
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory, NodeName
@@ -60,7 +60,7 @@ def key() -> SigningKey:
 
 
 def placement(cards: int = 1) -> Placement:
-    made = Placement(NODE, registry(), key())
+    made = Placement(NODE, registry())
     made.take_in(inventory(cards))
     return made
 
@@ -121,7 +121,7 @@ class Manager:
 async def manager(model: Model, *, cards: int = 1, dies_at: int | None = None) -> AsyncGenerator[Manager]:
     line = Line(model, dies_at=dies_at)
     decided = placement(cards)
-    admission = Admission(decided)
+    admission = Admission(decided, NODE, tuple(registry().kinds), key())
     pods = Pods(line, admission, News())
     shelf = Shelf()
     runs = Runs(pods, admission, shelf, shelf, Path("/"))  # type: ignore[arg-type]  # of both only what runs ask

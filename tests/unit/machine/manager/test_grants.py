@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.containers import Mount
 from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 from partage_plugins.vocabulary.places import CDI_FOLDER, CLAIMS_FOLDER
-from unit.machine.manager.stage import NODE, inventory, placement, pod
+from unit.machine.manager.stage import NODE, inventory, key, placement, pod, registry
 
 AWAY = BrokerAway("no broker answers")
 
@@ -116,7 +116,7 @@ class Manager:
 
     def __init__(self, root: Path, broker: Broker, *, cards: int = 1) -> None:
         self.root, self.broker, self.cards, self.why = root, broker, Cards(), ""
-        self.admission = Admission(placement(cards))
+        self.admission = Admission(placement(cards), NODE, tuple(registry().kinds), key())
         self.records = GrantRecords(NODE, root, self.admission)
         self.grants = Grants(
             self.records,

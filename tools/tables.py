@@ -26,6 +26,7 @@ from partage_base.daemon.sources import shown_default
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = {
     "advertiser": ("advertiser/partage_advertiser", "AdvertiserSettings"),
+    "agent": ("oci/partage_oci", "AgentSettings"),
     "broker": ("isolation/partage_isolation", "BrokerSettings"),
     "crishim": ("crishim/partage_crishim", "CrishimSettings"),
     "dra": ("dra/partage_dra", "DraSettings"),

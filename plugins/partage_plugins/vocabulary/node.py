@@ -12,9 +12,10 @@ from msgspec import Meta, Struct
 
 from partage_plugins.vocabulary.names import NodeName
 
-NodeRole = Literal["advertiser", "crishim", "dra"]
-"""Which daemon hosts the plugin: the one that asks what exists, the one that adjusts containers, or the one that
-prepares claims, and asks for adjustments of them."""
+NodeRole = Literal["advertiser", "crishim", "dra", "oci"]
+"""Which daemon hosts the plugin: the one that asks what exists, the one that adjusts containers, the one that prepares
+claims, and asks for adjustments of them, or the agent beside Docker and Podman. To `oci` a container of an engine is a
+pod of its own, whose uid is the engine's id."""
 
 
 @dataclass(frozen=True)

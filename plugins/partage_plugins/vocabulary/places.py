@@ -27,3 +27,7 @@ DRA_REGISTRATION: Final = "var/lib/kubelet/plugins_registry/gpu.partage.dev-reg.
 """Where kubelet finds it."""
 BROKER_ALIVE: Final = "run/partage/broker/alive"
 """The broker touches it at least every 5 s."""
+OCI_SOCKET: Final = "run/partage/oci.sock"
+"""Where the agent answers `partage-oci`; only root may connect."""
+ENGINES_FOLDER: Final = "run/partage/oci"
+"""For which containers of engines such as Docker the agent holds room, a file for each."""

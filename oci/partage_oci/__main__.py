@@ -1,0 +1,4 @@
+from partage_oci.cli import main
+
+if __name__ == "__main__":
+    main()

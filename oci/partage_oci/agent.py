@@ -1,0 +1,257 @@
+"""A container's create, from the words in its configuration to the answer, and what becomes of its room afterwards.
+
+In this order, so that a death at any step leaves nothing that the next agent does not find: room, a record, limits at
+the broker, the configuration. A container's steps come one after the other, and different containers don't wait for
+each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
+
+import structlog
+
+from partage_base.daemon.logs import Repeats
+from partage_base.engine_records import EngineRecords
+from partage_base.peers import Peer
+from partage_oci.config_file import CONFIG, device_nodes, read_document, write_document
+from partage_oci.holds import Holds
+from partage_oci.messages import Create, Delete, Go
+from partage_oci.placement import Placement
+from partage_oci.processes import Processes
+from partage_oci.rewrite import Document, OciConfig, read_config, require_confined, rewritten, shown
+from partage_oci.words import SHOWN, Asked, asked_of
+from partage_plugins.codecs import encode_container
+from partage_plugins.errors import PartageError, PluginError, Refused
+from partage_plugins.rules.enforcement import Enforcement, require_enforced
+from partage_plugins.sides.node import Adjusted
+from partage_plugins.vocabulary import GPU, ContainerAllocation, PodRequest
+from partage_plugins.vocabulary.containers import Container, Granted
+from partage_plugins.vocabulary.engines import EngineRecord
+from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.vocabulary.pods import Pod
+
+_GEN: Final = 1
+_LAST_RUN_S: Final = 5.0
+"""For what a container's last run has left; an engine creates it again only once that has ended."""
+_AGAIN_S: Final = 0.1
+_SAID_AGAIN_S: Final = 300.0
+_log = structlog.get_logger()
+
+
+class NodePlugins(Protocol):
+    """The plugins of this machine; see `partage_plugins.host.PluginHost`."""
+
+    async def adjust(self, container: Container, granted: Granted) -> Adjusted: ...
+
+    async def removed(self, key: ContainerKey) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentPolicy:
+    """What the operator set for containers with a share."""
+
+    nvidia_runtime: str = ""
+    hook: str = ""
+    """Empty: the program that asks."""
+    enforcement: Enforcement = "strict"
+
+
+class Agent:
+    def __init__(  # noqa: PLR0913  its parts, by name
+        self,
+        *,
+        placement: Placement,
+        holds: Holds,
+        records: EngineRecords,
+        plugins: NodePlugins,
+        refresh: Callable[[], str],
+        policy: AgentPolicy,
+    ) -> None:
+        """`refresh` looks which cards there are, and says why that is not known."""
+        self._placement, self._holds, self._records = placement, holds, records
+        self._plugins, self._refresh, self._policy = plugins, refresh, policy
+        self._processes = Processes(self._ended)
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
+        self._looks = set[asyncio.Task[None]]()
+        self._repeats = Repeats(every_s=_SAID_AGAIN_S)
+
+    def take_over(self) -> None:
+        """What an earlier agent held counts before anybody is answered; raises `DecodeError` and `OSError`."""
+        for record in self._records.all():
+            self._holds.find(record)
+            if not record.is_created:
+                self._processes.find(record)
+
+    async def close(self) -> None:
+        """All is written down, for the next agent."""
+        self._processes.close()
+        for look in tuple(self._looks):
+            look.cancel()
+        await asyncio.gather(*self._looks, return_exceptions=True)
+
+    async def create(self, question: Create, peer: Peer) -> Go:
+        """The bundle holds what the container was given; raises a `PartageError` or `OSError`, and it has nothing."""
+        path = Path(question.bundle) / CONFIG
+        document = await asyncio.to_thread(read_document, path)
+        config = read_config(document)
+        asked = asked_of(config.env, config.annotations or {})
+        if asked is None:
+            return Go()
+        require_confined(config)
+        pod = asked.pod(question.id, memory_bytes=config.memory_bytes)
+        request = self._request(asked, pod)
+        async with self._turn(question.id):
+            record = await self._held(question, config, request, peer)
+            try:
+                self._records.write(record)
+                if _annotation(record) != (config.annotations or {}).get(CONTAINER):
+                    await self._attach(record, document, config, pod, question, self._hook(peer))
+            except BaseException:
+                self._holds.creator_ended(question.id, is_created=False)
+                await self._settle(question.id)
+                raise
+        cards = [grant.card for grant in record.grants]
+        _log.info("a container is created with a share", container=question.id[:SHOWN], n=record.n, cards=cards)
+        return Go(runtime=self._policy.nvidia_runtime)
+
+    def delete(self, question: Delete, peer: Peer) -> None:
+        """Not believed: it is when to look, once the process that deletes has ended."""
+        if self._holds.of(question.id) is not None:
+            self._processes.deletes(question.id, peer)
+
+    async def look(self) -> None:
+        """At all that is held; most ends were seen before."""
+        for hold in self._holds:
+            async with self._turn(hold.record.id):
+                await self._settle(hold.record.id)
+        self._expire()
+
+    def _request(self, asked: Asked, pod: Pod) -> PodRequest:
+        try:
+            return self._placement.request(pod)
+        except PluginError:
+            raise
+        except PartageError as error:
+            raise Refused(asked.refusal(error)) from None
+
+    async def _held(self, question: Create, config: OciConfig, request: PodRequest, peer: Peer) -> EngineRecord:
+        """Room. The same process may ask again, where an agent died before it answered."""
+        hold = self._holds.of(question.id)
+        if hold is not None and hold.stage == "creating" and _is_by(hold.record, peer):
+            return hold.record
+        await self._make_way(question.id)
+        if why := self._refresh():
+            raise Refused(f"which cards there are is not known: {why}")
+        self._expire()
+        made = partial(
+            EngineRecord,
+            id=question.id,
+            pid=peer.pid,
+            start=peer.start,
+            runtime=self._policy.nvidia_runtime or question.runtime,
+            root=question.root,
+            folder=config.folder(question.id),
+        )
+        record = self._holds.place(request, made, _now_s())
+        self._processes.creates(question.id, peer)
+        return record
+
+    async def _make_way(self, id_: str) -> None:
+        """A container is created again only after its last run has ended, of which the broker may not know yet."""
+        until = _now_s() + _LAST_RUN_S
+        while (hold := self._holds.of(id_)) is not None and hold.stage != "kept":
+            await self._settle(id_)
+            if _now_s() > until:
+                raise Refused(
+                    f"processes of the last run of container {id_[:SHOWN]} still have their cards; "
+                    "start it again when they have ended"
+                )
+            if self._holds.of(id_) is hold:
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _attach(  # noqa: PLR0913, PLR0917  all that is known of it
+        self, record: EngineRecord, document: Document, config: OciConfig, pod: Pod, question: Create, hook: str
+    ) -> None:
+        """Has plugins put limits in force, and writes what they say into the bundle."""
+        part = self._placement.cards
+        granted = Granted(gen=_GEN, grants={GPU.name: record.grants}, parts={} if part is None else {GPU.name: part})
+        runtime = self._policy.nvidia_runtime or question.runtime
+        adjusted = await self._plugins.adjust(shown(config, record.key, pod, runtime), granted)
+        require_enforced(adjusted.unenforced, self._policy.enforcement)
+        nodes = await asyncio.to_thread(device_nodes, adjusted.adjustment.devices)
+        annotations = {CONTAINER: _annotation(record)}
+        made = rewritten(document, adjusted.adjustment, nodes, hook=hook, key=record.key, annotations=annotations)
+        await asyncio.to_thread(write_document, Path(question.bundle) / CONFIG, made)
+
+    def _hook(self, peer: Peer) -> str:
+        return self._policy.hook or str(Path(f"/proc/{peer.pid}/exe").readlink())
+
+    async def _settle(self, id_: str) -> None:
+        """Frees its room, or keeps it for a restart, where nothing has it any more; its turn is the caller's."""
+        hold = self._holds.of(id_)
+        if hold is None or hold.stage == "kept" or (hold.stage == "creating" and self._processes.is_created(id_)):
+            return
+        try:
+            if hold.stage == "creating":
+                is_created = await asyncio.to_thread(_is_there, hold.record)
+                self._records.write(self._holds.creator_ended(id_, is_created=is_created))
+            await self._plugins.removed(hold.record.key)
+        except Refused:
+            return  # a container has it, as nearly always; or the broker is away, which the next create is told
+        except (PluginError, OSError) as error:
+            self._repeats.failed("whether a container still has its share is not known; it is asked again", error)
+            return
+        if self._holds.over(id_, _now_s(), is_removed=_is_removed(hold.record)):
+            self._forget(id_)
+
+    def _expire(self) -> None:
+        for id_ in self._holds.expire(_now_s(), _is_removed):
+            self._forget(id_)
+
+    def _forget(self, id_: str) -> None:
+        self._records.remove(id_)
+        self._processes.leave(id_)
+        _log.info("a container's share is free", container=id_[:SHOWN])
+
+    def _ended(self, id_: str) -> None:
+        """The process that created or deleted it."""
+        look = asyncio.get_running_loop().create_task(self._settle_in_turn(id_), name=f"look at {id_[:SHOWN]}")
+        self._looks.add(look)
+        look.add_done_callback(self._looks.discard)
+
+    async def _settle_in_turn(self, id_: str) -> None:
+        async with self._turn(id_):
+            await self._settle(id_)
+
+    def _turn(self, id_: str) -> asyncio.Lock:
+        """Of whoever works on that container; there is one as long as somebody does."""
+        return self._turns.setdefault(id_, asyncio.Lock())
+
+
+def _annotation(record: EngineRecord) -> str:
+    return encode_container(ContainerAllocation(key=record.key, gen=_GEN, grants={GPU.name: record.grants}))
+
+
+def _is_by(record: EngineRecord, peer: Peer) -> bool:
+    return (record.pid, record.start) == (peer.pid, peer.start)
+
+
+def _is_there(record: EngineRecord) -> bool:
+    """Whether the runtime has it: it keeps a folder of the container from its create until its delete."""
+    return Path(record.root, record.id).exists()
+
+
+def _is_removed(record: EngineRecord) -> bool:
+    return bool(record.folder) and not Path(record.folder).exists()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,244 @@
+"""A container's OCI configuration: what node plugins are shown of it, and their answer applied to it. Pure.
+
+All that is not ours stays as the engine wrote it. What we put in comes last, so it lies on top of what a user put at
+the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from partage_plugins.errors import Refused
+from partage_plugins.rules.paths import clean_path
+from partage_plugins.vocabulary.containers import LONGEST_PATH, Adjustment, Device, Mount, Runtime
+from partage_plugins.vocabulary.containers import Container as PluginContainer
+from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.vocabulary.pods import Pod
+
+HOOK: Final = "hook"
+"""As its first word `partage-oci` is a container's hook; the second is the claim's key."""
+_HOOK_TIMEOUT_S: Final = 10
+_READ_ONLY: Final = ("rbind", "ro", "nosuid", "nodev", "rprivate")
+_WRITABLE: Final = ("rbind", "rw", "nosuid", "nodev", "rprivate")
+_NVIDIA_MAJOR: Final = 195
+"""Of NVIDIA's cards and of their control node, by Linux' list."""
+_TYPES_OF_CARDS: Final = (None, "a", "c")
+Document = dict[str, Any]
+
+
+class DeviceNode(Struct, frozen=True):
+    """A device node of the host, as it was found there."""
+
+    type: Literal["c", "b"]
+    major: int
+    minor: int
+    mode: int
+    """Its permissions alone."""
+    uid: int
+    gid: int
+
+
+class _Process(Struct):
+    env: tuple[str, ...] | None = None
+
+
+class _Mount(Struct):
+    destination: str
+    source: str = ""
+    options: tuple[str, ...] | None = None
+
+
+class _Node(Struct):
+    path: str
+
+
+class _Rule(Struct):
+    allow: bool
+    type: str | None = None
+    major: int | None = None
+    access: str | None = None
+
+
+class _Memory(Struct):
+    limit: int | None = None
+
+
+class _Resources(Struct):
+    devices: tuple[_Rule, ...] | None = None
+    memory: _Memory | None = None
+
+
+class _Linux(Struct):
+    devices: tuple[_Node, ...] | None = None
+    resources: _Resources | None = None
+
+
+class OciConfig(Struct):
+    """Of a bundle's `config.json`, what concerns us."""
+
+    process: _Process | None = None
+    annotations: Mapping[str, str] | None = None
+    mounts: tuple[_Mount, ...] | None = None
+    linux: _Linux | None = None
+
+    @property
+    def env(self) -> tuple[str, ...]:
+        return (self.process.env if self.process else None) or ()
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Its limit of main memory; None where it has none."""
+        memory = self.linux.resources.memory if self.linux and self.linux.resources else None
+        return memory.limit if memory is not None and memory.limit is not None and memory.limit > 0 else None
+
+    def folder(self, id_: str) -> str:
+        """Of the container at its engine: the last one named by its id above what is mounted from there."""
+        for mount in self.mounts or ():
+            parts = mount.source.split("/")
+            if id_ in parts:
+                return "/".join(parts[: len(parts) - parts[::-1].index(id_)])
+        return ""
+
+
+def read_config(document: Document) -> OciConfig:
+    """Raises `Refused` where it is none."""
+    try:
+        return msgspec.convert(document, OciConfig)
+    except msgspec.ValidationError as error:
+        raise Refused(f"the container's config.json is not as OCI has it: {error}") from None
+
+
+def require_confined(config: OciConfig) -> None:
+    """Refuses a container that reaches all cards, whatever it was given."""
+    resources = config.linux.resources if config.linux else None
+    for rule in (resources.devices if resources else None) or ():
+        reaches = rule.type in _TYPES_OF_CARDS and rule.major in {None, -1, _NVIDIA_MAJOR}
+        if rule.allow and reaches and set(rule.access or "rwm") & set("rw"):
+            raise Refused(
+                "its device rules let it reach every card, so no share would hold in it; "
+                "leave out --privileged, --gpus and --device-cgroup-rule for cards"
+            )
+
+
+def shown(config: OciConfig, key: ContainerKey, pod: Pod, runtime: str) -> PluginContainer:
+    """The container as node plugins see it."""
+    env = (each.partition("=") for each in config.env)
+    return PluginContainer(
+        key=key,
+        pod=pod.ref,
+        name=pod.containers[0].name,
+        annotations=dict(config.annotations or {}),
+        env=tuple((name, text.encode(errors="replace")) for name, _, text in env if name),
+        mounts=tuple(_mounts(config.mounts or ())),
+        devices=tuple(_devices((config.linux.devices if config.linux else None) or ())),
+        runtime=Runtime(program=runtime, takes_cdi=False),
+    )
+
+
+def rewritten(  # noqa: PLR0913  each a part of what is put in
+    document: Document,
+    adjustment: Adjustment,
+    nodes: Sequence[tuple[Device, DeviceNode]],
+    *,
+    hook: str,
+    key: ContainerKey,
+    annotations: Mapping[str, str],
+) -> Document:
+    """Another document; `nodes` are the adjustment's devices with what was found of them, `hook` is a program."""
+    if adjustment.cdi:
+        raise Refused(
+            f"its cards would be attached by CDI ({adjustment.cdi[0]}), which engines do before their runtime is "
+            "asked; set PARTAGE_GPU_ATTACH of partage-agent to auto, raw or nvidia-env"
+        )
+    linux = _part(document, "linux")
+    resources, hooks = _part(linux, "resources"), _part(document, "hooks")
+    entry = {"path": hook, "args": [hook, HOOK, key], "timeout": _HOOK_TIMEOUT_S}
+    changed = {
+        **document,
+        "process": {**_part(document, "process"), "env": _env(document, adjustment.env)},
+        "mounts": [*_items(document, "mounts"), *map(_mount, adjustment.mounts)],
+        "annotations": {**_part(document, "annotations"), **adjustment.annotations, **annotations},
+        "hooks": {**hooks, "createRuntime": [*_items(hooks, "createRuntime"), entry]},
+    }
+    ours = {device.container_path for device, _ in nodes}
+    devices = [each for each in _items(linux, "devices") if each["path"] not in ours]
+    devices += [_device(device, node) for device, node in nodes]
+    resources = {**resources, "devices": [*_items(resources, "devices"), *(_rule(*each) for each in nodes)]}
+    if adjustment.memory_swap_limit_in_bytes is not None:
+        resources["memory"] = {**_part(resources, "memory"), "swap": adjustment.memory_swap_limit_in_bytes}
+    changed["linux"] = {**linux, "devices": devices, "resources": resources}
+    return changed
+
+
+def _part(document: Mapping[str, Any], name: str) -> Document:
+    return document.get(name) or {}
+
+
+def _items(document: Mapping[str, Any], name: str) -> list[Any]:
+    return document.get(name) or []
+
+
+def _env(document: Document, ours: Mapping[str, str]) -> list[str]:
+    """Replaced where the first of a name stands, and others of that name are gone."""
+    left, found = dict(ours), list[str]()
+    for each in _items(_part(document, "process"), "env"):
+        name = each.partition("=")[0]
+        if name not in ours:
+            found.append(each)
+        elif name in left:
+            found.append(f"{name}={left.pop(name)}")
+    return [*found, *(f"{name}={text}" for name, text in left.items())]
+
+
+def _mount(mount: Mount) -> Document:
+    options = list(_READ_ONLY if mount.readonly else _WRITABLE)
+    return {"destination": mount.container_path, "type": "bind", "source": mount.host_path, "options": options}
+
+
+def _device(device: Device, node: DeviceNode) -> Document:
+    return {
+        "path": device.container_path,
+        "type": node.type,
+        "major": node.major,
+        "minor": node.minor,
+        "fileMode": node.mode,
+        "uid": node.uid,
+        "gid": node.gid,
+    }
+
+
+def _rule(device: Device, node: DeviceNode) -> Document:
+    return {
+        "allow": True,
+        "type": node.type,
+        "major": node.major,
+        "minor": node.minor,
+        "access": device.permissions,
+    }
+
+
+def _mounts(mounts: Iterable[_Mount]) -> Iterable[Mount]:
+    """Those that bring in something of the host."""
+    for mount in mounts:
+        if mount.source.startswith("/"):
+            readonly = "ro" in (mount.options or ())
+            yield Mount(container_path=_path(mount.destination), host_path=_path(mount.source), readonly=readonly)
+
+
+def _devices(nodes: Iterable[_Node]) -> Iterable[Device]:
+    """Engines say no path on the host; of a card it is the same."""
+    for node in nodes:
+        yield Device(container_path=_path(node.path), host_path=_path(node.path))
+
+
+def _path(path: str) -> str:
+    clean = clean_path(path if path.startswith("/") else f"/{path}")
+    if "\0" in clean or len(clean) > LONGEST_PATH:
+        raise Refused(
+            f"it has a mount or device at {path!a:.200}, which is no path of at most {LONGEST_PATH} characters"
+        )
+    return clean

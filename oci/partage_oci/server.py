@@ -1,0 +1,132 @@
+"""The socket on which `partage-oci` asks: one line in, one line out, then the connection ends.
+
+The kernel says which process connects, and only root is answered. Questions are taken in the order in which they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+
+from partage_base.daemon.errors import CannotListen
+from partage_base.listener import listen
+from partage_base.peers import NoProcess, Peer, peer_of
+from partage_oci.messages import MAX_LINE_BYTES, Answer, Create, Delete, Go, answer_line, read_question, refusal
+from partage_plugins.errors import PartageError, PluginBroken, Refused
+from partage_plugins.vocabulary.places import OCI_SOCKET
+
+MAX_CONNECTIONS: Final = 128
+_QUESTION_WITHIN_S: Final = 5.0
+_ANSWER_WITHIN_S: Final = 60.0
+"""Also of one that waits for others; below the minutes that engines give a create."""
+_CREDENTIALS: Final = struct.Struct("3i")
+_log = structlog.get_logger()
+
+
+class Answers(Protocol):
+    async def create(self, question: Create, peer: Peer) -> Go:
+        """Raises a `PartageError` or `OSError` for a no."""
+        ...
+
+    def delete(self, question: Delete, peer: Peer) -> None: ...
+
+
+class Server:
+    def __init__(self, answers: Answers, *, broken: Callable[[str], None]) -> None:
+        """`broken` hears why nothing can be placed any more, and ends the daemon."""
+        self._answers, self._broken = answers, broken
+        self._serving: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def open(self, root: Path) -> None:
+        """Listens; the socket's name stays for the next agent. Raises `CannotListen`."""
+        path = root / OCI_SOCKET
+        try:
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            listening = listen(path)
+        except OSError as error:
+            raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from error
+        self._server = await asyncio.start_unix_server(self._accept, sock=listening, limit=MAX_LINE_BYTES)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._serving):
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  a coroutine is run by one
+        self._serving.add(task)
+        try:
+            with contextlib.suppress(OSError, NoProcess, asyncio.CancelledError):  # it went, or the agent ends
+                await self._serve(reader, writer)
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sock: socket.socket = writer.get_extra_info("socket")
+        user = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+        if user != os.geteuid():
+            await _say(writer, refusal("only root on this machine may ask the agent"))
+        elif len(self._serving) > MAX_CONNECTIONS:
+            await _say(writer, refusal(f"{MAX_CONNECTIONS} containers are being created already; try again"))
+        else:
+            peer = peer_of(sock)
+            try:
+                answer = await self._answer(reader, peer)
+            finally:
+                os.close(peer.pidfd)
+            if answer is not None:
+                await _say(writer, answer)
+
+    async def _answer(self, reader: asyncio.StreamReader, peer: Peer) -> Answer | None:
+        try:
+            question = read_question(await _line(reader))
+            if isinstance(question, Delete):
+                self._answers.delete(question, peer)
+                return None
+            async with asyncio.timeout(_ANSWER_WITHIN_S):
+                return await self._answers.create(question, peer)
+        except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
+            return refusal(self._why(error))
+
+    def _why(self, error: Exception) -> str:
+        match error:
+            case TimeoutError():
+                return "it took too long; see partage-agent's log, and try again"
+            case PluginBroken():
+                self._broken(str(error))
+                return f"{error}; partage-agent starts again, try again then"
+            case PartageError():
+                return str(error)
+            case OSError():
+                return f"{error.filename}: {error.strerror}; make room there, or see partage-agent's log"
+            case _:
+                what = "a question could not be answered; this is a defect, please report it"
+                _log.error(what, exc_info=error)
+                return f"the agent failed at this ({type(error).__name__}); see partage-agent's log"
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """What was asked; raises `Refused` for a line without an end."""
+    try:
+        async with asyncio.timeout(_QUESTION_WITHIN_S):
+            return await reader.readline()
+    except ValueError:
+        raise Refused(f"a question is at most {MAX_LINE_BYTES} bytes long, with its end of line") from None
+
+
+async def _say(writer: asyncio.StreamWriter, answer: Answer) -> None:
+    writer.write(answer_line(answer))
+    await writer.drain()

@@ -1,0 +1,147 @@
+"""The agent as a daemon: alone on its machine, with all that an earlier one held, before it answers the first."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.life import Daemon
+from partage_base.daemon.lock import alone
+from partage_base.engine_records import EngineRecords
+from partage_base.files import clear_unfinished
+from partage_base.peers import Peer
+from partage_oci.agent import Agent, AgentPolicy
+from partage_oci.holds import Holds
+from partage_oci.messages import Create, Delete, Go
+from partage_oci.placement import Placement
+from partage_oci.server import Server
+from partage_oci.settings import AgentSettings
+from partage_oci.stock import Stock
+from partage_plugins.errors import DecodeError, PartageError
+from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.host.host import HostEvent
+from partage_plugins.registry.entry_points import blocked_names, tracing
+from partage_plugins.vocabulary import NodeName
+from partage_plugins.vocabulary.places import ENGINES_FOLDER
+from partage_scheduler.core import plugins
+
+LOCK: Final = "run/partage/agent/lock"
+_LOCK_WITHIN_S: Final = 10.0
+_INVENTORY: Final = "inventory"
+_log = structlog.get_logger()
+
+
+async def start(settings: AgentSettings, daemon: Daemon) -> AgentService:
+    """Once this returns, `partage-oci` is answered."""
+    stack, root = daemon.stack, settings.root
+    await stack.enter_async_context(alone(root / LOCK, "agent", within_s=_LOCK_WITHIN_S))
+    clear_unfinished(root / ENGINES_FOLDER)
+    registry, node = plugins(), NodeName(settings.node_name)
+    placement = Placement(node, registry)
+    stock = Stock(root, registry, placement.take_in)
+    holds = Holds(placement, node, restart_hold_s=settings.restart_hold_s)
+    host = PluginHost(host_settings(settings), on_event=_heard)
+    stack.push_async_callback(host.stop)
+    agent = Agent(
+        placement=placement,
+        holds=holds,
+        records=EngineRecords(root),
+        plugins=host,
+        refresh=stock.refresh,
+        policy=AgentPolicy(
+            nvidia_runtime=settings.nvidia_runtime, hook=str(settings.hook or ""), enforcement=settings.enforce
+        ),
+    )
+    stack.push_async_callback(agent.close)
+    stock.refresh()
+    try:
+        agent.take_over()
+    except DecodeError as error:
+        folder = Path("/", ENGINES_FOLDER)
+        raise BadConfiguration(
+            f"what a container holds can't be read: {error}; remove its file from {folder} once it has ended"
+        ) from None
+    await host.start()
+    server = Server(Counted(agent, holds, daemon), broken=daemon.end)
+    stack.push_async_callback(server.close)
+    await server.open(root)
+    return AgentService(settings, daemon, agent, stock)
+
+
+def host_settings(settings: AgentSettings) -> HostSettings:
+    return HostSettings(
+        node=NodeName(settings.node_name),
+        root=str(settings.root),
+        driver_root=str(settings.driver_root),
+        role="oci",
+        blocked=blocked_names(os.environ),
+        traced=tracing(os.environ),
+        call_deadline_s=settings.plugin_deadline_s,
+        memory_bytes=settings.plugin_memory_bytes,
+    )
+
+
+def _heard(event: HostEvent) -> None:
+    if isinstance(event, PartageError):
+        _log.error("the plugins' process ended", why=str(event))
+        return
+    for fault in event.faults:
+        _log.error("plugin not loaded; containers with its kind are refused", why=fault)
+
+
+class Counted:
+    """The same agent, with figures of what it answers."""
+
+    def __init__(self, agent: Agent, holds: Holds, daemon: Daemon) -> None:
+        self._agent, self._outcomes = agent, Counter[str]()
+        metrics = daemon.metrics
+        metrics.read_counter(
+            "partage_agent_creates_total", "Containers about to be created.", self._outcomes.copy, label="outcome"
+        )
+        metrics.read_gauge(
+            "partage_agent_containers",
+            "Containers that hold a share.",
+            lambda: Counter[str](each.stage for each in holds),
+            label="stage",
+        )
+
+    async def create(self, question: Create, peer: Peer) -> Go:
+        try:
+            answer = await self._agent.create(question, peer)
+        except (PartageError, OSError):
+            self._outcomes["refused"] += 1
+            raise
+        except Exception:
+            self._outcomes["failed"] += 1
+            raise
+        self._outcomes["done"] += 1
+        return answer
+
+    def delete(self, question: Delete, peer: Peer) -> None:
+        self._agent.delete(question, peer)
+
+
+class AgentService:
+    """A daemon that has come up; see `partage_base.daemon.life.Running`."""
+
+    def __init__(self, settings: AgentSettings, daemon: Daemon, agent: Agent, stock: Stock) -> None:
+        self._settings, self._daemon, self._agent, self._stock = settings, daemon, agent, stock
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        self._daemon.tasks.start(self._keep_looking(), name="looking")
+        await stopping.wait()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            if why := self._stock.refresh():
+                self._daemon.health.unready(_INVENTORY, why)
+            else:
+                self._daemon.health.ready(_INVENTORY)
+            await self._agent.look()
+            await asyncio.sleep(self._settings.look_every_s)

@@ -13,7 +13,7 @@ from partage_base.daemon.life import Daemon
 from partage_base.peers import boot_id
 from partage_base.version import VERSION
 from partage_gpu.nvml.pause import Pauses
-from partage_isolation.audit.auditor import AuditFigures, Auditor
+from partage_isolation.audit.auditor import AuditFigures, Auditor, Lister
 from partage_isolation.audit.board import Board
 from partage_isolation.audit.driver_limits import DriverLimits
 from partage_isolation.audit.engagement import Engagement
@@ -21,7 +21,7 @@ from partage_isolation.audit.facts import CardUse
 from partage_isolation.audit.metrics import BrokerFigures, Counters
 from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
-from partage_isolation.audit.runtime import Runtime
+from partage_isolation.audit.runtime import NoRuntime, Runtime
 from partage_isolation.audit.suspicions import Rules
 from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import SECOND, Timing
@@ -79,9 +79,6 @@ class Broker:
         )
         stack.push_async_callback(self._nvml.close)
         self._driver_limits = DriverLimits(self._nvml, context_in_limit=settings.context_in_limit)
-        client = UnaryClient(settings.below_root(settings.runtime))
-        stack.callback(client.close)
-
         registry, hints = Registry(), Hints(counters)
         self._leases = Leases(
             Arbiter(
@@ -139,7 +136,12 @@ class Broker:
             counters=counters,
             permit=self._driver_limits.permit,
         )
-        self.engines = Engines(self.containers, registry, Runtime(RuntimeClient(client)))
+        runtime: Lister = NoRuntime()
+        if settings.runtime is not None:
+            client = UnaryClient(settings.below_root(settings.runtime))
+            stack.callback(client.close)
+            runtime = Runtime(RuntimeClient(client))
+        self.engines = Engines(self.containers, registry, runtime)
         stack.callback(self.engines.close)
         self._auditor = Auditor(
             books=self.containers,

@@ -10,6 +10,8 @@ new one.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -28,15 +30,32 @@ from partage_plugins.vocabulary.node import NodeContext
 
 def question_for(container: Container, granted: Granted) -> Prepare | None:
     """What to ask; None where no limit is owed."""
-    grants, part = granted.of(GPU), granted.part(GPU)
-    if not any(GPU.promises(grant, part) for grant in grants):
+    part = granted.part(GPU)
+    if not any(GPU.promises(grant, part) for grant in granted.of(GPU)):
         return None
+    return _question(container, granted)
+
+
+def question_of_engine(container: Container, granted: Granted) -> Prepare | None:
+    """What to ask for a container of an engine such as Docker, which is a pod of its own; None where it has no card.
+
+    Also where no limit is owed: the broker alone knows when such a container has ended.
+    """
+    if not granted.of(GPU):
+        return None
+    id_ = str(container.pod.uid)
+    return replace(
+        _question(container, granted), is_claim=True, by_hook=True, ends_with_last=True, engine_container=id_
+    )
+
+
+def _question(container: Container, granted: Granted) -> Prepare:
     return Prepare(
         key=container.key,
         pod=container.pod,
         container=container.name,
         gen=granted.gen,
-        grants=_one_for_each_card(grants),
+        grants=_one_for_each_card(granted.of(GPU)),
         budget=container.budgets.get(GPU.name),
         gang=container.gang,
         is_claim=container.is_claim,
@@ -79,10 +98,23 @@ WITHOUT_CLAIMS: Final = (
     "partage: this node's broker is of a version without claims, so the limits of this one would not hold; "
     "restart partage-broker after the upgrade. kubelet tries again"
 )
+OF_ENGINES: Final = (
+    "partage: the broker of this machine is of a version without containers of engines, so the limits of this one "
+    "would not hold; restart partage-broker after the upgrade"
+)
 NONSENSE: Final = (
     "partage: this node's broker and its isolation plugin do not understand each other; "
     "restart partage-broker and partage-crishim from one version of partage. kubelet tries again"
 )
+AWAY_OF_ENGINES: Final = (
+    "partage: no broker answers on this machine, so the limits of this container would not hold; "
+    "is partage-broker running?"
+)
+NONSENSE_OF_ENGINES: Final = (
+    "partage: the broker of this machine and partage-agent do not understand each other; "
+    "restart both from one version of partage"
+)
+IN_USE_OF_ENGINES: Final = "partage: the container has its share still, and keeps it until it has ended"
 
 
 class IsolationNode:
@@ -94,31 +126,36 @@ class IsolationNode:
     @hookimpl
     def partage_removed(self, key: ContainerKey) -> None:
         """Lets go of a claim; a container's end the broker sees by itself."""
-        if self._role != "dra":
+        if self._role not in {"dra", "oci"}:
             return
-        try:
+        with self._understood():
             is_over = self._broker.release(Release(key=key)).is_over
-        except BrokerAway as error:
-            raise Refused(AWAY) from error
-        except BrokerNonsense as error:
-            raise Refused(NONSENSE) from error
         if not is_over:
-            raise Refused(IN_USE)
+            raise Refused(IN_USE_OF_ENGINES if self._role == "oci" else IN_USE)
 
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
         """The library, the broker's socket, and what they put in force."""
-        question = question_for(container, granted)
+        ask = question_of_engine if self._role == "oci" else question_for
+        question = ask(container, granted)
         if question is None:
             return None
-        try:
+        with self._understood():
             prepared = self._broker.prepare(question)
-        except BrokerAway as error:
-            raise Refused(AWAY) from error
-        except BrokerNonsense as error:
-            raise Refused(NONSENSE) from error
+        if prepared.engine_container != question.engine_container:
+            raise Refused(OF_ENGINES)
         if prepared.budget != question.budget:
             raise Refused(WITHOUT_BUDGETS)
         if prepared.is_claim != question.is_claim:
             raise Refused(WITHOUT_CLAIMS)
         return adjustment_of(prepared)
+
+    @contextmanager
+    def _understood(self) -> Generator[None]:
+        of_engines = self._role == "oci"
+        try:
+            yield
+        except BrokerAway as error:
+            raise Refused(AWAY_OF_ENGINES if of_engines else AWAY) from error
+        except BrokerNonsense as error:
+            raise Refused(NONSENSE_OF_ENGINES if of_engines else NONSENSE) from error

@@ -19,9 +19,13 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
     library_folder: Annotated[
         Path, Setting("Folder of the preload library; each version lies in a folder of its own below.")
     ] = Path("/usr/local/lib/partage")
-    runtime: Annotated[Path, Setting("Socket of the container runtime, which is asked what runs.")] = Path(
-        "/run/containerd/containerd.sock"
-    )
+    runtime: Annotated[
+        Path | None,
+        Setting(
+            "Socket of the container runtime, which is asked what runs; empty on a machine where only engines such as "
+            "Docker run containers with shares."
+        ),
+    ] = Path("/run/containerd/containerd.sock")
     audit_every_s: Annotated[
         float,
         Meta(ge=0.1, le=60),

@@ -136,11 +136,14 @@ class Agent:
 
     def _request(self, asked: Asked, pod: Pod) -> PodRequest:
         try:
-            return self._placement.request(pod)
+            request = self._placement.request(pod)
         except PluginError:
             raise
         except PartageError as error:
             raise Refused(asked.refusal(error)) from None
+        if not request.asking:
+            raise asked.in_vain()
+        return request
 
     async def _held(self, question: Create, config: OciConfig, request: PodRequest, peer: Peer) -> EngineRecord:
         """Room. The same process may ask again, where an agent died before it answered."""

@@ -89,6 +89,11 @@ class Asked(Struct, frozen=True):
                     return self._typed(str(_refused(said, error.allowed)))
         return self._typed(str(error).removeprefix("request: "))
 
+    def in_vain(self) -> Refused:
+        """Of one whose amounts are all nothing."""
+        words = ", ".join(sorted({f"{said.word}={said.text}" for said in self.said.values()}))
+        return Refused(f"{words:.200} asks for no part of a card; say more than 0, or leave it out")
+
     def _typed(self, text: str) -> str:
         return _NATIVE_WORD.sub(lambda match: self._word(match[0]), text)
 
@@ -123,9 +128,9 @@ def _variables(env: Iterable[str]) -> Iterator[tuple[str, str]]:
     for each in env:
         name, _, text = each.partition("=")
         if name.startswith(_OURS) and name not in _VARIABLES and text:
-            raise _unknown(name, _VARIABLES)
+            raise _unknown(name, _OURS, _VARIABLES)
         if name.startswith(_RESERVED) and name not in _SWARM and text:
-            raise _unknown(name, _SWARM)
+            raise _unknown(name, _RESERVED, _SWARM)
         if name in _VARIABLES or name in _SWARM or name == _NVIDIA_MEMORY:
             yield name, text
 
@@ -135,7 +140,7 @@ def _require_known(native: Iterable[str]) -> None:
         if key in _OF_PODS:
             raise Refused(f"{key} is for pods of several containers; a container of an engine has its grant alone")
         if key not in _KEYS:
-            raise _unknown(key, _KEYS)
+            raise _unknown(key, PREFIX, _KEYS)
 
 
 def _with_whole_cards(amounts: dict[str, str], said: dict[str, Said]) -> dict[str, str]:
@@ -177,9 +182,9 @@ def _refused(said: Said, allowed: str) -> Refused:
     return Refused(f"{error.path} is {error.value}; allowed: {error.allowed}")
 
 
-def _unknown(word: str, known: Iterable[str]) -> Refused:
-    names = sorted(known)
-    near = get_close_matches(word, names, n=1, cutoff=_ALIKE) if len(word) <= _LONGEST_WORD else []
-    meant = f"; did you mean {near[0]}?" if near else f"; allowed: {', '.join(names)}"
+def _unknown(word: str, prefix: str, known: Iterable[str]) -> Refused:
+    names, name = sorted(each.removeprefix(prefix) for each in known), word.removeprefix(prefix)
+    near = get_close_matches(name, names, n=1, cutoff=_ALIKE) if len(name) <= _LONGEST_WORD else []
+    meant = f"did you mean {prefix}{near[0]}?" if near else f"allowed: {prefix} with {', '.join(names)}"
     shown = DecodeError("word", path=word, value="", allowed="").path
-    return Refused(f"{shown} is no word that partage knows{meant}")
+    return Refused(f"{shown} is no word that partage knows; {meant}")

@@ -98,6 +98,19 @@ class Runtime:
         return RuntimeContainer(each.id, key, pid, each.running, claim)
 
 
+class NoRuntime:
+    """Of a machine on which engines alone run containers; their silence is no runtime's."""
+
+    async def containers(self, *, with_claims: bool = False) -> Listing:
+        del with_claims
+        return Listing()
+
+    async def stop(self, container_id: str, *, grace_s: int) -> None:
+        """None is listed, so there is none to stop."""
+        del grace_s
+        _log.error("a container that no runtime has can't be stopped", container=container_id)
+
+
 def _key(container: ListedContainer) -> ContainerKey | None:
     try:
         return decode_container(container.annotations[CONTAINER], ()).key

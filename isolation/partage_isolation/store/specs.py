@@ -99,6 +99,8 @@ class Spec(Struct, frozen=True, kw_only=True):
     """Of a claim: only containers that a hook told of have it."""
     ends_with_last: bool = False
     """Of such a claim: it is released by the first container that enters."""
+    engine_container: str | None = None
+    """Of such a claim: the only container that may enter it; None: any."""
     engine_containers: tuple[EngineContainer, ...] = ()
     """Of such a claim: those that entered, as far as they were not seen to have ended."""
     is_suspended: bool = False

@@ -100,6 +100,7 @@ class Containers:
             budget=spec.budget,
             is_claim=spec.is_claim,
             by_hook=spec.by_hook,
+            engine_container=spec.engine_container,
         )
 
     def release(self, key: ContainerKey) -> None:

@@ -44,6 +44,8 @@ class Engines:
         served = self._registry.served.get(question.key)
         if served is None or not served.spec.by_hook:
             raise SpecRefused(f"the grant of container {shown} has ended; make another one: partage grant")
+        if served.spec.engine_container not in {None, question.container}:
+            raise SpecRefused(f"container {shown} has the limits of another container, which that one has alone")
         try:
             peer = peer_named(question.pid)
         except NoProcess:

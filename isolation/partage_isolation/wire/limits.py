@@ -26,6 +26,8 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec |
         raise SpecRefused(f"{question.key} is known as {'a claim' if known.is_claim else 'a container'}")
     if question.by_hook and not question.is_claim:
         raise SpecRefused(f"{question.key} is a container, which enters nothing by a hook; only a claim is entered")
+    if known is not None and known.engine_container != question.engine_container:
+        raise SpecRefused(f"{question.key} is known as a claim of another container")
     spec = known or Spec(
         key=question.key,
         pod=question.pod,
@@ -38,6 +40,7 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec |
         is_claim=question.is_claim,
         by_hook=question.by_hook,
         ends_with_last=question.ends_with_last,
+        engine_container=question.engine_container,
     )
     before = known or mate
     return spec if before is None else spec.as_in(_changed(before, question))

@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.containers import Mount
+from partage_plugins.vocabulary.engines import EngineId
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Generation, Milli
@@ -36,8 +37,6 @@ BrokerLoss = Literal["free-run", "closed"]
 """What holds for launches while the broker is away: all go, or none."""
 LeaseState = Literal["closed", "lease", "sole", "free"]
 """No; until a moment; until another container wants the card; until another container is there."""
-EngineId = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z_]{32,128}\Z")]
-"""By which an engine such as Docker knows a container, and names its control group: too long to be another's name."""
 Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
@@ -61,6 +60,8 @@ class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare")
     """Of a claim: no runtime lists its containers. Each is told by `enter` before it begins, and nobody else is one."""
     ends_with_last: bool = False
     """It is released by the first container that enters."""
+    engine_container: EngineId | None = None
+    """Of such a claim: the only container that may enter it; None: any."""
 
 
 class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):
@@ -121,6 +122,8 @@ class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepa
     """It is served as one; a broker that knows of none never says so."""
     by_hook: bool = False
     """Its containers must enter; a broker that knows of no hooks never says so."""
+    engine_container: EngineId | None = None
+    """That alone may enter; a broker that would let in others never says one."""
 
 
 class Suspended(Struct, frozen=True, kw_only=True, tag_field="answer", tag="suspended"):

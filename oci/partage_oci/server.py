@@ -75,24 +75,20 @@ class Server:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sock: socket.socket = writer.get_extra_info("socket")
-        user = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
-        if user != os.geteuid():
-            await _say(writer, refusal("only root on this machine may ask the agent"))
-        elif len(self._serving) > MAX_CONNECTIONS:
-            await _say(writer, refusal(f"{MAX_CONNECTIONS} containers are being created already; try again"))
-        else:
-            peer = peer_of(sock)
-            try:
-                answer = await self._answer(reader, peer)
-            finally:
-                os.close(peer.pidfd)
-            if answer is not None:
-                await _say(writer, answer)
-
-    async def _answer(self, reader: asyncio.StreamReader, peer: Peer) -> Answer | None:
+        peer = peer_of(writer.get_extra_info("socket"))
         try:
-            question = read_question(await _line(reader))
+            answer = await self._answer(reader, writer, peer)
+        finally:
+            os.close(peer.pidfd)
+        if answer is not None:
+            writer.write(answer_line(answer))
+            await writer.drain()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer) -> Answer | None:
+        try:
+            line = await _line(reader)
+            self._require_welcome(writer.get_extra_info("socket"))
+            question = read_question(line)
             if isinstance(question, Delete):
                 self._answers.delete(question, peer)
                 return None
@@ -100,6 +96,13 @@ class Server:
                 return await self._answers.create(question, peer)
         except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
             return refusal(self._why(error))
+
+    def _require_welcome(self, sock: socket.socket) -> None:
+        user = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+        if user != os.geteuid():
+            raise Refused("only root on this machine may ask the agent")
+        if len(self._serving) > MAX_CONNECTIONS:
+            raise Refused(f"{MAX_CONNECTIONS} containers are being created already; try again")
 
     def _why(self, error: Exception) -> str:
         match error:
@@ -125,8 +128,3 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
             return await reader.readline()
     except ValueError:
         raise Refused(f"a question is at most {MAX_LINE_BYTES} bytes long, with its end of line") from None
-
-
-async def _say(writer: asyncio.StreamWriter, answer: Answer) -> None:
-    writer.write(answer_line(answer))
-    await writer.drain()

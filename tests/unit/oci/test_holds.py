@@ -75,7 +75,7 @@ class Site:
 def test_two_creates_never_see_the_same_room() -> None:
     site = Site()
     site.place(IDS[0], 600)
-    with pytest.raises(Refused, match="no card has a share of 600 milli left; the most that is free .* is 400 milli"):
+    with pytest.raises(Refused, match=r"no card has a share of 600 milli left; the most that is free .* is 400 milli"):
         site.place(IDS[1], 600)
     assert site.given_milli == [600]
 

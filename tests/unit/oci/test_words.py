@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +17,9 @@ ID = "54593e04" * 8
 GIB = 1 << 30
 
 
-def request(*env: str, memory_bytes: int | None = None, **annotations: str) -> GpuRequest | None:
+def request(*env: str, memory_bytes: int | None = None, policies: Mapping[str, str] = {}) -> GpuRequest | None:
     """What is asked for; raises as users hear it."""
-    asked = asked_of(env, {f"partage.dev/{key.replace('_', '-')}": text for key, text in annotations.items()})
+    asked = asked_of(env, {f"partage.dev/{key}": text for key, text in policies.items()})
     if asked is None:
         return None
     try:
@@ -29,9 +31,9 @@ def request(*env: str, memory_bytes: int | None = None, **annotations: str) -> G
     return found[CONTAINER]
 
 
-def refused(*env: str, **annotations: str) -> str:
+def refused(*env: str, policies: Mapping[str, str] = {}) -> str:
     with pytest.raises(Refused) as no:
-        request(*env, **annotations)
+        request(*env, policies=policies)
     return str(no.value)
 
 
@@ -46,14 +48,14 @@ def test_one_without_our_words_asks_for_nothing() -> None:
         (("PARTAGE_SHARE=300", "PARTAGE_MEMORY=8g"), {}),
         (("DOCKER_RESOURCE_PARTAGE-MILLI=300", "DOCKER_RESOURCE_PARTAGE-MEMORY-MIB=8192"), {}),
         (("PARTAGE_SHARE=300", "NVIDIA_GPU_MEMORY_LIMIT=8192"), {}),
-        ((), {"gpu_milli": "300", "gpu_memory": "8Gi"}),
+        ((), {"gpu-milli": "300", "gpu-memory": "8Gi"}),
         (("PARTAGE_SHARE=900", "DOCKER_RESOURCE_PARTAGE-MILLI=300", "PARTAGE_MEMORY=8192m"), {}),
-        (("DOCKER_RESOURCE_PARTAGE-MILLI=900", "PARTAGE_MEMORY=1g"), {"gpu_milli": "300", "gpu_memory": "8Gi"}),
+        (("DOCKER_RESOURCE_PARTAGE-MILLI=900", "PARTAGE_MEMORY=1g"), {"gpu-milli": "300", "gpu-memory": "8Gi"}),
         (("PARTAGE_SHARE=1", "PARTAGE_SHARE=300", "PARTAGE_MEMORY=8Gi", "PARTAGE_LIMIT="), {}),
     ],
 )
 def test_all_ways_to_ask_mean_the_same(env: tuple[str, ...], annotations: dict[str, str]) -> None:
-    assert request(*env, **annotations) == GpuRequest(share_milli=300, memory_bytes=8 * GIB)
+    assert request(*env, policies=annotations) == GpuRequest(share_milli=300, memory_bytes=8 * GIB)
 
 
 @pytest.mark.parametrize(
@@ -83,15 +85,15 @@ def test_cards_alone_are_whole_ones() -> None:
 
 
 def test_policies_are_those_of_pods() -> None:
-    found = request("PARTAGE_SHARE=300", "PARTAGE_LIMIT=500", models="NVIDIA L4", affinity="team")
+    found = request("PARTAGE_SHARE=300", "PARTAGE_LIMIT=500", policies={"models": "NVIDIA L4", "affinity": "team"})
     assert found is not None
     assert (found.limit_milli, found.models, found.tags.affinity) == (500, ("NVIDIA L4",), "team")
 
 
 def test_memory_that_moves_is_held_against_the_containers_main_memory() -> None:
     words = ("PARTAGE_SHARE=300", "PARTAGE_MEMORY=8g")
-    assert "limits.memory" in refused(*words, movable="yes")
-    found = request(*words, movable="yes", memory_bytes=8 * GIB)
+    assert "limits.memory" in refused(*words, policies={"movable": "yes"})
+    found = request(*words, policies={"movable": "yes"}, memory_bytes=8 * GIB)
     assert found is not None
     assert found.movable
 
@@ -127,8 +129,8 @@ def test_what_can_not_be_is_refused_in_the_word_that_was_typed(words: tuple[str,
 @pytest.mark.parametrize(
     ("key", "text", "why"),
     [
-        ("gpu_mili", "300", "partage.dev/gpu-mili is no word that partage knows; did you mean partage.dev/gpu-milli?"),
-        ("gpu_milli", "1500", "partage.dev/gpu-milli is '1500'; allowed: a multiple of 1000, or partage.dev/gpus"),
+        ("gpu-mili", "300", "partage.dev/gpu-mili is no word that partage knows; did you mean partage.dev/gpu-milli?"),
+        ("gpu-milli", "1500", "partage.dev/gpu-milli is '1500'; allowed: a multiple of 1000, or partage.dev/gpus"),
         ("gpus", "1", "partage.dev/gpus is '1'; allowed: together with partage.dev/gpu-milli"),
         ("models", "NVIDIA L4", "partage.dev/models asks for no card by itself"),
         ("gang", "train", "partage.dev/gang is for pods of several containers"),
@@ -136,7 +138,7 @@ def test_what_can_not_be_is_refused_in_the_word_that_was_typed(words: tuple[str,
     ],
 )
 def test_an_annotation_is_refused_by_its_own_name(key: str, text: str, why: str) -> None:
-    assert why in refused(**{key: text})
+    assert why in refused(policies={key: text})
 
 
 @given(

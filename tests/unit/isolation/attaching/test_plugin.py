@@ -9,13 +9,13 @@ from typing import cast
 import msgspec
 import pytest
 
-from partage_isolation.plugin import AWAY, NONSENSE, WITHOUT_BUDGETS
-from partage_isolation.wire.messages import No, Prepare
+from partage_isolation.plugin import AWAY, AWAY_OF_ENGINES, IN_USE_OF_ENGINES, NONSENSE, OF_ENGINES, WITHOUT_BUDGETS
+from partage_isolation.wire.messages import No, Prepare, Released
 from partage_plugins.errors import Refused
 from partage_plugins.host import HostSettings
 from partage_plugins.testing.examples import container
 from partage_plugins.testing.node_stage import RunningHost
-from partage_plugins.vocabulary import GPU, BudgetName, GpuGrant, Granted, Kind, NodeName
+from partage_plugins.vocabulary import GPU, BudgetName, GpuGrant, Granted, Kind, NodeName, PodUid
 from support.broker import prepared, serving
 from unit.gpu_node.nodes import CARDS, FIRST, part
 
@@ -99,3 +99,46 @@ def test_what_the_broker_does_not_enforce_stays_a_broken_promise(root: Path, hos
     share = GpuGrant(card=FIRST, share_milli=250, limit_milli=1000, memory_bytes=MEMORY // 4)
     with serving(root):
         assert host.adjust(container(), granted(share)).unenforced == {GPU.name: ("share",)}
+
+
+@pytest.fixture
+def agents(root: Path) -> Iterator[RunningHost]:
+    """The plugins as the agent of Docker and Podman has them."""
+    with RunningHost(HostSettings(node=NodeName("n1"), root=str(root), role="oci", paths=PLUGINS)) as running:
+        assert not running.started.faults
+        yield running
+
+
+@pytest.mark.parametrize("grant", [SLICE, WHOLE])
+def test_a_container_of_an_engine_is_a_claim_that_it_alone_enters(
+    root: Path, agents: RunningHost, grant: GpuGrant
+) -> None:
+    """Also one with a whole card: only the broker knows when it has ended."""
+    id_ = "1a" * 32
+    asked = msgspec.structs.replace(container(), pod=msgspec.structs.replace(container().pod, uid=PodUid(id_)))
+    with serving(root) as broker:
+        with pytest.raises(Refused) as refused:
+            agents.adjust(asked, granted(grant))
+        assert str(refused.value) == OF_ENGINES, "an older broker would let in others"
+        broker.answering = lambda question: msgspec.structs.replace(
+            prepared(cast("Prepare", question)), is_claim=True, by_hook=True, engine_container=id_
+        )
+        assert agents.adjust(asked, granted(grant)).adjustment.mounts
+        question = broker.asked[-1]
+        assert isinstance(question, Prepare)
+        assert (question.is_claim, question.by_hook, question.ends_with_last) == (True, True, True)
+        assert question.engine_container == id_
+
+
+def test_the_agent_hears_whether_a_container_of_an_engine_has_its_share_still(root: Path, agents: RunningHost) -> None:
+    key = container().key
+    with serving(root, lambda _: Released(is_over=False)) as broker:
+        with pytest.raises(Refused) as refused:
+            agents.removed(key)
+        assert str(refused.value) == IN_USE_OF_ENGINES
+        broker.answering = lambda _: Released(is_over=True)
+        agents.removed(key)
+    for ask in (lambda: agents.removed(key), lambda: agents.adjust(container(), granted(SLICE))):
+        with pytest.raises(Refused) as away:
+            ask()
+        assert str(away.value) == AWAY_OF_ENGINES

@@ -12,6 +12,7 @@ import pytest
 
 from partage_base.peers import Peer, peer_named
 from partage_isolation.audit.listing import Listing, RuntimeContainer
+from partage_isolation.audit.runtime import NoRuntime
 from partage_isolation.errors import SpecRefused
 from partage_isolation.wire import engines as engines_module
 from partage_isolation.wire import served as served_module
@@ -76,9 +77,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 class Broker(Site):
     """With the engines' containers."""
 
-    def __init__(self, root: Path, machine: Machine) -> None:
+    def __init__(self, root: Path, machine: Machine, runtime: NoRuntime | None = None) -> None:
         super().__init__(root)
-        self.engines = Engines(self.containers, self.registry, machine)
+        self.engines = Engines(self.containers, self.registry, runtime or machine)
 
     def __exit__(self, *_: object) -> None:
         self.engines.close()
@@ -109,7 +110,7 @@ def broker(tmp_path: Path, machine: Machine) -> Iterator[Broker]:
         yield broker
 
 
-def granted(*, ends_with_last: bool = True, by_hook: bool = True) -> Prepare:
+def granted(*, ends_with_last: bool = True, by_hook: bool = True, of: str | None = None) -> Prepare:
     grant = GpuGrant(card=CARD, share_milli=300, limit_milli=700, memory_bytes=1 << 30)
     return Prepare(
         key=KEY,
@@ -120,6 +121,7 @@ def granted(*, ends_with_last: bool = True, by_hook: bool = True) -> Prepare:
         is_claim=True,
         by_hook=by_hook,
         ends_with_last=ends_with_last,
+        engine_container=of,
     )
 
 
@@ -192,6 +194,33 @@ async def test_one_that_starts_again_enters_again(broker: Broker, machine: Machi
 async def test_what_has_ended_can_not_be_entered(broker: Broker, machine: Machine) -> None:
     with pytest.raises(SpecRefused, match="has ended; make another one: partage grant"):
         broker.engines.enter(machine.container(ONE))
+
+
+async def test_what_is_of_one_container_no_other_may_enter(tmp_path: Path, machine: Machine) -> None:
+    with Broker(tmp_path, machine) as before:
+        assert before.containers.prepare(granted(of=ONE)).engine_container == ONE
+    with Broker(tmp_path, machine) as after:
+        after.containers.rebuild()
+        with pytest.raises(SpecRefused, match="has the limits of another container"):
+            after.engines.enter(machine.container(OTHER))
+        with pytest.raises(SpecRefused, match="is known as a claim of another container"):
+            after.containers.prepare(granted(of=OTHER))
+        after.engines.enter(machine.container(ONE))
+        assert await after.listed() == {ONE}
+
+
+async def test_on_a_machine_without_a_runtime_the_containers_of_engines_are_all(
+    tmp_path: Path, machine: Machine
+) -> None:
+    with Broker(tmp_path, machine, NoRuntime()) as broker:
+        broker.containers.prepare(granted())
+        entered = machine.container(ONE)
+        broker.engines.enter(entered)
+        listing = await broker.engines.containers(with_claims=True)
+        assert listing is not None
+        assert set(listing) == {ONE}
+        machine.end(entered)
+        assert await broker.is_over()
 
 
 async def test_a_claim_of_kubernetes_can_not_be_entered(broker: Broker, machine: Machine) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from partage_isolation.audit import findings
-from partage_isolation.plugin import AWAY, NONSENSE
+from partage_isolation.plugin import AWAY, AWAY_OF_ENGINES, NONSENSE, NONSENSE_OF_ENGINES, OF_ENGINES
 from partage_isolation.store.folders import INSIDE, LIBRARY, NIX_PRELOAD_INSIDE, OBJECTS, PRELOAD_INSIDE
 from partage_isolation.wire.messages import (
     END,
@@ -84,7 +84,7 @@ def test_the_lines_of_the_contract_are_questions_and_answers() -> None:
         assert read_answer(answer_line(answer)) == answer
 
 
-@pytest.mark.parametrize("sentence", [AWAY, NONSENSE])
+@pytest.mark.parametrize("sentence", [AWAY, NONSENSE, AWAY_OF_ENGINES, NONSENSE_OF_ENGINES, OF_ENGINES])
 def test_every_refusal_can_be_looked_up(sentence: str) -> None:
     assert sentence.partition(",")[0].partition(";")[0] in TROUBLE
 

@@ -1,0 +1,377 @@
+"""A container's create and its end: nothing is left of what failed or died, and all that lives is found again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from partage_base.engine_records import EngineRecords
+from partage_base.peers import Peer, peer_named
+from partage_oci import agent as agent_module
+from partage_oci.agent import Agent, AgentPolicy
+from partage_oci.holds import Hold, Holds
+from partage_oci.messages import Create, Delete, Go
+from partage_oci.placement import Placement
+from partage_plugins.errors import PartageError, PluginHung, Refused
+from partage_plugins.sides.node import Adjusted
+from partage_plugins.vocabulary import Adjustment, Container, ContainerKey, Granted, Mount
+from partage_plugins.vocabulary.engines import engine_key
+from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.vocabulary.places import ENGINES_FOLDER
+from unit.oci.test_holds import HOLD_S, IDS, NODE, inventory, registry
+
+ONE, OTHER = IDS[:2]
+SHARE = ("PARTAGE_SHARE=600",)
+
+
+class Engine:
+    """Bundles of containers, and the processes that create them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.peers: list[Peer] = []
+
+    def process(self) -> tuple[subprocess.Popen[bytes], Peer]:
+        """One that asks."""
+        process = subprocess.Popen(("sleep", "infinity"))
+        self.processes.append(process)
+        self.peers.append(peer_named(process.pid))
+        return process, self.peers[-1]
+
+    def bundle(self, id_: str, *env: str) -> Create:
+        """As an engine makes it, with its own folder of the container."""
+        folder, bundle = self.folder(id_), self.root / "bundles" / id_
+        folder.mkdir(parents=True, exist_ok=True)
+        bundle.mkdir(parents=True, exist_ok=True)
+        mount = {"destination": "/etc/hosts", "type": "bind", "source": str(folder / "hosts")}
+        document = {"process": {"env": ["PATH=/bin", *env]}, "mounts": [mount], "linux": {}}
+        (bundle / "config.json").write_text(json.dumps(document))
+        return Create(id=id_, bundle=str(bundle), root=str(self.root / "runtime"), runtime="/usr/bin/runc")
+
+    def folder(self, id_: str) -> Path:
+        return self.root / "containers" / id_
+
+    def config(self, id_: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.root / "bundles" / id_ / "config.json").read_bytes())
+        return found
+
+    def created(self, id_: str) -> None:
+        """The runtime has it."""
+        (self.root / "runtime" / id_).mkdir(parents=True, exist_ok=True)
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+
+    def close(self) -> None:
+        for process in self.processes:
+            self.end(process)
+        for peer in self.peers:
+            os.close(peer.pidfd)
+
+
+class Broker:
+    """The plugins of the machine, and what the broker has."""
+
+    def __init__(self) -> None:
+        self.prepared: set[ContainerKey] = set()
+        self.entered: set[ContainerKey] = set()
+        self.seen: list[Container] = []
+        self.why: PartageError | None = None
+        self.unenforced: tuple[str, ...] = ()
+        self.held: asyncio.Event | None = None
+        self.waits: str = ""
+
+    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
+        assert granted.gen == 1
+        if container.pod.uid == self.waits and self.held is not None:
+            await self.held.wait()
+        self.seen.append(container)
+        self.prepared.add(container.key)
+        if self.why is not None:
+            raise self.why
+        adjustment = Adjustment(env={"OURS": "1"}, mounts=(Mount(container_path="/p", host_path="/run/p"),))
+        broken = {"gpu": self.unenforced} if self.unenforced else {}
+        return msgspec.convert({"adjustment": adjustment, "unenforced": broken}, Adjusted, from_attributes=True)
+
+    async def removed(self, key: ContainerKey) -> None:
+        await asyncio.sleep(0)
+        if key in self.entered:
+            raise Refused("a container has it")
+        self.prepared.discard(key)
+
+
+class Site:
+    """Agents, one after the other, on one machine with one card."""
+
+    def __init__(self, root: Path) -> None:
+        self.engine, self.broker, self.root = Engine(root), Broker(), root
+        self.agents: list[Agent] = []
+        self.unknown = ""
+        self.begin()
+
+    def begin(self, **policy: Any) -> None:
+        self.placement = Placement(NODE, registry())
+        self.placement.take_in(inventory(1))
+        self.holds = Holds(self.placement, NODE, restart_hold_s=HOLD_S)
+        self.agent = Agent(
+            placement=self.placement,
+            holds=self.holds,
+            records=EngineRecords(self.root),
+            plugins=self.broker,
+            refresh=lambda: self.unknown,
+            policy=AgentPolicy(**policy),
+        )
+        self.agents.append(self.agent)
+
+    async def again(self) -> None:
+        """That one was killed, and another one begins."""
+        await self.agent.close()
+        self.begin()
+        self.agent.take_over()
+
+    async def runs(self, id_: str, *env: str) -> Go:
+        """A container that was created and has entered its claim."""
+        process, peer = self.engine.process()
+        answer = await self.agent.create(self.engine.bundle(id_, *(env or SHARE)), peer)
+        hold = self.holds.of(id_)
+        assert hold is not None
+        self.broker.entered.add(hold.record.key)
+        self.engine.created(id_)
+        self.engine.end(process)
+        return answer
+
+    async def stage(self, id_: str, wanted: str | None) -> None:
+        """Until it is so; the test's own deadline ends it where it never is."""
+        while _stage(self.holds.of(id_)) != wanted:  # noqa: ASYNC110  of processes, which end when they do
+            await asyncio.sleep(0.001)
+
+    @property
+    def records(self) -> list[str]:
+        folder = self.root / ENGINES_FOLDER
+        return sorted(each.stem for each in folder.iterdir()) if folder.exists() else []
+
+    @property
+    def given_milli(self) -> int:
+        return self.placement.rooms()[0].given_milli
+
+    async def close(self) -> None:
+        for agent in self.agents:
+            await agent.close()
+        self.engine.close()
+
+
+def _stage(hold: Hold | None) -> str | None:
+    return None if hold is None else hold.stage
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    await made.close()
+
+
+async def test_a_container_with_a_share_gets_what_was_prepared_and_our_hook(site: Site) -> None:
+    _, peer = site.engine.process()
+    assert await site.agent.create(site.engine.bundle(ONE, *SHARE), peer) == Go()
+    key, config = engine_key(ONE, 1), site.engine.config(ONE)
+    assert config["process"]["env"] == ["PATH=/bin", "PARTAGE_SHARE=600", "OURS=1"]
+    assert json.loads(config["annotations"][CONTAINER])["key"] == key
+    assert config["hooks"]["createRuntime"][0]["args"] == [os.readlink(f"/proc/{peer.pid}/exe"), "hook", key]  # noqa: PTH115
+    (container,) = site.broker.seen
+    assert (container.key, container.pod.uid, container.pod.namespace) == (key, ONE, "containers")
+    record = EngineRecords(site.root).of(ONE)
+    assert record is not None
+    assert (record.key, record.pid, record.root) == (key, peer.pid, str(site.root / "runtime"))
+    assert record.folder == str(site.engine.folder(ONE))
+
+
+async def test_one_without_our_words_goes_as_it_is(site: Site) -> None:
+    _, peer = site.engine.process()
+    question = site.engine.bundle(ONE, "PARTAGE_SHARE=")
+    before = site.engine.config(ONE)
+    assert await site.agent.create(question, peer) == Go()
+    assert site.engine.config(ONE) == before
+    assert (site.records, site.broker.seen) == ([], [])
+
+
+async def test_nvidias_runtime_runs_those_with_a_share_where_it_is_set(site: Site) -> None:
+    site.begin(nvidia_runtime="/usr/bin/nvidia-container-runtime", hook="/opt/partage-oci")
+    assert await site.runs(ONE) == Go(runtime="/usr/bin/nvidia-container-runtime")
+    assert site.broker.seen[0].runtime.program == "/usr/bin/nvidia-container-runtime"
+    assert site.engine.config(ONE)["hooks"]["createRuntime"][0]["path"] == "/opt/partage-oci"
+
+
+@pytest.mark.parametrize("fault", [Refused("partage: no broker answers"), PluginHung("gpu", "partage_adjust", "slow")])
+async def test_nothing_is_left_of_a_create_that_plugins_refuse(site: Site, fault: PartageError) -> None:
+    site.broker.why = fault
+    _, peer = site.engine.process()
+    question = site.engine.bundle(ONE, *SHARE)
+    before = site.engine.config(ONE)
+    with pytest.raises(type(fault)):
+        await site.agent.create(question, peer)
+    assert site.engine.config(ONE) == before
+    assert (site.given_milli, site.records, site.broker.prepared) == (0, [], set())
+
+
+async def test_a_promise_that_nothing_enforces_is_refused(site: Site) -> None:
+    site.broker.unenforced = ("share",)
+    _, peer = site.engine.process()
+    with pytest.raises(Refused, match="share of gpu"):
+        await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
+    assert (site.given_milli, site.records) == (0, [])
+
+
+async def test_while_the_cards_are_not_known_none_is_given_away(site: Site) -> None:
+    site.unknown = "run/partage/inventory.json: No such file; is partage-inventory running?"
+    _, peer = site.engine.process()
+    with pytest.raises(Refused, match="which cards there are is not known: run/partage"):
+        await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
+    assert site.records == []
+
+
+async def test_one_whose_creator_dies_without_a_container_holds_nothing(site: Site) -> None:
+    process, peer = site.engine.process()
+    await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
+    assert site.given_milli == 600
+    site.engine.end(process)
+    await site.stage(ONE, None)
+    assert (site.given_milli, site.records, site.broker.prepared) == (0, [], set())
+
+
+async def test_a_container_holds_its_share_until_nothing_has_it_and_then_its_place(site: Site) -> None:
+    await site.runs(ONE)
+    await site.stage(ONE, "running")
+    await site.agent.look()
+    assert site.given_milli == 600
+    site.broker.entered.clear()
+    await site.agent.look()
+    await site.stage(ONE, "kept")
+    _, peer = site.engine.process()
+    with pytest.raises(Refused, match=r"room is kept .* for container aaaaaaaaaaaa, in case it is started again"):
+        await site.agent.create(site.engine.bundle(OTHER, *SHARE), peer)
+    await site.runs(ONE)
+    assert [each.record.n for each in site.holds] == [2]
+
+
+async def test_one_that_its_engine_removed_makes_room_at_once(site: Site) -> None:
+    await site.runs(ONE)
+    site.broker.entered.clear()
+    await site.stage(ONE, "kept")
+    site.engine.folder(ONE).rmdir()
+    await site.runs(OTHER)
+    assert site.records == [OTHER]
+
+
+async def test_a_delete_is_looked_at_once_its_process_has_ended_and_never_believed(site: Site) -> None:
+    await site.runs(ONE)
+    await site.stage(ONE, "running")
+    site.broker.entered.clear()
+    deletes, peer = site.engine.process()
+    site.agent.delete(Delete(id=ONE), peer)
+    site.agent.delete(Delete(id=OTHER), peer)
+    await asyncio.sleep(0)
+    assert [each.stage for each in site.holds] == ["running"]
+    site.engine.folder(ONE).rmdir()
+    site.engine.end(deletes)
+    await site.stage(ONE, None)
+
+
+async def test_a_delete_while_a_container_is_created_ends_nothing(site: Site) -> None:
+    creates, peer = site.engine.process()
+    await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
+    deletes, other = site.engine.process()
+    site.agent.delete(Delete(id=ONE), other)
+    site.engine.end(deletes)
+    await site.agent.look()
+    assert (site.given_milli, len(site.broker.prepared)) == (600, 1)
+    site.engine.end(creates)
+    await site.stage(ONE, None)
+
+
+async def test_a_plugin_that_is_slow_with_one_container_holds_up_no_other(site: Site) -> None:
+    site.broker.waits, site.broker.held = ONE, asyncio.Event()
+    (_, slow), (_, peer) = site.engine.process(), site.engine.process()
+    waiting = asyncio.create_task(site.agent.create(site.engine.bundle(ONE, "PARTAGE_SHARE=300"), slow))
+    await site.stage(ONE, "creating")
+    assert await site.agent.create(site.engine.bundle(OTHER, "PARTAGE_SHARE=300"), peer) == Go()
+    assert not waiting.done()
+    site.broker.held.set()
+    assert await waiting == Go()
+    assert site.given_milli == 600
+
+
+async def test_one_that_goes_while_it_is_answered_leaves_nothing(site: Site) -> None:
+    site.broker.waits, site.broker.held = ONE, asyncio.Event()
+    process, peer = site.engine.process()
+    waiting = asyncio.create_task(site.agent.create(site.engine.bundle(ONE, *SHARE), peer))
+    await site.stage(ONE, "creating")
+    site.engine.end(process)
+    waiting.cancel()
+    with suppress(asyncio.CancelledError):
+        await waiting
+    await site.stage(ONE, None)
+    assert (site.given_milli, site.records) == (0, [])
+
+
+async def test_another_agent_counts_all_before_it_answers_the_first(site: Site) -> None:
+    await site.runs(ONE)
+    await site.stage(ONE, "running")
+    await site.again()
+    _, peer = site.engine.process()
+    with pytest.raises(Refused, match="no card has a share of 600 milli left"):
+        await site.agent.create(site.engine.bundle(OTHER, *SHARE), peer)
+    site.broker.entered.clear()
+    site.engine.folder(ONE).rmdir()
+    await site.agent.look()
+    assert (site.given_milli, site.records) == (0, [])
+
+
+async def test_another_agent_lets_go_of_what_died_with_the_first(site: Site) -> None:
+    process, peer = site.engine.process()
+    await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
+    await site.agent.close()
+    site.engine.end(process)
+    await site.again()
+    assert site.given_milli == 600
+    await site.agent.look()
+    assert (site.given_milli, site.records, site.broker.prepared) == (0, [], set())
+
+
+@pytest.mark.parametrize("step", ["record", "config"])
+async def test_whoever_asks_again_after_an_agent_died_gets_the_same_once(site: Site, step: str) -> None:
+    """Killed after the record was written, or after the configuration was and before the answer."""
+    _, peer = site.engine.process()
+    question = site.engine.bundle(ONE, *SHARE)
+    written = (site.root / "bundles" / ONE / "config.json").read_bytes()
+    await site.agent.create(question, peer)
+    if step == "record":
+        (site.root / "bundles" / ONE / "config.json").write_bytes(written)
+    await site.again()
+    assert await site.agent.create(question, peer) == Go()
+    assert (site.given_milli, [each.record.n for each in site.holds]) == (600, [1])
+    assert len(site.engine.config(ONE)["hooks"]["createRuntime"]) == 1
+    assert len({each.key for each in site.broker.seen}) == 1
+
+
+async def test_a_last_run_that_still_has_its_cards_keeps_a_container_from_starting(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_module, "_LAST_RUN_S", 0.0)
+    await site.runs(ONE)
+    await site.stage(ONE, "running")
+    _, peer = site.engine.process()
+    with pytest.raises(Refused, match="processes of the last run of container aaaaaaaaaaaa still have their cards"):
+        await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
+    assert (site.given_milli, [each.record.n for each in site.holds]) == (600, [1])

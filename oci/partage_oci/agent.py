@@ -85,7 +85,7 @@ class Agent:
 
     def take_over(self) -> None:
         """What an earlier agent held counts before anybody is answered; raises `DecodeError` and `OSError`."""
-        for record in self._records.all():
+        for record in self._records.load():
             self._holds.find(record)
             if not record.is_created:
                 self._processes.find(record)

@@ -30,7 +30,7 @@ netns = "none"
 cgroup_manager = "cgroupfs"
 conmon_path = ["{conmon}"]
 events_logger = "file"
-runtime = "runc"
+runtime = "{runtime}"
 """
 _STORAGE: Final = """\
 [storage]
@@ -72,8 +72,8 @@ class Podman:
         return subprocess.run(words, capture_output=True, text=True, check=False, timeout=patience_s(), cwd="/")
 
 
-def engine_on(stage: MachineStage, images: Mapping[str, Image], scratch: Path) -> Podman:
-    """With these images; a test that wants it is skipped where Podman can't be had."""
+def engine_on(stage: MachineStage, images: Mapping[str, Image], scratch: Path, *, runtime: str = "runc") -> Podman:
+    """With these images, and that OCI runtime; a test that wants it is skipped where Podman can't be had."""
     try:
         programs = ensure("engine", say=print)
     except MachineUnfit as unfit:
@@ -84,7 +84,7 @@ def engine_on(stage: MachineStage, images: Mapping[str, Image], scratch: Path) -
     machine.run("ldconfig", "-X")  # its monitor, too, starts it, without any variables
     machine.run("mkdir", "-p", _FOLDER)
     machine.run("ln", "-s", str(programs["podman@podman"]), f"{_FOLDER}/podman")
-    machine.write("/etc/containers/containers.conf", _CONFIG.format(conmon=programs["conmon@conmon"]))
+    machine.write("/etc/containers/containers.conf", _CONFIG.format(conmon=programs["conmon@conmon"], runtime=runtime))
     machine.write("/etc/containers/storage.conf", _STORAGE)
     machine.write("/etc/containers/policy.json", _POLICY)
     archive = write_archive(scratch / "images.tar", images)

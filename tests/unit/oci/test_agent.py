@@ -118,7 +118,6 @@ class Site:
         self.engine, self.broker, self.root = Engine(root), Broker(), root
         self.agents: list[Agent] = []
         self.unknown = ""
-        self.begin()
 
     def begin(self, **policy: Any) -> None:
         self.placement = Placement(NODE, registry())
@@ -133,12 +132,12 @@ class Site:
             policy=AgentPolicy(**policy),
         )
         self.agents.append(self.agent)
+        self.agent.take_over()
 
     async def again(self) -> None:
         """That one was killed, and another one begins."""
         await self.agent.close()
         self.begin()
-        self.agent.take_over()
 
     async def runs(self, id_: str, *env: str) -> Go:
         """A container that was created and has entered its claim."""
@@ -158,8 +157,7 @@ class Site:
 
     @property
     def records(self) -> list[str]:
-        folder = self.root / ENGINES_FOLDER
-        return sorted(each.stem for each in folder.iterdir()) if folder.exists() else []
+        return sorted(each.stem for each in (self.root / ENGINES_FOLDER).iterdir())
 
     @property
     def given_milli(self) -> int:
@@ -178,6 +176,7 @@ def _stage(hold: Hold | None) -> str | None:
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
     made = Site(tmp_path)
+    made.begin()
     yield made
     await made.close()
 

@@ -36,16 +36,10 @@ def built() -> Path:
 
 
 @cache
-def impatient() -> Path:
-    """The same, which waits briefly for an answer."""
-    flags = f"CFLAGS=-O1 -g -DANSWER_MS={ANSWER_MS} -DBROKER_MS={ANSWER_MS} -DBROKER_ABSENT_MS={ANSWER_MS}"
-    return made(SOURCES, f"{OUT}/{NAME}", flags) / NAME
-
-
-@cache
 def sanitized() -> Path:
-    """The same, which ends with REPORTED where memory or arithmetic go wrong."""
-    return made(SOURCES, f"{OUT}/{NAME}", "CFLAGS=-O1 -g", "SANITIZE=address,undefined") / NAME
+    """The same, which waits briefly for answers, and ends with REPORTED where memory or arithmetic go wrong."""
+    waits = f"-DANSWER_MS={ANSWER_MS} -DBROKER_MS={ANSWER_MS} -DBROKER_ABSENT_MS={ANSWER_MS}"
+    return made(SOURCES, f"{OUT}/{NAME}", f"CFLAGS=-O1 -g {waits}", "SANITIZE=address,undefined") / NAME
 
 
 class Program:
@@ -80,8 +74,11 @@ class Program:
         (folder / "config.json").write_bytes(content)
         return folder
 
-    def run(self, *words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-        argv = [str(self.path), *map(str, words)]
+    def run(
+        self, *words: object, stdin: bytes = b"", cwd: Path | None = None, inside: Sequence[object] = ()
+    ) -> subprocess.CompletedProcess[bytes]:
+        """`inside` is a command that runs it."""
+        argv = list(map(str, (*inside, self.path, *words)))
         environment = os.environ | OPTIONS
         return subprocess.run(argv, input=stdin, capture_output=True, cwd=cwd, env=environment, check=False)
 
@@ -89,6 +86,11 @@ class Program:
         """As Docker's shim calls it."""
         logged = ("--log", self.log, "--log-format", "json")
         return self.run(*logged, *flags, "create", "--bundle", self.bundle(config), "c1")
+
+    def version(self) -> tuple[int, int]:
+        """Another one when the bundle's config.json was written."""
+        found = (self.folder / "bundle/config.json").stat()
+        return found.st_ino, found.st_mtime_ns
 
     def config(self) -> Any:
         """What the bundle's config.json says now."""

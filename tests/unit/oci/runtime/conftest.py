@@ -1,4 +1,4 @@
-"""partage-oci in a folder whose path is short, as sockets want it."""
+"""partage-oci under the sanitizers, in a folder whose path is short, as sockets want it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from support.oci_program import Program, impatient
+from support.oci_program import Program, sanitized
 
 
 @pytest.fixture
 def program() -> Iterator[Program]:
     with TemporaryDirectory() as folder:
-        yield Program(Path(folder), impatient())
+        yield Program(Path(folder), sanitized())

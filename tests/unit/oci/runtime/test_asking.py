@@ -12,6 +12,8 @@ import pytest
 
 from support.oci_program import Program, daemon, line
 
+pytestmark = pytest.mark.slow
+
 GO = line(answer="go", runtime="")
 ASKS = {"process": {"env": ["PATH=/bin", "PARTAGE_SHARE=300"]}}
 
@@ -181,17 +183,8 @@ def test_who_may_not_ask_is_told_who_may(program: Program) -> None:
     program.bundle(ASKS)
     with daemon(program.socket, b""):
         program.socket.chmod(0o600)
-        argv = (
-            "setpriv",
-            "--reuid=65534",
-            "--clear-groups",
-            program.path,
-            "create",
-            "-b",
-            program.folder / "bundle",
-            "c",
-        )
-        done = subprocess.run(argv, capture_output=True, check=False)
+        nobody = ("setpriv", "--reuid=65534", "--clear-groups")
+        done = program.run("create", "-b", program.folder / "bundle", "c1", inside=nobody)
     assert done.stderr.decode().endswith(": Permission denied; it answers root alone\n")
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+
 from support.oci_program import Program, daemon
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_agent_hears_which_container_is_deleted(program: Program) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from support.oci_program import Program, daemon, line
 
+pytestmark = pytest.mark.slow
+
 KEY = "0123456789abcdef0123456789abcdef"
 ID = "1a" * 32
 ENTERED = line(answer="entered")

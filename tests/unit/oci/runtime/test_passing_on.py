@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from support.oci_program import Program
+from support.oci_program import Program, built
+
+pytestmark = pytest.mark.slow
 
 ASKS = {"process": {"env": ["PARTAGE_SHARE=300"]}}
+
+
+@pytest.fixture
+def program() -> Iterator[Program]:
+    """As it is installed."""
+    with TemporaryDirectory() as folder:
+        yield Program(Path(folder), built())
 
 
 @pytest.mark.parametrize(

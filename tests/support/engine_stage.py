@@ -1,47 +1,43 @@
-"""A machine with simulated cards, a broker that no container runtime is beside, the agent, and Podman.
+"""A machine with simulated cards, a broker that no container runtime is beside, the agent, and Docker and Podman.
 
-    with agent_up(1, say=print, scratch=folder) as stage:
-        stage.podman.run("-e", "PARTAGE_SHARE=300", "tools", "true")
+    with shares_on(machine, "h100") as stage:
+        docker.run("--runtime", "partage", "-e", "PARTAGE_SHARE=300", "tools", "true")
 
-Containers are created by what stands for `partage-oci`; `stage.agent` can be stopped and killed.
+Containers are created by `partage-oci`, which both engines know by this name; `stage.agent` can be stopped and killed.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from partage_plugins.vocabulary.places import INVENTORY_FILE, OCI_SOCKET
+from partage_simgpu.build import built as built_simgpu
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside
-from rig.programs import ensure
+from support import oci_program
 from support.isolation_stage import broker, install_library
-from support.machine_image import workloads
-from support.machine_stage import MACHINES_OWN, TESTS_OWN, MachineStage, machine_with_registry
-from support.podman import Podman, engine_on
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
-PROGRAM: Final = "/opt/partage/partage-oci"
-STAND_IN: Final = Path(__file__).parent / "node_programs/oci_runtime.py"
+RUNTIME: Final = "partage"
+PROGRAM: Final = f"/opt/partage/{oci_program.NAME}"
+VISIBLE: Final = (Path(sys.prefix), built_simgpu())
+"""What a machine must see for this."""
 _COMMON: Final = ("--driver-root", DRIVER, "--node-name", "lone", "--log-format", "text")
 _ENV: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True)
-class AgentStage(MachineStage):
-    """Where `up` is the agent."""
-
+class SharesStage:
+    machine: Machine
     broker: Component
-    podman: Podman
-
-    @property
-    def agent(self) -> Component:
-        return self.up
+    agent: Component
 
 
 def agent(*flags: str) -> Daemon:
@@ -49,33 +45,33 @@ def agent(*flags: str) -> Daemon:
     return Daemon("agent", argv, lambda machine: _why_no_file(machine, OCI_SOCKET), _ENV)
 
 
+def install_program(machine: Machine, runtime: Path, **settings: object) -> None:
+    """`partage-oci`, with this runtime below it."""
+    path = machine.path(PROGRAM)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(oci_program.built(), path)
+    lines = [f"{name} {value}\n" for name, value in {"runtime": runtime, **settings}.items()]
+    machine.write(f"{PROGRAM}.conf", "".join(lines))
+
+
 @contextmanager
-def agent_up(
-    cards: int, *, say: Callable[[str], None], scratch: Path, flags: tuple[str, ...] = ()
-) -> Generator[AgentStage]:
-    """A machine on which engines may start containers with shares of so many H100."""
-    programs = ensure(*MACHINES_OWN, *TESTS_OWN, say=say)
-    with machine_with_registry(programs) as (machine, registry):
-        install_driver(machine, ["h100"] * cards)
-        text = STAND_IN.read_text().replace("@runtime@", str(programs["runc"]))
-        machine.write(PROGRAM, f"#!{sys.executable} -I\n{text}")
-        machine.path(PROGRAM).chmod(0o755)
-        install_library(machine)
-        started = [
-            inside(machine, each)
-            for each in (simgpud(), broker("--runtime", "", node="lone"), _inventory(), agent(*flags))
-        ]
-        try:
-            for each in started:
-                each.start()
-                each.wait_ready()
-            _, served, _, up = started
-            lone = MachineStage(machine, up, registry, programs)
-            podman = engine_on(lone, {"tools": workloads()}, scratch, runtime=PROGRAM)
-            yield AgentStage(machine, up, registry, programs, served, podman)
-        finally:
-            for each in reversed(started):
-                each.kill()
+def shares_on(machine: Machine, *cards: str, flags: tuple[str, ...] = ()) -> Generator[SharesStage]:
+    """Until the end of the block engines may start containers with shares of these cards."""
+    install_driver(machine, cards)
+    install_library(machine)
+    started = [
+        inside(machine, each)
+        for each in (simgpud(), broker("--runtime", "", node="lone"), _inventory(), agent(*flags))
+    ]
+    try:
+        for each in started:
+            each.start()
+            each.wait_ready()
+        _, served, _, asked = started
+        yield SharesStage(machine, served, asked)
+    finally:
+        for each in reversed(started):
+            each.kill()
 
 
 def _inventory() -> Daemon:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -15,10 +17,11 @@ from partage_isolation.store.folders import PARENT
 from partage_plugins.vocabulary.claims import ClaimUid, claim_key
 from partage_plugins.vocabulary.places import CDI_FOLDER, CLAIMS_FOLDER
 from rig.client.wait import until
+from support.engines import podman as engine
+from support.engines.podman import podman_on
 from support.machine_image import workloads
 from support.machine_services import pid_of
-from support.machine_stage import MachineStage, machine_up
-from support.podman import Podman, engine_on
+from support.machine_stage import PARTAGE, MachineStage, machine_up
 
 pytestmark = pytest.mark.timeout(300)
 WAITS: Final = ("tools", "sleep", "100000")
@@ -26,16 +29,28 @@ LARGE: Final = ("allocate", "--kind", "large", "--count", "1")
 _WITHIN_S: Final = 30.0
 
 
+@dataclass(frozen=True)
+class Podman(engine.Podman):
+    """On a machine that `partage up` made."""
+
+    stage: MachineStage
+
+    def partage(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.program(*PARTAGE, *words)
+
+
 @pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+def one() -> Iterator[Podman]:
     with machine_up(1, say=print) as stage:
-        yield engine_on(stage, {"tools": workloads()}, tmp_path_factory.mktemp("images"))
+        podman = Podman(**vars(podman_on(stage.machine)), stage=stage)
+        podman.load({"tools": workloads()})
+        yield podman
 
 
 @pytest.fixture
 def podman(one: Podman) -> Iterator[Podman]:
     yield one
-    one.done("rm", "-f", "-t", "0", "-a")
+    one.end_all()
     for each in grants(one):
         one.partage("revoke", "--force", each["name"])
     assert grants(one) == []

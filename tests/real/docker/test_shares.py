@@ -1,0 +1,208 @@
+"""Shares for containers of Docker and Podman: enforced, counted once, and free again however a container ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import pytest
+
+from partage_isolation.store.folders import PARENT
+from partage_plugins.vocabulary.places import ENGINES_FOLDER
+from real.docker.conftest import LOGS
+from rig.client.wait import until
+from support.engine_stage import PROGRAM, RUNTIME, VISIBLE, SharesStage, install_program, shares_on
+from support.engines.docker import Docker, docker_programs, dockerd_on
+from support.engines.engine import Engine
+from support.engines.machines import engine_machines
+from support.engines.podman import Podman, podman_on, podman_programs
+from support.isolation_stage import told_by
+from support.machine_image import workloads
+
+pytestmark = pytest.mark.timeout(300)
+WAITS: Final = ("tools", "sleep", "100000")
+LARGE: Final = ("allocate", "--kind", "large", "--count", "1")
+FLAGS: Final = ("--look-every-s", "0.5", "--restart-hold-s", "600")
+_WITHIN_S: Final = 30.0
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[tuple[SharesStage, Docker, Podman]]:
+    programs = docker_programs()
+    visible = {*programs.folders, *podman_programs().folders, *VISIBLE}
+    settings = {"runtimes": {RUNTIME: {"path": PROGRAM}}, "live-restore": True}
+    with engine_machines(visible=visible, keep_logs=LOGS) as (machine,):
+        install_program(machine, programs["runc"])
+        with shares_on(machine, "h100", flags=FLAGS) as stage, dockerd_on(machine, settings) as docker:
+            podman = podman_on(machine, {RUNTIME: PROGRAM})
+            for engine in (docker, podman):
+                engine.load({"tools": workloads()})
+            yield stage, docker, podman
+
+
+@pytest.fixture
+def stage(lasting: tuple[SharesStage, Docker, Podman]) -> Iterator[SharesStage]:
+    stage, *engines = lasting
+    yield stage
+    for engine in engines:
+        engine.end_all()
+    nothing_is_held(stage)
+
+
+@pytest.fixture(params=["docker", "podman"])
+def engine(request: pytest.FixtureRequest, stage: SharesStage, lasting: tuple[SharesStage, Docker, Podman]) -> Engine:
+    _, docker, podman = lasting
+    return {"docker": docker, "podman": podman}[request.param]
+
+
+@pytest.fixture
+def podman(stage: SharesStage, lasting: tuple[SharesStage, Docker, Podman]) -> Podman:
+    return lasting[2]
+
+
+@pytest.fixture
+def docker(stage: SharesStage, lasting: tuple[SharesStage, Docker, Podman]) -> Docker:
+    return lasting[1]
+
+
+def run(engine: Engine, *words: str) -> str:
+    return engine.run("--runtime", RUNTIME, *words)
+
+
+def refused(engine: Engine, *words: str) -> str:
+    """What its user reads."""
+    done = engine.done("run", "--rm", "--runtime", RUNTIME, *words)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def asked(*words: str) -> tuple[str, ...]:
+    return tuple(flag for word in words for flag in ("-e", word))
+
+
+def held(stage: AgentStage) -> list[dict[str, Any]]:
+    folder = stage.machine.path(f"/{ENGINES_FOLDER}")
+    return [json.loads(each.read_bytes()) for each in sorted(folder.glob("*.json"))]
+
+
+def nothing_is_held(stage: AgentStage) -> None:
+    until(
+        "nothing is held any more",
+        lambda: str(held(stage) or told_by(stage.machine).containers or "") or None,
+        _WITHIN_S,
+    )
+
+
+def killed(component: Any) -> None:
+    """It starts again."""
+    component.kill()
+    component.start()
+    component.wait_ready()
+
+
+def test_a_container_has_the_share_that_it_says_and_no_more(engine: Engine, stage: SharesStage) -> None:
+    container = run(engine, "-d", *asked("PARTAGE_SHARE=300", "PARTAGE_MEMORY=4g"), *WAITS)
+    (known,) = told_by(stage.machine).containers
+    assert (known.pod.uid, known.engine_containers) == (container, (container,))
+    within, beyond = (engine.done("exec", container, *LARGE, "--mib", mib) for mib in ("1024", "4096"))
+    assert within.returncode == 0, within.stderr
+    assert beyond.returncode != 0
+    assert "memory" in beyond.stdout.lower()
+    assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "others are none of ours"
+
+
+def test_annotations_ask_as_variables_do(podman: Podman, stage: SharesStage) -> None:
+    words = ("partage.dev/gpu-milli=300", "partage.dev/gpu-memory=4Gi")
+    flags = tuple(flag for word in words for flag in ("--annotation", word))
+    container = run(podman, "-d", *flags, *WAITS)
+    (record,) = held(stage)
+    assert (record["id"], record["grants"][0]["share"], record["grants"][0]["memory"]) == (container, 300, 4 << 30)
+
+
+def test_cards_are_never_overbooked_and_a_refusal_reaches_the_user(
+    docker: Docker, podman: Podman, stage: SharesStage
+) -> None:
+    run(docker, "-d", *asked("PARTAGE_SHARE=600"), *WAITS)
+    for engine in (docker, podman):
+        why = refused(engine, *asked("PARTAGE_SHARE=500"), "tools", "true")
+        assert "partage: no card has a share of 500 milli left; the most that is free on one card is 400" in why
+        wrong = refused(engine, *asked("PARTAGE_SHAER=500"), "tools", "true")
+        assert "PARTAGE_SHAER is no word that partage knows; did you mean PARTAGE_SHARE?" in wrong
+    assert len(held(stage)) == 1
+
+
+def test_what_ends_is_free_at_once_where_it_is_removed(engine: Engine, stage: SharesStage) -> None:
+    for _ in range(3):
+        assert run(engine, "--rm", *asked("PARTAGE_SHARE=1000"), "tools", "echo", "yes") == "yes"
+        nothing_is_held(stage)
+    refused(engine, *asked("PARTAGE_SHARE=1000"), "tools", "no-such-program")
+    nothing_is_held(stage)
+
+
+def test_one_that_is_started_again_finds_the_place_it_kept(engine: Engine, stage: SharesStage) -> None:
+    run(engine, "--name", "again", *asked("PARTAGE_SHARE=700"), "tools", "true")
+    assert "room is kept" in refused(engine, *asked("PARTAGE_SHARE=700"), "tools", "true")
+    engine.said("start", "-a", "again")
+    assert [each["n"] for each in held(stage)] == [2]
+    engine.end("again")
+    assert run(engine, "--rm", *asked("PARTAGE_SHARE=700"), "tools", "echo", "yes") == "yes"
+
+
+def test_docker_restarts_a_container_in_its_place_on_a_full_card(docker: Docker, stage: SharesStage) -> None:
+    script = "sleep 0.5; exit 1"
+    run(docker, "-d", "--restart", "always", *asked("PARTAGE_SHARE=700"), "tools", "sh", "-c", script)
+    until("it was created three times", lambda: None if held(stage)[0]["n"] >= 3 else str(held(stage)), _WITHIN_S)
+    assert "no card has a share of 700 milli left" in refused(docker, *asked("PARTAGE_SHARE=700"), "tools", "true")
+
+
+@pytest.mark.parametrize("killed_one", ["agent", "broker"])
+def test_whoever_starts_again_knows_who_has_a_share(engine: Engine, stage: SharesStage, killed_one: str) -> None:
+    container = run(engine, "-d", *asked("PARTAGE_SHARE=600", "PARTAGE_MEMORY=4g"), *WAITS)
+    killed(getattr(stage, killed_one))
+    assert "400 milli" in refused(engine, *asked("PARTAGE_SHARE=500"), "tools", "true")
+    assert engine.done("exec", container, *LARGE, "--mib", "4096").returncode != 0
+    engine.end(container)
+    nothing_is_held(stage)
+
+
+def test_a_container_waits_for_an_agent_that_is_starting(engine: Engine, stage: SharesStage) -> None:
+    stage.agent.kill()
+    with ThreadPoolExecutor(1) as beside:
+        said = beside.submit(run, engine, "--rm", *asked("PARTAGE_SHARE=300"), "tools", "echo", "yes")
+        assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "who asks for nothing waits for nobody"
+        stage.agent.start()
+        stage.agent.wait_ready()
+        assert said.result() == "yes"
+
+
+def test_containers_outlive_a_daemon_of_docker_that_is_killed(docker: Docker, stage: SharesStage) -> None:
+    container = run(docker, "-d", *asked("PARTAGE_SHARE=600", "PARTAGE_MEMORY=4g"), *WAITS)
+    killed(docker.daemon)
+    assert container in docker.running()
+    assert docker.done("exec", container, *LARGE, "--mib", "4096").returncode != 0
+    assert "400 milli" in refused(docker, *asked("PARTAGE_SHARE=500"), "tools", "true")
+
+
+def test_while_no_broker_answers_no_container_starts_with_a_share(engine: Engine, stage: SharesStage) -> None:
+    os.kill(stage.broker.pid, signal.SIGSTOP)
+    try:
+        why = refused(engine, *asked("PARTAGE_SHARE=300"), "tools", "true")
+        assert "partage: no broker answers on this machine" in why
+        assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "others start"
+    finally:
+        os.kill(stage.broker.pid, signal.SIGCONT)
+    nothing_is_held(stage)
+    assert run(engine, "--rm", *asked("PARTAGE_SHARE=300"), "tools", "echo", "yes") == "yes"
+
+
+def test_a_container_with_anothers_socket_gets_nothing_by_it(engine: Engine, stage: SharesStage) -> None:
+    owner = run(engine, "-d", *asked("PARTAGE_SHARE=300", "PARTAGE_MEMORY=4g"), *WAITS)
+    (known,) = told_by(stage.machine).containers
+    volume = f"/{PARENT}/{known.key}:/run/partage/claims/{owner}:ro"
+    thief = run(engine, "-d", *asked("PARTAGE_SHARE=300", "PARTAGE_MEMORY=4g"), "-v", volume, *WAITS)
+    assert engine.done("exec", owner, *LARGE, "--mib", "64").returncode == 0
+    assert engine.done("exec", thief, *LARGE, "--mib", "64").returncode != 0

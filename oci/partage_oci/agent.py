@@ -160,7 +160,7 @@ class Agent:
             pid=peer.pid,
             start=peer.start,
             runtime=self._policy.nvidia_runtime or question.runtime,
-            root=question.root,
+            root=question.root or _usual_root(question.runtime),
             folder=config.folder(question.id),
         )
         record = self._holds.place(request, made, _now_s())
@@ -250,6 +250,11 @@ def _is_by(record: EngineRecord, peer: Peer) -> bool:
 def _is_there(record: EngineRecord) -> bool:
     """Whether the runtime has it: it keeps a folder of the container from its create until its delete."""
     return Path(record.root, record.id).exists()
+
+
+def _usual_root(runtime: str) -> str:
+    """Where runc and crun keep containers if nothing else is said, as Podman leaves it."""
+    return f"/run/{Path(runtime).name}"
 
 
 def _is_removed(record: EngineRecord) -> bool:

@@ -21,14 +21,16 @@ MAX_LINE_BYTES: Final = 64 * 1024
 _LONGEST_WHY: Final = 1024
 Program = Annotated[str, Meta(max_length=LONGEST_PATH, pattern=r"\A[^\x00]*\Z")]
 
+Root = Annotated[str, Meta(pattern=rf"\A(/[^\x00]{{0,{LONGEST_PATH - 1}}})?\Z")]
+
 
 class Create(Struct, frozen=True, kw_only=True, tag_field="ask", tag="create"):
     """A container that says something of cards is about to be created, by the process that asks."""
 
     id: EngineId
     bundle: AbsolutePath
-    root: AbsolutePath
-    """The runtime's `--root`."""
+    root: Root
+    """The runtime's `--root`; empty where the engine leaves it to the runtime."""
     runtime: Program
     """What the asking process becomes where the answer names no other."""
 

@@ -60,8 +60,7 @@ def shares_on(machine: Machine, *cards: str, flags: tuple[str, ...] = ()) -> Gen
     install_driver(machine, cards)
     install_library(machine)
     started = [
-        inside(machine, each)
-        for each in (simgpud(), broker("--runtime", "", node="lone"), _inventory(), agent(*flags))
+        inside(machine, each) for each in (simgpud(), broker("--runtime", "", node="lone"), _inventory(), agent(*flags))
     ]
     try:
         for each in started:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -84,24 +82,17 @@ def asked(*words: str) -> tuple[str, ...]:
     return tuple(flag for word in words for flag in ("-e", word))
 
 
-def held(stage: AgentStage) -> list[dict[str, Any]]:
+def held(stage: SharesStage) -> list[dict[str, Any]]:
     folder = stage.machine.path(f"/{ENGINES_FOLDER}")
     return [json.loads(each.read_bytes()) for each in sorted(folder.glob("*.json"))]
 
 
-def nothing_is_held(stage: AgentStage) -> None:
+def nothing_is_held(stage: SharesStage) -> None:
     until(
         "nothing is held any more",
         lambda: str(held(stage) or told_by(stage.machine).containers or "") or None,
         _WITHIN_S,
     )
-
-
-def killed(component: Any) -> None:
-    """It starts again."""
-    component.kill()
-    component.start()
-    component.wait_ready()
 
 
 def test_a_container_has_the_share_that_it_says_and_no_more(engine: Engine, stage: SharesStage) -> None:
@@ -162,7 +153,7 @@ def test_docker_restarts_a_container_in_its_place_on_a_full_card(docker: Docker,
 @pytest.mark.parametrize("killed_one", ["agent", "broker"])
 def test_whoever_starts_again_knows_who_has_a_share(engine: Engine, stage: SharesStage, killed_one: str) -> None:
     container = run(engine, "-d", *asked("PARTAGE_SHARE=600", "PARTAGE_MEMORY=4g"), *WAITS)
-    killed(getattr(stage, killed_one))
+    {"agent": stage.agent, "broker": stage.broker}[killed_one].restart()
     assert "400 milli" in refused(engine, *asked("PARTAGE_SHARE=500"), "tools", "true")
     assert engine.done("exec", container, *LARGE, "--mib", "4096").returncode != 0
     engine.end(container)
@@ -181,20 +172,19 @@ def test_a_container_waits_for_an_agent_that_is_starting(engine: Engine, stage: 
 
 def test_containers_outlive_a_daemon_of_docker_that_is_killed(docker: Docker, stage: SharesStage) -> None:
     container = run(docker, "-d", *asked("PARTAGE_SHARE=600", "PARTAGE_MEMORY=4g"), *WAITS)
-    killed(docker.daemon)
+    docker.daemon.restart()
     assert container in docker.running()
     assert docker.done("exec", container, *LARGE, "--mib", "4096").returncode != 0
     assert "400 milli" in refused(docker, *asked("PARTAGE_SHARE=500"), "tools", "true")
 
 
 def test_while_no_broker_answers_no_container_starts_with_a_share(engine: Engine, stage: SharesStage) -> None:
-    os.kill(stage.broker.pid, signal.SIGSTOP)
-    try:
-        why = refused(engine, *asked("PARTAGE_SHARE=300"), "tools", "true")
-        assert "partage: no broker answers on this machine" in why
-        assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "others start"
-    finally:
-        os.kill(stage.broker.pid, signal.SIGCONT)
+    stage.broker.kill()
+    why = refused(engine, *asked("PARTAGE_SHARE=300"), "tools", "true")
+    assert "partage: no broker answers on this machine" in why
+    assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "others start"
+    stage.broker.start()
+    stage.broker.wait_ready()
     nothing_is_held(stage)
     assert run(engine, "--rm", *asked("PARTAGE_SHARE=300"), "tools", "echo", "yes") == "yes"
 

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Flags that take a value, of runc 1.0 to 1.4 and crun 1.0 to 1.25. Others take none. */
+/* Flags of runc and crun that take a value; others take none. */
 static const char *const global_flags[] = {"root",           "log",  "log-format", "log-level", "rootless",
                                            "cgroup-manager", "criu", NULL};
 static const char *const create_flags[] = {

@@ -108,25 +108,26 @@ static const char *no_answer(const struct peer *peer, int error) {
                      error == EACCES ? "it answers root alone" : "is it running?");
 }
 
+static const char *nonsense(const struct peer *peer) {
+    return formatted("what the %s at %s answered is no answer; are both of one version?", peer->name, peer->path);
+}
+
 static char *member(struct json object, const char *name) {
     size_t bytes;
     return json_text(json_member(object, name), &bytes);
 }
 
 bool peer_ask(const struct peer *peer, const char *line, const char *expected, struct answer *answer) {
-    struct json object;
+    struct json object = {0}; /* which has no members */
     char *text = asked(peer, line);
-    if (!text) {
+    if (!text && errno != EMSGSIZE) {
         answer->why = no_answer(peer, errno);
         return false;
     }
-    const bool is_json = json_check(text, strlen(text), &object);
-    const char *kind = is_json ? member(object, "answer") : NULL, *runtime = is_json ? member(object, "runtime") : NULL;
+    if (text && !json_check(text, strlen(text), &object)) object = (struct json){0};
+    const char *kind = member(object, "answer"), *runtime = member(object, "runtime"), *why = member(object, "why");
     answer->runtime = runtime ? runtime : "";
-    answer->why = kind && !strcmp(kind, "no") ? member(object, "why") : NULL;
-    if (!answer->why)
-        answer->why =
-            formatted("what the %s at %s answered is no answer; are both of one version?", peer->name, peer->path);
+    answer->why = kind && !strcmp(kind, "no") && why ? why : nonsense(peer);
     return kind && !strcmp(kind, expected);
 }
 

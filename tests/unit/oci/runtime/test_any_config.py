@@ -93,7 +93,8 @@ def _escaped(one: str, rng: random.Random) -> str:
     """One character in a string of JSON."""
     units = one.encode("utf-16-be", "surrogatepass")
     if rng.random() < 0.2 or "\ud800" <= one <= "\udfff":
-        return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+        digits = (units[i : i + 2].hex() for i in range(0, len(units), 2))
+        return "".join(f"\\u{rng.choice((each, each.upper()))}" for each in digits)
     return json.dumps(one, ensure_ascii=rng.random() < 0.5)[1:-1]
 
 

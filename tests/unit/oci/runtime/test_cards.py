@@ -156,7 +156,17 @@ def test_the_kernel_says_which_numbers_are_cards(program: Program) -> None:
     assert program.config() == nodes(NULL, NULL | {"path": "/dev/b", "major": 8})
 
 
-UNREADABLE = [b"", b"{", b'{"a":1}}', b"\xef\xbb\xbf{}", b"[" * 65 + b"]" * 65, b'{"a":\x00}', b"{'a':1}", b'{"a":01}']
+UNREADABLE = [
+    b"",
+    b"{",
+    b'{"a":1}}',
+    b"\xef\xbb\xbf{}",
+    b"[" * 65 + b"]" * 65,
+    b'{"a":\x00}',
+    b"{'a':1}",
+    b'{"a":01}',
+    b'{"a":"\n"}',
+]
 
 
 @pytest.mark.parametrize("content", UNREADABLE)
@@ -202,3 +212,15 @@ def test_a_config_that_cannot_be_written_is_a_refusal(program: Program) -> None:
     done = program.run("create", "--bundle", bundle, "c1", inside=after(mounted))
     said = f"partage: {bundle}/config.json can't be written, to take cards out: Read-only file system\n"
     assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", said)
+
+
+@needs_unshare
+def test_a_config_that_could_not_be_written_whole_is_as_it_was(program: Program) -> None:
+    program.configure("guard yes")
+    bundle = program.bundle(nodes(CARD, NULL))
+    full = f"cp {bundle}/config.json . && mount -t tmpfs -o size=4k full {bundle} && cp config.json {bundle}"
+    shown = f'{full} && "$@"; ls {bundle}; cmp config.json {bundle}/config.json'
+    inside = ("unshare", "--mount", "--propagation", "private", "sh", "-c", shown, "-")
+    done = program.run("create", "--bundle", bundle, "c1", inside=inside, cwd=program.folder)
+    said = f"partage: {bundle}/config.json can't be written, to take cards out: No space left on device\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (0, b"config.json\n", said)

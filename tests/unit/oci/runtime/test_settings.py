@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from support.oci_program import Program, daemon, line, sanitized
+from support.oci_program import Program, built, daemon, line, sanitized
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +54,20 @@ def test_a_file_that_cannot_be_read_keeps_cards_from_who_asks_for_none(program: 
     program.create(HAS_CARDS)
     assert program.config()["linux"]["devices"] == []
     assert b".conf can't be read" in program.create(ASKS).stderr
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare of util-linux")
+def test_without_proc_the_file_is_not_found_and_the_guard_is_on() -> None:
+    with TemporaryDirectory() as folder:
+        program = Program(Path(folder), built())
+        runc = f"mount -t tmpfs none /usr/local/sbin && cp {program.runtime} /usr/local/sbin/runc"
+        script = f'{runc} && mount -t tmpfs none /proc && exec "$@"'
+        inside = ("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "-")
+        program.run("create", "--bundle", program.bundle(HAS_CARDS), inside=inside)  # without an id nothing is created
+        assert program.config()["linux"]["devices"] == []
+        done = program.run("create", "--bundle", program.bundle(ASKS), "c1", inside=inside)
+    said = b"partage: /proc/self/exe can't be read: No such file or directory\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_a_guard_that_is_neither_yes_nor_no_is_on(program: Program) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -51,13 +49,6 @@ def nothing_is_held(stage: AgentStage) -> None:
         lambda: str(held(stage) or told_by(stage.machine).containers or "") or None,
         _WITHIN_S,
     )
-
-
-def killed(component: Any) -> None:
-    """It starts again."""
-    component.kill()
-    component.start()
-    component.wait_ready()
 
 
 def test_a_container_has_the_share_that_it_says_and_no_more(stage: AgentStage) -> None:
@@ -114,7 +105,7 @@ def test_one_that_is_started_again_finds_the_place_it_kept(stage: AgentStage) ->
 def test_whoever_starts_again_knows_who_has_a_share(stage: AgentStage, killed_one: str) -> None:
     podman = stage.podman
     container = podman.run("-d", *asked("PARTAGE_SHARE=600", "PARTAGE_MEMORY=4g"), *WAITS)
-    killed(getattr(stage, killed_one))
+    {"agent": stage.agent, "broker": stage.broker}[killed_one].restart()
     refused = podman.done("run", "--rm", *asked("PARTAGE_SHARE=500"), "tools", "true")
     assert "400 milli" in refused.stderr
     assert podman.done("exec", container, *LARGE, "--mib", "4096").returncode != 0
@@ -123,13 +114,12 @@ def test_whoever_starts_again_knows_who_has_a_share(stage: AgentStage, killed_on
 
 
 def test_while_no_broker_answers_no_container_starts_with_a_share(stage: AgentStage) -> None:
-    os.kill(stage.broker.pid, signal.SIGSTOP)
-    try:
-        refused = stage.podman.done("run", "--rm", *asked("PARTAGE_SHARE=300"), "tools", "true")
-        assert "partage: no broker answers on this machine" in refused.stderr
-        assert stage.podman.done("run", "--rm", "tools", "true").returncode == 0, "others start"
-    finally:
-        os.kill(stage.broker.pid, signal.SIGCONT)
+    stage.broker.kill()
+    refused = stage.podman.done("run", "--rm", *asked("PARTAGE_SHARE=300"), "tools", "true")
+    assert "partage: no broker answers on this machine" in refused.stderr
+    assert stage.podman.done("run", "--rm", "tools", "true").returncode == 0, "others start"
+    stage.broker.start()
+    stage.broker.wait_ready()
     nothing_is_held(stage)
     assert stage.podman.run("--rm", *asked("PARTAGE_SHARE=300"), "tools", "echo", "yes") == "yes"
 

@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,10 +25,24 @@ def value(words: list[str], flag: str, default: str) -> str:
     return words[words.index(flag) + 1] if flag in words else default
 
 
-def tell(path: str, question: dict[str, Any]) -> bytes:
-    peer = socket.socket(socket.AF_UNIX)
-    os.set_inheritable(peer.fileno(), False)
-    peer.connect(path)
+def connected(path: str, tries: int) -> socket.socket:
+    """Also to one that is just starting."""
+    for left in reversed(range(tries)):
+        peer = socket.socket(socket.AF_UNIX)
+        try:
+            peer.connect(path)
+        except OSError:
+            peer.close()
+            if not left:
+                raise
+            time.sleep(0.05)
+        else:
+            return peer
+    raise AssertionError
+
+
+def tell(path: str, question: dict[str, Any], *, tries: int = 1) -> bytes:
+    peer = connected(path, tries)
     peer.sendall(json.dumps(question).encode() + b"\n")
     answer = b"" if question["ask"] == "delete" else peer.makefile("rb").readline()
     peer.close()
@@ -50,7 +65,7 @@ def create(words: list[str]) -> str:
         return RUNTIME
     root = value(words, "--root", ROOT)
     question = {"ask": "create", "id": words[-1], "bundle": bundle, "root": root, "runtime": RUNTIME}
-    answer = json.loads(tell(AGENT, question))
+    answer = json.loads(tell(AGENT, question, tries=200))
     if answer["answer"] == "no":
         refuse(words, answer["why"])
     return answer["runtime"] or RUNTIME

@@ -21,7 +21,7 @@ from partage_base.daemon.logs import Repeats
 from partage_base.engine_records import EngineRecords
 from partage_base.peers import Peer
 from partage_oci.config_file import CONFIG, device_nodes, read_document, write_document
-from partage_oci.holds import Holds
+from partage_oci.holds import DoesNotFit, Holds
 from partage_oci.messages import Create, Delete, Go
 from partage_oci.placement import Placement
 from partage_oci.processes import Processes
@@ -42,6 +42,7 @@ _GEN: Final = 1
 _LAST_RUN_S: Final = 5.0
 """For what a container's last run has left; an engine creates it again only once that has ended."""
 _AGAIN_S: Final = 0.1
+_LOOKS_S: Final = 2.0
 _SAID_AGAIN_S: Final = 300.0
 _log = structlog.get_logger()
 
@@ -163,9 +164,27 @@ class Agent:
             root=question.root or _usual_root(question.runtime),
             folder=config.folder(question.id),
         )
-        record = self._holds.place(request, made, _now_s())
+        try:
+            record = self._holds.place(request, made, _now_s())
+        except DoesNotFit:
+            await self._look_again()
+            record = self._holds.place(request, made, _now_s())
         self._processes.creates(question.id, peer)
         return record
+
+    async def _look_again(self) -> None:
+        """What has ended a moment ago must not keep a container from starting, which its engine tries only once.
+
+        A container's turn that others have is not waited for: they may wait for ours.
+        """
+        for hold in self._holds:
+            turn = self._turn(hold.record.id)
+            if not turn.locked():
+                async with turn:
+                    await self._settle(hold.record.id)
+        if self._looks:
+            await asyncio.wait(self._looks, timeout=_LOOKS_S)
+        self._expire()
 
     async def _make_way(self, id_: str) -> None:
         """A container is created again only after its last run has ended, of which the broker may not know yet."""

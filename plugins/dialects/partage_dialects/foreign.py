@@ -62,7 +62,23 @@ WORDS: Final = (
         is_read=False,
         remedy=IN_OURS,
     ),
-    DialectWords(system="nos", where="limits", prefixes=("nvidia.com/gpu-",), is_read=False, remedy=IN_OURS),
+    DialectWords(system="nos", where="limits", families=("nvidia.com/gpu-",), is_read=False, remedy=IN_OURS),
+    DialectWords(
+        system="NVIDIA's device plugin",
+        where="limits",
+        asking=frozenset(("nvidia.com/gpu.shared",)),
+        families=("nvidia.com/mig-",),
+        is_read=False,
+        remedy=f"Only a device plugin on a node gives these. {IN_OURS}",
+    ),
+    DialectWords(
+        system="Run:ai",
+        where="variables",
+        asking=frozenset(("RUNAI_GPU_MEMORY_LIMIT",)),
+        families=("RUNAI_GPU_",),
+        is_read=False,
+        remedy="Ask by gpu-fraction or gpu-memory for the most that the container needs: no memory is lent above that",
+    ),
 )
 
 

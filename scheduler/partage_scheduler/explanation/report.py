@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodUid
 from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_scheduler.claims import NotYet
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
@@ -82,8 +83,9 @@ def stand(  # noqa: PLR0913 - said once, and by name
         return _stands(pod, "gathering", lacks(gang.name, number, gang.size))
     try:
         return _waiting(finder, pod, now, may_displace=gang is None)
-    except DecodeError as error:
-        return _stands(pod, "waits", f"it is written wrongly: {error}")
+    except (NotYet, DecodeError) as error:
+        wrong = "it is written wrongly: " if isinstance(error, DecodeError) else ""
+        return _stands(pod, "waits", f"{wrong}{error}")
 
 
 def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodReport:

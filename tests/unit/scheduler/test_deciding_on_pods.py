@@ -81,7 +81,10 @@ def test_a_pod_without_devices_has_an_allocation_without_containers() -> None:
         ),
         (
             pod("a", milli=1, annotations={"partage.dev/models": "H100"}),
-            "0/3 nodes are available: 1 node(s) had no cards, 2 node(s) had too few cards as asked for.",
+            (
+                "0/3 nodes are available: 1 node(s) had no cards, "
+                "2 node(s) had no card of a model as asked for (there are T4)."
+            ),
         ),
     ],
     ids=["cpu", "memory", "cards", "selector", "models"],

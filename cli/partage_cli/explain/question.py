@@ -38,7 +38,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 async def answer(server: ApiServer, question: Question) -> Answer:
-    """Raises `KubeError`, and `Refused` where there is no such pod or what it asks for is written wrongly."""
+    """Raises `KubeError`, and `Refused` where there is no such pod."""
     pod = await _pod(server, question)
     name, is_claiming = pod.spec.scheduler_name, bool(pod.spec.resource_claims)
     scheduler = await told(server, question.partage, name)

@@ -32,7 +32,8 @@ from support.scheduler_stage import add_node
 from support.scheduling import NAMESPACE, OURS, PODS
 
 FILES: Final = {file.stem: file for file in Path(__file__).with_name("foreign").glob("*.yaml")}
-SHAREPODS: Final = ("kubeshare-sharepod", "kubeshare-sharepod-by-hand")
+SHAREPODS: Final = ("kubeshare-sharepod-by-hand",)
+"""Whose pods are made for our scheduler."""
 HONOURED: Final = {
     "kubeshare-1": "kubeshare/gpu_request",
     "kubeshare-2": "sharedgpu/gpu_limit",
@@ -61,7 +62,10 @@ TOLD: Final = {
     "runai-variables": ("RUNAI_GPU_MEMORY_LIMIT", "no memory is lent above that"),
 }
 """What is not read of it, and the way out."""
-REFUSED: Final = {"runai-annotations": ("gpu-fraction-limit is '0.8'", "allowed: as much as gpu-fraction")}
+REFUSED: Final = {
+    "runai-annotations": ("gpu-fraction-limit is '0.8'", "allowed: as much as gpu-fraction"),
+    "kubeshare-sharepod": ("exclusion: container trainer asks for 500 milli", "PARTAGE_GPU_EXCLUSION_NAMESPACES"),
+}
 CLAIMS: Final = ("dra-claim",)
 
 

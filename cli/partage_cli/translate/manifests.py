@@ -81,10 +81,10 @@ def asks(pod: Document, reads: Reader) -> bool:
     return bool(_asked(pod, reads).request.asking)
 
 
-def why_nothing(pod: Document, lexicon: Lexicon) -> str | None:
-    """What a pod that asks for nothing says of cards all the same; None where it says nothing."""
+def unread(pod: Document, lexicon: Lexicon, *, asks: bool) -> str | None:
+    """What it says of cards that nothing reads, beside what it asks for if it does; None where it says nothing."""
     said = seen(_read(pod))
-    return lexicon.in_vain(said, asks=False, absent=resources_of(said))
+    return lexicon.in_vain(said, asks=asks, absent=resources_of(said))
 
 
 def translate(pod: Document, reads: Reader, *, scheduler: str) -> Translated | None:

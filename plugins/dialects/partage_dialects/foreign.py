@@ -71,14 +71,6 @@ WORDS: Final = (
         is_read=False,
         remedy=f"Only a device plugin on a node gives these. {IN_OURS}",
     ),
-    DialectWords(
-        system="Run:ai",
-        where="variables",
-        asking=frozenset(("RUNAI_GPU_MEMORY_LIMIT",)),
-        families=("RUNAI_GPU_",),
-        is_read=False,
-        remedy="Ask by gpu-fraction or gpu-memory for the most that the container needs: no memory is lent above that",
-    ),
 )
 
 

@@ -1,12 +1,8 @@
-"""From a cluster without partage to one without it again, as an operator does it with helm, in pods of the real images.
-
-The installer is off here: nodes stay as they are.
-"""
+"""A kube-scheduler of one's own that helm installs beside partage's scheduler, on nodes that stay as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 
@@ -14,7 +10,6 @@ from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI, S
 from real.scheduler.conftest import with_cards
 from rig import images
 from rig.client.manifests import a_pod
-from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.programs import ensure
 from support.install_stage import REGISTRY, InstallStage, installable
@@ -27,14 +22,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
     """A cluster of its own: what advertisers told of nodes stays there after the last helm command."""
     with installable(tmp_path_factory.mktemp("stage"), say=print) as made:
         yield made
-
-
-def test_one_command_brings_keys_a_scheduler_and_advertisers_that_see_cards(stage: InstallStage) -> None:
-    stage.install("installer.enabled=false")
-    stage.wait_rolled_out("deployment/partage-scheduler", "daemonset/partage-advertiser")
-    for name in stage.rig.nodes:
-        until(f"{name} tells its cards", partial(stage.why_no_cards, name))
-    stage.uninstall()
 
 
 @pytest.mark.extended("the extender itself is tested by real/scheduler")

@@ -83,6 +83,9 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
     },
     "Cluster": {
         "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
+        "drain": Subcommand(
+            "partage_cli.drain.command", "Say which pods leave a node, and whether they fit elsewhere."
+        ),
         "explain": Subcommand(
             "partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."
         ),

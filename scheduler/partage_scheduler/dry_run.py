@@ -16,7 +16,7 @@ from partage_scheduler.api import streams
 from partage_scheduler.api.streams import Sink, Stream, T
 from partage_scheduler.assembly import api_server
 from partage_scheduler.core import Core, new_core, plugins
-from partage_scheduler.cycle import Bind
+from partage_scheduler.cycle import Bind, Verdict
 from partage_scheduler.settings import SchedulerSettings
 
 DRY_RUN: Final = "dry-run"
@@ -67,10 +67,15 @@ async def look(server: ApiServer, core: Core, *, namespace: str, claims: bool = 
     await listed(streams.PODS, intake.pods)
 
 
-def would_be(core: Core) -> Iterator[str]:
-    """A line for each pod that waits, in the order in which they would be placed."""
+def verdicts(core: Core) -> Iterator[Verdict]:
+    """On each pod that waits, in the order in which they would be placed; what one gets, the next has not."""
     while (waiting := core.queue.next(now := time.monotonic())) is not None:
-        for verdict in core.cycle.decide(waiting, now):
-            pod = verdict.pod
-            where = f"to {verdict.decision.node}" if isinstance(verdict, Bind) else f"nowhere: {verdict.message}"
-            yield f"{pod.namespace}/{pod.name}  {where}"
+        yield from core.cycle.decide(waiting, now)
+
+
+def would_be(core: Core) -> Iterator[str]:
+    """A line for each pod that waits."""
+    for verdict in verdicts(core):
+        pod = verdict.pod
+        where = f"to {verdict.decision.node}" if isinstance(verdict, Bind) else f"nowhere: {verdict.message}"
+        yield f"{pod.namespace}/{pod.name}  {where}"

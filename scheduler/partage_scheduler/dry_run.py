@@ -1,4 +1,4 @@
-"""What the command can do once instead of living: say where each pod that waits would go, and change nothing."""
+"""What the command can do once instead of living: check its settings, or say where each pod that waits would go."""
 
 from __future__ import annotations
 
@@ -20,24 +20,30 @@ from partage_scheduler.cycle import Bind, Verdict
 from partage_scheduler.settings import SchedulerSettings
 
 DRY_RUN: Final = "dry-run"
+CHECK_SETTINGS: Final = "check-settings"
+SETTINGS_ALONE: Final = "Look at settings and plugins alone, without keys and API server, then exit: 0 or 78."
 _PAGE: Final = 1000
 
 
-def _do(settings: SchedulerSettings, _modes: frozenset[str]) -> int:
+def _do(settings: SchedulerSettings, modes: frozenset[str]) -> int:
     logs.configure("scheduler", level="warning", log_format="text")
-    asyncio.run(_show(settings))
+    core = new_core(settings, plugins())
+    if DRY_RUN in modes:
+        asyncio.run(_show(settings, core))
     return 0
 
 
 INSTEAD: Final = Instead[SchedulerSettings](
-    flags={DRY_RUN: "Look once, say where each pod that waits would go or why nowhere, and write nothing."},
+    flags={
+        DRY_RUN: "Look once, say where each pod that waits would go or why nowhere, and write nothing.",
+        CHECK_SETTINGS: SETTINGS_ALONE,
+    },
     words=(),
     do=_do,
 )
 
 
-async def _show(settings: SchedulerSettings) -> None:
-    core = new_core(settings, plugins())
+async def _show(settings: SchedulerSettings, core: Core) -> None:
     async with await api_server(settings) as server:
         await look(server, core, namespace=settings.namespace, claims=settings.claims)
     for line in would_be(core):

@@ -29,6 +29,8 @@ EVERYTHING: Final = (
     "dra.allocator=partage-scheduler",
 )
 """All that can be switched on in a cluster without the Prometheus operator."""
+UNCHECKED: Final = "settingsCheck.enabled=false"
+"""For clusters where no pod of ours runs: helm would wait for the Job that reads the settings."""
 _SOURCE: Final = "# Source: partage/templates/"
 
 

@@ -12,6 +12,7 @@ from rig import images
 from rig.client.manifests import a_pod
 from rig.identity.people import TEAM
 from rig.programs import ensure
+from support.chart import CHART, INTO, RELEASE
 from support.install_stage import REGISTRY, InstallStage, installable
 
 ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
@@ -22,6 +23,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
     """A cluster of its own: what advertisers told of nodes stays there after the last helm command."""
     with installable(tmp_path_factory.mktemp("stage"), say=print) as made:
         yield made
+
+
+def test_a_wrong_setting_fails_helm_with_the_schedulers_own_sentence(stage: InstallStage) -> None:
+    wrong = "scheduler.environment.PARTAGE_GPU_POLICY=fastest"
+    refused = stage.helm.tried("install", RELEASE, CHART, *INTO, "--create-namespace", values=[*stage.values, wrong])
+    assert refused.status == 1
+    assert "PARTAGE_GPU_POLICY: policy 'fastest' is not known; allowed: one of binpack, " in refused.out + refused.err
+    assert stage.pods("partage-scheduler") == []
+    stage.helm.run("uninstall", RELEASE, *INTO)
 
 
 @pytest.mark.extended("the extender itself is tested by real/scheduler")

@@ -27,3 +27,5 @@ DRA_REGISTRATION: Final = "var/lib/kubelet/plugins_registry/gpu.partage.dev-reg.
 """Where kubelet finds it."""
 BROKER_ALIVE: Final = "run/partage/broker/alive"
 """The broker touches it at least every 5 s."""
+BROKER_SOCKET: Final = "run/partage/broker.sock"
+"""Where root asks the broker, a line of JSON each way."""

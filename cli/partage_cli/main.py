@@ -105,7 +105,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "suspend": Subcommand(
             "partage_cli.suspend.command", "Take a pod's memory from its card until it is resumed.", "suspend"
         ),
-        "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
+        "top": Subcommand("partage_cli.top.command", "Watch the containers with limits, here or on all nodes."),
     },
     "Simulation": {
         "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),

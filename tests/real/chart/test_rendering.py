@@ -277,6 +277,19 @@ def test_the_driver_runs_with_what_is_said_of_it_and_brings_the_broker_where_nod
         assert (settings.parts, settings.publish, str(settings.host)) == (("all=4",), False, "/host")
 
 
+def test_the_api_servers_hosts_reach_the_advertisers_where_they_are_named(helm: Helm) -> None:
+    def sources(*values: str) -> list[Any]:
+        found = by_name(helm.rendered(*values))["NetworkPolicy", "partage-system", "partage-advertiser"]
+        return [source for rule in found["spec"]["ingress"] for source in rule["from"]]
+
+    usual = sources()
+    assert sources("advertiser.askedFrom={192.0.2.1/32,2001:db8::/64}") == [
+        *usual,
+        {"ipBlock": {"cidr": "192.0.2.1/32"}},
+        {"ipBlock": {"cidr": "2001:db8::/64"}},
+    ]
+
+
 def test_the_job_of_keys_has_another_name_where_it_is_another(helm: Helm) -> None:
     def name(*values: str) -> str:
         (job,) = (each for each in helm.rendered(*values, folders=("keys",)) if each["kind"] == "Job")

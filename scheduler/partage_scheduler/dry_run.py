@@ -17,11 +17,9 @@ from partage_scheduler.api.streams import Sink, Stream, T
 from partage_scheduler.assembly import api_server
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.cycle import Bind, Verdict
-from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.settings import CHECK_SETTINGS, SETTINGS_ALONE, SchedulerSettings
 
 DRY_RUN: Final = "dry-run"
-CHECK_SETTINGS: Final = "check-settings"
-SETTINGS_ALONE: Final = "Look at settings and plugins alone, without keys and API server, then exit: 0 or 78."
 _PAGE: Final = 1000
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from partage_base.daemon import logs
 from partage_base.daemon.cli import Instead, daemon_command
 from partage_scheduler.core import decider_over, plugins
-from partage_scheduler.dry_run import CHECK_SETTINGS, SETTINGS_ALONE
+from partage_scheduler.settings import CHECK_SETTINGS, SETTINGS_ALONE
 from partage_scheduler.sharepods.service import start
 from partage_scheduler.sharepods.settings import SharePodSettings
 

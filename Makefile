@@ -31,7 +31,7 @@ check: ready ## the inner loop: format, lint, types, import contracts, quick tes
 rig: ready ## build the real Kubernetes, containerd and more that tests run, once
 	@tools/rig-build
 
-rig-up: ready ## start a cluster for yourself, NODES=1, and print its KUBECONFIG line
+rig-up: ready ## start a cluster for yourself, NODES=1: eval "$(make rig-up)"
 	@tools/rig up --nodes $(NODES)
 
 rig-down: ready ## stop what rig-up started

@@ -20,6 +20,8 @@ import structlog
 from msgspec.structs import replace
 
 from partage_advertiser.audience import Audience, Cluster, OwnLog
+from partage_advertiser.broker_page import PATH as BROKER_PAGE
+from partage_advertiser.broker_page import BrokerPage
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.happenings import of_crishim, of_guarded
 from partage_advertiser.heartbeat import LATE_BEATS
@@ -132,6 +134,7 @@ class Advertiser:
             )
         )
         self._outlets = Outlets(InventoryFile(root), self._audience)
+        daemon.pages[BROKER_PAGE] = BrokerPage(root)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Goes on looking, and tells the cluster."""

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from ssl import SSLCertVerificationError, SSLError
 from typing import IO, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urljoin, urlsplit
@@ -112,7 +113,9 @@ def _ask(method: str, url: str, to: Repository, body: _Body | None = None) -> tu
             raise PushRefused(_refusal(method, to, error)) from error
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", error)
-        raise PushRefused(f"the registry at {to.host} does not answer {method} of {to.path}: {reason}") from error
+        speaks_plainly = isinstance(reason, SSLError) and not isinstance(reason, SSLCertVerificationError)
+        hint = "; for a registry without TLS say --plain-http" if speaks_plainly else ""
+        raise PushRefused(f"the registry at {to.host} does not answer {method} of {to.path}: {reason}{hint}") from error
 
 
 def _refusal(method: str, to: Repository, error: HTTPError) -> str:

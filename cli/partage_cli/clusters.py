@@ -29,13 +29,18 @@ NAMESPACE: Final = click.option(
 
 
 def ask_cluster(
-    kubeconfig: Path | None, question: Callable[[ApiServer], Awaitable[A]], *, deadline_s: float = 10.0
+    kubeconfig: Path | None,
+    question: Callable[[ApiServer], Awaitable[A]],
+    *,
+    deadline_s: float = 10.0,
+    connections: int = 4,
 ) -> A:
     """The answer; raises `KubeError`. Blocks, and runs a loop of its own."""
     access = Access.find(kubeconfig)  # it may start programs, so before there is a loop
 
     async def asked() -> A:
-        async with ApiServer(access, user_agent=f"partage/{VERSION}", deadline_s=deadline_s) as server:
+        agent = f"partage/{VERSION}"
+        async with ApiServer(access, user_agent=agent, deadline_s=deadline_s, connections=connections) as server:
             return await question(server)
 
     return asyncio.run(asked())

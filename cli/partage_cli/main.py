@@ -84,6 +84,9 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
     },
     "Cluster": {
         "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
+        "drain": Subcommand(
+            "partage_cli.drain.command", "Say which pods leave a node, and whether they fit elsewhere."
+        ),
         "explain": Subcommand(
             "partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."
         ),
@@ -103,7 +106,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "suspend": Subcommand(
             "partage_cli.suspend.command", "Take a pod's memory from its card until it is resumed.", "suspend"
         ),
-        "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
+        "top": Subcommand("partage_cli.top.command", "Watch the containers with limits, here or on all nodes."),
     },
     "Simulation": {
         "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),

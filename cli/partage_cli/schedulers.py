@@ -6,7 +6,7 @@ What looks at pods in their place goes by that, and by nothing of the machine wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -72,16 +72,20 @@ class KnownScheduler:
 
 
 async def told(server: ApiServer, namespace: str, named: str = "") -> KnownScheduler:
-    """How the one of that name decides, or the first one; by defaults where none says so. Raises `KubeError`."""
+    """How the one of that name decides, or the first one. Raises `KubeError`."""
+    found = await all_told(server, namespace)
+    return next((each for each in found if each.said.scheduler_name == named), found[0])
+
+
+async def all_told(server: ApiServer, namespace: str) -> Sequence[KnownScheduler]:
+    """Each with how it decides, the usual one first; where none says so, one by defaults. Raises `KubeError`."""
     listed = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
     found = [(lease, said) for lease in listed.items if (said := of_lease(lease)) is not None]
-    if not found:
-        return KnownScheduler(
-            said=Published(by=""),
-            notes=(f"no scheduler says in namespace {namespace} how it decides: this goes by the defaults",),
-        )
-    lease, said = min(found, key=lambda each: [each[1].scheduler_name != name for name in (named, _USUAL)])
-    return KnownScheduler(said=said, notes=tuple(_doubts(lease, said)))
+    found.sort(key=lambda each: (each[1].scheduler_name != _USUAL, each[1].scheduler_name))
+    if found:
+        return [KnownScheduler(said=said, notes=tuple(_doubts(lease, said))) for lease, said in found]
+    note = f"no scheduler says in namespace {namespace} how it decides: this goes by the defaults"
+    return [KnownScheduler(said=Published(by=""), notes=(note,))]
 
 
 def _doubts(lease: Lease, said: Published) -> Iterator[str]:

@@ -94,6 +94,7 @@ WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
     "gpu/no-cards": lambda _: "this machine has no cards",
     "gpu/too-few-healthy": lambda _: "this machine has too few cards that are healthy and may be shared",
     "gpu/too-few-wanted": lambda _: "this machine has too few cards such as it asks for",
+    "gpu/no-model": lambda _: "this machine has no card of a model that it asks for",
     "gpu/share": _too_little_share,
     "gpu/memory": _too_little_memory,
     "gpu/memory-beyond": _too_little_memory,

@@ -11,7 +11,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.keyring import load_public_keys
 from partage_base.kube import Access, BadAccess
 from partage_scheduler.assembly import signer_of
-from partage_scheduler.core import plugins
+from partage_scheduler.core import new_core, plugins
 from partage_scheduler.dry_run import INSTEAD
 from partage_scheduler.service import start
 from partage_scheduler.settings import SchedulerSettings
@@ -19,7 +19,7 @@ from partage_scheduler.settings import SchedulerSettings
 
 def mistakes(settings: SchedulerSettings) -> list[str]:
     """The mistakes, a line each. An API server that does not answer is none: it may come later."""
-    return [*_of_keys(settings), *_of(plugins), *_of_access(settings)]
+    return [*_of_keys(settings), *_of(lambda: new_core(settings, plugins())), *_of_access(settings)]
 
 
 def _of_keys(settings: SchedulerSettings) -> Iterator[str]:

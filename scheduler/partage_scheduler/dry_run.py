@@ -1,4 +1,4 @@
-"""What the command can do once instead of living: say where each pod that waits would go, and change nothing."""
+"""What the command can do once instead of living: check its settings, or say where each pod that waits would go."""
 
 from __future__ import annotations
 
@@ -16,28 +16,32 @@ from partage_scheduler.api import streams
 from partage_scheduler.api.streams import Sink, Stream, T
 from partage_scheduler.assembly import api_server
 from partage_scheduler.core import Core, new_core, plugins
-from partage_scheduler.cycle import Bind
-from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.cycle import Bind, Verdict
+from partage_scheduler.settings import CHECK_SETTINGS, SETTINGS_ALONE, SchedulerSettings
 
 DRY_RUN: Final = "dry-run"
 _PAGE: Final = 1000
 
 
-def _do(settings: SchedulerSettings, _modes: frozenset[str]) -> int:
+def _do(settings: SchedulerSettings, modes: frozenset[str]) -> int:
     logs.configure("scheduler", level="warning", log_format="text")
-    asyncio.run(_show(settings))
+    core = new_core(settings, plugins())
+    if DRY_RUN in modes:
+        asyncio.run(_show(settings, core))
     return 0
 
 
 INSTEAD: Final = Instead[SchedulerSettings](
-    flags={DRY_RUN: "Look once, say where each pod that waits would go or why nowhere, and write nothing."},
+    flags={
+        DRY_RUN: "Look once, say where each pod that waits would go or why nowhere, and write nothing.",
+        CHECK_SETTINGS: SETTINGS_ALONE,
+    },
     words=(),
     do=_do,
 )
 
 
-async def _show(settings: SchedulerSettings) -> None:
-    core = new_core(settings, plugins())
+async def _show(settings: SchedulerSettings, core: Core) -> None:
     async with await api_server(settings) as server:
         await look(server, core, namespace=settings.namespace, claims=settings.claims)
     for line in would_be(core):
@@ -67,10 +71,15 @@ async def look(server: ApiServer, core: Core, *, namespace: str, claims: bool = 
     await listed(streams.PODS, intake.pods)
 
 
-def would_be(core: Core) -> Iterator[str]:
-    """A line for each pod that waits, in the order in which they would be placed."""
+def verdicts(core: Core) -> Iterator[Verdict]:
+    """On each pod that waits, in the order in which they would be placed; what one gets, the next has not."""
     while (waiting := core.queue.next(now := time.monotonic())) is not None:
-        for verdict in core.cycle.decide(waiting, now):
-            pod = verdict.pod
-            where = f"to {verdict.decision.node}" if isinstance(verdict, Bind) else f"nowhere: {verdict.message}"
-            yield f"{pod.namespace}/{pod.name}  {where}"
+        yield from core.cycle.decide(waiting, now)
+
+
+def would_be(core: Core) -> Iterator[str]:
+    """A line for each pod that waits."""
+    for verdict in verdicts(core):
+        pod = verdict.pod
+        where = f"to {verdict.decision.node}" if isinstance(verdict, Bind) else f"nowhere: {verdict.message}"
+        yield f"{pod.namespace}/{pod.name}  {where}"

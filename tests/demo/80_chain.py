@@ -22,7 +22,7 @@ from rig.client.resources import PODS
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from support.chain_stage import BOARDS, OURS, Chain, chained
-from support.chart import CHART, INTO, RELEASE, helm_in
+from support.chart import CHART, INTO, RELEASE, UNCHECKED, helm_in
 from support.isolation_stage import ask
 
 NONE_NAMED: Final = "default-scheduler"
@@ -50,7 +50,7 @@ def tell(pod: Pod, words: str) -> None:
 def install(chain: Chain, home: Path) -> None:
     """What the chart has, but for the pods: here the daemons are processes, with the accounts that it brings."""
     pods = ("keys.enabled=false", "installer.enabled=false", "advertiser.enabled=false", "scheduler.replicas=0")
-    values = ("mutation.enabled=true", *pods)
+    values = ("mutation.enabled=true", *pods, UNCHECKED)
     say(f"   $ helm install {RELEASE} manifests/chart {' '.join(INTO)} --set {','.join(values)}")
     kubectl = chain.rig.cluster.kubectl
     helm_in(home, kubectl.kubeconfig).run("install", RELEASE, CHART, *INTO, "--take-ownership", values=values)

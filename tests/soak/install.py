@@ -4,8 +4,9 @@
     tools/named soak install --rounds 1 --nodes 1 --from HEAD~20
 
 A round installs the chart and the images of an earlier commit, by default the one before this checkout's, brings all
-nodes into force, runs a kernel in a pod that shares a card on each, goes to this checkout with these pods running, and
-takes everything out. No container of a user may be restarted, and nothing may be left on the nodes or in the cluster.
+nodes into force, the first one drained, runs a kernel in a pod that shares a card on each, goes to this checkout with
+these pods running, and takes everything out. No container of a user may be restarted, and nothing may be left on the
+nodes or in the cluster.
 From `helm install` to a kernel on every node it may take 90 s.
 
 stdout: one JSON object with the seconds of each leg of each round, and what kept the machine busy besides.
@@ -27,8 +28,9 @@ from bench.measuring.surroundings import time_now
 from rig.errors import RigError
 from rig.rig import CHECKOUT
 from support.install_story import FIRST_KERNELS, story
-from support.releases import commit_of
-from support.story_stage import StoryStage, story_stage
+from support.releases import clone, commit_of, release
+from support.story_stage import StoryStage, reader_of
+from trial.cluster import Trial, trial
 
 LOGS: Final = CHECKOUT / ".cache/test/rig-logs-soak-install"
 FIRST_KERNELS_WITHIN_S: Final = 90.0
@@ -44,18 +46,16 @@ def main() -> int:
     before = commit_of(given.before)
     if before is None or before == commit_of("HEAD"):
         parser.error(f"--from {given.before} is {'this' if before else 'no'} commit here; name an earlier one")
-    names = [f"n{number}" for number in range(1, given.nodes + 1)]
+    names = [f"gpu-{number}" for number in range(1, given.nodes + 1)]
     rounds: list[dict[str, float]] = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        story_stage(Path(folder), nodes=names, before=before, say=_say, keep_logs=LOGS) as stage,
-    ):
+    with tempfile.TemporaryDirectory() as folder, trial(names, say=_say, keep_logs=LOGS) as made:
+        stage = _stage(made, Path(folder), before)
         for number in range(1, given.rounds + 1):
             _say(f"round {number}")
             try:
                 rounds.append(_round(stage))
             except (AssertionError, RigError, subprocess.TimeoutExpired) as error:
-                _say(f"WRONG: {error}\n{stage.told()}")
+                _say("\n".join([f"WRONG: {error}", *error.__notes__]))
                 break
         versions = [each.version for each in stage.releases]
     late = [each for each in rounds if each[FIRST_KERNELS] > FIRST_KERNELS_WITHIN_S]
@@ -64,6 +64,16 @@ def main() -> int:
     told = {"nodes": given.nodes, "versions": versions, "processors": os.cpu_count(), "wished": given.rounds}
     sys.stdout.write(json.dumps({**told, "late": len(late), "rounds": rounds}) + "\n")
     return 0 if len(rounds) == given.rounds and not late else _FAILED
+
+
+def _stage(made: Trial, folder: Path, before: str) -> StoryStage:
+    """The release of the commit `before`, and after it that of this checkout."""
+    checkouts = (clone(before, folder / "before"), CHECKOUT)
+    releases = [release(made.rig, each, folder / f"release-{at}") for at, each in enumerate(checkouts)]
+    reader = reader_of(made, folder, home=folder)
+    programs = (str(Path(sys.executable).parent), reader.environment["PATH"])
+    reader.environment["PATH"] = ":".join(programs)
+    return StoryStage(made, reader, releases)
 
 
 def _round(stage: StoryStage) -> dict[str, float]:

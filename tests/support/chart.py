@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +10,16 @@ from typing import Any, Final
 
 import msgspec
 
-from rig.client.kubectl import Kubectl, Ran
+from rig.client.kubectl import Ran
 from rig.errors import NeverHappened, RigError
 from rig.identity.people import OUR_NAMESPACE
-from rig.identity.permissions import FOLDER, Manifest, manifests
+from rig.identity.permissions import FOLDER, Manifest
 from rig.patience import patience_s
 from rig.programs import ensure
 
 CHART: Final = FOLDER / "chart"
 RELEASE: Final = "partage"
 INTO: Final = ("--namespace", OUR_NAMESPACE)
-PART: Final = ("app.kubernetes.io/part-of", "partage")
 KUBERNETES: Final = "1.36.0"
 """For which it is rendered where no cluster is asked."""
 EVERYTHING: Final = (
@@ -31,6 +29,8 @@ EVERYTHING: Final = (
     "dra.allocator=partage-scheduler",
 )
 """All that can be switched on in a cluster without the Prometheus operator."""
+UNCHECKED: Final = "settingsCheck.enabled=false"
+"""For clusters where no pod of ours runs: helm would wait for the Job that reads the settings."""
 _SOURCE: Final = "# Source: partage/templates/"
 
 
@@ -90,13 +90,6 @@ class Helm:
         if ran.status == 0:
             raise AssertionError(f"helm renders {values}")
         return ran.err
-
-
-def remove_delivered(kubectl: Kubectl) -> None:
-    """What every rig is furnished with of partage; here helm is to bring it."""
-    ours = [each for each in manifests() if PART in each["metadata"].get("labels", {}).items()]
-    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": ours})
-    kubectl.run("delete", "-f", "-", "--ignore-not-found", stdin=items)
 
 
 def by_name(manifests: Sequence[Manifest]) -> dict[tuple[str, ...], Any]:

@@ -18,15 +18,14 @@ from partage_bundle import built, image
 from partage_bundle.recipe import MACHINES, TREES
 from partage_bundle.registry import Repository, push
 from partage_bundle.tree import version_here
-from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.pods import Pod
 from rig.client.resources import Json, Resource
 from rig.client.wait import until
-from rig.control.settings import APISERVER_PORT
+from rig.control.settings import APISERVER_PORT, ControlSettings
 from rig.identity.people import OUR_NAMESPACE
 from rig.nodes.machine import Machine
 from rig.rig import Rig, RigSettings, running
-from support.chart import CHART, INTO, RELEASE, Helm, helm_in, remove_delivered
+from support.chart import CHART, INTO, RELEASE, Helm, helm_in
 from support.simgpu_stage import install_driver, simgpud
 
 REGISTRY: Final = "registry.example/partage"
@@ -69,12 +68,6 @@ class InstallStage:
         """Of one of our workloads."""
         return [each for each in self.rig.cluster.pods.list(OUR_NAMESPACE) if each.name.startswith(f"{name}-")]
 
-    def why_no_cards(self, node: str) -> str | None:
-        """What keeps the cluster from knowing that this node has two."""
-        told = self.rig.cluster.nodes.annotations(node).get(INVENTORY)
-        cards = json.loads(told)["kinds"].get("gpu", {}).get("cards", []) if told else []
-        return None if len(cards) == 2 else f"{node} tells {told}"
-
     def give_extender_address(self) -> None:
         """What kube-proxy and a DNS would do for it, of which there is neither."""
         cluster, address = self.rig.cluster, list[str]()
@@ -101,8 +94,7 @@ class InstallStage:
 @contextmanager
 def installable(home: Path, *, say: Callable[[str], None]) -> Generator[InstallStage]:
     """Two nodes with two cards each, and nothing of partage."""
-    with running(RigSettings(), say=say) as rig:
-        remove_delivered(rig.cluster.kubectl)
+    with running(RigSettings(control=ControlSettings(partage=False)), say=say) as rig:
         service: Json = rig.cluster.api.get(SERVICES.at("default", "kubernetes"))
         for name, node in rig.nodes.items():
             give_address(node.machine, service["spec"]["clusterIP"], f"{rig.addresses.host}:{APISERVER_PORT}")

@@ -12,6 +12,8 @@ from rig.client.wait import until
 from support.story_stage import StoryStage
 
 Say = Callable[[str], None]
+PARTS: Final = frozenset(("2. The cluster", "3. The nodes", "4. The first shared card", "Upgrade", "Take it out"))
+"""Of the page, all of whose commands are typed."""
 FIRST_KERNELS: Final = "from helm install to a kernel on every node"
 _GIB: Final = 1 << 30
 _numbers: Final = itertools.count()
@@ -19,29 +21,23 @@ _numbers: Final = itertools.count()
 
 def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
     """Seconds of each leg. Raises where a container of a user was touched, or anything is left in the end."""
+    try:
+        return _story(stage, say)
+    except BaseException as error:
+        error.add_note(stage.told())
+        raise
+
+
+def _story(stage: StoryStage, say: Say) -> Mapping[str, float]:
     number = next(_numbers)
-    bystanders = [stage.bystander(node, f"by-{number}-{node}") for node in stage.machines]
+    _, *others = stage.trial.machines
+    bystanders = [stage.bystander(node, f"by-{number}-{node}") for node in others]
     for pod in bystanders:
         pod.wait_running()
     files, objects, unconcerned = stage.files(), stage.objects(), stage.processes()
     legs = _Legs(say)
 
-    began_s = time.time()
-    stage.follow("2. The cluster")
-    legs.ended("helm install")
-    stage.follow("3. The nodes")
-    legs.ended("roll-out")
-    pods = [stage.shared_pod(f"first-{number}-{node}", node) for node in stage.machines]
-    kernels_s = [stage.kernel_at_s(pod) for pod in pods]
-    legs.ended("first pods")
-    legs.note("from helm install to the first kernel", min(kernels_s) - began_s)
-    legs.note(FIRST_KERNELS, max(kernels_s) - began_s)
-    for pod in pods:
-        _require_limits(stage, pod)
-    stage.follow("4. The first shared card")
-    stage.kernel_at_s(stage.pages_pod())
-    legs.ended("the page's pod")
-
+    pods = _came_into_force(stage, legs, number)
     before = stage.processes()
     stage.follow("Upgrade", release=1)
     legs.ended("upgrade")
@@ -51,10 +47,9 @@ def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
     later = stage.shared_pod(f"second-{number}")
     stage.kernel_at_s(later)
     legs.ended("second pod")
-    pods.append(later)
 
-    stage.follow("Take it out")
-    for pod in pods:
+    stage.follow("Take it out", nodes=list(stage.trial.machines))
+    for pod in (*pods, later):
         pod.wait_gone()
     legs.ended("all out")
     assert stage.processes() == unconcerned, "a container is not the one that it was"
@@ -64,7 +59,33 @@ def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
     assert not left, left
     for pod in bystanders:
         pod.delete_and_wait()
+    assert stage.followed == PARTS
     return legs.seconds
+
+
+def _came_into_force(stage: StoryStage, legs: _Legs, number: int) -> list[Pod]:
+    """Pods with shares, one on each node: the first node was drained, the others had containers without cards."""
+    began_s = time.time()
+    stage.follow("2. The cluster")
+    legs.ended("helm install")
+    told = stage.follow("3. The nodes")
+    assert f"1 of 1 nodes are as asked at {stage.releases[0].version}" in told, told
+    _, *others = stage.trial.machines
+    if others:
+        stage.follow("3. The nodes", nodes=others, drained=False)
+    legs.ended("roll-out")
+    pods = [stage.shared_pod(f"first-{number}-{node}", node) for node in stage.trial.machines]
+    kernels_s = [stage.kernel_at_s(pod) for pod in pods]
+    legs.ended("first pods")
+    legs.note("from helm install to the first kernel", min(kernels_s) - began_s)
+    legs.note(FIRST_KERNELS, max(kernels_s) - began_s)
+    for pod in pods:
+        _require_limits(stage, pod)
+    told = stage.follow("4. The first shared card")
+    assert "default/half: on a node" in told, told
+    stage.kernel_at_s(stage.pages_pod())
+    legs.ended("the page's pod")
+    return pods
 
 
 class _Legs:

@@ -1,24 +1,40 @@
-"""The commands of a page of docs, as its reader types them."""
+"""The commands of a page of docs, and a reader who types them."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rig.patience import patience_s
 from rig.rig import CHECKOUT
 
 INSTALL: Final = CHECKOUT / "docs/install.md"
 _PART: Final = re.compile(r"^## (?P<heading>.+?)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-_BLOCK: Final = re.compile(r"^```console\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK: Final = re.compile(r"^```(?P<kind>\w*)\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
+_CONSOLE: Final = "console"
 _PROMPT: Final = "$ "
 _HERE: Final = re.compile(r"<<'(?P<end>\w+)'$")
+_TYPED_WITHIN_S: Final = 900.0
+"""A command waits for all nodes, one after the other; what it may take is for others to judge."""
 
 
-def commands(heading: str, page: Path = INSTALL) -> list[str]:
-    """Of one part, in their order, each with the lines that it goes on with; not what they print."""
-    parts = {found["heading"]: found["text"] for found in _PART.finditer(page.read_text(encoding="utf-8"))}
-    return [command for block in _BLOCK.finditer(parts[heading]) for command in _commands(block["lines"])]
+def commands(page: Path = INSTALL) -> dict[str, list[str]]:
+    """By the headings of the parts that have some, each with the lines that it goes on with; not what they print.
+
+    What comes before the first heading has the page's name for one.
+    """
+    text = f"## {page.name}\n{page.read_text(encoding='utf-8')}"
+    found = {
+        part["heading"]: [each for block in _BLOCK.finditer(part["text"]) for each in _commands(block["lines"])]
+        for part in _PART.finditer(text)
+    }
+    others = {block["kind"] for block in _BLOCK.finditer(text)} - {_CONSOLE}
+    assert not others, f"{page.name} has blocks that are not ```{_CONSOLE}, but {others}: nobody would type them here"
+    return {heading: typed for heading, typed in found.items() if typed}
 
 
 def _commands(block: str) -> list[str]:
@@ -35,4 +51,31 @@ def _commands(block: str) -> list[str]:
         else:
             continue
         goes_on = line.endswith("\\") or end not in ("", line)
+    assert found, f"a block without a line that begins with {_PROMPT!r}: {block}"
     return found
+
+
+@dataclass
+class Reader:
+    """Somebody with a shell, in which a command finds what the ones before it exported."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def types(self, command: str) -> str:
+        """All that it says; an error where it fails."""
+        with tempfile.NamedTemporaryFile() as exported:
+            done = subprocess.run(
+                ("bash", "-c", f'{command}\nstatus=$?; env -0 >"$0"; exit $status', exported.name),
+                cwd=self.folder,
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                timeout=patience_s(_TYPED_WITHIN_S),
+            )
+            assert done.returncode == 0, f"{command}: {done.stdout}"
+            pairs = Path(exported.name).read_text().rstrip("\0").split("\0")
+        self.environment = dict(pair.split("=", 1) for pair in pairs)
+        return done.stdout

@@ -1,4 +1,4 @@
-"""Releases of partage, made by the commands of the page "Install": of this checkout, and of an earlier commit."""
+"""Releases of partage, made by the commands of the page "Install": of this checkout, and of others beside it."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ def clone(commit: str, folder: Path) -> Path:
     """A checkout of that commit of this repository, of which nothing is written into the repository itself."""
     git("clone", "--quiet", "--shared", "--no-checkout", str(CHECKOUT), str(folder))
     git("-C", str(folder), "checkout", "--quiet", "--detach", commit)
+    return folder
+
+
+def newer_checkout(folder: Path) -> Path:
+    """Of a commit after this one, which has no other content."""
+    clone("HEAD", folder)
+    identity = ("-c", "user.name=next", "-c", "user.email=next@example.invalid")
+    git("-C", str(folder), *identity, "commit", "--quiet", "--allow-empty", "--message", "Another version")
     return folder
 
 

@@ -52,17 +52,24 @@ class MadeUpHost:
     """So many looks after it came into force it does not say so yet."""
     touched: list[str] = field(default_factory=list[str])
     """Commands that changed something, or tried to."""
+    altered: tuple[str, ...] = ()
+    """Files of the installation that are not as they were installed."""
+    stays_altered: bool = False
+    """Whether installing again changes nothing of that."""
+    looks: int = 0
+    """How often it was asked how it is."""
     at_work: Callable[[], Awaitable[None]] | None = None
     """Called within each command that changes something."""
 
     async def __call__(self, argv: Sequence[str], within_s: float) -> Ran:
         command, version = argv[2], Path(argv[0]).parts[3]
         if command == "status":
+            self.looks += 1
             is_late, self.late_looks = self.in_force and self.late_looks > 0, self.late_looks - self.in_force
             in_force = self.in_force and not is_late
             why = "" if in_force else "kubelet speaks to containerd"
             said = {"version": self.version or None, "in_force": in_force, "why": why, "endpoint": "crishim"}
-            return Ran(0, json.dumps(said).encode())
+            return Ran(0, json.dumps({**said, "altered": self.altered}).encode())
         self.touched.append(command)
         if self.at_work is not None:
             await self.at_work()
@@ -81,6 +88,7 @@ class MadeUpHost:
         journal.write_text("{}")
         self.version = version
         self.in_force = self.in_force or command == "switch-on"
+        self.altered = self.altered if self.stays_altered else ()
 
 
 class Mortal(ApiServer):

@@ -28,7 +28,7 @@ from partage_base.daemon.health import Health, Systemd
 from partage_base.daemon.metrics import Metrics
 from partage_base.daemon.settings import CommonSettings
 from partage_base.daemon.sources import Sources
-from partage_base.daemon.web import Web
+from partage_base.daemon.web import Page, Web
 
 S = TypeVar("S", bound=CommonSettings)
 T = TypeVar("T")
@@ -76,6 +76,8 @@ class Daemon(msgspec.Struct, frozen=True):
     """Asks for the end, with the reason, as a first signal would: a signal that comes then is still the first."""
     reading: SettingsOutcome | None = None
     """Of a daemon that lives always."""
+    pages: dict[str, Page] = msgspec.field(default_factory=dict[str, Page])
+    """Of its own, on the port of its metrics."""
 
 
 Start = Callable[[S, Daemon], Coroutine[Any, Any, Running]]
@@ -142,7 +144,7 @@ class _Life:
     def _web(self) -> Web:
         daemon = self._daemon
         address = self._settings.metrics_address
-        return Web(address, metrics=daemon.metrics, health=daemon.health, waits=self._takes_over)
+        return Web(address, metrics=daemon.metrics, health=daemon.health, waits=self._takes_over, pages=daemon.pages)
 
     def on_signal(self, name: str) -> None:
         """Asks for a stop; may interrupt anything, so the watchdog is set here and the rest is the loop's."""

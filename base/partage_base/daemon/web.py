@@ -1,6 +1,6 @@
-"""The one port where a daemon is asked: /metrics, /healthz, /readyz.
+"""The one port where a daemon is asked: /metrics, /healthz, /readyz, and pages of its own.
 
-A server of our own on the daemon's loop, since all it must do is answer three GETs; a thread for each connection, as
+A server of our own on the daemon's loop, since all it must do is answer a few GETs; a thread for each connection, as
 libraries bring, would let a hostile scraper fill the process. Every conversation has a bounded request, a deadline and
 one answer. Of too many at once the oldest goes, by `acceptor`'s rules, and so does the oldest of those that read too
 slowly what is too much together: a probe, which asks at once and reads little, is answered whatever other callers
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -52,14 +52,25 @@ class Response(NamedTuple):
     content_type: str = _PLAIN
 
 
+Page = Callable[[], Awaitable[Response]]
+"""Makes one of a daemon's own pages; it must be done within `DEADLINE_S`."""
+_NONE: Final[Mapping[str, Page]] = {}
+
+
 class Web:
     """The server; an async context manager that is silent where `address` is empty."""
 
-    def __init__(self, address: str, *, metrics: Metrics, health: Health, waits: bool = False) -> None:
-        """`waits`: while the address can't be listened on, the daemon lives without and this tries again."""
+    def __init__(
+        self, address: str, *, metrics: Metrics, health: Health, waits: bool = False, pages: Mapping[str, Page] = _NONE
+    ) -> None:
+        """`waits`: while the address can't be listened on, the daemon lives without and this tries again.
+
+        `pages` are the daemon's own, by their paths.
+        """
         self._address = address
         self._metrics = metrics
         self._health = health
+        self._pages = pages
         self._acceptor: Acceptor | None = None
         self._waits = waits
         self._waiting: asyncio.Task[None] | None = None
@@ -124,7 +135,7 @@ class Web:
     async def _reply(self, guest: Guest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(DEADLINE_S):
             request = await reader.readuntil(b"\r\n\r\n")
-            answer = _encoded(self._answer(request), head_only=request.startswith(b"HEAD "))
+            answer = _encoded(await self._answer(request), head_only=request.startswith(b"HEAD "))
             self._hold(guest, len(answer))
             writer.write(answer)
             writer.write_eof()
@@ -140,7 +151,7 @@ class Web:
             oldest.leave()
         self._held[guest] = size
 
-    def _answer(self, request: bytes) -> Response:
+    async def _answer(self, request: bytes) -> Response:
         method, _, rest = request.partition(b"\r\n")[0].partition(b" ")
         target, _, protocol = rest.partition(b" ")
         if not protocol.startswith(b"HTTP/1."):
@@ -148,12 +159,12 @@ class Web:
         if method not in {b"GET", b"HEAD"}:
             return Response(405, b"only GET and HEAD are answered\n")
         try:
-            return self._page(target.partition(b"?")[0])
+            return await self._page(target.partition(b"?")[0])
         except Exception:  # noqa: BLE001  (whatever a collector raises costs this page alone)
             _log.exception("a page could not be made", path=target.decode(errors="replace"))
             return Response(500, b"the page could not be made; see the log\n")
 
-    def _page(self, path: bytes) -> Response:
+    async def _page(self, path: bytes) -> Response:
         match path:
             case b"/metrics":
                 return Response(200, self._metrics.page(), CONTENT_TYPE)
@@ -161,8 +172,14 @@ class Web:
                 return _judged(self._health.against_alive)
             case b"/readyz":
                 return _judged(self._health.against_ready)
+            case _ if (page := self._pages.get(path.decode(errors="replace"))) is not None:
+                return await page()
             case _:
-                return Response(404, b"there are /metrics, /healthz and /readyz\n")
+                return Response(404, f"there are /metrics, /healthz, /readyz{_listed(self._pages)}\n".encode())
+
+
+def _listed(pages: Mapping[str, Page]) -> str:
+    return "".join(f", {path}" for path in sorted(pages))
 
 
 def _judged(against: Mapping[str, str]) -> Response:

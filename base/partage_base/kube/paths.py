@@ -52,6 +52,11 @@ def pod_status_path(namespace: str, name: str) -> str:
     return f"{pod_path(namespace, name)}/status"
 
 
+def pod_page_path(namespace: str, name: str, page: str) -> str:
+    """What a pod answers on the first port that it names, asked by the API server."""
+    return f"{pod_path(namespace, name)}/proxy/{page.removeprefix('/')}"
+
+
 def binding_path(namespace: str, name: str) -> str:
     """Where one pod is bound to a node."""
     return f"{pod_path(namespace, name)}/binding"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -13,15 +13,16 @@ from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
 from partage_cli.audit import of_cards, of_claims, of_node, of_pods, of_scheduler, of_words, sources
 from partage_cli.audit.observation import SeenCluster
+from partage_cli.audit.reading import Readings
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.doctor.findings import About, Finding, Severity
 from partage_cli.doctor.output import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
-from partage_cli.schedulers import told
+from partage_cli.schedulers import KnownScheduler, all_told
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.cluster import Asks
-from partage_scheduler.core import decider_over, lexicon_of
+from partage_scheduler.core import decider_over
 
 
 @click.command(
@@ -65,28 +66,49 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     wrong; what could not be seen leaves it at 0.
     """
     logs.configure("partage", level="warning", log_format="text")
-    placing = ask_cluster(kubeconfig, functools.partial(told, namespace=namespace))
-    with placing.plugins() as registry:
-        kinds, (_, side) = tuple(registry.kinds), decider_over(registry)
-        asks = Asks(side.requests, (PREFIX, *side.resources()))
-        question = functools.partial(sources.cluster, namespace=namespace, kinds=kinds, root=root)
-        cluster = ask_cluster(kubeconfig, question, deadline_s=30.0)
-        findings = [
-            *(About("settings").unknown(each) for each in placing.notes),
-            *_of_cluster(cluster, side.requests),
-            *of_words.words(cluster, side.requests, lexicon_of(side), ours=placing.said.scheduler_name),
-            *(of_scheduler.scheduler(sources.page_of(scheduler), cluster, asks.of) if scheduler else ()),
-            *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
-        ]
+    schedulers = ask_cluster(kubeconfig, functools.partial(all_told, namespace=namespace))
+    kinds = _kinds(schedulers)
+    question = functools.partial(sources.cluster, namespace=namespace, kinds=kinds, root=root)
+    cluster = ask_cluster(kubeconfig, question, deadline_s=30.0)
+    readings, counted = Readings([each.said.scheduler_name for each in schedulers]), list[Finding]()
+    for each in schedulers:
+        with each.plugins() as registry:
+            _, side = decider_over(registry)
+            readings.add(cluster, each.said.scheduler_name, side)
+            if scheduler and each is schedulers[0]:
+                asks = Asks(side.requests, (PREFIX, *side.resources()))
+                counted += of_scheduler.scheduler(sources.page_of(scheduler), cluster, asks.of)
+    findings = [
+        *(About("settings").unknown(note) for each in schedulers for note in each.notes),
+        *_of_cluster(cluster, readings.request, _placing(schedulers)),
+        *of_words.words(cluster, readings),
+        *counted,
+        *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
+    ]
     _print(findings, output)
     return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
 
 
-def _of_cluster(cluster: SeenCluster, read: of_pods.Read) -> Iterator[Finding]:
+def _kinds(schedulers: Sequence[KnownScheduler]) -> tuple[AnyKind, ...]:
+    """Those that any of them knows."""
+    found: dict[str, AnyKind] = {}
+    for each in schedulers:
+        with each.plugins() as registry:
+            found |= {kind.name: kind for kind in registry.kinds}
+    return tuple(found.values())
+
+
+def _placing(schedulers: Sequence[KnownScheduler]) -> Sequence[str]:
+    """Their names; none where a kube-scheduler of any name may place pods by them."""
+    is_asked = any(each.said.extends for each in schedulers)
+    return () if is_asked else [each.said.scheduler_name for each in schedulers]
+
+
+def _of_cluster(cluster: SeenCluster, read: of_pods.Read, ours: Sequence[str]) -> Iterator[Finding]:
     yield from of_pods.unread(cluster)
     yield from of_pods.signatures(cluster)
     yield from of_pods.keys(cluster)
-    yield from of_pods.requests(cluster, read)
+    yield from of_pods.requests(cluster, read, ours=ours)
     yield from of_cards.nodes(cluster)
     yield from of_cards.cards(cluster)
 

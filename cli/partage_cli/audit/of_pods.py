@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from partage_cli.audit.observation import SeenCluster, SeenPod
 from partage_cli.doctor.findings import About, Finding
@@ -17,6 +17,7 @@ Read = Callable[[Pod], PodRequest]
 """What a pod asks for, in whatever dialect; raises `PartageError`."""
 _FORGED = "delete the pod, and find who writes alloc.partage.dev/ annotations"
 _AGAIN = "delete the pod: it is placed again"
+_ELSEWHERE = "name {} in schedulerName in what the pod is made from, and delete the pod"
 
 
 def unread(cluster: SeenCluster) -> Iterator[Finding]:
@@ -46,16 +47,22 @@ def keys(cluster: SeenCluster) -> Iterator[Finding]:
         yield about.ok(f"key {key} is needed by {used[key]} pods" if used[key] else f"key {key} is needed by no pod")
 
 
-def requests(cluster: SeenCluster, read: Read) -> Iterator[Finding]:
-    """A pod on a node has exactly the cards that it asks for."""
+def requests(cluster: SeenCluster, read: Read, *, ours: Sequence[str]) -> Iterator[Finding]:
+    """A pod on a node has exactly the cards that it asks for. `ours` are schedulers; none: any may be."""
     about = About("requests")
     pods = [each for each in cluster.pods if each.pod.node and not each.fault]
     wrong = [
-        about.wrong(f"pod {each.name} on node {each.pod.node}: {words}", do=_AGAIN)
+        about.wrong(f"pod {each.name} on node {each.pod.node}: {words}", do=_placed_by(each, ours))
         for each in pods
         for words in _of_pod(each, read)
     ]
     yield from wrong or [about.ok(f"{len(pods)} pods on nodes have what they ask for")]
+
+
+def _placed_by(each: SeenPod, ours: Sequence[str]) -> str:
+    """Another scheduler would place it again as it did."""
+    is_ours = not ours or each.allocation is not None or each.pod.spec.scheduler_name in ours
+    return _AGAIN if is_ours else _ELSEWHERE.format(" or ".join(ours))
 
 
 def _of_pod(each: SeenPod, read: Read) -> Iterator[str]:

@@ -1,50 +1,57 @@
-"""Pods that say something of cards and name another scheduler than ours: to those our scheduler tells nothing. Pure."""
+"""Pods that say something of cards and get none by it: they name no scheduler of ours, or nothing reads it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from partage_cli.audit.observation import SeenCluster, SeenPod
-from partage_cli.audit.of_pods import Read
+from partage_cli.audit.observation import SeenCluster
+from partage_cli.audit.reading import Readings
 from partage_cli.doctor.findings import About, Finding
-from partage_plugins.errors import PartageError
-from partage_plugins.rules.words import Lexicon, Spoken, first_keys
+from partage_plugins.rules.words import Spoken, first_keys
 from partage_plugins.vocabulary.keys import ALLOCATION
-from partage_scheduler.objects import seen
 
 _DEFAULT: Final = "default-scheduler"
 
 
-def words(cluster: SeenCluster, read: Read, lexicon: Lexicon, *, ours: str) -> Iterator[Finding]:
-    """One finding for each system and scheduler, however many pods there are."""
-    about = About("words")
+def words(cluster: SeenCluster, readings: Readings) -> Iterator[Finding]:
+    """One finding for each system and scheduler, or for each sentence, however many pods there are."""
+    found = [*_of_others(cluster, readings), *_of_ours(cluster, readings)]
+    ours = " or ".join(readings.schedulers)
+    yield from found or [About("words").ok(f"no pod says something of cards that {ours} does not read")]
+
+
+def _of_others(cluster: SeenCluster, readings: Readings) -> Iterator[Finding]:
     found: dict[tuple[str, str], dict[str, list[Spoken]]] = {}
     for each in cluster.pods:
-        scheduler = each.pod.spec.scheduler_name or _DEFAULT
-        if scheduler == ours or ALLOCATION in each.pod.metadata.annotations or _is_told_elsewhere(each, read):
+        if readings.is_ours(each) or ALLOCATION in each.pod.metadata.annotations:
             continue
-        for spoken in lexicon.spoken(seen(each.pod), waits=not each.pod.node):
-            pods = found.setdefault((spoken.words.system, scheduler), {})
+        for spoken in readings.of(each).spoken:
+            pods = found.setdefault((spoken.words.system, each.pod.spec.scheduler_name or _DEFAULT), {})
             pods.setdefault(each.name, []).append(spoken)
     for (system, scheduler), pods in sorted(found.items()):
         name, said = next(iter(pods.items()))
         many = f"{len(pods)} pods say" if len(pods) > 1 else "a pod says"
         meant = next((f"; did you mean {each.meant}?" for each in said if each.meant is not None), "")
-        yield about.warning(
+        yield About("words").warning(
             f"{many} something of cards in {system}'s words ({name}: {first_keys(said)}{meant}) and scheduler "
             f"{scheduler} places it: of partage it gets none",
-            do=f"name {ours} in schedulerName, unless {scheduler} itself gives cards here",
+            do=_advice(said, scheduler, " or ".join(readings.schedulers)),
         )
-    if not found:
-        yield about.ok(f"no pod that names another scheduler than {ours} says something of cards")
 
 
-def _is_told_elsewhere(each: SeenPod, read: Read) -> bool:
-    """`of_pods.requests` finds those that are on a node, ask, and have no allocation."""
-    if not each.pod.node:
-        return False
-    try:
-        return bool(read(seen(each.pod)).asking)
-    except PartageError:
-        return True
+def _advice(said: list[Spoken], scheduler: str, ours: str) -> str:
+    """Where ours reads nothing of it either, its name alone would not help."""
+    advice = f"name {ours} in schedulerName, unless {scheduler} itself gives cards here"
+    unread = next((each.words for each in said if not (each.words.is_read and each.is_word)), None)
+    return advice if unread is None else f"{advice}. {unread.remedy}"
+
+
+def _of_ours(cluster: SeenCluster, readings: Readings) -> Iterator[Finding]:
+    found: dict[str, list[str]] = {}
+    for each in cluster.pods:
+        if readings.is_ours(each) and (sentence := readings.of(each).unread) is not None:
+            found.setdefault(sentence, []).append(each.name)
+    for sentence, names in found.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield About("words").warning(f"pod {names[0]}{more}: {sentence}", do="change what the pod is made from")

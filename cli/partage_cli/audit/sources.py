@@ -30,11 +30,11 @@ from partage_cli.schedulers import trusted_keys
 from partage_dra.claims import Claim
 from partage_dra.spec_file import SpecFiles
 from partage_isolation.wire.client import BrokerClient, ControlError
-from partage_isolation.wire.messages import BROKER_SOCKET, Told
+from partage_isolation.wire.messages import Told
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
-from partage_plugins.vocabulary.places import CLAIMS_FOLDER, INVENTORY_FILE
+from partage_plugins.vocabulary.places import BROKER_SOCKET, CLAIMS_FOLDER, INVENTORY_FILE
 from partage_scheduler.api.streams import NOT_ENDED
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
 

@@ -12,9 +12,9 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_cli.tables import age
 from partage_isolation.wire.client import BrokerClient, ControlError, OnlyForRoot
-from partage_isolation.wire.messages import BROKER_SOCKET, Told
+from partage_isolation.wire.messages import Told
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.places import BROKER_ALIVE
+from partage_plugins.vocabulary.places import BROKER_ALIVE, BROKER_SOCKET
 
 OBJECTS: Final = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1")
 """What a program may ask the loader for."""

@@ -11,16 +11,18 @@ from msgspec.structs import replace
 from partage_base.kube import ApiServer, NotFound, pod_path
 from partage_cli.looking import looking
 from partage_cli.schedulers import told
-from partage_plugins.errors import Refused
+from partage_plugins.errors import PartageError, Refused
 from partage_scheduler.core import Core
 from partage_scheduler.explanation import PodReport, stand
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, seen
 
 
 class Answer(Struct, frozen=True, kw_only=True):
     pod: PodReport
     verified: bool
     """Whether every allocation that counts was verified; without keys they are taken as they are written."""
+    unread: str = ""
+    """What the pod says of cards and nothing reads, in a sentence for its owner."""
     notes: tuple[str, ...] = ()
     """What this rests on that is not known for sure, a line each."""
 
@@ -36,7 +38,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 async def answer(server: ApiServer, question: Question) -> Answer:
-    """Raises `KubeError`, and `Refused` where there is no such pod or what it asks for is written wrongly."""
+    """Raises `KubeError`, and `Refused` where there is no such pod."""
     pod = await _pod(server, question)
     name, is_claiming = pod.spec.scheduler_name, bool(pod.spec.resource_claims)
     scheduler = await told(server, question.partage, name)
@@ -44,13 +46,14 @@ async def answer(server: ApiServer, question: Question) -> Answer:
     settings = scheduler.settings(question.root, question.partage)
     if by_others or (is_claiming and pod.node):  # whoever allocates claims, they are counted as ours would
         settings = replace(settings, scheduler_name=name, claims=is_claiming)
-    async with looking(server, scheduler, settings, question.root) as seen:
-        report = _report(seen.core, pod, settings.scheduler_name)
+    async with looking(server, scheduler, settings, question.root) as looked:
+        report = _report(looked.core, pod, settings.scheduler_name)
+        unread = unread_of(looked.core, pod, report)
     notes = [*scheduler.notes]
     if by_others and report.state in {"waits", "fits"}:
         notes.append(f"{name} places it, and not partage: this is how partage counts the cards for it")
-    notes += [seen.unchecked] if seen.unchecked else []
-    return Answer(pod=report, verified=not seen.unchecked, notes=tuple(notes))
+    notes += [looked.unchecked] if looked.unchecked else []
+    return Answer(pod=report, verified=not looked.unchecked, unread=unread, notes=tuple(notes))
 
 
 def _report(core: Core, pod: ApiPod, ours: str) -> PodReport:
@@ -62,6 +65,16 @@ def _report(core: Core, pod: ApiPod, ours: str) -> PodReport:
         flagged=core.cluster.flagged,
         ours=ours,
     )
+
+
+def unread_of(core: Core, pod: ApiPod, report: PodReport) -> str:
+    """As the scheduler tells it in an event; empty where all is read, or what is wrong with it is told already."""
+    try:
+        asks = bool(report.given or core.cycle.request(pod).containers)
+    except PartageError:
+        return ""
+    absent = () if pod.node else core.cycle.absent(pod)
+    return core.lexicon.in_vain(seen(pod), asks=asks, absent=absent) or ""
 
 
 async def _pod(server: ApiServer, question: Question) -> ApiPod:

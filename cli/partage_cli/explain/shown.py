@@ -14,7 +14,6 @@ from partage_scheduler.explanation import CardReport, Explained, GivenCard, Node
 FEW: Final = 10
 _FEW_HOLDERS: Final = 3
 _HEADER: Final = ("NODE", "CARD", "MODEL", "SHARE LEFT", "MEMORY LEFT", "HELD BY", "IN THE WAY")
-_READ_BY: Final = {"nvidia.com/gpu": " unless the chart's nvidiaGpu (PARTAGE_NVIDIA_GPU) is whole or hami"}
 _GIVEN: Final = ("CONTAINER", "CARD", "SHARE", "LIMIT", "MEMORY")
 
 
@@ -25,7 +24,7 @@ def as_json(answer: Answer) -> bytes:
 
 def as_text(answer: Answer, *, all_nodes: bool) -> str:
     pod = answer.pod
-    lines = [f"{pod.pod}: {pod.state}: {pod.message}"]
+    lines = [f"{pod.pod}: {pod.state}: {pod.message}", *filter(None, [answer.unread])]
     if pod.given:
         lines += ["", table(_GIVEN, (_given(each) for each in pod.given)).rstrip("\n")]
     if pod.explained is not None:
@@ -57,7 +56,7 @@ def _ways_out(pod: PodReport, found: Explained) -> Iterator[str]:
         return
     yield ""
     for name in found.absent:
-        yield f"no node has {name}, and partage reads no such word{_READ_BY.get(name, '')}"
+        yield f"no node has {name}, and partage reads no such word"
     for help_ in found.helps:
         yield f"would fit on {help_.node} with {help_.change}"
     if (displaced := pod.displaces) is not None:

@@ -129,14 +129,14 @@ class Units:
         self._tree, self._site = tree, site
 
     def plan(self, host: Host) -> Plan[Installed]:
-        texts = self._texts(host)
+        texts = texts_of(host, self._tree, self._site)
         changed = tuple(other_units(host, texts))
         changes = [Change("write", str(host.path(UNITS) / name)) for name in changed]
         changes += [Change("start", name) for name in OUR_UNITS if not host.services.is_active(name)]
         return Plan(tuple(changes), Installed(tuple(texts), changed))
 
     def do(self, host: Host, facts: Installed) -> None:
-        put_units(host, self._texts(host))
+        put_units(host, texts_of(host, self._tree, self._site))
         host.services.enable(*OUR_UNITS)
         for name in OUR_UNITS:
             if host.services.is_active(name) and any(each.startswith(name) for each in facts.changed):
@@ -154,21 +154,23 @@ class Units:
                 path.parent.rmdir()
         host.services.daemon_reload()
 
-    def _texts(self, host: Host) -> dict[str, str]:
-        """With drop-ins where the runtime's socket, the node's name or the library's place is not what a unit takes."""
-        texts = units_of(self._tree)
-        for daemon in ("broker", "crishim"):
-            folder = f"partage-{daemon}.service.d"
-            if self._site.runtime != str(CrishimSettings().runtime):
-                texts[f"{folder}/{_RUNTIME_DROPIN}"] = _variable(
-                    f"PARTAGE_{daemon.upper()}_RUNTIME", self._site.runtime
-                )
-            if self._site.node != crishim_of(host.root).node_name:
-                texts[f"{folder}/{_NODE_DROPIN}"] = _variable("PARTAGE_NODE_NAME", self._site.node)
-        library = library_folder(host)
-        if not library.is_relative_to(host.path(_UNIT_WRITES_TO)):
-            texts[f"partage-broker.service.d/{_LIBRARY_DROPIN}"] = f"[Service]\nReadWritePaths=-{library}\n"
-        return texts
+
+def texts_of(host: Host, tree: Path, site: Site) -> dict[str, str]:
+    """The units of a tree, with drop-ins for what a unit takes otherwise; raises `InstallationError`.
+
+    These are the runtime's socket, the node's name and the place of the library.
+    """
+    texts = units_of(tree)
+    for daemon in ("broker", "crishim"):
+        folder = f"partage-{daemon}.service.d"
+        if site.runtime != str(CrishimSettings().runtime):
+            texts[f"{folder}/{_RUNTIME_DROPIN}"] = _variable(f"PARTAGE_{daemon.upper()}_RUNTIME", site.runtime)
+        if site.node != crishim_of(host.root).node_name:
+            texts[f"{folder}/{_NODE_DROPIN}"] = _variable("PARTAGE_NODE_NAME", site.node)
+    library = library_folder(host)
+    if not library.is_relative_to(host.path(_UNIT_WRITES_TO)):
+        texts[f"partage-broker.service.d/{_LIBRARY_DROPIN}"] = f"[Service]\nReadWritePaths=-{library}\n"
+    return texts
 
 
 def _variable(name: str, value: str) -> str:

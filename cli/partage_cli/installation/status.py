@@ -12,6 +12,7 @@ from partage_cli.doctor.daemons import age_of, is_fresh
 from partage_cli.doctor.endpoint import Say, path_of
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.installation import turn
+from partage_cli.installation.altered import altered
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
@@ -37,6 +38,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Why not; empty where it is."""
     speaks_for_good: bool
     """Kubelet speaks to crishim, and will when it starts again."""
+    altered: tuple[str, ...] = ()
+    """Files of the installation that are missing or other than they were installed."""
 
 
 def status(root: Path, journal: Journal) -> Status:
@@ -61,6 +64,7 @@ def status(root: Path, journal: Journal) -> Status:
         in_force=not reasons,
         why=reasons[0] if reasons else "",
         speaks_for_good=not wrong,
+        altered=altered(root, journal),
     )
 
 

@@ -127,6 +127,8 @@ def status(root: Path, *, output: str) -> None:
         return
     if line := installation_line(installed):
         _say(line)
+    for path in installed.altered:
+        _say(f"{path} is missing, or other than it was installed: `partage node install` puts it back")
     seen, pauses = look(root), said_pauses(root)
     if pauses:
         rows = [(printable(who), printable(why) or "-") for who, why in pauses]

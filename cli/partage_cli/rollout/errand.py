@@ -25,6 +25,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     in_force: bool = False
     why: str = ""
     """Why it is not in force."""
+    altered: tuple[str, ...] = ()
+    """Files of the installation that are missing or other than they were installed."""
 
 
 class Errand(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
@@ -13,12 +14,18 @@ from pathlib import Path
 import click
 
 from partage_base.daemon.settings import host_name
+from partage_base.kube import Access, BadAccess
+from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
-from partage_cli.main import SUBCOMMANDS
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_cli.tables import printable
+from partage_cli.top import cluster
 from partage_cli.top.live import show
+from partage_cli.top.nodes import AT_ONCE, WITHIN_S, ask_nodes
 from partage_cli.top.shown import Frame, as_json, as_lines
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import Told
+from partage_plugins.vocabulary.places import BROKER_SOCKET
 
 
 @click.command(
@@ -29,6 +36,8 @@ Examples:
   sudo partage top
   sudo partage top --once
   sudo partage top --once -o json | jq '.containers[].cards[] | select(.refused > 0)'
+  partage top --cluster
+  kubectl partage top --node gpu-7 -o json
 """,
 )
 @click.option("--once", is_flag=True, help="Show it once and end; so it is where the output is no terminal.")
@@ -42,8 +51,22 @@ Examples:
     metavar="SECONDS",
     help="How often it is drawn again.",
 )
+@click.option("--cluster", "is_cluster", is_flag=True, help="All nodes, once; so it is where no broker runs here.")
+@click.option("--node", "nodes", multiple=True, metavar="NAME", help="This node of the cluster; may be repeated.")
+@KUBECONFIG
+@NAMESPACE
 @click.pass_obj
-def command(root: Path, *, once: bool, output: str, every_s: float) -> None:
+def command(  # noqa: PLR0913 (one parameter for each word of the command line)
+    root: Path,
+    *,
+    once: bool,
+    output: str,
+    every_s: float,
+    is_cluster: bool,
+    nodes: tuple[str, ...],
+    kubeconfig: Path | None,
+    namespace: str,
+) -> int:
     """Show this node's cards and the containers with limits on them, as the broker counts. Needs root; `q` ends it.
 
     MEMORY is what is charged to a container: what its programs hold and what is lent to them, and OVERHEAD, which is
@@ -51,7 +74,13 @@ def command(root: Path, *, once: bool, output: str, every_s: float) -> None:
     and WANTED are parts of the card's time over the last ten seconds: in which the container held the card, and in
     which it held it or waited for it; SHARE is what it is guaranteed, and its ceiling. With `-o json` and without
     `--once` there is one line each time.
+
+    With --cluster or --node, and where this machine has no broker and a cluster can be reached, it shows once what the
+    brokers of all nodes tell, MEMORY again as charged. Nodes that don't answer are named on stderr; the exit code is 3
+    then.
     """
+    if is_cluster or nodes or _is_elsewhere(root, kubeconfig):
+        return _show_cluster(kubeconfig, namespace, nodes, output)
     notice = SIMULATED if is_simulated(root) else ""
     broker = BrokerClient(root)
     told = broker.tell()
@@ -63,6 +92,32 @@ def command(root: Path, *, once: bool, output: str, every_s: float) -> None:
         click.echo("\n".join(as_lines(told, replace(_frame(), notice=notice))), color=_colour())
     else:
         _watch(broker, told, every_s, notice)
+    return 0
+
+
+def _is_elsewhere(root: Path, kubeconfig: Path | None) -> bool:
+    """Whether no broker was ever here, and there is a cluster to ask."""
+    if (root / BROKER_SOCKET).exists():
+        return False
+    try:
+        Access.find(kubeconfig)
+    except BadAccess:
+        return False
+    return True
+
+
+def _show_cluster(kubeconfig: Path | None, namespace: str, nodes: tuple[str, ...], output: str) -> int:
+    question = functools.partial(ask_nodes, namespace=namespace, only=nodes)
+    found = ask_cluster(kubeconfig, question, deadline_s=WITHIN_S, connections=AT_ONCE)
+    if output == "json":
+        click.echo(cluster.as_json(found), nl=False)
+    elif found.told:
+        click.echo(cluster.as_table(found), nl=False, color=_colour())
+    for node, why in found.silent.items():
+        click.echo(f"{printable(node)} does not answer: {printable(why)}", err=True)
+    if not found.told and not found.silent:
+        click.echo("no node tells of cards", err=True)
+    return FOUND_WRONG if found.silent else 0
 
 
 def _print_json(broker: BrokerClient, told: Told, *, once: bool, every_s: float) -> None:

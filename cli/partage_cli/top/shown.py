@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -54,9 +54,13 @@ def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
 
 def as_json(told: Told, frame: Frame, *, indented: bool) -> bytes:
     """For programs; docs/isolation.md has the shape."""
-    fields = {name: value for name, value in msgspec.to_builtins(told).items() if name != "answer"}
-    line = msgspec.json.encode({"node": frame.node, "at": frame.at, **fields})
+    line = msgspec.json.encode({"node": frame.node, "at": frame.at, **told_fields(told)})
     return (msgspec.json.format(line, indent=1) if indented else line) + b"\n"
+
+
+def told_fields(told: Told) -> dict[str, Any]:
+    """All that the broker told, by its names."""
+    return {name: value for name, value in msgspec.to_builtins(told).items() if name != "answer"}
 
 
 def _title(told: Told, frame: Frame) -> str:

@@ -14,7 +14,7 @@ from partage_base.daemon.plugins import load_all
 from partage_cli.machine.pods.yaml_text import read_mappings
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.translate.documents import to_claims, to_native
-from partage_cli.translate.manifests import why_nothing
+from partage_cli.translate.manifests import unread
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed
@@ -56,7 +56,7 @@ def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]
     logs.configure("partage", level="error", log_format="text")
     registry = load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
     side = SchedulerSide(registry, Ledger())
-    reads, why = side.asked, partial(why_nothing, lexicon=Lexicon(side.words()))
+    reads, why = side.asked, partial(unread, lexicon=Lexicon(side.words()))
     documents = read_mappings(file.read(MAX_ANNOTATION_BYTES + 1), "manifest", most=_MOST_DOCUMENTS)
     done = [
         to_native(each, reads, why, scheduler=scheduler_name) if to == "native" else to_claims(each, reads, why)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
 
 from partage_cli.translate.manifests import Document, PodIn, Reader, asks, pods_in, translate, translate_to_claims
 
 _SHAREPOD: Final = "SharePod"
-Why = Callable[[Document], str | None]
-"""What a pod that asks for nothing says of cards all the same, in a sentence."""
+
+
+class Why(Protocol):
+    """What a pod says of cards that nothing reads, in a sentence; `asks`: it asks for some all the same."""
+
+    def __call__(self, pod: Document, /, *, asks: bool) -> str | None: ...
 
 
 class Sentence(NamedTuple):
@@ -42,7 +46,9 @@ def to_native(document: Document, reads: Reader, why: Why, *, scheduler: str) ->
         elif asks(found.pod, reads):
             done.told.append(Sentence(f"{label}: asks in the native dialect; unchanged", is_known=True))
         else:
-            done.told.append(_unknown(label, why(found.pod)))
+            done.told.append(_unknown(label, why(found.pod, asks=False)))
+            continue
+        done.notes.extend(_left(label, why(found.pod, asks=True)))
     return done
 
 
@@ -51,8 +57,9 @@ def to_claims(document: Document, reads: Reader, why: Why) -> Outcome:
     for label, found in _pods(document, done):
         made = translate_to_claims(found.pod, found.owner, reads)
         if made is None:
-            done.told.append(_unknown(label, why(found.pod)))
+            done.told.append(_unknown(label, why(found.pod, asks=False)))
         else:
+            done.notes.extend(_left(label, why(found.pod, asks=True)))
             done.documents.extend(made.templates)
             done.notes.extend(made.notes)
             done.told.append(
@@ -83,6 +90,11 @@ def _labelled(document: Document) -> Iterator[tuple[str, PodIn]]:
         return
     for item in items:
         yield from _labelled(item) if isinstance(item, dict) else ()
+
+
+def _left(label: str, unread: str | None) -> Iterator[str]:
+    if unread is not None:
+        yield f"{label}: {unread}"
 
 
 def _unknown(label: str, why: str | None) -> Sentence:

@@ -16,7 +16,7 @@ from partage_cli.translate.claims import left_out as claims_leave_out
 from partage_cli.translate.native import Words, left_out, unsaid, words_for
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, PartageError, Refused
-from partage_plugins.rules.words import Lexicon
+from partage_plugins.rules.words import Lexicon, resources_of
 from partage_plugins.vocabulary import Gang, Pod, PodRequest
 from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.objects import ApiPod, seen
@@ -81,9 +81,10 @@ def asks(pod: Document, reads: Reader) -> bool:
     return bool(_asked(pod, reads).request.asking)
 
 
-def why_nothing(pod: Document, lexicon: Lexicon) -> str | None:
-    """What a pod that asks for nothing says of cards all the same; None where it says nothing."""
-    return lexicon.in_vain(seen(_read(pod)), asks=False, waits=True)
+def unread(pod: Document, lexicon: Lexicon, *, asks: bool) -> str | None:
+    """What it says of cards that nothing reads, beside what it asks for if it does; None where it says nothing."""
+    said = seen(_read(pod))
+    return lexicon.in_vain(said, asks=asks, absent=resources_of(said))
 
 
 def translate(pod: Document, reads: Reader, *, scheduler: str) -> Translated | None:
@@ -157,17 +158,17 @@ def _read(pod: Document) -> ApiPod:
         raise DecodeError("manifest", path=_named({}), value="no pod", allowed="metadata and spec with fields")
     named = _NAMED | {key: value for key, value in meta.items() if value is not None}
     try:
-        return msgspec.convert({"metadata": named, "spec": _as_kept(spec)}, ApiPod)
+        return msgspec.convert({"metadata": named, "spec": as_kept(spec)}, ApiPod)
     except msgspec.ValidationError as error:
         raise DecodeError("manifest", path=_named(pod), value="no pod", allowed=str(error)) from None
 
 
-def _as_kept(value: object, *, are_amounts: bool = False) -> object:
+def as_kept(value: object, *, are_amounts: bool = False) -> object:
     """As the API server keeps it: without empty fields, and amounts are text."""
     if isinstance(value, dict):
-        kept = {key: _as_kept(inner, are_amounts=key in _AMOUNTS) for key, inner in value.items() if inner is not None}
+        kept = {key: as_kept(inner, are_amounts=key in _AMOUNTS) for key, inner in value.items() if inner is not None}
         return {key: str(inner) for key, inner in kept.items()} if are_amounts else kept
-    return [_as_kept(inner) for inner in value] if isinstance(value, list) else value
+    return [as_kept(inner) for inner in value] if isinstance(value, list) else value
 
 
 _Place = tuple[str | int, ...]

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from partage_isolation.wire.messages import (
-    BROKER_SOCKET,
     END,
     MAX_ANSWER_BYTES,
     MAX_QUESTION_BYTES,
@@ -43,6 +42,7 @@ from partage_isolation.wire.messages import (
     read_answer,
 )
 from partage_plugins.errors import DecodeError, PartageError, Refused
+from partage_plugins.vocabulary.places import BROKER_SOCKET
 
 
 class ControlError(PartageError):

@@ -21,7 +21,6 @@ from partage_base.listener import listen
 from partage_isolation.errors import NoFolder
 from partage_isolation.wire.containers import Containers
 from partage_isolation.wire.messages import (
-    BROKER_SOCKET,
     MAX_QUESTION_BYTES,
     Answer,
     Enter,
@@ -38,6 +37,7 @@ from partage_isolation.wire.messages import (
     read_question,
 )
 from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary.places import BROKER_SOCKET
 
 _QUESTION_WITHIN_S: Final = 5.0
 _CREDENTIALS: Final = struct.Struct("3i")

@@ -28,9 +28,6 @@ from partage_plugins.vocabulary.names import (
 )
 from partage_plugins.vocabulary.pods import Gang, PodRef
 
-BROKER_SOCKET: Final = "run/partage/broker.sock"
-"""Below the node's root; only root may connect."""
-
 ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
 """Connected; alive without a connection; silent since the broker was restarted; gone, its bytes perhaps not yet."""
 BrokerLoss = Literal["free-run", "closed"]

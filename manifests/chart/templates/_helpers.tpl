@@ -40,6 +40,31 @@ namespace. So what is rendered reads as plain YAML, and two releases can't be in
 {{- end }}
 {{- end }}
 
+{{/* What is said to the scheduler by values; the Job that checks it before is told the same. */}}
+{{- define "partage.schedulerVariables" -}}
+{{- include "partage.ofScheduler" . }}
+{{- if eq (include "partage.allocatesClaims" .) "true" }}
+- name: PARTAGE_SCHEDULER_CLAIMS
+  value: "true"
+{{- end }}
+{{- if .Values.reservations.enabled }}
+- name: PARTAGE_SCHEDULER_RESERVE_IMAGE
+  value: {{ .Values.reservations.image }}
+{{- end }}
+{{- if and (eq .Values.profile "gpu-operator") (not (hasKey .Values.scheduler.settings "drain_paused")) }}
+# The operator evicts no pod with a share before it changes the driver or the instances of MIG.
+- name: PARTAGE_SCHEDULER_DRAIN_PAUSED
+  value: "true"
+{{- end }}
+{{- include "partage.variables" (dict "prefix" "PARTAGE_SCHEDULER" "settings" .Values.scheduler.settings "environment" .Values.scheduler.environment) }}
+{{- end }}
+
+{{/* The same of the controller of SharePods. */}}
+{{- define "partage.sharepodsVariables" -}}
+{{- include "partage.ofScheduler" . }}
+{{- include "partage.variables" (dict "prefix" "PARTAGE_SHAREPODS" "settings" .Values.sharepods.settings "environment" .Values.scheduler.environment) }}
+{{- end }}
+
 {{- define "partage.value" -}}
 {{- if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}

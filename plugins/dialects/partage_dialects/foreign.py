@@ -62,7 +62,15 @@ WORDS: Final = (
         is_read=False,
         remedy=IN_OURS,
     ),
-    DialectWords(system="nos", where="limits", prefixes=("nvidia.com/gpu-",), is_read=False, remedy=IN_OURS),
+    DialectWords(system="nos", where="limits", families=("nvidia.com/gpu-",), is_read=False, remedy=IN_OURS),
+    DialectWords(
+        system="NVIDIA's device plugin",
+        where="limits",
+        asking=frozenset(("nvidia.com/gpu.shared",)),
+        families=("nvidia.com/mig-",),
+        is_read=False,
+        remedy=f"Only a device plugin on a node gives these. {IN_OURS}",
+    ),
 )
 
 

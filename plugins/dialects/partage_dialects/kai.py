@@ -59,6 +59,13 @@ class KaiDialect:
                 prefixes=(PREFIX, "kai.scheduler/container.", "kai.scheduler/gpu-"),
                 remedy=f"A pod asks by the annotations {FRACTION} or {MEMORY}",
             ),
+            DialectWords(
+                system="Run:ai",
+                where="variables",
+                families=("RUNAI_GPU_",),
+                is_read=False,
+                remedy=f"Ask by {FRACTION} or {MEMORY} for all that the container needs: no memory is lent above that",
+            ),
         )
 
     @hookimpl

@@ -48,7 +48,7 @@ class WholeCards:
                 system="NVIDIA's device plugin",
                 where="limits",
                 asking=frozenset((NVIDIA_GPU,)),
-                prefixes=(NVIDIA_GPU, "nvidia.com/mig-"),
+                prefixes=(NVIDIA_GPU,),
                 is_read=self._is_read,
                 remedy=f"Cards of kubelet's are handed out by a device plugin; partage reads {NVIDIA_GPU} where the "
                 f"operator sets {SETTING} (the chart's nvidiaGpu) to whole or hami",

@@ -7,7 +7,7 @@ import pytest
 from partage_dialects.foreign import DIALECTS
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.registry.entry_points import installed
-from partage_plugins.rules.words import Lexicon
+from partage_plugins.rules.words import Lexicon, resources_of
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins_where, rows_of
@@ -25,5 +25,6 @@ def test_the_words_of_every_dialect_that_can_be_switched_off_are_known_all_the_s
 def test_a_pod_that_is_read_speaks_and_is_told_nothing(row: Row) -> None:
     side = SchedulerSide(all_plugins_where(row.nvidia_gpu), Ledger())
     lexicon = Lexicon(side.words())
-    assert lexicon.in_vain(row.read(), asks=True, waits=True) is None
-    assert list(lexicon.spoken(row.read(), waits=True))
+    pod = row.read()
+    assert lexicon.in_vain(pod, asks=True, absent=resources_of(pod)) is None
+    assert list(lexicon.spoken(pod, absent=resources_of(pod)))

@@ -1,12 +1,12 @@
 """Words about cards that nothing read: a pod that has one must not run without a card in silence. Pure.
 
-A resource that no one gives keeps a pod from running, so it is told of only while the pod waits. Annotations and labels
-keep nothing from running.
+Of resources only those are told that nobody gives: they keep a pod from running. Annotations, labels and environment
+variables keep nothing from running.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
@@ -36,8 +36,17 @@ class Spoken(NamedTuple):
     """The word that is most like it; None where it is spelt as it should be, or like no other."""
 
     @property
+    def is_asking(self) -> bool:
+        return self.key in self.words.asking or self.key.startswith(self.words.families)
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether a pod that asks for cards in other words runs, and nothing comes of this one."""
+        return self.is_asking and not self.words.is_read and self.where != "limits"
+
+    @property
     def is_word(self) -> bool:
-        return self.key in self.words.asking or self.key in self.words.beside
+        return self.is_asking or self.key in self.words.beside
 
 
 class Lexicon:
@@ -47,6 +56,8 @@ class Lexicon:
         self._words = tuple(words)
         self._by_key = {key: each for each in self._words for key in (*each.beside, *each.asking)}
         self._known = frozenset(key for each in self._words for key in each.known)
+        self._families = tuple((prefix, each) for each in self._words for prefix in each.families)
+        self._family_prefixes = tuple(prefix for prefix, _ in self._families)
         prefixes = [(prefix, each) for each in self._words for prefix in each.prefixes]
         self._by_prefix = sorted(prefixes, key=lambda item: -len(item[0]))
         self._prefixes = tuple(prefix for prefix, _ in self._by_prefix)
@@ -54,26 +65,30 @@ class Lexicon:
         self._by_name = {name: key for key in bare if len(name := key.removeprefix(PREFIX)) >= _SHORTEST}
         self._meant = lru_cache(maxsize=1 << 10)(self._most_alike)
 
-    def spoken(self, pod: Pod, *, waits: bool) -> Iterator[Spoken]:
-        """Its keys that are about cards, right or misspelt; resources only of one that waits."""
+    def spoken(self, pod: Pod, *, absent: Collection[str]) -> Iterator[Spoken]:
+        """Its keys that are about cards, right or misspelt; of resources those that are `absent`."""
         left = iter(range(_TRIED))
-        for key, where in _keys(pod, with_limits=waits):
-            words = self._by_key.get(key)
-            if words is not None:
+        for key, where in (*_resources(pod, absent), *_keys(pod)):
+            words = self._words_of(key)
+            if where == "variables":  # anybody's, but for those that a system names
+                if words is not None and words.where == where:
+                    yield Spoken(key, where, words)
+            elif words is not None:
                 yield Spoken(key, where, words)
             elif key not in self._known and self._may_be_misspelt(key) and next(left, None) is not None:
                 meant, words = self._meant(key)
                 if words is not None:
                     yield Spoken(key, where, words, meant)
 
-    def in_vain(self, pod: Pod, *, asks: bool, waits: bool) -> str | None:
+    def in_vain(self, pod: Pod, *, asks: bool, absent: Collection[str] = ()) -> str | None:
         """A sentence for its owner on what of it is not read; None where there is nothing to tell.
 
-        `asks`: a dialect read a request in it. Then only what is misspelt is told.
+        `absent`: resources that it waits for and nobody gives. `asks`: a dialect read a request in it. Then what is
+        misspelt is told, and other systems' words beside it; not resources, for which the pod waits and is told so.
         """
-        spoken = list(self.spoken(pod, waits=waits))
+        spoken = list(self.spoken(pod, absent=absent))
         if asks:
-            told = [each for each in spoken if each.meant is not None]
+            told = [each for each in spoken if each.meant is not None or each.is_passed_over]
         else:
             heard = {each.system for each in self._heard(pod)}
             told = [each for each in spoken if not each.is_word or each.words.system not in heard]
@@ -86,14 +101,22 @@ class Lexicon:
             else "this pod says something of cards and asks for none"
         )
         keys = "; ".join(_in_words(each) for each in told[:_MOST])
-        return f"{begin}: {keys}{more}. {told[0].words.remedy}"
+        remedies = dict.fromkeys(each.words.remedy for each in told[:_MOST])
+        return f"{begin}: {keys}{more}. {'. '.join(remedies)}"
 
     def _heard(self, pod: Pod) -> Iterator[DialectWords]:
         """Those in whose words it asks as it should: where nothing came of it, it asked for none."""
-        for key, where in _keys(pod, with_limits=True):
+        for key, where in (*_resources(pod, resources_of(pod)), *_keys(pod)):
             words = self._by_key.get(key)
             if words is not None and words.is_read and key in words.asking and where == words.where:
                 yield words
+
+    def _words_of(self, key: str) -> DialectWords | None:
+        """Of a key that is spelt as it should be."""
+        words = self._by_key.get(key)
+        if words is None and key.startswith(self._family_prefixes):
+            return next(each for prefix, each in self._families if key.startswith(prefix))
+        return words
 
     def _may_be_misspelt(self, key: str) -> bool:
         return key.startswith(self._prefixes) or ("/" not in key and "gpu" in key.lower())
@@ -111,11 +134,21 @@ class Lexicon:
         return meant, self._by_key[meant]
 
 
-def _keys(pod: Pod, *, with_limits: bool) -> Iterator[tuple[str, Where]]:
-    if with_limits:
-        for container in pod.containers:
-            for key in dict.fromkeys((*container.limits, *container.requests)):
-                yield key, "limits"
+def resources_of(pod: Pod) -> Collection[str]:
+    """All that its containers name, in their order."""
+    return dict.fromkeys(key for each in pod.containers for key in (*each.limits, *each.requests)).keys()
+
+
+def _resources(pod: Pod, told: Collection[str]) -> Iterator[tuple[str, Where]]:
+    for key in resources_of(pod) if told else ():
+        if key in told:
+            yield key, "limits"
+
+
+def _keys(pod: Pod) -> Iterator[tuple[str, Where]]:
+    for container in pod.containers:
+        for key in container.variables:
+            yield key, "variables"
     for key in pod.annotations:
         yield key, "annotations"
     for key in pod.labels:
@@ -132,6 +165,8 @@ def _in_words(each: Spoken) -> str:
         return f"{key} asks for nothing by itself"
     if words.is_read:
         return f"{key} is read in {words.where}, not in {each.where}"
+    if each.where == "variables":
+        return f"the variable {key} is {words.system}'s and is not read here"
     return f"{key} is a word of {words.system}'s and is not read here"
 
 

@@ -55,14 +55,14 @@ def check_resources(call: Call, answer: object) -> Sequence[str]:
 
 
 def check_words(call: Call, answer: object) -> Sequence[DialectWords]:
-    """The words of systems; a prefix is never empty, or every key would be that system's."""
+    """The words of systems; no prefix is empty, or every key would be that system's."""
     if not isinstance(answer, Sequence) or not all(isinstance(each, DialectWords) for each in answer):
         raise nonsense(call, f"returned {answer!r:.80}; allowed: a sequence of {DialectWords.__name__}")
     try:
         msgspec.convert(msgspec.to_builtins(answer), tuple[DialectWords, ...])
     except (msgspec.ValidationError, TypeError) as error:
         raise nonsense(call, f"returned words with a wrong value: {error}") from None
-    if any("" in each.prefixes for each in answer):
+    if any("" in (*each.prefixes, *each.families) for each in answer):
         raise nonsense(call, "named an empty prefix; allowed: prefixes with a character or more")
     return answer
 

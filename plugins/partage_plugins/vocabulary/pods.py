@@ -51,6 +51,8 @@ class PodContainer(Struct, frozen=True, kw_only=True):
     role: Role = "app"
     limits: Mapping[str, str] = {}
     requests: Mapping[str, str] = {}
+    variables: tuple[str, ...] = ()
+    """Names of environment variables that speak of a GPU; a few, without their values."""
 
 
 class Pod(Struct, frozen=True, kw_only=True):

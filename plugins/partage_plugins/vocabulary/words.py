@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-Where = Literal["limits", "annotations", "labels"]
+Where = Literal["limits", "annotations", "labels", "variables"]
+"""The last are environment variables of a container."""
 
 
 class DialectWords(Struct, frozen=True, kw_only=True):
@@ -23,6 +24,8 @@ class DialectWords(Struct, frozen=True, kw_only=True):
     """Others below the prefixes that are right as they are: what the system writes, for one."""
     prefixes: tuple[str, ...] = ()
     """What begins so is this system's; where it is not among the words above it is misspelt."""
+    families: tuple[str, ...] = ()
+    """Prefixes of words by which a pod asks that cannot all be listed: what begins so is spelt as it should be."""
     is_read: bool = True
     """Whether the plugin reads those by which a pod asks."""
     remedy: str

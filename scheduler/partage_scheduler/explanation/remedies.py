@@ -32,8 +32,16 @@ def helps(
         rest = [each for each in barred if each.reason != reason]
         if (node := _node(decider, request, rest)) is not None:
             yield Help(change=f"this out of its way: {reason}", node=node)
+    yield from _other_models(decider, request, barred)
     yield from _less_room(decider, request, barred)
     yield from _less_of_cards(decider, request, barred)
+
+
+def _other_models(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
+    for name, wanted in request.of(GPU).items():
+        any_model = replace(wanted, models=(), models_not=(), model_parts=(), model_parts_not=())
+        if any_model != wanted and (node := _node(decider, _with(request, name, any_model), barred)) is not None:
+            yield Help(change=f"{grantee_in_words(name)}: any model of card", node=node)
 
 
 def _less_room(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_plugins.errors import DecodeError
+from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodUid
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.cluster.seats import gang_of
@@ -82,8 +82,8 @@ def stand(  # noqa: PLR0913 - said once, and by name
         return _stands(pod, "gathering", lacks(gang.name, number, gang.size))
     try:
         return _waiting(finder, pod, now, may_displace=gang is None)
-    except DecodeError as error:
-        return _stands(pod, "waits", f"it is written wrongly: {error}")
+    except (DecodeError, Refused) as error:
+        return _stands(pod, "waits", _why(error))
 
 
 def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodReport:
@@ -122,12 +122,16 @@ def _not_ours(finder: VictimFinder, pod: ApiPod, now: float, ours: str) -> PodRe
     name_ours = f"set schedulerName: {ours} in what it is made from"
     try:
         explained = explain(finder.cycle, pod, now)
-    except DecodeError as error:
-        return _stands(pod, "not ours", f"{waits}; ours, {ours}, would not place it: it is written wrongly: {error}")
+    except (DecodeError, Refused) as error:
+        return _stands(pod, "not ours", f"{waits}; ours, {ours}, would not place it: {_why(error)}")
     if not explained.asks:
         return _stands(pod, "not ours", f"{waits}, and {_UNREAD}; for a card ask for {GPU_MILLI}, and {name_ours}")
     then = f"it would go to {explained.goes_to} now" if explained.goes_to else f"it would wait: {explained.message}"
     return _stands(pod, "not ours", f"{waits}; {name_ours}: {then}", explained=explained)
+
+
+def _why(error: DecodeError | Refused) -> str:
+    return f"it is written wrongly: {error}" if isinstance(error, DecodeError) else str(error)
 
 
 def _displaced(victims: Victims) -> Displaced:

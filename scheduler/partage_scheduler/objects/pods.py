@@ -95,5 +95,10 @@ def role_of(init: Container) -> Role:
 
 
 def _shown(each: Container, role: Role) -> PodContainer:
-    amounts = each.resources
-    return PodContainer(name=ContainerName(each.name), role=role, limits=amounts.limits, requests=amounts.requests)
+    return PodContainer(
+        name=ContainerName(each.name),
+        role=role,
+        limits=each.resources.limits,
+        requests=each.resources.requests,
+        variables=tuple(variable.name for variable in each.env),
+    )

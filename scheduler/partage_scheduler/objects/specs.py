@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from partage_scheduler.objects.base import Condition, Int32, Object
 from partage_scheduler.objects.selectors import Affinity, SpreadConstraint, Toleration
+
+_SPEAKS: Final = "GPU"
+_VARIABLES: Final = 8
+_LONGEST_NAME: Final = 64
 
 
 class Named(Object, frozen=True, kw_only=True):
@@ -36,6 +42,13 @@ class Container(Object, frozen=True, kw_only=True):
     """`Always` makes a sidecar of an init container."""
     resources: Amounts = Amounts()
     ports: tuple[ContainerPort, ...] = ()
+    env: tuple[Named, ...] = ()
+    """The first variables whose names speak of a GPU: no others are kept."""
+
+    def __post_init__(self) -> None:
+        if self.env:
+            speak = [each for each in self.env if _SPEAKS in each.name and len(each.name) <= _LONGEST_NAME]
+            force_setattr(self, "env", tuple(speak[:_VARIABLES]))
 
 
 class ClaimSource(Object, frozen=True, kw_only=True):

@@ -170,7 +170,8 @@ class Worker:
                 raise
             except PartageError:  # what it says is refused, which its owner is told
                 continue
-            words = self._lexicon.in_vain(seen(verdict.pod), asks=asks, waits=isinstance(verdict, Stay))
+            absent = self._cycle.absent(verdict.pod) if isinstance(verdict, Stay) else ()
+            words = self._lexicon.in_vain(seen(verdict.pod), asks=asks, absent=absent)
             if words is not None:
                 self._events.failed(verdict.pod, words, reason=NOT_READ)
 

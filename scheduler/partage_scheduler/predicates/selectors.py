@@ -12,11 +12,16 @@ from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selectors import NodeSelector
 from partage_scheduler.predicates.memo import Memo
-from partage_scheduler.predicates.node_terms import any_term, selected
+from partage_scheduler.predicates.node_terms import NAME_FIELD, any_term, selected
 from partage_scheduler.predicates.nodes import Nodes
 
 ANOTHER_NAME: Final = Reason("another-node-name", "node(s) didn't match the requested node name", lasts=True)
 NOT_SELECTED: Final = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", lasts=True)
+NO_SUCH_NODE: Final = Reason(
+    "no-such-node", "node(s) didn't match Pod's node affinity/selector: no node is named {}", lasts=True
+)
+_MOST_NAMES: Final = 3
+_LONGEST_NAME: Final = 63
 
 
 class Selectors:
@@ -30,7 +35,9 @@ class Selectors:
             found.append(Barred(ANOTHER_NAME, self._other_than(pod.spec.node_name)))
         chosen = self.selected(pod)
         if chosen is not None:
-            found.append(Barred(NOT_SELECTED, ~chosen))
+            names = named_by(required_of(pod))
+            is_there = not names or any(self._nodes.slot(name) is not None for name in names)
+            found.append(Barred(NOT_SELECTED if is_there else NO_SUCH_NODE.of(_some(names)), ~chosen))
         return found
 
     def selected(self, pod: ApiPod) -> Flags | None:
@@ -49,6 +56,24 @@ class Selectors:
         if slot is not None:
             flags[slot] = False
         return flags
+
+
+def named_by(required: NodeSelector | None) -> list[str]:
+    """The nodes of which it must be one; empty where it may be another, too."""
+    of_terms = [
+        [
+            name
+            for field in term.match_fields
+            if (field.key, field.operator) == (NAME_FIELD, "In")
+            for name in field.values
+        ]
+        for term in (required.node_selector_terms if required is not None else ())
+    ]
+    return [name for names in of_terms for name in names] if all(of_terms) else []
+
+
+def _some(names: list[str]) -> str:
+    return " or ".join(name[:_LONGEST_NAME] for name in names[:_MOST_NAMES])
 
 
 def asked_of_nodes(pod: ApiPod) -> tuple[tuple[tuple[str, str], ...], NodeSelector | None] | None:

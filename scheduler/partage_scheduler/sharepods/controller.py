@@ -167,7 +167,10 @@ class Controller:
         told = await self._server.replace(f"{_path(share)}/status", body, SharePod)
         self._scene.shares.changed(told)
         before, now = synced(share), synced(told)
-        if now is not None and (before is None or (before.reason, before.message) != (now.reason, now.message)):
+        if now is None:
+            return
+        is_other = before is None or before.reason != now.reason
+        if is_other or (halt is not None and before is not None and before.message != now.message):
             reason, message = (SYNCED, SYNCED_MESSAGE) if halt is None else (halt.reason, halt.message)
             self._herald.tell(share, "Warning" if halt and halt.is_wrong else "Normal", reason, message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -26,21 +27,33 @@ def status_of(share: SharePod, pod: OwnedPod | None, halt: Halt | None, *, now: 
         elif pod.metadata.uid != _uid_of_last(share):
             status.pop("BoundDeviceID", None)
     if halt is not None or pod is not None:
-        status["conditions"] = [_condition(synced(share), halt, now)]
+        said = ("True", SYNCED, _of_pod(pod)) if halt is None else ("False", halt.reason, halt.message)
+        status["conditions"] = [_condition(synced(share), said, now)]
     return status
 
 
 def synced(share: SharePod) -> Condition | None:
     """The condition that it says; None where it says none that can be read."""
+    return _read(share.status, SYNCED)
+
+
+def _of_pod(pod: OwnedPod | None) -> str:
+    """Why a pod waits is said on the SharePod, too: that is what its user looks at."""
+    placed = None if pod is None else _read(pod.status, "PodScheduled")
+    waits = placed is not None and placed.status == "False" and placed.message
+    return f"{SYNCED_MESSAGE}; its pod waits: {waits}" if waits else SYNCED_MESSAGE
+
+
+def _read(status: Mapping[str, Any], type_: str) -> Condition | None:
     try:
-        conditions = msgspec.convert(share.status.get("conditions", ()), tuple[Condition, ...])
+        conditions = msgspec.convert(status.get("conditions", ()), tuple[Condition, ...])
     except msgspec.ValidationError:
         return None
-    return next((each for each in conditions if each.type == SYNCED), None)
+    return next((each for each in conditions if each.type == type_), None)
 
 
-def _condition(before: Condition | None, halt: Halt | None, now: str) -> dict[str, Any]:
-    status, reason, message = ("True", SYNCED, SYNCED_MESSAGE) if halt is None else ("False", halt.reason, halt.message)
+def _condition(before: Condition | None, said: tuple[str, str, str], now: str) -> dict[str, Any]:
+    status, reason, message = said
     since = before.last_transition_time if before is not None and before.status == status else None
     return {
         "type": SYNCED,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,11 @@ import pytest
 from rig.client.cluster import Cluster
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import ControlSettings
-from support.chart import Helm, helm_in, remove_delivered
+from support.chart import Helm, helm_in
 
 SETTINGS = ControlSettings(
     kube_scheduler=False,
+    partage=False,
     apiserver_flags={
         "disable-admission-plugins": "TaintNodesByCondition",
         "admission-control-config-file": str(Path(__file__).parent / "limits.yaml"),
@@ -27,8 +27,7 @@ who runs pods of the highest priority."""
 
 @pytest.fixture(scope="package")
 def control() -> Generator[ControlPlane]:
-    with control_plane(SETTINGS) as control, closing(Cluster(control)) as cluster:
-        remove_delivered(cluster.kubectl)
+    with control_plane(SETTINGS) as control:
         yield control
 
 

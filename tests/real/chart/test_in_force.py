@@ -21,7 +21,7 @@ from rig.client.wait import until
 from rig.control.plane import ControlPlane
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, TEAM, ServiceAccount
-from support.chart import CHART, EVERYTHING, INTO, RELEASE, Helm, helm_in
+from support.chart import CHART, EVERYTHING, INTO, RELEASE, UNCHECKED, Helm, helm_in
 
 KUBE_SCHEDULER = ServiceAccount(OUR_NAMESPACE, "partage-kube-scheduler")
 TRUSTED = "trusted-by-name"
@@ -52,7 +52,7 @@ def installed(control: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     with closing(Cluster(control)) as cluster:
         helm = helm_in(tmp_path_factory.mktemp("helm"), cluster.kubectl.kubeconfig)
         cluster.api.create(NAMESPACES.at(), {"metadata": {"name": TRUSTED}})
-        values = (*EVERYTHING, f"trustedNamespaces={{{TRUSTED}}}")
+        values = (*EVERYTHING, UNCHECKED, f"trustedNamespaces={{{TRUSTED}}}")
         helm.run("install", RELEASE, CHART, *INTO, "--create-namespace", values=values)
         yield helm
         helm.run("uninstall", RELEASE, *INTO, "--wait")

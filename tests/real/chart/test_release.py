@@ -5,7 +5,7 @@ from __future__ import annotations
 from rig.client.cluster import Cluster
 from rig.client.wait import until
 from rig.identity.people import OUR_NAMESPACE
-from support.chart import CHART, EVERYTHING, INTO, RELEASE, Helm
+from support.chart import CHART, EVERYTHING, INTO, RELEASE, UNCHECKED, Helm
 
 COMES_AND_GOES = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 """What the control plane writes by itself."""
@@ -23,9 +23,9 @@ def objects(cluster: Cluster) -> set[str]:
 
 def test_what_is_installed_and_changed_is_taken_away_without_a_trace(cluster: Cluster, helm: Helm) -> None:
     before = objects(cluster)
-    helm.run("install", RELEASE, CHART, *INTO, "--create-namespace", values=EVERYTHING)
+    helm.run("install", RELEASE, CHART, *INTO, "--create-namespace", values=(*EVERYTHING, UNCHECKED))
     everything = objects(cluster)
-    helm.run("upgrade", RELEASE, CHART, *INTO, "--reset-values")
+    helm.run("upgrade", RELEASE, CHART, *INTO, "--reset-values", values=(UNCHECKED,))
     fewer = objects(cluster)
     assert {"PriorityClass partage-card", f"Service {OUR_NAMESPACE} partage-extender"} <= everything - fewer
     assert f"Deployment {OUR_NAMESPACE} partage-scheduler" in fewer
@@ -40,7 +40,7 @@ def test_what_is_installed_and_changed_is_taken_away_without_a_trace(cluster: Cl
 
 def test_released_elsewhere_it_brings_its_namespace_and_takes_it_away(cluster: Cluster, helm: Helm) -> None:
     before = objects(cluster)
-    helm.run("install", RELEASE, CHART)
+    helm.run("install", RELEASE, CHART, values=(UNCHECKED,))
     assert f"Namespace {OUR_NAMESPACE}" in objects(cluster) - before
     helm.run("uninstall", RELEASE, "--wait")
     until("it is as it was", lambda: ", ".join(objects(cluster) ^ before) or None)

@@ -204,6 +204,25 @@ def test_the_controller_of_sharepods_reads_requests_as_the_scheduler_does(helm: 
     assert settings_from(said) == settings_from(environment(helm, "partage-scheduler", *values))
 
 
+def test_what_is_read_before_anything_changes_is_what_the_daemons_will_run_with(helm: Helm) -> None:
+    values = (
+        *("sharepods.enabled=true", "sharepods.settings.lease_s=30", "scheduler.settings.score_weights={gpu=2}"),
+        *("scheduler.environment.PARTAGE_GPU_POLICY=spread", "scheduler.blockedPlugins={a}", "profile=gpu-operator"),
+        *("reservations.enabled=true", "reservations.image=pause:3"),
+    )
+    (job,) = helm.rendered(*values, folders=("settings",))
+    checked = {each["name"]: each for each in job["spec"]["template"]["spec"]["containers"]}
+    assert checked.keys() == {"scheduler", "sharepods"}
+    of_pod = {"PARTAGE_NODE_NAME", "PARTAGE_SCHEDULER_METRICS_ADDRESS", "PARTAGE_SHAREPODS_METRICS_ADDRESS"}
+    for name, container in checked.items():
+        (daemon,) = deployment(helm, f"partage-{name}", *values)["containers"]
+        assert container["env"] == [each for each in daemon["env"] if each["name"] not in of_pod]
+        assert container["envFrom"] == daemon["envFrom"]
+        assert container["image"] == daemon["image"]
+        assert container["command"] == [f"partage-{name}", "--check-settings"]
+    assert helm.rendered("settingsCheck.enabled=false", folders=("settings",)) == []
+
+
 def test_with_reservations_the_scheduler_has_their_image(helm: Helm) -> None:
     said = environment(helm, "partage-scheduler", "reservations.enabled=true", "reservations.image=pause:3")
     assert read("scheduler", SchedulerSettings, said).reserve_image == "pause:3"
@@ -256,6 +275,19 @@ def test_the_driver_runs_with_what_is_said_of_it_and_brings_the_broker_where_nod
         said = {each["name"]: each["value"] for each in spec["containers"][0]["env"] if "value" in each}
         settings = read("dra", DraSettings, said)
         assert (settings.parts, settings.publish, str(settings.host)) == (("all=4",), False, "/host")
+
+
+def test_the_api_servers_hosts_reach_the_advertisers_where_they_are_named(helm: Helm) -> None:
+    def sources(*values: str) -> list[Any]:
+        found = by_name(helm.rendered(*values))["NetworkPolicy", "partage-system", "partage-advertiser"]
+        return [source for rule in found["spec"]["ingress"] for source in rule["from"]]
+
+    usual = sources()
+    assert sources("advertiser.askedFrom={192.0.2.1/32,2001:db8::/64}") == [
+        *usual,
+        {"ipBlock": {"cidr": "192.0.2.1/32"}},
+        {"ipBlock": {"cidr": "2001:db8::/64"}},
+    ]
 
 
 def test_the_job_of_keys_has_another_name_where_it_is_another(helm: Helm) -> None:

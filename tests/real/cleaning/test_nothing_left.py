@@ -11,18 +11,17 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from rig.client.wait import until
-from rig.keeper import all_up
 from rig.machine.cleanup import processes_of
 from rig.machine.slots import BASE
 from rig.machine.snapshot import Snapshot, look
 from rig.patience import patience_s
 from rig.programs import Programs, ensure
 from rig.rig import CHECKOUT
+from trial.keeper import all_up
 
 RIG = CHECKOUT / "tools/rig"
 
@@ -33,12 +32,14 @@ class Cluster:
 
     slot: int
     keeper: int
-    kubectl: Path
     kubeconfig: str
+    path: str
 
     def say(self, *words: str) -> str:
-        argv = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", *words]
-        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        """What kubectl does, which is found as `up` says."""
+        environment = {**os.environ, "KUBECONFIG": self.kubeconfig, "PATH": self.path}
+        argv = ["/usr/bin/env", "kubectl", *words]
+        return subprocess.run(argv, check=True, capture_output=True, text=True, env=environment).stdout
 
     def run_pods(self, count: int) -> None:
         for number in range(count):
@@ -48,7 +49,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def programs() -> Programs:
-    return ensure(say=print)
+    return ensure("default", "helm", "systemd", say=print)
 
 
 @pytest.fixture
@@ -61,21 +62,23 @@ def before(programs: Programs) -> Iterator[Snapshot]:
             subprocess.run([RIG, "down", str(each.slot)], check=True, capture_output=True)
 
 
-def up(programs: Programs, nodes: int = 1) -> Cluster:
-    done = subprocess.run([RIG, "up", "--nodes", str(nodes)], check=True, capture_output=True, text=True)
-    kubeconfig = done.stdout.strip().removeprefix("export KUBECONFIG=")
+def up(nodes: int = 1) -> Cluster:
+    """As the page "Install" has it typed."""
+    typed = f'eval "$(make rig-up NODES={nodes})" && command -v kubectl helm >&2 && echo "$KUBECONFIG" "$PATH"'
+    done = subprocess.run(["bash", "-c", typed], check=True, capture_output=True, text=True, cwd=CHECKOUT)
+    kubeconfig, path = done.stdout.strip().split(" ", 1)
     found = next(each for each in all_up() if each.kubeconfig == kubeconfig)
-    return Cluster(found.slot, found.keeper, programs["kubectl"], kubeconfig)
+    return Cluster(found.slot, found.keeper, kubeconfig, path)
 
 
 def down(rig: Cluster) -> str:
     return subprocess.run([RIG, "down", str(rig.slot)], check=True, capture_output=True, text=True).stderr
 
 
-def test_two_rigs_at_once_outlive_their_shells_and_leave_nothing(programs: Programs, before: Snapshot) -> None:
+def test_two_rigs_at_once_outlive_their_shells_and_leave_nothing(before: Snapshot) -> None:
     subprocess.run(["setsid", "sh", "-c", f"{RIG} up; kill -HUP -$$; kill -9 $$"], check=False, capture_output=True)
-    found = all_up()[-1]
-    rigs = [Cluster(found.slot, found.keeper, programs["kubectl"], found.kubeconfig), up(programs)]
+    found, second = all_up()[-1], up()
+    rigs = [Cluster(found.slot, found.keeper, found.kubeconfig, second.path), second]
     assert len({rig.slot for rig in rigs}) == 2
     for rig in rigs:
         rig.run_pods(2)
@@ -87,8 +90,8 @@ def test_two_rigs_at_once_outlive_their_shells_and_leave_nothing(programs: Progr
     assert before.what_changed(look()) == []
 
 
-def test_a_killed_owner_takes_every_process_along_and_down_takes_the_rest(programs: Programs, before: Snapshot) -> None:
-    rig = up(programs, nodes=2)
+def test_a_killed_owner_takes_every_process_along_and_down_takes_the_rest(before: Snapshot) -> None:
+    rig = up(nodes=2)
     rig.run_pods(3)
     during = before.what_changed(look(), own=rig.slot)
     for kind in ("process", "device", "route", "cgroup", "file"):
@@ -101,7 +104,7 @@ def test_a_killed_owner_takes_every_process_along_and_down_takes_the_rest(progra
     assert before.what_changed(look()) == []
 
 
-def test_a_start_that_is_interrupted_leaves_nothing(programs: Programs, before: Snapshot) -> None:
+def test_a_start_that_is_interrupted_leaves_nothing(before: Snapshot) -> None:
     for seconds in (0.4, 2.0):
         listening = ["env", "--default-signal=INT", str(RIG), "up"]  # a shell's background jobs are born deaf to it
         with subprocess.Popen(listening, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as starting:

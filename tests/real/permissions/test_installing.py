@@ -59,7 +59,7 @@ def commands(section: str) -> list[list[str]]:
     return [ADVERTISER.join(re.split(r"(?<=-k )\.", command)).split() for command in typed]
 
 
-@pytest.mark.extended("the chart's way in and out is tested by real/install")
+@pytest.mark.extended("the chart's way in and out is tested by real/installation")
 def test_one_command_installs_everything_and_what_was_installed_and_written_is_taken_away(bare: Cluster) -> None:
     bare.kubectl.run(*commands("Install")[0])
     assert ours(bare) == {named(each) for each in OBJECTS}

@@ -50,7 +50,7 @@ class ControlPlane:
         self.controller_manager = controller_manager(place, settings) if settings.controller_manager else None
         self.scheduler = kube_scheduler(place, settings) if settings.kube_scheduler else None
         self._to_start: list[Component] = []
-        self._pod_admission = settings.pod_admission
+        self._manifests = manifests(partage=settings.partage, pod_admission=settings.pod_admission)
 
     @property
     def components(self) -> list[Component]:
@@ -81,7 +81,8 @@ class ControlPlane:
         """Returns once everything serves, namespaces and permissions are there, and a pod can be created."""
         self.wait_api()
         with closing(self.api(self.identities.admin)) as api:
-            move_in(api, pod_admission=self._pod_admission)
+            for manifest in self._manifests:
+                api.patch(path_of(manifest), manifest, Patch.APPLY)
             for component in self._of_api():
                 component.wait_ready()
             if self.controller_manager is not None:
@@ -107,12 +108,6 @@ _NEEDED_BY_EVERY_POD: Final = (
     CONFIG_MAPS.at(TEAM, "kube-root-ca.crt"),
     CONFIG_MAPS.at("default", "kube-root-ca.crt"),
 )
-
-
-def move_in(api: Api, *, pod_admission: bool) -> None:
-    """Namespaces, service accounts, who may do what and what pods may say."""
-    for manifest in manifests(pod_admission=pod_admission):
-        api.patch(path_of(manifest), manifest, Patch.APPLY)
 
 
 def wait_furnished(api: Api, within_s: float) -> None:

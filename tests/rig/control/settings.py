@@ -34,6 +34,8 @@ class ControlSettings:
     controller_manager: bool = True
     """Without it there are no service accounts, the role `edit` is empty, and dead nodes get no taint: `README.md`."""
     kube_scheduler: bool = True
+    partage: bool = True
+    """Without it there is nothing that we deliver: no account, no policy, no namespace. Helm is to bring it."""
     pod_admission: bool = True
     """Without it pods may be written as users could before it was installed: for what nodes refuse by themselves."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict[str, bool])

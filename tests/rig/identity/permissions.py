@@ -33,13 +33,13 @@ ADVERTISER_FILES: Final = ("namespace.yaml", "admission.yaml", "rbac.yaml")
 """All of `manifests/advertiser` but what runs it; the namespace is everybody's."""
 
 
-def manifests(*, pod_admission: bool = True) -> list[Manifest]:
+def manifests(*, partage: bool = True, pod_admission: bool = True) -> list[Manifest]:
     """All of it, in an order in which it can be applied."""
+    files = (*(f"advertiser/{file}" for file in ADVERTISER_FILES), *SCHEDULER_FILES) if partage else ()
     return [
-        *(delivered(PODS_FILE) if pod_admission else ()),
-        *(manifest for file in ADVERTISER_FILES for manifest in delivered(f"advertiser/{file}")),
+        *(delivered(PODS_FILE) if partage and pod_admission else ()),
+        *(manifest for file in files for manifest in delivered(file)),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}},
-        *(manifest for file in SCHEDULER_FILES for manifest in delivered(file)),
         _binding("ClusterRoleBinding", None, KUBELET_CLIENT.user, ("ClusterRole", "system:kubelet-api-admin"), _user()),
         _binding("RoleBinding", TEAM, TEAM, ("ClusterRole", "edit"), _group(TEAM)),
     ]

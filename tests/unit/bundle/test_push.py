@@ -83,6 +83,11 @@ def test_a_registry_that_is_not_there_is_one_line(layout: Path) -> None:
         push(layout, gone)
 
 
+def test_a_registry_without_tls_is_told_apart(registry: Registry, layout: Path) -> None:
+    with pytest.raises(PushRefused, match=r"; for a registry without TLS say --plain-http$"):
+        push(layout, Repository.of(f"127.0.0.1:{registry.server_port}/team/partage-node"))
+
+
 def test_images_that_were_not_made_are_missed_by_name(tmp_path: Path) -> None:
     with pytest.raises(PushRefused, match=r"has no images; tools/bundle all writes them"):
         push(tmp_path, Repository.of("registry.example/partage-node"))

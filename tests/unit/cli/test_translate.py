@@ -161,6 +161,22 @@ def test_words_that_are_not_read_here_are_named_with_their_system(tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("to", ["native", "dra"])
+def test_what_a_pod_says_in_vain_beside_what_is_translated_is_told(to: str, tmp_path: Path) -> None:
+    variable = {"name": "RUNAI_GPU_MEMORY_LIMIT", "value": "0.8"}
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "grows", "annotations": {"gpu-memory": "2000"}},
+        "spec": {"containers": [{"name": "a", "env": [variable]}]},
+    }
+    file = tmp_path / "pods.yaml"
+    file.write_bytes(msgspec.yaml.encode(pod))
+    done = process(tmp_path, "translate", "--to", to, str(file))
+    assert done.returncode == 0, done.stderr
+    assert "Pod grows: not all that this pod says of cards is read: the variable RUNAI_GPU_MEMORY_LIMIT" in done.stderr
+
+
+@pytest.mark.slow
 def test_a_file_of_which_nothing_is_known_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
     plain = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}
     made, lines = told(tmp_path, plain, code=1)

@@ -169,6 +169,21 @@ async def test_every_request_gets_one_answer_at_once(
     assert (await _replies(where, request_)).startswith(f"HTTP/1.1 {status} ".encode())
 
 
+async def test_a_daemon_may_have_pages_of_its_own(metrics: Metrics, health: Health) -> None:
+    async def page() -> web.Response:
+        return web.Response(200, b"{}", "application/json")
+
+    async def broken() -> web.Response:
+        raise RuntimeError("a defect")
+
+    pages = {"/own": page, "/broken": broken}
+    async with web.Web("127.0.0.1:0", metrics=metrics, health=health, pages=pages) as server:
+        where = ("127.0.0.1", server.port)
+        assert (await _replies(where, b"GET /own HTTP/1.1\r\n\r\n")).endswith(b"\r\n\r\n{}")
+        assert (await _replies(where, b"GET /broken HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 500 ")
+        assert b"/readyz, /broken, /own\n" in await _replies(where, b"GET /other HTTP/1.1\r\n\r\n")
+
+
 async def test_a_head_request_gets_the_length_and_no_body(where: Where) -> None:
     head, _, body = (await _replies(where, b"HEAD /healthz HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
     assert b"Content-Length: 3" in head

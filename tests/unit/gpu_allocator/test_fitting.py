@@ -129,8 +129,9 @@ def test_the_id_of_a_gpu_names_the_instances_on_it() -> None:
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (pod(ask(100, models=("H100",))), "node(s) had too few cards as asked for"),
-        (pod(ask(100, models_not=("T4",))), "node(s) had too few cards as asked for"),
+        (pod(ask(100, models=("H100",))), "node(s) had no card of a model as asked for (there are T4)"),
+        (pod(ask(100, models_not=("T4",))), "node(s) had no card of a model as asked for (there are T4)"),
+        (pod(ask(100, models=("T4",), cards=("zz",))), "node(s) had too few cards as asked for"),
         (pod(ask(100, cards=("zz",))), "node(s) had too few cards as asked for"),
         (pod(ask(900)), "Insufficient GPU share"),
         (pod(ask(100, gib=15)), "Insufficient GPU memory"),
@@ -145,6 +146,13 @@ def test_reasons_are_stable_sentences(request_: PodRequest, why: str) -> None:
     fleet.place_on(Slot(0), pod(ask(500, gib=4, cards=("a0",))))
     fleet.place_on(Slot(0), pod(ask(500, gib=4, cards=("a1",))))
     assert fleet.why_not(request_) == [why]
+
+
+def test_of_the_models_that_there_are_few_are_named() -> None:
+    fleet = Fleet([card(f"a{number}", model=f"M{number}") for number in range(6)])
+    assert fleet.why_not(pod(ask(1, models=("h1000",)))) == [
+        "node(s) had no card of a model as asked for (there are M0, M1, M2, M3 and 2 more)"
+    ]
 
 
 def test_a_node_without_cards_says_so() -> None:

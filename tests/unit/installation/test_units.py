@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from partage_base.daemon.settings import host_name
+from partage_cli.installation.altered import altered
+from partage_cli.installation.journal import kept, read
 from partage_cli.installation.look import Site
 from partage_cli.installation.preparation import Units
-from partage_cli.installation.tree import OUR_UNITS
+from partage_cli.installation.tree import OUR_UNITS, point
 from unit.installation.made import a_host, put
 
 
@@ -50,3 +52,32 @@ def test_another_socket_of_the_runtime_is_told(tmp_path: Path) -> None:
     assert found["partage-broker.service.d/10-runtime.conf"] == (
         "[Service]\nEnvironment=PARTAGE_BROKER_RUNTIME=/run/k3s/containerd/containerd.sock\n"
     )
+
+
+def test_what_of_an_installation_is_missing_or_changed_is_known(tmp_path: Path) -> None:
+    for name in OUR_UNITS:
+        put(tmp_path, f"opt/partage/1.0/systemd/{name}", "[Unit]\n")
+    host, _ = a_host(tmp_path)
+    site = Site(node="gpu-7", kubelet="kubelet.service", runtime="/run/x.sock", kubeconfig="", static_pods="")
+    assert altered(tmp_path, read(tmp_path)) == (), "nothing is installed"
+    with kept(tmp_path) as journal:
+        units = Units(tmp_path / "opt/partage/1.0", site)
+        facts = units.plan(host).facts
+        units.do(host, facts)
+        point(host, "1.0")
+        journal.done("look", site)
+        journal.done("units", facts)
+        journal.take_version("1.0")
+        assert altered(tmp_path, journal) == ()
+        put(tmp_path, "etc/systemd/system/partage-crishim.service.d/override.conf", "[Service]\n")
+        assert altered(tmp_path, journal) == (), "an operator's own drop-in is none of ours"
+        (tmp_path / "etc/systemd/system/partage-crishim.socket").unlink()
+        put(tmp_path, "etc/systemd/system/partage-broker.service.d/10-node.conf", "[Service]\n")
+        (tmp_path / "opt/partage/current").unlink()
+        assert set(altered(tmp_path, journal)) == {
+            "/etc/systemd/system/partage-crishim.socket",
+            "/etc/systemd/system/partage-broker.service.d/10-node.conf",
+            "/opt/partage/current",
+        }
+        journal.begin("upgrade", {})
+        assert altered(tmp_path, journal) == (), "another version is on its way"

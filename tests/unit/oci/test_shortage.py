@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_gpu.allocator.reasons import MEMORY_BEYOND, REASONS
+from partage_gpu.allocator.reasons import MEMORY_BEYOND, NO_MODEL, REASONS
 from partage_oci.shortage import WORDS, CardRoom, shortage
 from partage_plugins.vocabulary.card_memory import Promised
 from support.gpu_fleet import GIB, ask, card
@@ -10,7 +10,7 @@ from support.gpu_fleet import GIB, ask, card
 
 def test_every_reason_of_the_allocator_has_words_of_its_own() -> None:
     words = {code: say([ask(0, spare_share=True)]) for code, say in WORDS.items()}
-    assert set(words) == {reason.code for reason in (*REASONS, MEMORY_BEYOND)}
+    assert set(words) == {reason.code for reason in (*REASONS, MEMORY_BEYOND, NO_MODEL)}
     assert words.pop("gpu/memory-beyond") == words["gpu/memory"]
     assert len(set(words.values())) == len(words)
     assert words["gpu/share"] == "no card has a share of 1 milli left"

@@ -145,7 +145,14 @@ def test_partage_words_are_those_of_all_plugins() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [None, "words", ["x.org/y"], [words_of("x", prefixes=("",))], [words_of("x", asking=frozenset((1,)))]],
+    [
+        None,
+        "words",
+        ["x.org/y"],
+        [words_of("x", prefixes=("",))],
+        [words_of("x", families=("",))],
+        [words_of("x", asking=frozenset((1,)))],
+    ],
 )
 def test_partage_words_that_are_none_are_refused(answer: object) -> None:
     with pytest.raises(PluginNonsense, match=r"allowed: |wrong value"):

@@ -130,7 +130,22 @@ def is_selected(pod: ApiPod, node: ApiNode) -> bool:
 
 def selector(cluster: Cluster, pod: ApiPod, node: ApiNode, slot: int) -> Iterable[str]:
     if not is_selected(pod, node):
-        yield "node(s) didn't match Pod's node affinity/selector"
+        why = "node(s) didn't match Pod's node affinity/selector"
+        names = named(pod)
+        known = {each.name for each in cluster.nodes.values()}
+        yield f"{why}: no node is named {' or '.join(names[:3])}" if names and known.isdisjoint(names) else why
+
+
+def named(pod: ApiPod) -> list[str]:
+    """The nodes of which it must be one; empty where it may be another."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    found = list[str]()
+    for term in affinity.required.node_selector_terms if affinity and affinity.required else ():
+        names = [name for each in term.match_fields if each.operator == "In" for name in each.values]
+        if not names:
+            return []
+        found += names
+    return found
 
 
 # --- what there is not enough of

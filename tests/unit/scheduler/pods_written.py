@@ -80,7 +80,7 @@ FULL_POD: Final[dict[str, Any]] = {
                 "command": ["train"],
                 "ports": [{"containerPort": 80, "hostPort": 8080, "hostIP": "10.0.0.1", "protocol": "UDP"}],
                 "resources": {"limits": {"partage.dev/gpu-milli": "500"}, "requests": {"cpu": "1"}},
-                "env": [{"name": "A", "value": "B"}],
+                "env": [{"name": "A", "value": "B"}, {"name": "MY_GPU_LIMIT", "value": "B"}],
             }
         ],
         "overhead": {"cpu": "250m"},

@@ -18,9 +18,16 @@ from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue, Waiting
 from unit.scheduler.cluster.cards import asks_of, carded, trusted
 from unit.scheduler.cluster_made import node, pod
+from unit.scheduler.objects_made import REQUIRED
 
 NONE: frozenset[Cause] = frozenset()
 NOW = 0.0
+
+
+def on_nodes(*names: str) -> dict[str, object]:
+    """The affinity of a pod that must be on one of them."""
+    field = {"key": "metadata.name", "operator": "In", "values": names}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
 
 
 class Stage:
@@ -80,11 +87,22 @@ def test_a_pod_without_devices_has_an_allocation_without_containers() -> None:
             ),
         ),
         (
+            pod("a", affinity=on_nodes("node01")),
+            "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector: no node is named node01.",
+        ),
+        (
+            pod("a", affinity=on_nodes("l", "node01"), milli=1),
+            ("0/3 nodes are available: 1 node(s) had no cards, 2 node(s) didn't match Pod's node affinity/selector."),
+        ),
+        (
             pod("a", milli=1, annotations={"partage.dev/models": "H100"}),
-            "0/3 nodes are available: 1 node(s) had no cards, 2 node(s) had too few cards as asked for.",
+            (
+                "0/3 nodes are available: 1 node(s) had no cards, "
+                "2 node(s) had no card of a model as asked for (there are T4)."
+            ),
         ),
     ],
-    ids=["cpu", "memory", "cards", "selector", "models"],
+    ids=["cpu", "memory", "cards", "selector", "no such node", "one such node", "models"],
 )
 def test_why_a_pod_is_not_placed_is_said_in_upstream_s_grammar(waiting: ApiPod, message: str) -> None:
     assert Stage(l=0, m=1, n=2).stays(waiting).message == message

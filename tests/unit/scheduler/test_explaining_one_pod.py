@@ -90,6 +90,12 @@ def test_the_most_that_a_container_could_have_is_found() -> None:
     }
 
 
+def test_another_model_helps_where_none_is_of_that_name() -> None:
+    found = explained(in_use(), pod("new", milli=200, annotations={"partage.dev/models": "h1000"}))
+    assert found.message == "0/2 nodes are available: 2 node(s) had no card of a model as asked for (there are T4)."
+    assert changes(found) == {"container main: any model of card": "m"}
+
+
 def test_less_cpu_helps_where_that_is_all_that_lacks() -> None:
     assert changes(explained(in_use(), pod("new", milli=200, cpu="3"))) == {
         "2000 milli of CPU less": "m",

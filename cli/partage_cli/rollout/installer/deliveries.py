@@ -9,6 +9,7 @@ Settings are written only where the host has none, or has those that were writte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,10 @@ MOST_SETTINGS_BYTES: Final = 256 << 10
 _FOR_ALL: Final = 0o644
 
 
+Wrote = Callable[[str], None]
+"""Hears of each change of the host, as `wrote /etc/…, which was missing`."""
+
+
 class NoKeys(PartageError):
     """The ConfigMap has no key that a host could trust."""
 
@@ -31,8 +36,8 @@ class TooMuch(PartageError):
     """The settings are larger than any that we read."""
 
 
-def deliver_keys(source: Path, host: Path) -> tuple[str, ...]:
-    """Makes the host's keys those of the folder `source`, and says which they are; raises `NoKeys` or `OSError`."""
+def deliver_keys(source: Path, host: Path, wrote: Wrote) -> None:
+    """Makes the host's keys those of the folder `source`; raises `NoKeys` or `OSError`."""
     loaded = load_public_keys(source)
     if not loaded.keys:
         raise NoKeys(f"there is no key for hosts to trust: {loaded.faults[0]}; see the ConfigMap partage-keys")
@@ -43,15 +48,15 @@ def deliver_keys(source: Path, host: Path) -> tuple[str, ...]:
     for key, public in loaded.keys.items():
         path, content = folders.public_file(key), encode_public(public)
         if not _holds(path, content):
-            write_whole(path, content, mode=_FOR_ALL, synced=True)
+            _write(host, path, content, wrote)
     kept = {path.name for path in source.glob(f"*{KEYS_SUFFIX}")}
     for path in folder.glob(f"*{KEYS_SUFFIX}"):
         if path.name not in kept:
             path.unlink()
-    return tuple(sorted(loaded.keys))
+            wrote(f"removed /{path.relative_to(host)}, which the cluster has no more")
 
 
-def deliver_settings(source: Path, host: Path) -> str | None:
+def deliver_settings(source: Path, host: Path, wrote: Wrote) -> str | None:
     """Writes the host's settings, and says why not where a person's stand there; raises `TooMuch` or `OSError`."""
     path = host / "etc/partage" / SETTINGS_FILE
     try:
@@ -66,7 +71,7 @@ def deliver_settings(source: Path, host: Path) -> str | None:
         return f"/etc/partage/{SETTINGS_FILE} of the host was written by a person and stays"
     if stands != OURS + content:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_whole(path, OURS + content, mode=_FOR_ALL, synced=True)
+        _write(host, path, OURS + content, wrote)
     return None
 
 
@@ -81,6 +86,12 @@ def take_back(host: Path) -> None:
     for each in (folder, folder.parent):
         if each.is_dir() and not any(each.iterdir()):
             each.rmdir()
+
+
+def _write(host: Path, path: Path, content: bytes, wrote: Wrote) -> None:
+    was = "other than the cluster has it" if path.exists() else "missing"
+    write_whole(path, content, mode=_FOR_ALL, synced=True)
+    wrote(f"wrote /{path.relative_to(host)}, which was {was}")
 
 
 def _holds(path: Path, content: bytes) -> bool:

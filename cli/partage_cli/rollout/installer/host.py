@@ -54,6 +54,7 @@ class _HostStatus(msgspec.Struct, frozen=True):
     version: str | None = None
     in_force: bool = False
     why: str | None = ""
+    altered: tuple[str, ...] = ()
 
 
 class HostProgram:
@@ -72,13 +73,16 @@ class HostProgram:
             return HostState(why="nothing is installed")
         program = self._program()
         if program is None:
-            return HostState(version="", why=f"/{CURRENT} is gone, and the journal says that it was installed")
+            why = f"/{CURRENT} is gone, and the journal says that it was installed"
+            return HostState(version="", why=why, altered=(f"/{TREES}/{self._version}",))
         ran = await self._run([program, "node", "status", "-o", "json"], STATUS_WITHIN_S)
         try:
             status = msgspec.json.decode(ran.out, type=_HostStatus)
         except (msgspec.DecodeError, RecursionError):
             return HostState(version="", why=f"`partage node status` on the host: {_ended(ran, STATUS_WITHIN_S)}")
-        return HostState(version=status.version or "", in_force=status.in_force, why=status.why or "")
+        return HostState(
+            version=status.version or "", in_force=status.in_force, why=status.why or "", altered=status.altered
+        )
 
     async def do(self, command: Command) -> str | None:
         """Runs one command to its end; None where it is done, else why not. Raises `OSError`."""

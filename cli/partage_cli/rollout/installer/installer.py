@@ -2,7 +2,7 @@
 
 Each round starts from what the Node and the host say now, so one that died anywhere goes on where it was:
 
-    keys, settings and tree are on the host     no turn is needed: nothing uses them yet
+    keys, settings and tree are on the host     no turn is needed: nothing uses them yet, or they stood there before
     `waiting` is told, and a slot taken         it may be given back or run out: nothing was touched
     `working` is told, then commands run        the next installer of this node goes on with a slot of its own
     what came of it is told                     the slot goes back after that, never before
@@ -15,6 +15,7 @@ import contextlib
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -40,6 +41,8 @@ _ASK_PER_NODE_S: Final = 0.05
 """So that all nodes together ask no more than so often, however many they are."""
 _SETTLES_WITHIN_S: Final = 60.0
 _SETTLE_LOOKS_S: Final = 1.0
+_PUT_BACK_AGAIN_S: Final = 600.0
+"""Before the same files are put back once more: somebody else may write them, and daemons restart each time."""
 _RENEWALS: Final = 4
 """So many may fail before others take the node for silent."""
 _log = structlog.get_logger()
@@ -76,6 +79,9 @@ class Installer:
         self._has_supply = True
         self._is_fresh = True
         self._lapsed_at: float | None = None
+        self._last_put_back = ""
+        self._put_back: tuple[str, ...] = ()
+        self._put_back_at = 0.0
         self.at_rest = asyncio.Event()
         """Set but while a command runs on the host."""
         self.at_rest.set()
@@ -98,10 +104,14 @@ class Installer:
         node = self._node.member
         if node is None:
             return None
+        supply = await asyncio.to_thread(self._supplied, node)
         host = await self._host.state()
+        if node.wish is Wish.ON and node.state(self._version) == "in-force":
+            host = await self._whole(host)
+            supply = supply._replace(why="; ".join(filter(None, (supply.why, self._last_put_back))))
         if self._is_lapsing(node, host):
+            await self._node.tell(self._said(node.wish, "in-force", supply.why))
             return None
-        supply = await asyncio.to_thread(self._supplied, node.wish)
         next_ = wanted(node, self._version, host)
         if isinstance(next_, Told):
             is_kept = next_.state == "in-force"
@@ -124,13 +134,39 @@ class Installer:
             await asyncio.to_thread(deliveries.take_back, self._host.root)
         await self._node.tell(told)
 
-    def _supplied(self, wish: Wish) -> Supply:
-        """Gives the host what the cluster has for it. Blocks."""
-        if wish is Wish.OFF:
-            return Supply()
+    async def _whole(self, host: HostState) -> HostState:
+        """The host with its own files as they were installed; how it is then. Kubelet is not touched."""
+        now_s = asyncio.get_running_loop().time()
+        is_again = host.altered == self._put_back and now_s - self._put_back_at < _PUT_BACK_AGAIN_S
+        is_ours = host.version in ("", self._version)
+        if not host.altered or is_again or not is_ours or not self._may_begin():
+            return host
+        self._put_back, self._put_back_at = host.altered, now_s
+        self.at_rest.clear()
         try:
-            deliveries.deliver_keys(self._settings.keys, self._host.root)
-            note = deliveries.deliver_settings(self._settings.node_settings, self._host.root)
+            await asyncio.to_thread(place, self._host.root, self._tree)
+            why = await self._host.do("install")
+        except PartageError as error:
+            why = str(error)
+        finally:
+            self.at_rest.set()
+        names = ", ".join(host.altered)
+        self._wrote(f"could not put back {names}: {why}" if why else f"put back {names}")
+        return await self._host.state()
+
+    def _wrote(self, line: str) -> None:
+        """Says what was changed of a host that is in force: to the log, and on the Node until the next such change."""
+        _log.info("the host's files were not as they should be", done=line)
+        self._last_put_back = f"{datetime.now(UTC):%Y-%m-%d %H:%M}Z: {line}"
+
+    def _supplied(self, node: Member) -> Supply:
+        """Gives the host what the cluster has for it. Blocks."""
+        if node.wish is Wish.OFF:
+            return Supply()
+        wrote = self._wrote if node.state(self._version) == "in-force" else lambda _line: None
+        try:
+            deliveries.deliver_keys(self._settings.keys, self._host.root, wrote)
+            note = deliveries.deliver_settings(self._settings.node_settings, self._host.root, wrote)
         except NoKeys as error:
             return Supply("waiting", str(error))
         except (PartageError, OSError) as error:

@@ -6,6 +6,7 @@ the pod does not fit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -42,17 +43,29 @@ _CLOSE: Final = {
 MEMORY_BEYOND: Final = Reason("gpu/memory-beyond", "Insufficient GPU memory ({})")
 """The same as `gpu/memory`, with the figures of the card that has most left, on a node that promises more than it
 has."""
+NO_MODEL: Final = Reason("gpu/no-model", "node(s) had no card of a model as asked for (there are {})", lasts=True)
+"""In place of `gpu/too-few-wanted`, where the cluster has none of these models: most are misspelt."""
+_MOST_MODELS: Final = 4
 _MOST_REASONS: Final = 250
 _FITS: Final = 255
 
 
 def reasons_for(cluster: Cluster, plan: Plan) -> tuple[Reason, ...]:
-    """The table of codes, which says how close the first bundle's cards must be."""
+    """The table of codes, which says how close the first bundle's cards must be, and which models there are."""
+    table = list(REASONS)
     bundles = next((ask.request.bundles for ask in plan.asks if ask.request.bundles), ())
-    if not bundles:
-        return REASONS
-    how = _CLOSE.get(resolved(cluster, bundles)[0].level, "close together")
-    return tuple(each.of(how) if number in {_FAR, _APART} else each for number, each in enumerate(REASONS))
+    if bundles:
+        how = _CLOSE.get(resolved(cluster, bundles)[0].level, "close together")
+        for number in _FAR, _APART:
+            table[number] = table[number].of(how)
+    if cluster.cards_of and not any(ask.request.wants_model(model) for ask in plan.asks for model in cluster.cards_of):
+        table[_UNWANTED] = NO_MODEL.of(_some(sorted(cluster.cards_of)))
+    return tuple(table)
+
+
+def _some(models: Sequence[str]) -> str:
+    more = f" and {len(models) - _MOST_MODELS} more" if len(models) > _MOST_MODELS else ""
+    return ", ".join(models[:_MOST_MODELS]) + more
 
 
 def with_figures(

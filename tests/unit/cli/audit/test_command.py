@@ -65,6 +65,35 @@ def test_what_pods_ask_for_is_read_as_the_scheduler_reads_it(tmp_path: Path) -> 
     assert (done.returncode, "1 pods on nodes have what they ask for" in done.stdout) == (0, True), done.stdout
 
 
+def test_each_pod_is_judged_by_the_scheduler_that_it_names(tmp_path: Path) -> None:
+    """Two of ours in one cluster, of which one reads `nvidia.com/gpu`."""
+
+    async def whole() -> subprocess.CompletedProcess[str]:
+        async with FakeApi() as api:
+            add_node(api, "n1")
+            for name, limits, reader in (
+                ("partage-scheduler", {GPU_MILLI: "500"}, "kubelet"),
+                ("whole-cards", {"nvidia.com/gpu": "1"}, "whole"),
+            ):
+                api.objects.create(PODS, pod_body(f"of-{name}", limits=limits, schedulerName=name))
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setenv("PARTAGE_NVIDIA_GPU", reader)
+                    async with scheduler(api, settings_below(tmp_path, scheduler_name=name)):
+                        await until(lambda: not unbound(api))
+            lost = pod_body("lost", schedulerName="other", nodeName="n1")
+            lost["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+            api.objects.create(PODS, lost)
+            argv = ("audit", "--kubeconfig", str(kubeconfig(tmp_path, api.url)), "-o", "json")
+            return await asyncio.to_thread(partage, tmp_path, *argv)
+
+    done = asyncio.run(whole())
+    told = [each for each in json.loads(done.stdout)["findings"] if each["status"] in {"wrong", "warning"}]
+    assert {each["check"] for each in told} == {"requests", "words"}, done.stdout
+    for each in told:
+        assert "team/lost" in each["found"]
+        assert "name partage-scheduler or whole-cards in schedulerName" in each["advice"]
+
+
 def test_what_is_not_known_of_the_scheduler_is_a_finding_and_no_fault(tmp_path: Path) -> None:
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:

@@ -89,7 +89,7 @@ def all_of(seen: SeenCluster) -> list[Finding]:
     return [
         *of_pods.signatures(seen),
         *of_pods.keys(seen),
-        *of_pods.requests(seen, read),
+        *of_pods.requests(seen, read, ours=()),
         *of_cards.nodes(seen),
         *of_cards.cards(seen),
     ]

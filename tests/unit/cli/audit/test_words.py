@@ -1,4 +1,4 @@
-"""Pods of other schedulers that say something of cards are named, however they say it, and no others."""
+"""Pods that say something of cards and get none by it are named, however they say it, and no others."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from partage_cli.audit import of_words
 from partage_cli.audit.observation import SeenCluster, seen_pods
+from partage_cli.audit.reading import Readings
 from partage_cli.doctor.findings import Severity
-from partage_plugins.rules.words import Lexicon
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.keys import ALLOCATION
@@ -30,10 +30,19 @@ def a_pod(name: str, *, scheduler: str, node: str = "", limits: dict[str, str] |
     return msgspec.convert(body, ApiPod)
 
 
+def seen(*pods: ApiPod) -> SeenCluster:
+    return SeenCluster(pods=tuple(seen_pods(pods, (GPU,), {})), nodes={})
+
+
+def read(cluster: SeenCluster) -> Readings:
+    readings = Readings([OURS])
+    readings.add(cluster, OURS, SchedulerSide(all_plugins(), Ledger()))
+    return readings
+
+
 def found(*pods: ApiPod) -> list[str]:
-    side = SchedulerSide(all_plugins(), Ledger())
-    cluster = SeenCluster(pods=tuple(seen_pods(pods, (GPU,), {})), nodes={})
-    findings = list(of_words.words(cluster, side.requests, Lexicon(side.words()), ours=OURS))
+    cluster = seen(*pods)
+    findings = list(of_words.words(cluster, read(cluster)))
     assert all(each.check == "words" for each in findings)
     if findings[0].status is Severity.OK:
         return []
@@ -77,6 +86,15 @@ def test_many_pods_of_one_system_and_scheduler_are_one_finding() -> None:
     pods = [a_pod(f"k{n}", scheduler="kai-scheduler", annotations={"gpu-memory": "1024"}) for n in range(9)]
     (sentence,) = found(*pods)
     assert sentence.startswith("9 pods say something of cards in KAI's words (team/k0: gpu-memory)")
+
+
+def test_pods_of_ours_that_run_without_a_card_are_named_once_for_all_that_say_the_same() -> None:
+    meant = {"kubeshare/gpu_requst": "0.5"}
+    cluster = seen(*(a_pod(f"p{n}", scheduler=OURS, node="n", annotations=meant) for n in range(3)))
+    (finding,) = of_words.words(cluster, read(cluster))
+    assert finding.status is Severity.WARNING
+    assert finding.found.startswith("pod team/p0 and 2 more: this pod says something of cards and asks for none: ")
+    assert "did you mean kubeshare/gpu_request?" in finding.found
 
 
 def test_ours_those_with_an_allocation_and_those_that_run_with_what_kubelet_gives_are_not_named() -> None:

@@ -113,9 +113,9 @@ def test_a_resource_that_nobody_gives_is_named_and_no_node_is_promised(tmp_path:
     assert text.splitlines()[-1] == "no node has aliyun.com/gpu-mem, and partage reads no such word"
     assert "would fit" not in text
     text = as_text(asked(tmp_path, pod_body("new", limits=WHOLE)), all_nodes=False)
-    assert text.splitlines()[-1] == (
-        "no node has nvidia.com/gpu, and partage reads no such word unless the chart's nvidiaGpu (PARTAGE_NVIDIA_GPU) "
-        "is whole or hami"
+    assert text.splitlines()[-1] == "no node has nvidia.com/gpu, and partage reads no such word"
+    assert text.splitlines()[1].endswith(
+        "where the operator sets PARTAGE_NVIDIA_GPU (the chart's nvidiaGpu) to whole or hami"
     )
 
 

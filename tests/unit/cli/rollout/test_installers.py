@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -186,6 +187,62 @@ async def test_a_host_that_falls_out_of_force_stops_the_others(api: FakeApi, sta
     await until(lambda: states(api)[0] == "failed")
     assert told(api, "n00")[2] == "it was in force and is no more: kubelet speaks to containerd"
     assert stage.host("n00").touched == ["install", "switch-on"]
+
+
+async def test_a_key_that_is_taken_from_a_host_comes_back_though_the_host_fell_out_of_force_by_it(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    stage.set(look_every_s=0.05, lapse_s=600)
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "in-force")
+    (key,) = (stage.host("n00").root / "etc/partage/keys.d").iterdir()
+    stage.host("n00").in_force = False
+    key.unlink()
+    await until(key.exists)
+    await until(lambda: told(api, "n00")[2].endswith(f"wrote /etc/partage/keys.d/{key.name}, which was missing"))
+    assert states(api)[0] == "in-force", "it has its time to be so again"
+
+
+async def test_files_of_the_installation_are_put_back_and_kubelet_is_left_alone(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    stage.set(look_every_s=0.05)
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "in-force")
+    host, unit = stage.host("n00"), "/etc/systemd/system/partage-crishim.socket"
+    host.altered = (unit,)
+    await until(lambda: told(api, "n00")[2].endswith(f"put back {unit}"))
+    assert list(host.altered) == []
+    assert host.touched == ["install", "switch-on", "install"]
+    assert states(api)[0] == "in-force"
+
+
+async def test_files_that_somebody_else_keeps_writing_are_not_put_back_in_every_round(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    stage.set(look_every_s=0.01)
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "in-force")
+    host = stage.host("n00")
+    host.altered, host.stays_altered = ("/opt/partage/current",), True
+    await until(lambda: host.touched == ["install", "switch-on", "install"])
+    looks = host.looks
+    await until(lambda: host.looks > looks + 3)
+    assert host.touched == ["install", "switch-on", "install"]
+    host.altered = ("/etc/systemd/system/partage-broker.service",)
+    await until(lambda: host.touched[3:] == ["install"])
+
+
+async def test_a_host_whose_programs_are_gone_gets_them_again(api: FakeApi, stage: RolloutStage) -> None:
+    stage.set(look_every_s=0.05, lapse_s=600)
+    stage.start("n00")
+    await until(lambda: states(api)[0] == "in-force")
+    host = stage.host("n00")
+    tree = host.root / "opt/partage" / V1
+    shutil.rmtree(tree)
+    await until(lambda: told(api, "n00")[2].endswith(f"put back /opt/partage/{V1}"))
+    assert (tree / "bin/partage").exists()
+    assert states(api)[0] == "in-force"
 
 
 async def test_a_host_that_says_so_a_little_later_has_not_failed(

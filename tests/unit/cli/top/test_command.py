@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from partage_cli.machine.setup.decision import SIMULATED, Decision, Programs, write_decision
-from partage_isolation.wire.messages import BROKER_SOCKET
+from partage_plugins.vocabulary.places import BROKER_SOCKET
 from rig.client.wait import until
 from support.broker import container, held, pod, serving, told
 from unit.cli.program import PARTAGE, environment, partage
@@ -98,7 +98,11 @@ def test_where_the_output_is_no_terminal_once_is_enough(root: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--once", "-o", "json")])
-def test_without_a_broker_there_is_one_line_and_exit_code_1(root: Path, more: tuple[str, ...]) -> None:
+def test_without_a_broker_and_a_cluster_there_is_one_line_and_exit_code_1(
+    root: Path, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(root))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
     ended = partage(root, "top", *more)
     why = f"no broker answers at {root / BROKER_SOCKET}: No such file or directory; is partage-broker running?"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"partage: {why}\n")

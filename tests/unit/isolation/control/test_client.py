@@ -14,8 +14,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
-from partage_isolation.wire.messages import BROKER_SOCKET, MAX_ANSWER_BYTES, LimitsSet, Prepare, SetLimits
+from partage_isolation.wire.messages import MAX_ANSWER_BYTES, LimitsSet, Prepare, SetLimits
 from partage_plugins.vocabulary import ContainerKey, ContainerName, GpuGrant
+from partage_plugins.vocabulary.places import BROKER_SOCKET
 from support.broker import CARD, container, held, pod, prepared, serving, told
 
 KEY = ContainerKey("0" * 32)

@@ -30,17 +30,25 @@ def read(found: object, type_: Any = ApiPod) -> Any:
 
 
 def test_plugins_are_shown_what_the_user_wrote_with_containers_as_they_start() -> None:
-    asked = {"limits": {"partage.dev/gpu-milli": "500"}, "requests": {"cpu": "1"}}
+    asked = {"limits": {"partage.dev/gpu-milli": "500"}, "requests": {"cpu": "1"}, "variables": ["MY_GPU_LIMIT"]}
     assert json.loads(msgspec.json.encode(seen(read(FULL_POD)))) == {
         "ref": {"namespace": "team-a", "name": "train-0", "uid": "u-1"},
         "labels": {"app": "train", "rev": "3"},
         "annotations": {"partage.dev/affinity": "red"},
         "containers": [
-            {"name": "log", "role": "sidecar", "limits": {}, "requests": {"cpu": "100m"}},
-            {"name": "fetch", "role": "init", "limits": {}, "requests": {}},
+            {"name": "log", "role": "sidecar", "limits": {}, "requests": {"cpu": "100m"}, "variables": []},
+            {"name": "fetch", "role": "init", "limits": {}, "requests": {}, "variables": []},
             {"name": "main", "role": "app", **asked},
         ],
     }
+
+
+def test_of_its_variables_few_are_kept_and_only_names_that_speak_of_a_gpu() -> None:
+    names = ["HOME", *(f"GPU_{number}" for number in range(9)), "GPU_" + "X" * 999]
+    found = read(
+        {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "m", "env": [{"name": n} for n in names]}]}}
+    )
+    assert seen(found).containers[0].variables == tuple(f"GPU_{number}" for number in range(8))
 
 
 def test_a_pod_with_next_to_nothing_is_read_too() -> None:

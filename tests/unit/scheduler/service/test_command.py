@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click import Command
 from click.testing import CliRunner, Result
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -18,6 +19,7 @@ from partage_scheduler.authority import Authority
 from partage_scheduler.cli import main
 from partage_scheduler.core import new_core, plugins
 from partage_scheduler.metrics import Figures
+from partage_scheduler.sharepods.cli import main as sharepods
 from support import kubeconfigs
 from support.kube import access_to
 from support.scheduler_stage import settings_below
@@ -75,6 +77,23 @@ def test_settings_that_can_not_be_are_refused(tmp_path: Path, flags: tuple[str, 
     done = checked(tmp_path, *flags)
     assert done.exit_code == 78
     assert why in done.stderr
+
+
+@pytest.mark.parametrize("command", [main, sharepods], ids=["scheduler", "sharepods"])
+def test_settings_and_plugins_are_checked_without_keys_and_without_a_cluster(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = ["--root", str(tmp_path), "--kubeconfig", str(tmp_path / "none"), "--check-settings"]
+    done = CliRunner().invoke(command, flags)
+    assert (done.exit_code, done.output) == (0, "")
+    monkeypatch.setenv("PARTAGE_GPU_POLICY", "fastest")
+    done = CliRunner().invoke(command, flags)
+    assert done.exit_code == 78
+    assert "PARTAGE_GPU_POLICY: policy 'fastest' is not known; allowed: one of binpack, " in done.stderr
+
+
+def test_a_check_finds_what_only_a_plugin_knows_to_be_wrong(tmp_path: Path) -> None:
+    assert "score_weights names fpga; there are " in checked(tmp_path, "--score-weights", "fpga=2").stderr
 
 
 def test_only_plugins_that_are_there_have_a_weight(tmp_path: Path) -> None:

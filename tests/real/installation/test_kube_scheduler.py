@@ -1,12 +1,8 @@
-"""From a cluster without partage to one without it again, as an operator does it with helm, in pods of the real images.
-
-The installer is off here: nodes stay as they are.
-"""
+"""A kube-scheduler of one's own that helm installs beside partage's scheduler, on nodes that stay as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 
@@ -14,9 +10,9 @@ from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI, S
 from real.scheduler.conftest import with_cards
 from rig import images
 from rig.client.manifests import a_pod
-from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.programs import ensure
+from support.chart import CHART, INTO, RELEASE
 from support.install_stage import REGISTRY, InstallStage, installable
 
 ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
@@ -29,12 +25,13 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
         yield made
 
 
-def test_one_command_brings_keys_a_scheduler_and_advertisers_that_see_cards(stage: InstallStage) -> None:
-    stage.install("installer.enabled=false")
-    stage.wait_rolled_out("deployment/partage-scheduler", "daemonset/partage-advertiser")
-    for name in stage.rig.nodes:
-        until(f"{name} tells its cards", partial(stage.why_no_cards, name))
-    stage.uninstall()
+def test_a_wrong_setting_fails_helm_with_the_schedulers_own_sentence(stage: InstallStage) -> None:
+    wrong = "scheduler.environment.PARTAGE_GPU_POLICY=fastest"
+    refused = stage.helm.tried("install", RELEASE, CHART, *INTO, "--create-namespace", values=[*stage.values, wrong])
+    assert refused.status == 1
+    assert "PARTAGE_GPU_POLICY: policy 'fastest' is not known; allowed: one of binpack, " in refused.out + refused.err
+    assert stage.pods("partage-scheduler") == []
+    stage.helm.run("uninstall", RELEASE, *INTO)
 
 
 @pytest.mark.extended("the extender itself is tested by real/scheduler")

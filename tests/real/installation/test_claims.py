@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -53,6 +54,7 @@ def test_a_pod_has_what_its_claim_says_and_no_more_whichever_pod_of_ours_goes(st
     assert seen(pod)["total"] == MIB_OF_GIB
     assert re.search(r"claim gpu +GPU-\S+ +300 ", explained(stage, "train"))
     assert ask(pod, "take 100") == "took 100"
+    until("the figures of all nodes are in one table", lambda: _why_not_in_table(stage, pod))
     for each in stage.pods("partage-dra"):
         each.delete_and_wait()
     stage.wait_rolled_out("daemonset/partage-dra")
@@ -68,11 +70,23 @@ def test_a_container_in_which_limits_would_not_hold_is_not_made(stage: InstallSt
 
 def explained(stage: InstallStage, name: str, *, code: int = 0) -> str:
     words = ("explain", f"{TEAM}/{name}", "--kubeconfig", str(stage.rig.cluster.kubectl.kubeconfig))
-    told = subprocess.run(
-        (sys.executable, "-P", "-m", "partage_cli", *words), capture_output=True, text=True, check=False
-    )
+    told = partage_of(words)
     assert told.returncode == code, told.stderr
     return told.stdout
+
+
+def _why_not_in_table(stage: InstallStage, pod: Pod) -> str | None:
+    words = ("top", "--cluster", "-o", "json", "--kubeconfig", str(stage.rig.cluster.kubectl.kubeconfig))
+    told = partage_of(words)
+    found = json.loads(told.stdout) if told.returncode == 0 else {}
+    nodes = {each["node"]: [one["is_claim"] for one in each["containers"]] for each in found.get("nodes", [])}
+    wanted = {name: [True] if name == pod.node else [] for name in stage.rig.nodes}
+    return None if nodes == wanted else f"{told.stdout[-2000:]}{told.stderr}"
+
+
+def partage_of(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    argv = (sys.executable, "-P", "-m", "partage_cli", *words)
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
 def claiming(name: str, template: str, **said: Any) -> Json:

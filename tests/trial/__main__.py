@@ -1,4 +1,4 @@
-"""`make rig-up` and `make rig-down`: a rig for a person."""
+"""`make rig-up` and `make rig-down`: a cluster for a person."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from rig import keeper
 from rig.errors import RigError
+from trial import keeper
 
 
 def say(line: str) -> None:
@@ -16,19 +16,21 @@ def say(line: str) -> None:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """A real Kubernetes on this machine: API server, scheduler, nodes with containerd and kubelet."""
+    """A real Kubernetes on this machine, without partage: its nodes have systemd and simulated cards."""
 
 
 @main.command()
 @click.option("--nodes", default=1, show_default=True, type=click.IntRange(1, 15), help="how many nodes")
 def up(nodes: int) -> None:
     found = keeper.up(nodes, say)
-    say(f"rig {found.slot} is up with {' and '.join(found.nodes)}; there is no kube-proxy, so services have no address")
+    say(f"rig {found.slot} is up with {' and '.join(found.ways_in)}, and nothing of partage; docs/install.md is for it")
+    say(f"registry:   {found.registry}, without certificates; nodes find it by every registry's name")
     say(f"logs:       {found.logs}")
-    say(f"kubectl:    {found.kubectl}")
-    say("images:     busybox, glibc, musl; push your own to " + found.registry)
+    for name, way_in in found.ways_in.items():
+        say(f"on {name}:   {way_in} bash")
     say("to stop it: make rig-down")
     click.echo(f"export KUBECONFIG={found.kubeconfig}")
+    click.echo(f'export PATH="{":".join(found.programs)}:$PATH"')
 
 
 @main.command()
@@ -48,7 +50,7 @@ def keep(nodes: int) -> None:
 
 if __name__ == "__main__":
     try:
-        main(prog_name="python -m rig")
+        main(prog_name="tools/rig")
     except RigError as error:
         say("\n".join([f"rig: {error}", *getattr(error, "__notes__", [])]))
         sys.exit(1)

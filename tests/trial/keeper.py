@@ -1,4 +1,4 @@
-"""A rig for a person: kept by a process of its own, which survives the shell that asked for it.
+"""A cluster for a person: kept by a process of its own, which survives the shell that asked for it.
 
 `up` starts the keeper and waits until it writes `up.json` into its run folder, or ends. `down` sends the keeper SIGTERM
 and waits until it has let its slot go. A keeper that was killed needs no `down`: its rig died with it, and the next rig
@@ -16,14 +16,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 from rig.client.wait import until
 from rig.errors import RigError
 from rig.machine import slots
 from rig.machine.cleanup import clean
-from rig.nodes.node import NodeSettings
-from rig.rig import CHECKOUT, Rig, RigSettings, running
+from rig.programs import ensure
+from rig.rig import CHECKOUT
+from trial.cluster import Trial, trial
 
 Say = Callable[[str], None]
 _FILE: Final = "up.json"
@@ -36,9 +38,11 @@ class Up:
 
     slot: int
     keeper: int
-    nodes: tuple[str, ...]
+    ways_in: dict[str, str]
+    """What to put before a command so that it runs on a node, by the node's name."""
     kubeconfig: str
-    kubectl: str
+    programs: list[str]
+    """Folders of kubectl, helm and partage."""
     logs: str
     registry: str
 
@@ -48,7 +52,7 @@ def up(nodes: int, say: Say) -> Up:
     say(f"starting a rig with {nodes} node(s)")
     with tempfile.TemporaryFile() as said:
         keeper = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rig", "keep", str(nodes)],
+            [sys.executable, "-P", "-m", "trial", "keep", str(nodes)],
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -67,9 +71,9 @@ def keep(nodes: int, say: Say) -> None:
     """The keeper itself: has a rig until it is told to stop."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    settings = RigSettings(nodes={f"n{index}": NodeSettings() for index in range(1, nodes + 1)})
-    with running(settings, say=say) as rig:
-        _announce(rig)
+    helm = ensure("helm", say=say)["helm"]
+    with trial([f"gpu-{number}" for number in range(1, nodes + 1)], say=say) as made:
+        _announce(made, helm)
         while True:
             signal.pause()
 
@@ -93,14 +97,16 @@ def all_up() -> list[Up]:
     return [Up(**json.loads(file.read_text())) for file in files if file.exists()]
 
 
-def _announce(rig: Rig) -> None:
+def _announce(made: Trial, helm: Path) -> None:
     """One rename, so that no reader sees half of it."""
+    rig = made.rig
+    programs = (rig.programs["kubectl"], helm, Path(sys.executable))
     found = Up(
         slot=rig.addresses.slot,
         keeper=os.getpid(),
-        nodes=tuple(rig.nodes),
+        ways_in={name: " ".join(machine.way_in) for name, machine in made.machines.items()},
         kubeconfig=str(rig.cluster.kubectl.kubeconfig),
-        kubectl=str(rig.programs["kubectl"]),
+        programs=[str(program.parent) for program in programs],
         logs=str(rig.logs),
         registry=rig.registry.address,
     )

@@ -1,0 +1,63 @@
+"""What each pod asks for and says of cards, as the scheduler that it names reads it; others as the first one does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from partage_cli.audit.observation import SeenCluster, SeenPod
+from partage_plugins.errors import PartageError
+from partage_plugins.rules.words import Lexicon, Spoken, resources_of
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.vocabulary import Pod, PodRequest, PodUid
+from partage_scheduler.core import lexicon_of
+from partage_scheduler.objects import seen
+
+
+class Reading(NamedTuple):
+    request: PodRequest | PartageError
+    spoken: tuple[Spoken, ...]
+    unread: str | None
+    """What of it nothing reads, in a sentence, where it is on a node."""
+
+
+class Readings:
+    def __init__(self, schedulers: Sequence[str]) -> None:
+        """By their names; the first reads the pods of others, too."""
+        self.schedulers = schedulers
+        self._of_pods: dict[PodUid, Reading] = {}
+
+    def add(self, cluster: SeenCluster, scheduler: str, side: SchedulerSide) -> None:
+        """Reads its pods, by the settings that its plugins have now."""
+        lexicon, others = lexicon_of(side), scheduler == self.schedulers[0]
+        given = {name for each in cluster.nodes.values() for name in each.node.status.allocatable}
+        for each in cluster.pods:
+            names = each.pod.spec.scheduler_name
+            if names == scheduler or (others and names not in self.schedulers):
+                self._of_pods[each.pod.uid] = _reading(each, side, lexicon, given)
+
+    def of(self, each: SeenPod) -> Reading:
+        return self._of_pods[each.pod.uid]
+
+    def request(self, pod: Pod) -> PodRequest:
+        """What it asks for; raises what dialects raise."""
+        found = self._of_pods[pod.ref.uid].request
+        if isinstance(found, PartageError):
+            raise found
+        return found
+
+    def is_ours(self, each: SeenPod) -> bool:
+        return each.pod.spec.scheduler_name in self.schedulers
+
+
+def _reading(each: SeenPod, side: SchedulerSide, lexicon: Lexicon, given: Collection[str]) -> Reading:
+    """`given`: resources that nodes have."""
+    pod = seen(each.pod)
+    absent = () if each.pod.node else [name for name in resources_of(pod) if name not in given]
+    spoken = tuple(lexicon.spoken(pod, absent=absent))
+    try:
+        request = side.requests(pod)
+    except PartageError as error:
+        return Reading(error, spoken, None)
+    unread = lexicon.in_vain(pod, asks=bool(request.asking)) if each.pod.node else None
+    return Reading(request, spoken, unread)

@@ -1,0 +1,52 @@
+"""What ``partage top`` shows of all nodes: a line for each container and card. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from partage_cli.tables import amount, pod_name, printable, short_id, table
+from partage_cli.top.grantees import grantees
+from partage_cli.top.nodes import AllTold
+from partage_cli.top.shown import told_fields
+from partage_cli.top.times import share_cell
+from partage_isolation.wire.messages import CardHeld, Told
+from partage_plugins.vocabulary.names import CardId
+
+_HEADER: Final = ("NODE", "CARD", "CONTAINER", "SHARE", "GOT", "MEMORY", "LIMIT", "REFUSED")
+
+
+def as_table(found: AllTold) -> str:
+    """Nodes by name, and their containers by card."""
+    return table(_HEADER, (row for node, told in found.told.items() for row in _rows(node, told)))
+
+
+def as_json(found: AllTold) -> bytes:
+    """For programs: each node as `partage top -o json` shows it there; docs/isolation.md has the shape."""
+    nodes = [{"node": node, "at": found.at, **told_fields(told)} for node, told in found.told.items()]
+    return msgspec.json.format(msgspec.json.encode({"nodes": nodes, "silent": found.silent}), indent=1) + b"\n"
+
+
+def _rows(node: str, told: Told) -> Iterator[tuple[str, ...]]:
+    indices = {card.card: card.index for card in told.cards}
+    held = [(card, grantee) for grantee in grantees(told.containers) for card in grantee.cards]
+    for card, grantee in sorted(held, key=lambda each: _place(each[0], indices)):
+        index = indices.get(card.card)
+        shown = short_id(card.card)
+        yield (
+            printable(node),
+            shown if index is None else f"{index} {shown}",
+            f"{pod_name(grantee.pod.namespace, grantee.pod.name)}/{grantee.name}",
+            share_cell(card),
+            "-" if card.time is None else f"{card.time.got.s10 * 100:.0f} %",
+            amount(card.charged_bytes),
+            amount(card.limit_bytes),
+            str(card.refused),
+        )
+
+
+def _place(card: CardHeld, indices: Mapping[CardId, int | None]) -> tuple[int, str]:
+    index = indices.get(card.card)
+    return (1 << 30 if index is None else index, card.card)

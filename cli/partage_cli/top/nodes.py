@@ -1,0 +1,93 @@
+"""What the brokers of all nodes tell, asked by the API server at the advertisers' pages, each for a bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from partage_base.kube import ApiServer, KubeError, Node, nodes_path, pod_page_path, pods_path
+from partage_isolation.wire.messages import No, Told, read_answer
+from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.vocabulary.keys import INVENTORY
+
+AT_ONCE: Final = 32
+WITHIN_S: Final = 8.0
+"""For one node; an advertiser answers within three seconds, or that its broker doesn't."""
+_ADVERTISERS: Final = "app.kubernetes.io/name=partage-advertiser"
+_PAGE: Final = "broker"
+_AT_A_TIME: Final = 500
+_NO_POD: Final = "no pod of the advertiser runs there, which would ask its broker"
+
+
+class _Meta(Struct, frozen=True, rename="camel"):
+    name: str
+    deletion_timestamp: str | None = None
+
+
+class _AdvertiserSpec(Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _AdvertiserStatus(Struct, frozen=True):
+    phase: str = ""
+
+
+class AdvertiserPod(Struct, frozen=True):
+    metadata: _Meta
+    spec: _AdvertiserSpec = _AdvertiserSpec()
+    status: _AdvertiserStatus = _AdvertiserStatus()
+
+    @property
+    def answers(self) -> bool:
+        return self.status.phase == "Running" and self.metadata.deletion_timestamp is None
+
+
+class AllTold(Struct, frozen=True, kw_only=True):
+    at: datetime
+    told: Mapping[str, Told]
+    """By node."""
+    silent: Mapping[str, str] = {}
+    """Nodes of which nothing could be had, and why."""
+
+
+async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -> AllTold:
+    """Of nodes that tell of devices, or of these alone; raises `KubeError`, and `Refused` where one is not there."""
+    nodes, pods = await asyncio.gather(
+        server.list(nodes_path(), Node, limit=_AT_A_TIME),
+        server.list(pods_path(namespace), AdvertiserPod, labels=_ADVERTISERS, limit=_AT_A_TIME),
+    )
+    there = {node.metadata.name: INVENTORY in node.metadata.annotations for node in nodes.items}
+    if unknown := [name for name in only if name not in there]:
+        raise Refused(f"there is no node {unknown[0]}; `kubectl get nodes` has their names")
+    names = sorted(only) or sorted(name for name, tells in there.items() if tells)
+    pod_on = {each.spec.node_name: each.metadata.name for each in pods.items if each.answers}
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def asked(name: str) -> Told | str:
+        if name not in pod_on:
+            return _NO_POD
+        async with turns:
+            return await _ask(server, pod_page_path(namespace, pod_on[name], _PAGE))
+
+    answers = dict(zip(names, await asyncio.gather(*map(asked, names)), strict=True))
+    return AllTold(
+        at=datetime.now(UTC),
+        told={name: each for name, each in answers.items() if isinstance(each, Told)},
+        silent={name: each for name, each in answers.items() if isinstance(each, str)},
+    )
+
+
+async def _ask(server: ApiServer, path: str) -> Told | str:
+    """What it tells, or why it does not."""
+    try:
+        answer = read_answer(bytes(await server.get(path, msgspec.Raw)))
+    except (KubeError, DecodeError) as error:
+        return str(error)
+    if isinstance(answer, Told):
+        return answer
+    return answer.why if isinstance(answer, No) else "its broker answered another question than was asked"

@@ -1,0 +1,83 @@
+"""The page "Install", typed line by line in the cluster that `make rig-up` gives.
+
+That no container of users is touched, and that nothing is left, is judged by the story itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rig.rig import CHECKOUT, Rig
+from support import page
+from support.install_story import PARTS, story
+from support.page import Reader
+from support.releases import Release, newer_checkout, release
+from support.story_stage import StoryStage, reader_of
+from trial.cluster import Trial, trial
+
+LOGS = CHECKOUT / ".cache/test/rig-logs-page"
+BUNDLES = CHECKOUT / ".cache/bundle"
+IMAGES = "1. Images"
+ARCHIVE = re.compile(r"/partage-(?P<version>\S+)-\w+\.tar$", re.MULTILINE)
+PUSH = "tools/bundle push {}/partage"
+TO_PLAIN = f"{PUSH} --plain-http"
+ON_THE_PAGE = ("registry.example", "198.18.0.1:5000")
+"""The registry of an operator, and that of the first rig of a machine."""
+NOT_TYPED = {
+    "No cluster at hand": "the test has that cluster made, so that it can look into the nodes; real/cleaning types it"
+}
+"""Parts of the page with commands that are typed by nobody here, and why."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Trial]:
+    with trial(("gpu-1", "gpu-2"), say=print, keep_logs=LOGS) as made:
+        yield made
+
+
+@pytest.fixture
+def rig(cluster: Trial) -> Iterator[Rig]:
+    """For the report of a failure, which shows the rig's logs."""
+    yield cluster.rig
+    cluster.rig.cluster.close()
+
+
+@pytest.fixture
+def reader(cluster: Trial, tmp_path: Path) -> Iterator[Reader]:
+    """In this checkout, in which only archives and what was unpacked of them come to lie."""
+    before = set(BUNDLES.glob("partage-*"))
+    yield reader_of(cluster, CHECKOUT, home=tmp_path)
+    for each in set(BUNDLES.glob("partage-*")) - before:
+        each.unlink() if each.is_file() else shutil.rmtree(each)
+
+
+def test_every_part_of_the_page_that_has_commands_is_typed_or_listed_with_the_reason() -> None:
+    assert page.commands().keys() == {IMAGES, *PARTS, *NOT_TYPED}
+
+
+@pytest.mark.timeout(1800)
+def test_the_page_leads_from_nothing_to_shared_cards_to_the_next_version_and_out_again(
+    cluster: Trial, rig: Rig, reader: Reader, tmp_path: Path
+) -> None:
+    releases = [
+        bundled(reader, rig.registry.address),
+        release(rig, newer_checkout(tmp_path / "newer"), tmp_path / "new"),
+    ]
+    story(StoryStage(cluster, reader, releases), print)
+
+
+def bundled(reader: Reader, registry: str) -> Release:
+    """What the page's first part makes, with the line that it says for this registry."""
+    of_operators, of_rigs = ON_THE_PAGE
+    assert TO_PLAIN.format(of_rigs) in page.INSTALL.read_text()
+    version = ""
+    for command in page.commands()[IMAGES]:
+        typed = command.replace(PUSH.format(of_operators), TO_PLAIN.format(registry)).replace("VERSION", version)
+        if archive := ARCHIVE.search(reader.types(typed)):
+            version = archive["version"]
+    return Release(version, BUNDLES / f"partage-{version}/chart")

@@ -46,6 +46,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "attach": Subcommand(
             "partage_cli.machine.commands.terminal", "Put a pod of this machine before this terminal again.", "attach"
         ),
+        "docker": Subcommand("partage_cli.docker.command", "Register partage's runtime with Docker and Podman."),
         "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
         "events": Subcommand(
             "partage_cli.machine.commands.reports", "Say what happens to this machine's pods from now on.", "events"

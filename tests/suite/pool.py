@@ -8,8 +8,9 @@ import subprocess
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -92,16 +93,32 @@ class Pool:
         """Starts the jobs in their order and tells of each as it ends. Interrupted, it ends their processes first."""
         self._logs.mkdir(parents=True, exist_ok=True)
         done: list[Done] = []
-        executors = {waits: ThreadPoolExecutor(places) for waits, places in self._places.items()}
+        left = {waits: deque(job for job in jobs if job.waits is waits) for waits in self._places}
+        executor = ThreadPoolExecutor(len(jobs) or 1)
         try:
-            for future in as_completed([executors[job.waits].submit(self._run_one, job) for job in jobs]):
+            for future in self._started(left, executor):
                 done.append(future.result())
                 say(done[-1])
         finally:
             self._stop()
-            for executor in executors.values():
-                executor.shutdown(cancel_futures=True)
+            executor.shutdown(cancel_futures=True)
         return done
+
+    def _started(self, left: Mapping[bool, deque[Job]], executor: Executor) -> Iterator[Future[Done]]:
+        """As they end. A place for what computes takes what waits, once nothing is left to compute."""
+        running = dict[Future[Done], bool]()
+        free = Counter(self._places)
+        while True:
+            for place in free:
+                for jobs in (left[place], *(() if place else (left[True],))):
+                    while jobs and free[place]:
+                        running[executor.submit(self._run_one, jobs.popleft())] = place
+                        free[place] -= 1
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                free[running.pop(future)] += 1
+                yield future
 
     def _run_one(self, job: Job) -> Done:
         started = time.monotonic()

@@ -216,6 +216,8 @@ class Account:
     def _measure(self, shown: int, exact_used: int | None, *, is_made: bool) -> int | None:
         """What is overhead; only where nothing else is uncertain, such as a context that is being made."""
         if self.reserved and not is_made:
+            # Those before it are no more than all that is not the program's.
+            self.overhead = min(self.overhead, shown if exact_used is None else max(0, shown - exact_used))
             return None
         if exact_used is None:
             exact_used = None if shown else 0  # where nothing is held there is no overhead either

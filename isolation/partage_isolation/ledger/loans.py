@@ -91,7 +91,7 @@ def _provable(process: Process, account: Account) -> int:
     is_measured = process.state is State.LIVE and not process.is_silent  # it must say what it uses
     if is_measured and (account.is_made or account.falls):
         return account.unproved + account.fixed
-    return account.unproved
+    return account.unproved + (account.overhead if is_measured and account.reserved else 0)
 
 
 def holders(budget: Budget, card: int, asker: Process | None = None) -> Iterator[tuple[Process, Account]]:

@@ -28,6 +28,7 @@ def second_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     os.umask(before)
 
 
+@pytest.mark.extended("builds a second time what is built once for all tests")
 def test_a_second_build_is_the_first_one_to_the_bit(
     node_tree: Path, second_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

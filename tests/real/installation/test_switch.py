@@ -38,7 +38,7 @@ TOLD_BY = {
 """What kubelet is started with, and the file that is changed then; its configuration file is the usual way."""
 
 
-@pytest.mark.parametrize("fault", drawn("real/installation: faults", [name for name in FAULTS if name != HANGS], 2))
+@pytest.mark.parametrize("fault", drawn("real/installation: faults", [name for name in FAULTS if name != HANGS], 1))
 def test_a_node_that_a_fault_befalls_is_ready_with_its_runtime_again(stage: SwitchStage, fault: str) -> None:
     _, command = a_running_pod(stage)
     processes = stage.processes(command)
@@ -115,7 +115,7 @@ def test_a_command_that_is_killed_after_any_step_leaves_a_node_that_works_and_th
         stage.wait_ready(f"the node is ready after {point}")
         assert stage.processes(command) == processes, point
     stage.install()
-    for point in drawn("real/installation: kills of a switch", SWITCH_DIES_AFTER, 2):
+    for point in drawn("real/installation: kills of a switch", SWITCH_DIES_AFTER, 1):
         stage.killed_after(point, "switch-on")
         stage.wait_ready(f"the node is ready after {point}")
         a_running_pod(stage)[0].delete()

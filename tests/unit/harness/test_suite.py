@@ -89,6 +89,14 @@ def test_a_test_that_ends_its_process_or_hangs_costs_one_test(tmp_path: Path) ->
     assert "in test_hangs_where_no_exception_arrives" in done.output  # with its stack
 
 
+def test_what_waits_takes_the_place_of_what_computes_once_all_of_that_is_done(tmp_path: Path) -> None:
+    meeting = "touch {0}; for _ in $(seq 600); do test -e {1} && exit 0; sleep 0.1; done; exit 1"
+    files = tmp_path / "one", tmp_path / "other"
+    jobs = [Job(mine.name, ("bash", "-c", meeting.format(mine, its)), waits=True) for mine, its in (files, files[::-1])]
+    computes = Job("computes", ("bash", "-c", f"test ! -e {files[1]}"))
+    assert [done.failures for done in run(tmp_path, *jobs, computes)] == [(), (), ()]
+
+
 EXTERNAL = """
 import asyncio, os, socket, subprocess, sys
 import pytest

@@ -162,6 +162,18 @@ def test_a_second_context_is_charged_too_before_the_first_one_is_measured() -> N
     assert charged(ledger) == 750 * MIB
 
 
+def test_a_context_that_has_gone_takes_no_room_while_the_next_one_is_made() -> None:
+    ledger = ledger_of(GIB, context=300 * MIB)
+    one, other = process_of(ledger, 10), process_of(ledger, 11)
+    ledger.lending.context(one, 0, Amounts(0, 0))
+    ledger.lending.context_ended(one, 0, made=True)
+    ledger.lending.context(one, 0, Amounts(0, 0))
+    assert isinstance(lend(ledger, other, 600 * MIB), Park)
+    sample(ledger, {10: 0}, {one.id: 0})
+    assert charged(ledger) == 300 * MIB
+    assert isinstance(lend(ledger, other, 600 * MIB), Lent)
+
+
 def test_a_context_that_does_not_fit_is_refused() -> None:
     ledger = ledger_of(256 * MIB, context=300 * MIB)
     assert isinstance(ledger.lending.context(process_of(ledger), 0, Amounts(0, 0)), Refused)

@@ -1,0 +1,145 @@
+"""What stands in Docker's `daemon.json` once our runtime is registered, and once it is no longer. Pure.
+
+All that others wrote is kept: in its order, with its meaning. A file that is as we left it gets its old bytes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec import Struct
+
+from partage_plugins.errors import Refused
+
+RUNTIME: Final = "partage"
+MOST_BYTES: Final = 1 << 20
+_RUNTIMES: Final = "runtimes"
+_DEFAULT: Final = "default-runtime"
+_RESOURCES: Final = "node-generic-resources"
+_OURS: Final = "partage-"
+"""Each generic resource of ours begins with this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """What is to stand there."""
+
+    program: str
+    is_default: bool = False
+    """Every container is created by it that names no other."""
+    resources: Sequence[str] = ()
+    """What Swarm counts on this machine, as `partage-milli=2000`."""
+
+
+class Before(Struct, frozen=True, kw_only=True):
+    """What is needed to undo a registration."""
+
+    v: int = 1
+    content: bytes | None
+    """Of the file before the first one; None: there was no file."""
+    default: str | None = None
+    """The runtime that was the default one."""
+    written_sha256: str = ""
+    """Of what we wrote last."""
+
+    def is_as_written(self, now: bytes) -> bool:
+        return _digest(now) == self.written_sha256
+
+
+def registered(now: bytes | None, wanted: Registration, before: Before | None) -> tuple[bytes, Before]:
+    """The file's new content, and what undoes it; `before` is that of an earlier registration. Raises `Refused`."""
+    content = _read(now)
+    runtimes = content.setdefault(_RUNTIMES, {})
+    if not isinstance(runtimes, dict):
+        raise Refused(f"{_RUNTIMES} is {_shown(runtimes)}; allowed: an object of runtimes by name")
+    if before is None and RUNTIME in runtimes:
+        raise Refused(f"{_RUNTIMES} has {RUNTIME} already, which this command did not write; take it out there first")
+    if before is None:
+        before = Before(content=now, default=content.get(_DEFAULT))
+    elif now is None or not before.is_as_written(now):
+        before = Before(content=_without(now, before), default=before.default)
+    runtimes[RUNTIME] = {"path": wanted.program}
+    _set_default(content, before, is_default=wanted.is_default)
+    _set_resources(content, wanted.resources)
+    written = _written(content)
+    return written, Before(content=before.content, default=before.default, written_sha256=_digest(written))
+
+
+def unregistered(now: bytes | None, before: Before) -> bytes | None:
+    """The content without ours; None: there shall be no file. Raises `Refused`."""
+    return before.content if now is not None and before.is_as_written(now) else _without(now, before)
+
+
+def _without(now: bytes | None, before: Before) -> bytes | None:
+    """Somebody has changed it since: ours is taken out of what stands there now."""
+    if now is None:
+        return None
+    content = _read(now)
+    runtimes = content.get(_RUNTIMES)
+    if isinstance(runtimes, dict):
+        runtimes.pop(RUNTIME, None)
+        if not runtimes:
+            del content[_RUNTIMES]
+    _set_default(content, before, is_default=False)
+    _set_resources(content, ())
+    return _written(content)
+
+
+def _set_default(content: dict[str, Any], before: Before, *, is_default: bool) -> None:
+    if is_default:
+        content[_DEFAULT] = RUNTIME
+    elif content.get(_DEFAULT) == RUNTIME:
+        del content[_DEFAULT]
+        if before.default is not None:
+            content[_DEFAULT] = before.default
+
+
+def _set_resources(content: dict[str, Any], ours: Sequence[str]) -> None:
+    there = content.get(_RESOURCES, [])
+    if not isinstance(there, list):
+        raise Refused(f"{_RESOURCES} is {_shown(there)}; allowed: a list of NAME=VALUE")
+    every = [*(each for each in there if not str(each).startswith(_OURS)), *ours]
+    if every:
+        content[_RESOURCES] = every
+    else:
+        content.pop(_RESOURCES, None)
+
+
+def _read(now: bytes | None) -> dict[str, Any]:
+    if now is None or not now.strip():
+        return {}
+    if len(now) > MOST_BYTES:
+        raise Refused(f"it has {len(now)} bytes; allowed: at most {MOST_BYTES}")
+    try:
+        content = json.loads(now, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"it is no JSON that could be changed safely: {error}") from None
+    if not isinstance(content, dict):
+        raise Refused(f"it is {_shown(content)}; allowed: an object")
+    return content
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Docker refuses a key that stands twice, so which one counts is not for us to say."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return found
+
+
+def _written(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _shown(value: object) -> str:
+    return f"{json.dumps(value, ensure_ascii=False):.60}"

@@ -4,6 +4,7 @@ PartageError
 ├── Refused             the agent understood and says no: its own sentence
 └── AgentError          there is no answer
     ├── AgentAway           no agent listens, or answers in time
+    │   └── OnlyForRoot         there is an agent, and this user may not ask it
     └── AgentNonsense       what it answered is none of its answers
 """
 
@@ -41,6 +42,10 @@ class AgentError(PartageError):
 
 class AgentAway(AgentError):
     pass
+
+
+class OnlyForRoot(AgentAway):
+    """This user may not ask."""
 
 
 class AgentNonsense(AgentError):
@@ -89,7 +94,7 @@ class AgentClient:
                     f"the agent at {self.path} did not answer within {self.deadline_s:g} s; see partage-agent's log"
                 ) from None
             except PermissionError:
-                raise AgentAway(f"the agent at {self.path} answers root alone; ask as root") from None
+                raise OnlyForRoot(f"the agent at {self.path} answers root alone; ask as root") from None
             except OSError as error:
                 raise AgentAway(
                     f"no agent answers at {self.path}: {error.strerror or error}; `partage up` starts it"

@@ -68,7 +68,7 @@ class No(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
 
 
 class Waits(Struct, frozen=True, kw_only=True, tag_field="answer", tag="waits"):
-    """Another answer follows."""
+    """Not yet; another answer follows."""
 
     why: str
 

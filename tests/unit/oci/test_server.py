@@ -191,8 +191,6 @@ async def test_who_waits_and_leaves_waits_no_longer_and_keeps_nobody_away(
     reader, writer = await asyncio.open_unix_connection(str(site.root / OCI_SOCKET))
     writer.write(question_line(Wait(env=("PARTAGE_SHARE=300",))))
     assert json.loads(await reader.readline()) == {"answer": "waits", "why": "no card has room"}
-    site.agent.free.set()
-    site.agent.free.clear()
     assert (await asyncio.to_thread(AgentClient(site.root).tell)).agent == "0.1.0"
     writer.close()
     await writer.wait_closed()

@@ -1,0 +1,156 @@
+"""partage-oci as tests run it: in a folder of its own with its settings, with an agent or a broker that they choose.
+
+The runtime that it becomes is a program that shows what it was given: `SHOWS_WORDS`, or one of the system's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from support.builds import OUT, ROOT, made
+from support.sanitized import OPTIONS
+
+NAME: Final = "partage-oci"
+SOURCES: Final = ROOT / "oci/runtime"
+SHOWS_WORDS: Final = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
+ANSWER_MS: Final = 200
+"""In tests; for an agent that never answers it is too short to notice."""
+_PEER: Final = struct.Struct("3i")
+
+
+@cache
+def built() -> Path:
+    """The program as it is installed."""
+    return made(SOURCES, f"{OUT}/{NAME}") / NAME
+
+
+@cache
+def sanitized() -> Path:
+    """The same, which waits briefly for answers, and ends with REPORTED where memory or arithmetic go wrong."""
+    waits = f"-DANSWER_MS={ANSWER_MS} -DBROKER_MS={ANSWER_MS} -DBROKER_ABSENT_MS={ANSWER_MS}"
+    return made(SOURCES, f"{OUT}/{NAME}", f"CFLAGS=-O1 -g {waits}", "SANITIZE=address,undefined") / NAME
+
+
+class Program:
+    """One installed partage-oci; its runtime shows the words that it was called with."""
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        self.folder = folder
+        self.path = folder / NAME
+        self.socket, self.broker, self.log = folder / "agent", folder / "broker", folder / "log"
+        shutil.copy(program, self.path)
+        self.runtime = self.script("runtime", SHOWS_WORDS)
+        self.configure()
+
+    def script(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def configure(self, *lines: str, **settings: object) -> None:
+        """The usual settings of tests but for these, and other lines behind them."""
+        usual: dict[str, object] = {"socket": self.socket, "broker": self.broker, "runtime": self.runtime}
+        known = usual | {"agent_wait_ms": 0} | settings
+        text = [f"{name} {value}" for name, value in known.items()] + list(lines)
+        (self.folder / f"{NAME}.conf").write_text("\n".join(text) + "\n")
+
+    def bundle(self, config: object, name: str = "bundle") -> Path:
+        """A container's folder, with a config.json of these bytes or of this content."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        content = config if isinstance(config, bytes) else json.dumps(config).encode()
+        (folder / "config.json").write_bytes(content)
+        return folder
+
+    def run(
+        self, *words: object, stdin: bytes = b"", cwd: Path | None = None, inside: Sequence[object] = ()
+    ) -> subprocess.CompletedProcess[bytes]:
+        """`inside` is a command that runs it."""
+        argv = list(map(str, (*inside, self.path, *words)))
+        environment = os.environ | OPTIONS
+        return subprocess.run(argv, input=stdin, capture_output=True, cwd=cwd, env=environment, check=False)
+
+    def create(self, config: object, *flags: object) -> subprocess.CompletedProcess[bytes]:
+        """As Docker's shim calls it."""
+        logged = ("--log", self.log, "--log-format", "json")
+        return self.run(*logged, *flags, "create", "--bundle", self.bundle(config), "c1")
+
+    def version(self) -> tuple[int, int]:
+        """Another one when the bundle's config.json was written."""
+        found = (self.folder / "bundle/config.json").stat()
+        return found.st_ino, found.st_mtime_ns
+
+    def config(self) -> Any:
+        """What the bundle's config.json says now."""
+        return json.loads((self.folder / "bundle/config.json").read_bytes())
+
+
+class Daemon:
+    """Listens at a socket; gives each one that asks the next of its answers, and the last one for ever.
+
+    An empty answer ends the connection. None leaves it open, as a daemon that hangs does.
+    """
+
+    def __init__(self, path: Path, answers: Sequence[bytes | None]) -> None:
+        self.asked: list[Any] = []
+        self.pids: list[int] = []
+        self._answers = list(answers)
+        self._open: list[socket.socket] = []
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(path))
+        self._server.listen()
+        self._thread = threading.Thread(target=self._serve, name="daemon of a test")
+        self._thread.start()
+
+    def close(self) -> None:
+        """All that came before is read first."""
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        for each in (self._server, *self._open):
+            each.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                peer, _ = self._server.accept()
+            except OSError:  # closed
+                return
+            self._open.append(peer)
+            self._answer(peer)
+
+    def _answer(self, peer: socket.socket) -> None:
+        with peer.makefile("rb") as lines:
+            self.asked.append(json.loads(lines.readline()))
+        pid, _, _ = _PEER.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        self.pids.append(pid)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if answer:
+            peer.sendall(answer)
+        if answer is not None:
+            peer.close()
+
+
+@contextmanager
+def daemon(path: Path, *answers: bytes | None) -> Generator[Daemon]:
+    """One that answers so, as long as the block lasts."""
+    running = Daemon(path, answers)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def line(**answer: object) -> bytes:
+    return json.dumps(answer).encode() + b"\n"

@@ -1,0 +1,17 @@
+"""partage-oci under the sanitizers, in a folder whose path is short, as sockets want it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from support.oci_program import Program, sanitized
+
+
+@pytest.fixture
+def program() -> Iterator[Program]:
+    with TemporaryDirectory() as folder:
+        yield Program(Path(folder), sanitized())

@@ -109,18 +109,27 @@ class Image:
 
 
 def layout(images: Mapping[str, Image]) -> bytes:
-    """These images by name as one OCI layout in a tar archive, as `ctr images import` takes it."""
+    """These images by name in a tar archive: an OCI layout, with the list that `docker load` reads beside it."""
     index = [image.manifest.described(annotations={_NAME: name}) for name, image in sorted(images.items())]
     document = {"schemaVersion": 2, "mediaType": INDEX, "manifests": index}
+    saved = [
+        {"Config": _path(image.config), "RepoTags": [name], "Layers": [_path(layer) for layer in image.layers]}
+        for name, image in sorted(images.items())
+    ]
     blobs = {blob.digest: blob for image in images.values() for blob in (*image.blobs, image.manifest)}
     entries: list[Entry] = [
         File("/oci-layout", _json({"imageLayoutVersion": "1.0.0"}), 0o644),
         File("/index.json", _json(document), 0o644),
+        File("/manifest.json", _json(saved), 0o644),
         Folder("/blobs"),
         Folder("/blobs/sha256"),
     ]
-    entries += [File("/blobs/" + digest.replace(":", "/"), blobs[digest].content, 0o644) for digest in sorted(blobs)]
+    entries += [File("/" + _path(blobs[digest]), blobs[digest].content, 0o644) for digest in sorted(blobs)]
     return archive(entries)
+
+
+def _path(blob: Blob) -> str:
+    return "blobs/" + blob.digest.replace(":", "/")
 
 
 def _json(document: object) -> bytes:

@@ -46,7 +46,14 @@ _INIT: Final = Path(__file__).with_name("inside.py")
 _NEW: Final = ("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child=KILL", "--")
 _COPIED: Final = ("/etc", "/opt", "/run", "/var")
 # Layers cannot lie on an overlay, and the owners of a mount can only be mapped on a disk.
-_ON_DISK: Final = ("/run/containerd", "/run/nvidia", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/partage")
+_ON_DISK: Final = (
+    "/run/containerd",
+    "/run/nvidia",
+    "/var/lib/containerd",
+    "/var/lib/engines",
+    "/var/lib/kubelet",
+    "/var/lib/partage",
+)
 # A partage that runs on the host itself is none of the node's.
 _HIDDEN: Final = ("/etc/partage", "/run/partage")
 # kubelet sets the first three for the whole machine, where all nodes and its owner would feel it; systemd the others.

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rig.errors import RigError
+from rig.programs.pinned import ARM_LIBC, DOCKER, DRIVERS, EMULATOR, PODMAN
 from rig.programs.recipes import (
-    Archived,
     Find,
     GoProgram,
     GoRecipe,
     Installed,
-    Package,
     Recipe,
     Staging,
     Unpacked,
@@ -180,119 +179,6 @@ SYSTEMD: Final = Installed(
 """The package starts nothing where no systemd runs already."""
 
 
-def _driver(version: str, release: str, *, libcuda: tuple[str, str], libnvidia_ml: tuple[str, str]) -> Archived:
-    """The user-mode libraries of NVIDIA's driver, which answer much without a card. A library's package and digest."""
-    number = version.partition("-")[0]
-    packages = (("libcuda", *libcuda), ("libnvidia-ml", *libnvidia_ml))
-    return Archived(
-        f"driver-{number.partition('.')[0]}",
-        release,
-        "non-free",
-        version,
-        tuple(
-            Package(package, digest, f"usr/lib/x86_64-linux-gnu/nvidia/*/{library}.so.{number}", f"{library}.so.1")
-            for library, package, digest in packages
-        ),
-    )
-
-
-DRIVERS: Final = (
-    _driver(
-        "470.256.02-1~deb12u1",
-        "bookworm",
-        libcuda=("libnvidia-tesla-470-cuda1", "0ef309cde7850f977b54e9914346a8a258fb716b474f76bb61539c239b492858"),
-        libnvidia_ml=("libnvidia-tesla-470-ml1", "14b876d2da6fc2b3271c2170a4e69f9ce06b67d608016b7bc1c9119883dc95c2"),
-    ),
-    _driver(
-        "535.261.03-1",
-        "bookworm",
-        libcuda=("libcuda1", "de1e9ca34164a5983b3f752e6699cf1ad924790f1a843b7d582bab6f99206e1e"),
-        libnvidia_ml=("libnvidia-ml1", "c729da6ab729309dc3f481fe4d38f04ea03b0793154b0962b60117d2f37d082e"),
-    ),
-    _driver(
-        "550.163.01-2",
-        "trixie",
-        libcuda=("libcuda1", "8feff97aac61d6f27ded96a3c25b9e68025a680476e6072ff7eaf10623509135"),
-        libnvidia_ml=("libnvidia-ml1", "01c1b67d511d7f52c6aa60e14ed56a8eb725d5dc85784a08214d6cb0f4fd1f89"),
-    ),
-)
-_ARM_LIBRARIES: Final = ("ld-linux-aarch64.so.1", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0")
-EMULATOR: Final = Archived(
-    "emulator-aarch64",
-    "bookworm",
-    "main",
-    "1:7.2+dfsg-7+deb12u18+b3",
-    (
-        Package(
-            "qemu-user-static",
-            "c3e3ba2bd87f8c5b9a5da5ef21b5a3b82d7c63b89dd448d9ddaa4eabc5b6e402",
-            "usr/bin/qemu-aarch64-static",
-            "qemu-aarch64",
-        ),
-    ),
-)
-ARM_LIBC: Final = Archived(
-    "libc-aarch64",
-    "bookworm",
-    "main",
-    "2.36-8cross1",
-    tuple(
-        Package(
-            "libc6-arm64-cross",
-            "91936cbbee75771c360ed16513f6e734a25ca5517fe7c3e13dfd7835d7553186",
-            f"usr/aarch64-linux-gnu/lib/{name}",
-            name,
-        )
-        for name in _ARM_LIBRARIES
-    ),
-)
-"""With the emulator: programs of another machine run here, one process at a time."""
-
-
-def _of_bookworm(name: str, version: str, inside: str, digest: str) -> Archived:
-    """One file of a package, under the name by which others ask for it."""
-    return Archived(name, "bookworm", "main", version, (Package(name, digest, inside, _soname(inside)),))
-
-
-def _soname(inside: str) -> str:
-    """`libgpgme.so.11` of `usr/lib/*/libgpgme.so.11.*`."""
-    return inside.rpartition("/")[2].removesuffix(".*")
-
-
-PODMAN: Final = (
-    _of_bookworm(
-        "podman",
-        "4.3.1+ds1-8+deb12u1+b3",
-        "usr/bin/podman",
-        "881ab556a1df5b911359c83a647597eb36c156a8615e754436e520a6ae0661ab",
-    ),
-    _of_bookworm(
-        "conmon",
-        "2.1.6+ds1-1",
-        "usr/bin/conmon",
-        "2d4111853199dd8c7cbcda3da04f37d9b7f3a7b08dc1cee546a1e5518de8a596",
-    ),
-    _of_bookworm(
-        "libgpgme11",
-        "1.18.0-3+b1",
-        "usr/lib/*/libgpgme.so.11.*",
-        "dc075584050dc5c8ac27563fc222e8c1ea71128a019a6d129d5823e47ac1e55e",
-    ),
-    _of_bookworm(
-        "libassuan0",
-        "2.5.5-5",
-        "usr/lib/*/libassuan.so.0.*",
-        "5912430927da16ccc831459679207fdbb9dfc5a206f2bab8d6f36d5a1ab53e25",
-    ),
-    _of_bookworm(
-        "libsubid4",
-        "1:4.13+dfsg1-1+deb12u2",
-        "usr/lib/*/libsubid.so.4.*",
-        "5c1c214484e57bcfaff4136e6cdbe4e8108776c7159ce7c9087218896a5eb12d",
-    ),
-)
-"""An engine that takes CDI devices, with its monitor and the libraries that few systems have. Installed, it would start
-services; a runtime it finds on the system."""
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
 DEFAULT: Final[tuple[Recipe, ...]] = (
@@ -318,11 +204,13 @@ ON_DEMAND: Final[tuple[Recipe, ...]] = (
     *DRIVERS,
     EMULATOR,
     ARM_LIBC,
+    *DOCKER,
     *PODMAN,
 )
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
-    "engine": PODMAN,
+    "docker": (*DOCKER, DEBIANS_CONTAINERD, RUNC),
+    "podman": (*PODMAN, RUNC),
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),
     "all": DEFAULT + ON_DEMAND,
 }

@@ -34,6 +34,7 @@ _OF_CONTROLLERS: Final = {
 _OF_DAEMONS: Final = re.compile(
     # Collected after a while.
     r"/run/partage/(broker/findings|containers|crishim/(kubelet-spoke|records|reserved)|dra/claims|state)(/|$)"
+    r"|/run/partage/dra$"  # of the first claim
     r"|.* -m partage_isolation --install-library"  # before the broker starts
     r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started when there is a question
 )

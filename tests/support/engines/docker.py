@@ -1,0 +1,91 @@
+"""Debian's dockerd on a machine of the rig, with its containerd and whatever OCI runtimes a test registers.
+
+with engine_machines() as (machine,), dockerd_on(machine, {"runtimes": {"partage": {"path": PATH}}}) as docker:
+    docker.load({"tools": workloads()})
+    docker.run("--rm", "--runtime", "partage", "tools", "true")
+
+Containers have no network but loopback: nothing here needs one, and the daemon then needs no packet filter.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from rig.client.wait import until
+from rig.errors import MachineUnfit
+from rig.machine.components import Component
+from rig.nodes.machine import Machine
+from rig.nodes.node import Daemon, inside, why_no_answer
+from rig.programs import Programs, ensure
+from support.engines.engine import DATA, STATE, Engine, cgroup_of, path_of
+
+CONFIG: Final = f"{STATE}/daemon.json"
+SOCKET: Final = f"{STATE}/docker.sock"
+Settings = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Docker(Engine):
+    daemon: Component
+    usual: Settings
+    """Of daemon.json, whatever a test adds."""
+
+    def configure(self, settings: Settings) -> None:
+        """What daemon.json says beside what is usual; read at the next start, and some of it at once by `reload`."""
+        self.machine.write(CONFIG, json.dumps({**self.usual, **settings}))
+
+    def reload(self) -> None:
+        """Returns when the daemon has read its file again."""
+        before = self._reloads()
+        self.daemon.send(signal.SIGHUP)
+        until("dockerd has read its file again", lambda: None if self._reloads() > before else "no", logs=[self.daemon])
+
+    def _reloads(self) -> int:
+        return self.daemon.program.log.read_text(errors="replace").count("Reloaded configuration")
+
+
+def docker_programs() -> Programs:
+    """A test that wants them is skipped where they can't be had."""
+    try:
+        return ensure("docker", say=print)
+    except MachineUnfit as unfit:
+        pytest.skip(str(unfit))
+
+
+@contextmanager
+def dockerd_on(machine: Machine, settings: Settings | None = None) -> Generator[Docker]:
+    """It serves. At the end its containers are removed; what it leaves ends with the machine."""
+    programs = docker_programs()
+    usual: Settings = {
+        "data-root": f"{DATA}/docker",
+        "exec-root": f"{STATE}/docker",
+        "pidfile": f"{STATE}/docker.pid",
+        "hosts": [f"unix://{SOCKET}"],
+        "cgroup-parent": cgroup_of(machine),
+        "exec-opts": ["native.cgroupdriver=cgroupfs"],
+        "storage-driver": "overlay2",
+        "bridge": "none",
+        "iptables": False,
+        "ip-forward": False,
+        "userland-proxy": False,
+    }
+    path = path_of(programs)
+    argv = (str(programs["dockerd@docker.io"]), "--config-file", CONFIG)
+    component = inside(machine, Daemon("dockerd", argv, lambda machine: why_no_answer(machine, SOCKET), {"PATH": path}))
+    env = {"PATH": path, "HOME": STATE, "DOCKER_HOST": f"unix://{SOCKET}"}
+    docker = Docker(machine, "docker", env, component, usual)
+    docker.configure(settings or {})
+    component.start()
+    try:
+        component.wait_ready()
+        yield docker
+        docker.end_all()
+    finally:
+        component.stop()

@@ -1,0 +1,74 @@
+"""Debian's Podman on a machine of the rig, with runc below it unless a run names another runtime.
+
+podman = podman_on(machine)
+podman.load({"tools": workloads()})
+podman.run("--rm", "tools", "true")
+podman.done("--runtime", PATH, "run", "--rm", "tools", "true")
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from rig.errors import MachineUnfit
+from rig.nodes.machine import Machine
+from rig.programs import Programs, ensure
+from support.engines.engine import DATA, STATE, Engine, cgroup_of, make_libraries_known, path_of
+
+_CONFIG: Final = """\
+[containers]
+netns = "none"
+[engine]
+cgroup_manager = "cgroupfs"
+conmon_path = ["{conmon}"]
+events_logger = "file"
+runtime = "runc"
+"""
+_STORAGE: Final = f"""\
+[storage]
+driver = "overlay"
+graphroot = "{DATA}/podman"
+runroot = "{STATE}/podman"
+"""
+_POLICY: Final = '{"default": [{"type": "insecureAcceptAnything"}]}'
+
+
+@dataclass(frozen=True)
+class Podman(Engine):
+    cgroup: str
+
+    def done(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """However it ends; its containers are below the machine's cgroup."""
+        at = next((index for index, word in enumerate(words, 1) if word in {"create", "run"}), 0)
+        return super().done(*words[:at], *(("--cgroup-parent", self.cgroup) if at else ()), *words[at:])
+
+    def by_crun(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A `run`, without the hierarchy of version 2 that some systems have beside version 1: crun takes no mix."""
+        alone = (
+            "umount /sys/fs/cgroup/unified 2>/dev/null; exec podman --runtime crun run --cgroup-parent " + self.cgroup
+        )
+        return self.program("unshare", "--mount", "sh", "-c", f'{alone} "$@"', "sh", *words)
+
+    def end(self, *names: str) -> None:
+        self.said("rm", "-f", "-t", "0", *names)
+
+
+def podman_programs() -> Programs:
+    """A test that wants them is skipped where they can't be had."""
+    try:
+        return ensure("podman", say=print)
+    except MachineUnfit as unfit:
+        pytest.skip(str(unfit))
+
+
+def podman_on(machine: Machine) -> Podman:
+    programs = podman_programs()
+    make_libraries_known(machine, programs)  # its monitor, too, starts it, without any variables
+    machine.write("/etc/containers/containers.conf", _CONFIG.format(conmon=programs["conmon@conmon"]))
+    machine.write("/etc/containers/storage.conf", _STORAGE)
+    machine.write("/etc/containers/policy.json", _POLICY)
+    return Podman(machine, "podman", {"PATH": path_of(programs), "HOME": STATE}, cgroup_of(machine, "conmon"))

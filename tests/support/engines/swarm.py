@@ -1,0 +1,66 @@
+"""Dockers of several machines as one Swarm; the first is its manager.
+
+Services have no network, so no load is spread over them: that needs IP_VS, which few kernels of sandboxes have. The
+network that is for it is removed before anybody joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from rig.client.wait import until
+from rig.nodes.machine import Machine
+from support.engines.docker import Docker, Settings, dockerd_on
+
+_PORT: Final = 2377
+_FLAGS: Final = (
+    *("--detach", "--no-resolve-image", "--endpoint-mode", "dnsrr"),
+    *("--restart-delay", "0s", "--stop-grace-period", "0s"),
+)
+_STATES: Final = "{{.Node}} {{.CurrentState}} {{.Error}}"
+
+
+@dataclass(frozen=True)
+class Swarm:
+    nodes: tuple[Docker, ...]
+
+    @property
+    def manager(self) -> Docker:
+        return self.nodes[0]
+
+    def serve(self, name: str, *words: str) -> None:
+        """A service; returns before it runs."""
+        self.manager.said("service", "create", "--name", name, *_FLAGS, *words)
+
+    def tasks(self, service: str) -> list[str]:
+        """Those that are to run: the node of each, as far as one is chosen, its state, and why it does not."""
+        flags = ("--filter", "desired-state=running", "--no-trunc", "--format", _STATES)
+        return self.manager.said("service", "ps", *flags, service).splitlines()
+
+    def end_all(self) -> None:
+        """Returns when nothing of them is left on any node."""
+        if services := self.manager.said("service", "ls", "-q").split():
+            self.manager.said("service", "rm", *services)
+        until(
+            "all containers are gone", lambda: " ".join(node.said("ps", "-aq") for node in self.nodes).strip() or None
+        )
+
+
+@contextmanager
+def swarm_of(machines: Iterable[tuple[Machine, Settings]]) -> Generator[Swarm]:
+    with ExitStack() as ends:
+        nodes = tuple(ends.enter_context(dockerd_on(machine, settings)) for machine, settings in machines)
+        manager = nodes[0]
+        at = f"{manager.machine.addresses.ip}:{_PORT}"
+        manager.said("swarm", "init", "--advertise-addr", at, "--listen-addr", at)
+        removed = manager.program("sh", "-c", "echo y | docker network rm ingress")
+        assert removed.returncode == 0, removed.stderr
+        token = manager.said("swarm", "join-token", "-q", "worker")
+        for node in nodes[1:]:
+            node.said("swarm", "join", "--token", token, "--advertise-addr", str(node.machine.addresses.ip), at)
+        swarm = Swarm(nodes)
+        yield swarm
+        swarm.end_all()

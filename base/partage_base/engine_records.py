@@ -27,13 +27,10 @@ class EngineRecords:
     def __init__(self, root: Path) -> None:
         self._folder = root / ENGINES_FOLDER
 
-    def all(self) -> Iterator[EngineRecord]:
-        """In the order of their ids; raises `DecodeError` at the first that can't be read."""
-        try:
-            names = sorted(path.name for path in self._folder.iterdir())
-        except FileNotFoundError:
-            return
-        for name in names:
+    def load(self) -> Iterator[EngineRecord]:
+        """What an earlier agent left, in the order of ids; makes the folder where there is none."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in sorted(path.name for path in self._folder.iterdir()):
             if name.endswith(_SUFFIX) and not name.startswith(UNFINISHED):
                 record = self.of(name.removesuffix(_SUFFIX))
                 if record is not None:
@@ -49,7 +46,6 @@ class EngineRecords:
         return record
 
     def write(self, record: EngineRecord) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(self._path(record.id), msgspec.json.encode(record))
 
     def remove(self, id_: str) -> None:

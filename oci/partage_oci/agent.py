@@ -23,7 +23,7 @@ from partage_base.engine_records import EngineRecords
 from partage_base.peers import Peer
 from partage_base.version import VERSION
 from partage_oci.config_file import CONFIG, device_nodes, read_document, write_document
-from partage_oci.holds import Holds
+from partage_oci.holds import DoesNotFit, Holds
 from partage_oci.messages import Create, Delete, Go, Held, Told, Wait
 from partage_oci.placement import Placement
 from partage_oci.processes import Processes
@@ -47,6 +47,7 @@ _LAST_RUN_S: Final = 5.0
 _AGAIN_S: Final = 0.1
 _RESERVED_S: Final = 30.0
 """For a container whose room was waited for."""
+_LOOKS_S: Final = 2.0
 _SAID_AGAIN_S: Final = 300.0
 _log = structlog.get_logger()
 
@@ -91,7 +92,7 @@ class Agent:
 
     def take_over(self) -> None:
         """What an earlier agent held counts before anybody is answered; raises `DecodeError` and `OSError`."""
-        for record in self._records.all():
+        for record in self._records.load():
             self._holds.find(record)
             if not record.is_created:
                 self._processes.find(record)
@@ -199,9 +200,27 @@ class Agent:
             root=question.root,
             folder=config.folder(question.id),
         )
-        record = self._holds.place(request, made, _now_s())
+        try:
+            record = self._holds.place(request, made, _now_s())
+        except DoesNotFit:
+            await self._look_again()
+            record = self._holds.place(request, made, _now_s())
         self._processes.creates(question.id, peer)
         return record
+
+    async def _look_again(self) -> None:
+        """What has ended a moment ago must not keep a container from starting, which its engine tries only once.
+
+        A container's turn that others have is not waited for: they may wait for ours.
+        """
+        for hold in self._holds:
+            turn = self._turn(hold.record.id)
+            if not turn.locked():
+                async with turn:
+                    await self._settle(hold.record.id)
+        if self._looks:
+            await asyncio.wait(self._looks, timeout=_LOOKS_S)
+        self._expire()
 
     async def _make_way(self, id_: str) -> None:
         """A container is created again only after its last run has ended, of which the broker may not know yet."""

@@ -26,6 +26,10 @@ _GEN: Final = 1
 """Of every claim: each create is another one."""
 
 
+class DoesNotFit(Refused):
+    """There is no room now, and there may be when another container has ended."""
+
+
 class Hold(Struct, frozen=True, kw_only=True):
     record: EngineRecord
     allocation: Allocation
@@ -72,7 +76,7 @@ class Holds:
             raise
         if isinstance(found, NoRoom):
             self._put_back(before)
-            raise Refused(why)
+            raise Refused(why) if found.lasts else DoesNotFit(why)
         n = 1 if before is None else before.record.n + 1
         made = record(n=n, grants=found.given(CONTAINER, GPU))
         self._holds[uid] = Hold(record=made, allocation=found, stage="creating")

@@ -27,6 +27,7 @@ _WRITABLE: Final = ("rbind", "rw", "nosuid", "nodev", "rprivate")
 _NVIDIA_MAJOR: Final = 195
 """Of NVIDIA's cards and of their control node, by Linux' list."""
 _TYPES_OF_CARDS: Final = (None, "a", "c")
+_ADMINISTRATOR: Final = "CAP_SYS_ADMIN"
 Document = dict[str, Any]
 
 
@@ -42,8 +43,13 @@ class DeviceNode(Struct, frozen=True):
     gid: int
 
 
+class _Capabilities(Struct):
+    bounding: tuple[str, ...] | None = None
+
+
 class _Process(Struct):
     env: tuple[str, ...] | None = None
+    capabilities: _Capabilities | None = None
 
 
 class _Mount(Struct):
@@ -72,7 +78,14 @@ class _Resources(Struct):
     memory: _Memory | None = None
 
 
+class _Namespace(Struct):
+    type: str
+    path: str | None = None
+    """Of another one's; None: it is made for the container."""
+
+
 class _Linux(Struct):
+    namespaces: tuple[_Namespace, ...] | None = None
     devices: tuple[_Node, ...] | None = None
     resources: _Resources | None = None
 
@@ -113,15 +126,30 @@ def read_config(document: Document) -> OciConfig:
 
 
 def require_confined(config: OciConfig) -> None:
-    """Refuses a container that reaches all cards, whatever it was given."""
-    resources = config.linux.resources if config.linux else None
-    for rule in (resources.devices if resources else None) or ():
-        reaches = rule.type in _TYPES_OF_CARDS and rule.major in {None, -1, _NVIDIA_MAJOR}
-        if rule.allow and reaches and set(rule.access or "rwm") & set("rw"):
-            raise Refused(
-                "its device rules let it reach every card, so no share would hold in it; "
-                "leave out --privileged, --gpus and --device-cgroup-rule for cards"
-            )
+    """Refuses a container in which no share would hold: it reaches all cards, or can undo what is put around it.
+
+    One without processes of its own goes on after its first has ended, and nobody would know for how long.
+    """
+    linux, process = config.linux or _Linux(), config.process or _Process()
+    rules = (linux.resources.devices if linux.resources else None) or ()
+    own_processes = any(each.type == "pid" and not each.path for each in linux.namespaces or ())
+    bounding = (process.capabilities.bounding if process.capabilities else None) or ()
+    for is_so, what, left_out in (
+        (
+            any(map(_reaches_cards, rules)),
+            "reaches every card by its device rules",
+            "--privileged, --gpus and the like",
+        ),
+        (_ADMINISTRATOR in bounding, "may undo its limits by CAP_SYS_ADMIN", "--cap-add"),
+        (not own_processes, "shares its processes with others", "--pid"),
+    ):
+        if is_so:
+            raise Refused(f"the container {what}, so no share would hold in it; leave out {left_out}")
+
+
+def _reaches_cards(rule: _Rule) -> bool:
+    is_of_cards = rule.type in _TYPES_OF_CARDS and rule.major in {None, -1, _NVIDIA_MAJOR}
+    return rule.allow and is_of_cards and not set(rule.access or "rwm").isdisjoint("rw")
 
 
 def shown(config: OciConfig, key: ContainerKey, pod: Pod, runtime: str) -> PluginContainer:

@@ -18,7 +18,7 @@ from partage_base.engine_records import EngineRecords
 from partage_base.peers import Peer, peer_named
 from partage_oci import agent as agent_module
 from partage_oci.agent import Agent, AgentPolicy
-from partage_oci.holds import Hold, Holds
+from partage_oci.holds import DoesNotFit, Hold, Holds
 from partage_oci.messages import Create, Delete, Go, Wait
 from partage_oci.placement import Placement
 from partage_plugins.errors import PartageError, PluginHung, Refused
@@ -54,7 +54,8 @@ class Engine:
         folder.mkdir(parents=True, exist_ok=True)
         bundle.mkdir(parents=True, exist_ok=True)
         mount = {"destination": "/etc/hosts", "type": "bind", "source": str(folder / "hosts")}
-        document = {"process": {"env": ["PATH=/bin", *env]}, "mounts": [mount], "linux": {}}
+        linux = {"namespaces": [{"type": "pid"}]}
+        document = {"process": {"env": ["PATH=/bin", *env]}, "mounts": [mount], "linux": linux}
         (bundle / "config.json").write_text(json.dumps(document))
         return Create(id=id_, bundle=str(bundle), root=str(self.root / "runtime"), runtime="/usr/bin/runc")
 
@@ -118,7 +119,6 @@ class Site:
         self.engine, self.broker, self.root = Engine(root), Broker(), root
         self.agents: list[Agent] = []
         self.unknown = ""
-        self.begin()
 
     def begin(self, **policy: Any) -> None:
         self.placement = Placement(NODE, registry())
@@ -133,12 +133,12 @@ class Site:
             policy=AgentPolicy(**policy),
         )
         self.agents.append(self.agent)
+        self.agent.take_over()
 
     async def again(self) -> None:
         """That one was killed, and another one begins."""
         await self.agent.close()
         self.begin()
-        self.agent.take_over()
 
     async def runs(self, id_: str, *env: str) -> Go:
         """A container that was created and has entered its claim."""
@@ -158,8 +158,7 @@ class Site:
 
     @property
     def records(self) -> list[str]:
-        folder = self.root / ENGINES_FOLDER
-        return sorted(each.stem for each in folder.iterdir()) if folder.exists() else []
+        return sorted(each.stem for each in (self.root / ENGINES_FOLDER).iterdir())
 
     @property
     def given_milli(self) -> int:
@@ -178,6 +177,7 @@ def _stage(hold: Hold | None) -> str | None:
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
     made = Site(tmp_path)
+    made.begin()
     yield made
     await made.close()
 
@@ -272,6 +272,29 @@ async def test_one_that_its_engine_removed_makes_room_at_once(site: Site) -> Non
     site.engine.folder(ONE).rmdir()
     await site.runs(OTHER)
     assert site.records == [OTHER]
+
+
+async def test_one_that_ended_a_moment_ago_keeps_no_other_from_starting(site: Site) -> None:
+    await site.runs(ONE)
+    await site.stage(ONE, "running")
+    site.broker.entered.clear()
+    site.engine.folder(ONE).rmdir()
+    await site.runs(OTHER)
+    assert site.records == [OTHER]
+
+
+async def test_creates_that_find_no_room_wait_for_no_other_of_them(site: Site) -> None:
+    site.broker.waits, site.broker.held = ONE, asyncio.Event()
+    peers = [site.engine.process()[1] for _ in range(3)]
+    first = asyncio.create_task(site.agent.create(site.engine.bundle(ONE, *SHARE), peers[0]))
+    await site.stage(ONE, "creating")
+    others = (
+        site.agent.create(site.engine.bundle(id_, *SHARE), peer) for id_, peer in zip(IDS[1:], peers[1:], strict=False)
+    )
+    refused = await asyncio.gather(*others, return_exceptions=True)
+    assert [type(each) for each in refused] == [DoesNotFit, DoesNotFit]
+    site.broker.held.set()
+    assert await first == Go()
 
 
 async def test_a_delete_is_looked_at_once_its_process_has_ended_and_never_believed(site: Site) -> None:

@@ -31,6 +31,7 @@ DOCUMENT: dict[str, Any] = {
     ],
     "hooks": {"prestart": [{"path": "/x"}], "createRuntime": [{"path": "/theirs"}]},
     "linux": {
+        "namespaces": [{"type": "pid"}, {"type": "network", "path": "/run/netns/x"}],
         "devices": [{"path": "/dev/fuse", "type": "c", "major": 10, "minor": 229}],
         "resources": {
             "devices": [{"allow": False, "access": "rwm"}, {"allow": True, "type": "c", "major": 1, "access": "rwm"}],
@@ -115,6 +116,20 @@ def test_one_that_reaches_every_card_gets_no_share(rule: dict[str, Any]) -> None
     document["linux"]["resources"]["devices"].append(rule)
     with pytest.raises(Refused, match="leave out --privileged"):
         require_confined(read_config(document))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"process": {"capabilities": {"bounding": ["CAP_CHOWN", "CAP_SYS_ADMIN"]}}}, "leave out --cap-add"),
+        ({"linux": {"namespaces": [{"type": "mount"}]}}, "leave out --pid"),
+        ({"linux": {"namespaces": [{"type": "pid", "path": "/proc/1/ns/pid"}]}}, "leave out --pid"),
+        ({"linux": None}, "leave out --pid"),
+    ],
+)
+def test_one_that_can_undo_its_limits_gets_no_share(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        require_confined(read_config({**DOCUMENT, **changes}))
 
 
 def test_plugins_see_the_container_as_it_was_asked_for() -> None:

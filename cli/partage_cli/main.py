@@ -45,8 +45,12 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
     "One machine": {
         "docker": Subcommand("partage_cli.docker.command", "Register partage's runtime with Docker and Podman."),
         "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
+        "ps": Subcommand("partage_cli.machine.commands.ps", "Show the containers of this machine that hold a share."),
         "up": Subcommand(
             "partage_cli.machine.commands.up", "Let containers of Docker and Podman share this machine's cards."
+        ),
+        "wait-for": Subcommand(
+            "partage_cli.machine.commands.wait_for", "Run a command once its container's share is free."
         ),
     },
     "Cluster": {

@@ -31,7 +31,6 @@ PACKAGES: Final = {
     "crishim": ("crishim/partage_crishim", "CrishimSettings"),
     "dra": ("dra/partage_dra", "DraSettings"),
     "installer": ("cli/partage_cli/rollout/installer", "InstallerSettings"),
-    "manager": ("cli/partage_cli/machine/manager", "ManagerSettings"),
     "scheduler": ("scheduler/partage_scheduler", "SchedulerSettings"),
     "sharepods": ("scheduler/partage_scheduler/sharepods", "SharePodSettings"),
 }

@@ -27,7 +27,7 @@ INTERRUPTED: Final = 130
 _EXAMPLES: Final = """\b
 Examples:
   sudo partage up
-  partage run --share 300 --memory 4Gi IMAGE
+  docker run --runtime partage -e PARTAGE_SHARE=300 -e PARTAGE_MEMORY=4Gi IMAGE
   kubectl partage nodes
 """
 
@@ -43,44 +43,15 @@ class Subcommand(NamedTuple):
 
 GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
     "One machine": {
-        "attach": Subcommand(
-            "partage_cli.machine.commands.terminal", "Put a pod of this machine before this terminal again.", "attach"
-        ),
         "docker": Subcommand("partage_cli.docker.command", "Register partage's runtime with Docker and Podman."),
         "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
-        "events": Subcommand(
-            "partage_cli.machine.commands.reports", "Say what happens to this machine's pods from now on.", "events"
+        "ps": Subcommand("partage_cli.machine.commands.ps", "Show the containers of this machine that hold a share."),
+        "up": Subcommand(
+            "partage_cli.machine.commands.up", "Let containers of Docker and Podman share this machine's cards."
         ),
-        "exec": Subcommand(
-            "partage_cli.machine.commands.terminal", "Run a command in a pod of this machine.", "execute"
+        "wait-for": Subcommand(
+            "partage_cli.machine.commands.wait_for", "Run a command once its container's share is free."
         ),
-        "grant": Subcommand(
-            "partage_cli.machine.commands.grant",
-            "Give a share of the cards to containers of Docker or Podman.",
-            "grant",
-        ),
-        "grants": Subcommand(
-            "partage_cli.machine.commands.grant", "Show what was given to containers of Docker and Podman.", "grants"
-        ),
-        "images": Subcommand("partage_cli.machine.commands.images", "Show the images of this machine.", "images"),
-        "inspect": Subcommand(
-            "partage_cli.machine.commands.pods", "Show all that is known of a pod of this machine.", "inspect"
-        ),
-        "load": Subcommand("partage_cli.machine.commands.images", "Load images from an archive.", "load"),
-        "logs": Subcommand("partage_cli.machine.commands.reports", "Print what a pod of this machine wrote.", "logs"),
-        "ps": Subcommand(
-            "partage_cli.machine.commands.pods", "Show this machine's pods, what they have and what they use.", "ps"
-        ),
-        "pull": Subcommand("partage_cli.machine.commands.images", "Fetch an image from its registry.", "pull"),
-        "revoke": Subcommand("partage_cli.machine.commands.grant", "End what `partage grant` gave.", "revoke"),
-        "rm": Subcommand("partage_cli.machine.commands.lives", "Remove pods of this machine.", "rm"),
-        "run": Subcommand("partage_cli.machine.commands.run", "Run an image with a share of this machine's cards."),
-        "start": Subcommand(
-            "partage_cli.machine.commands.lives", "Start pods of this machine that have ended.", "start"
-        ),
-        "stop": Subcommand("partage_cli.machine.commands.lives", "Stop pods of this machine.", "stop"),
-        "up": Subcommand("partage_cli.machine.commands.up", "Make this machine share its cards, without Kubernetes."),
-        "wait": Subcommand("partage_cli.machine.commands.lives", "Wait for pods of this machine to end.", "wait"),
     },
     "Cluster": {
         "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
@@ -116,6 +87,36 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
 """As help shows them."""
 SUBCOMMANDS: Final = {name: found for group in GROUPS.values() for name, found in group.items()}
 
+_AS_DOCKER: Final = (
+    "attach",
+    "events",
+    "exec",
+    "images",
+    "inspect",
+    "load",
+    "logs",
+    "pull",
+    "rm",
+    "start",
+    "stop",
+    "wait",
+)
+_RUN: Final = "docker run --runtime partage -e PARTAGE_SHARE=300 -e PARTAGE_MEMORY=4Gi IMAGE"
+_REMOVED: Final[Mapping[str, str]] = {
+    **{name: f"docker {name}" for name in _AS_DOCKER},
+    "grant": _RUN,
+    "grants": "partage ps",
+    "revoke": "docker rm -f CONTAINER",
+    "run": _RUN,
+}
+"""What to type in place of commands that were here one release ago."""
+
+
+class RemovedCommand(click.ClickException):
+    """One line that says what to type instead, and the code of wrong usage."""
+
+    exit_code = 2
+
 
 def lacking(name: str, error: ModuleNotFoundError) -> Exception:
     """What a command says where it can't be imported: which extra of ours it needs, or the defect itself."""
@@ -147,6 +148,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with a suggestion in every version of click that we allow."""
+        if args[0] in _REMOVED:
+            raise RemovedCommand(f"`partage {args[0]}` is gone: {_REMOVED[args[0]]} (docs/docker.md)")
         if args[0] not in SUBCOMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415  for a mistake alone
 

@@ -8,6 +8,7 @@ each other.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +21,15 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_base.engine_records import EngineRecords
 from partage_base.peers import Peer
+from partage_base.version import VERSION
 from partage_oci.config_file import CONFIG, device_nodes, read_document, write_document
 from partage_oci.holds import DoesNotFit, Holds
-from partage_oci.messages import Create, Delete, Go
+from partage_oci.messages import Create, Delete, Go, Held, Told, Wait
 from partage_oci.placement import Placement
 from partage_oci.processes import Processes
+from partage_oci.queue import Queue
 from partage_oci.rewrite import Document, OciConfig, read_config, require_confined, rewritten, shown
-from partage_oci.words import SHOWN, Asked, asked_of
+from partage_oci.words import CARDS, MEMORY, SHARE, SHOWN, Asked, asked_of
 from partage_plugins.codecs import encode_container
 from partage_plugins.errors import PartageError, PluginError, Refused
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
@@ -42,6 +45,8 @@ _GEN: Final = 1
 _LAST_RUN_S: Final = 5.0
 """For what a container's last run has left; an engine creates it again only once that has ended."""
 _AGAIN_S: Final = 0.1
+_RESERVED_S: Final = 30.0
+"""For a container whose room was waited for."""
 _LOOKS_S: Final = 2.0
 _SAID_AGAIN_S: Final = 300.0
 _log = structlog.get_logger()
@@ -78,6 +83,7 @@ class Agent:
     ) -> None:
         """`refresh` looks which cards there are, and says why that is not known."""
         self._placement, self._holds, self._records = placement, holds, records
+        self._queue, self._waits = Queue(placement, keep_s=_RESERVED_S), itertools.count(1)
         self._plugins, self._refresh, self._policy = plugins, refresh, policy
         self._processes = Processes(self._ended)
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
@@ -128,12 +134,41 @@ class Agent:
         if self._holds.of(question.id) is not None:
             self._processes.deletes(question.id, peer)
 
+    def tell(self) -> Told:
+        """Who holds a share, in the order in which they came."""
+        now_s = _now_s()
+        held = (
+            Held(
+                id=each.record.id,
+                n=each.record.n,
+                stage=each.stage,
+                kept_s=max(0.0, each.until_s - now_s) if each.stage == "kept" else None,
+                grants=each.record.grants,
+            )
+            for each in self._holds
+        )
+        return Told(agent=VERSION, containers=tuple(held))
+
+    async def wait(self, question: Wait, waits: Callable[[str], None]) -> None:
+        """Until room is kept for a container with these variables, created soon; raises a `PartageError`."""
+        asked = asked_of(question.env, {})
+        if asked is None:
+            raise Refused(f"nothing is asked for, so there is nothing to wait for; say {SHARE}, {MEMORY} or {CARDS}")
+        request = self._request(asked, asked.pod(f"waiting-{next(self._waits)}", memory_bytes=None))
+        self._require_known()
+        self._expire()
+        await self._queue.wait(request, waits, _now_s())
+
     async def look(self) -> None:
         """At all that is held; most ends were seen before."""
         for hold in self._holds:
             async with self._turn(hold.record.id):
                 await self._settle(hold.record.id)
         self._expire()
+
+    def _require_known(self) -> None:
+        if why := self._refresh():
+            raise Refused(f"which cards there are is not known: {why}")
 
     def _request(self, asked: Asked, pod: Pod) -> PodRequest:
         try:
@@ -152,9 +187,10 @@ class Agent:
         if hold is not None and hold.stage == "creating" and _is_by(hold.record, peer):
             return hold.record
         await self._make_way(question.id)
-        if why := self._refresh():
-            raise Refused(f"which cards there are is not known: {why}")
+        self._require_known()
         self._expire()
+        if self._holds.of(question.id) is None:
+            self._queue.claim(request)
         made = partial(
             EngineRecord,
             id=question.id,
@@ -233,10 +269,12 @@ class Agent:
             return
         if self._holds.over(id_, _now_s(), is_removed=_is_removed(hold.record)):
             self._forget(id_)
+            self._queue.look(_now_s())
 
     def _expire(self) -> None:
         for id_ in self._holds.expire(_now_s(), _is_removed):
             self._forget(id_)
+        self._queue.look(_now_s())
 
     def _forget(self, id_: str) -> None:
         self._records.remove(id_)

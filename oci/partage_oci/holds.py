@@ -9,11 +9,12 @@ second sees the first. No I/O; one thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from partage_oci.messages import Stage
 from partage_oci.placement import Placement
 from partage_oci.shortage import NoRoom
 from partage_oci.words import CONTAINER, SHOWN
@@ -21,7 +22,6 @@ from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import GPU, Allocation, NodeName, PodRequest, PodUid
 from partage_plugins.vocabulary.engines import EngineRecord
 
-Stage = Literal["creating", "running", "kept"]
 _GEN: Final = 1
 """Of every claim: each create is another one."""
 

@@ -19,11 +19,25 @@ import structlog
 from partage_base.daemon.errors import CannotListen
 from partage_base.listener import listen
 from partage_base.peers import NoProcess, Peer, peer_of
-from partage_oci.messages import MAX_LINE_BYTES, Answer, Create, Delete, Go, answer_line, read_question, refusal
+from partage_oci.messages import (
+    MAX_LINE_BYTES,
+    Answer,
+    Create,
+    Delete,
+    Go,
+    Tell,
+    Told,
+    Wait,
+    Waits,
+    answer_line,
+    read_question,
+    refusal,
+)
 from partage_plugins.errors import PartageError, PluginBroken, Refused
 from partage_plugins.vocabulary.places import OCI_SOCKET
 
 MAX_CONNECTIONS: Final = 128
+"""Without those that wait for room."""
 _QUESTION_WITHIN_S: Final = 5.0
 _ANSWER_WITHIN_S: Final = 60.0
 """Also of one that waits for others; below the minutes that engines give a create."""
@@ -38,12 +52,19 @@ class Answers(Protocol):
 
     def delete(self, question: Delete, peer: Peer) -> None: ...
 
+    def tell(self) -> Told: ...
+
+    async def wait(self, question: Wait, waits: Callable[[str], None]) -> None:
+        """Raises a `PartageError` for a no."""
+        ...
+
 
 class Server:
     def __init__(self, answers: Answers, *, broken: Callable[[str], None]) -> None:
         """`broken` hears why nothing can be placed any more, and ends the daemon."""
         self._answers, self._broken = answers, broken
         self._serving: set[asyncio.Task[None]] = set()
+        self._waiting = 0
         self._server: asyncio.Server | None = None
 
     async def open(self, root: Path) -> None:
@@ -89,19 +110,49 @@ class Server:
             line = await _line(reader)
             self._require_welcome(writer.get_extra_info("socket"))
             question = read_question(line)
-            if isinstance(question, Delete):
-                self._answers.delete(question, peer)
-                return None
-            async with asyncio.timeout(_ANSWER_WITHIN_S):
-                return await self._answers.create(question, peer)
+            match question:
+                case Delete():
+                    self._answers.delete(question, peer)
+                    return None
+                case Tell():
+                    return self._answers.tell()
+                case Wait():
+                    return await self._waited(question, reader, writer)
+                case Create():
+                    async with asyncio.timeout(_ANSWER_WITHIN_S):
+                        return await self._answers.create(question, peer)
         except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
             return refusal(self._why(error))
+
+    async def _waited(
+        self, question: Wait, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Answer | None:
+        """As long as whoever asks keeps the connection."""
+
+        def waits(why: str) -> None:
+            if writer.transport.get_write_buffer_size() < MAX_LINE_BYTES:  # one who does not read costs no more
+                writer.write(answer_line(Waits(why=why)))
+
+        self._waiting += 1
+        waited = asyncio.create_task(self._answers.wait(question, waits), name="waiting for room")
+        left = asyncio.create_task(reader.read(1), name="whether it still waits")
+        try:
+            await asyncio.wait({waited, left}, return_when=asyncio.FIRST_COMPLETED)
+            if not waited.done():
+                return None
+            await waited
+            return Go()
+        finally:
+            self._waiting -= 1
+            for task in (waited, left):
+                task.cancel()
+            await asyncio.gather(waited, left, return_exceptions=True)
 
     def _require_welcome(self, sock: socket.socket) -> None:
         user = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
         if user != os.geteuid():
             raise Refused("only root on this machine may ask the agent")
-        if len(self._serving) > MAX_CONNECTIONS:
+        if len(self._serving) - self._waiting > MAX_CONNECTIONS:
             raise Refused(f"{MAX_CONNECTIONS} containers are being created already; try again")
 
     def _why(self, error: Exception) -> str:

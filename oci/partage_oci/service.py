@@ -18,7 +18,7 @@ from partage_base.files import clear_unfinished
 from partage_base.peers import Peer
 from partage_oci.agent import Agent, AgentPolicy
 from partage_oci.holds import Holds
-from partage_oci.messages import Create, Delete, Go
+from partage_oci.messages import Create, Go
 from partage_oci.placement import Placement
 from partage_oci.server import Server
 from partage_oci.settings import AgentSettings
@@ -100,6 +100,7 @@ class Counted:
 
     def __init__(self, agent: Agent, holds: Holds, daemon: Daemon) -> None:
         self._agent, self._outcomes = agent, Counter[str]()
+        self.delete, self.tell, self.wait = agent.delete, agent.tell, agent.wait
         metrics = daemon.metrics
         metrics.read_counter(
             "partage_agent_creates_total", "Containers about to be created.", self._outcomes.copy, label="outcome"
@@ -122,9 +123,6 @@ class Counted:
             raise
         self._outcomes["done"] += 1
         return answer
-
-    def delete(self, question: Delete, peer: Peer) -> None:
-        self._agent.delete(question, peer)
 
 
 class AgentService:

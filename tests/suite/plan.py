@@ -26,7 +26,6 @@ PARTS: Final = ("checks", "unit", "isolation", "simgpu", "real", "fuzz", "bench"
 # Why a job is in `make test-all` alone.
 _EXTENDED: Final = {
     "pyright": "a second opinion on types: mypy is strict, too",
-    "real/machine": "an engine of its own for one machine, which gives way to Docker's",
     "isolation/aarch64": "the same library for another processor, in an emulator",
 }
 _OF_BENCHES: Final = "measures; what it measures has tests"
@@ -34,7 +33,6 @@ _OF_DEMOS: Final = "shows what tests promise; `make demo` itself is in `make tes
 _MAIN_DEMO: Final = "00_"
 # Measured, those that wait and those that compute; others of either kind are quicker, in the order of the alphabet.
 SLOW_FIRST: Final = (
-    "real/machine",
     "real on one rig",
     "real/installation",
     "real/dra",

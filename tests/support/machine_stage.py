@@ -1,10 +1,7 @@
-"""One machine without Kubernetes: a machine of the rig with Debian's containerd, on which `partage up` runs.
+"""One machine without Kubernetes: a machine of the rig on which `partage up` runs, with simulated cards.
 
-    with machine_up(say=print) as stage:
-        stage.registry.push(images.busybox(), "busybox")
-        stage.partage("ps")
-
-It has simulated cards, and takes every image from the rig's registry; what is at `stage.registry` is all there is.
+with machine_up(say=print) as stage:
+    stage.partage("ps")
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from partage_cli.machine.places import CRISHIM_SOCKET, REGISTRIES
 from rig.client.wait import until
 from rig.lone import CHECKOUT
 from rig.machine import network, slots
@@ -32,8 +28,8 @@ from rig.programs import Programs, ensure
 from rig.registry import Registry
 from support.simgpu import built as built_simgpu
 
-UP: Final = "try:    partage run"
-"""What `partage up` says when containers may be placed."""
+UP: Final = "try:    partage docker install"
+"""What `partage up` says when containers may have a share."""
 MACHINES_OWN: Final = ("containerd@debian", "runc", "cni", "iptables")
 TESTS_OWN: Final = ("cri-tools", "docker-registry", "busybox", "gcc", "musl")
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli")
@@ -51,10 +47,6 @@ class MachineStage:
     registry: Registry
     programs: Programs
 
-    @property
-    def ctr(self) -> Path:
-        return self.programs["containerd"].parent / "ctr"
-
     def partage(self, *words: str, timeout_s: float = 60.0) -> str:
         """What the command prints; an error, with its words, where it fails."""
         return self.machine.run(*PARTAGE, *words, timeout_s=timeout_s)
@@ -64,17 +56,13 @@ class MachineStage:
         argv = (*self.machine.way_in, *PARTAGE, *words)
         return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=patience_s(timeout_s), cwd="/")
 
-    def crictl(self, *words: str) -> str:
-        """Through crishim, as the manager speaks."""
-        return self.machine.run(str(self.programs["crictl"]), "--runtime-endpoint", f"unix:///{CRISHIM_SOCKET}", *words)
-
     @property
     def said(self) -> str:
         """By `partage up` and all that it started."""
         return self.up.program.log.read_text(errors="replace")
 
     def start(self) -> None:
-        """Again; returns when containers may be placed."""
+        """Again; returns when containers may have a share."""
         before = self.said.count(UP)
         self.up.start()
         self.wait_up(before + 1)
@@ -94,7 +82,7 @@ def bare_machine(
     """`partage up` with these words stands ready to be started; nothing of it is there yet."""
     programs = ensure(*MACHINES_OWN, *TESTS_OWN, say=say)
     with machine_with_registry(programs, keep_logs) as (machine, registry):
-        argv = (*PARTAGE, "up", "--foreground", "--containerd", str(programs["containerd"]), *words)
+        argv = (*PARTAGE, "up", "--foreground", *words)
         up = inside(machine, Daemon("up", argv, lambda _: None, up_env()))
         up.program.log.parent.mkdir(parents=True, exist_ok=True)
         up.program.log.touch()
@@ -123,7 +111,7 @@ def machine_with_registry(
             fetched.wait_ready()
             machine.start()
             network.connect(addresses, machine, [], str(slot.folder))
-            registry.serve(machine.path(f"/{REGISTRIES}"))
+            registry.serve(machine.path("/etc/partage/certs.d"))
             yield machine, registry
         finally:
             machine.stop()
@@ -134,7 +122,7 @@ def machine_with_registry(
 def machine_up(
     cards: int = 1, *, say: Callable[[str], None], keep_logs: Path | None = None, words: Sequence[str] = ()
 ) -> Generator[MachineStage]:
-    """A machine on which containers may be placed, with so many simulated H100."""
+    """A machine whose containers may have a share of so many simulated H100."""
     wished = ("--simulated", "h100", "--cards", str(cards), *words)
     with bare_machine(wished, say=say, keep_logs=keep_logs) as stage:
         stage.start()

@@ -44,7 +44,7 @@ class SystemdStage:
 
     def up(self, *words: str) -> str:
         """What it says on the way."""
-        done = self.partage("up", "--containerd", str(self.programs["containerd"]), *words)
+        done = self.partage("up", *words)
         assert done.returncode == 0, done.stderr + self.told()
         return done.stderr
 

@@ -19,7 +19,7 @@ from partage_base.cri.create_request import (
 )
 from partage_base.cri.errors import CriError, MessageWrong, PeerAway, PeerRefused, PeerSlow
 from partage_base.cri.podresources import GivenDevice, PodResources, ServedContainer
-from partage_base.cri.runtime import ListedContainer, ListedSandbox, RuntimeClient
+from partage_base.cri.runtime import ListedContainer, ListedImage, ListedSandbox, RuntimeClient
 from partage_base.cri.runtime_config import OUR_SPECS, RuntimeConfig
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "CriError",
     "GivenDevice",
     "ListedContainer",
+    "ListedImage",
     "ListedSandbox",
     "MessageWrong",
     "PeerAway",

@@ -1,4 +1,4 @@
-"""What we ask the container runtime: how it is set up, which containers and sandboxes it has, and to stop one.
+"""What we ask the container runtime: how it is set up, which containers, sandboxes and images it has, and to stop one.
 
 Typed, and each call with a deadline. Labels and annotations may be any bytes, of which users choose some: what is not
 UTF-8 has marks in it, and costs no other container its place.
@@ -22,6 +22,7 @@ from partage_base.cri.schema import (
     ContainerStatusRequest,
     ContainerStatusResponse,
     ListContainersResponse,
+    ListImagesResponse,
     ListPodSandboxRequest,
     ListPodSandboxResponse,
     StatusRequest,
@@ -32,8 +33,10 @@ from partage_base.cri.schema import (
 from partage_plugins.vocabulary.keys import CONTAINER
 
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
+_LIST_IMAGES: Final = "/runtime.v1.ImageService/ListImages"
 RUNNING: Final = 1
 EXITED: Final = 2
+_READY: Final = 0
 _T = TypeVar("_T")
 _STOP_S: Final = 10.0
 """Beyond the grace: what the runtime may need to kill a container and clean up."""
@@ -61,6 +64,17 @@ class ListedSandbox:
     id: str
     pod_uid: str
     runtime_handler: str
+    is_ready: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedImage:
+    """An image in the runtime's store."""
+
+    names: tuple[str, ...]
+    """With a tag each, then those by digest."""
+    is_pinned: bool
+    """The runtime needs it itself, as sandboxes do."""
 
 
 class RuntimeClient:
@@ -129,6 +143,13 @@ class RuntimeClient:
         # The runtime takes a beginning of an id for the id.
         return next((each for each in await self._sandboxes(request) if each.id == sandbox_id), None)
 
+    async def images(self) -> tuple[ListedImage, ...]:
+        raw = await self._client.call(_LIST_IMAGES, b"", deadline_s=self._deadline_s)
+        return tuple(
+            ListedImage(names=tuple(map(_text, (*each.repo_tags, *each.repo_digests))), is_pinned=each.pinned)
+            for each in parsed(ListImagesResponse(), raw, "ListImages").images
+        )
+
     async def _sandboxes(self, request: Message) -> tuple[ListedSandbox, ...]:
         answer = await self._call("ListPodSandbox", request.SerializeToString(), ListPodSandboxResponse())
         return tuple(
@@ -136,6 +157,7 @@ class RuntimeClient:
                 id=_text(each.id),
                 pod_uid=_text(each.metadata.uid),
                 runtime_handler=_text(each.runtime_handler),
+                is_ready=each.state == _READY,
             )
             for each in answer.items
         )

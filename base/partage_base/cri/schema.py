@@ -21,7 +21,7 @@ _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {"bytes": _Field.TYPE_BYTES, "int": _Field.TYPE_INT64, "bool": _Field.TYPE_BOOL}
 
 # Each field: number, type, name; `*` after the type: repeated.
-MESSAGES: Final = {
+_MESSAGES: Final = {
     "Pair": "1 bytes key, 2 bytes value",
     "CreateContainerRequest": "1 bytes pod_sandbox_id, 2 ContainerConfig config, 3 PodSandboxConfig sandbox_config",
     "PodSandboxConfig": (
@@ -61,7 +61,9 @@ MESSAGES: Final = {
     "ListPodSandboxRequest": "1 PodSandboxFilter filter",
     "PodSandboxFilter": "1 bytes id",
     "ListPodSandboxResponse": "1 ListedSandbox* items",
-    "ListedSandbox": "1 bytes id, 2 PodSandboxMetadata metadata, 7 bytes runtime_handler",
+    "ListedSandbox": "1 bytes id, 2 PodSandboxMetadata metadata, 3 int state, 7 bytes runtime_handler",
+    "ListImagesResponse": "1 StoredImage* images",
+    "StoredImage": "2 bytes* repo_tags, 3 bytes* repo_digests, 8 bool pinned",
     "ListPodResourcesResponse": "1 PodResources* pod_resources",
     "PodResources": "1 bytes name, 2 bytes namespace, 3 ContainerResources* containers",
     "ContainerResources": "1 bytes name, 2 ContainerDevices* devices, 5 DynamicResource* dynamic_resources",
@@ -93,7 +95,7 @@ def _add_field(message: descriptor_pb2.DescriptorProto, package: str, number: st
         field.type, field.type_name = _Field.TYPE_MESSAGE, f".{package}.{type_}"
 
 
-_class: Final = classes("partage.cri", MESSAGES)
+_class: Final = classes("partage.cri", _MESSAGES)
 
 RESOURCES: Final = tuple(_class("LinuxContainerResources").DESCRIPTOR.fields_by_name)
 CreateContainerRequest: Final = _class("CreateContainerRequest")
@@ -106,4 +108,5 @@ StatusResponse: Final = _class("StatusResponse")
 VersionResponse: Final = _class("VersionResponse")
 ListPodSandboxRequest: Final = _class("ListPodSandboxRequest")
 ListPodSandboxResponse: Final = _class("ListPodSandboxResponse")
+ListImagesResponse: Final = _class("ListImagesResponse")
 ListPodResourcesResponse: Final = _class("ListPodResourcesResponse")

@@ -21,6 +21,7 @@ ENGINES: Final[tuple[EngineName, ...]] = ("docker", "podman")
 _RUNTIME_OF: Final[Mapping[EngineName, str]] = {"docker": "{{.HostConfig.Runtime}}", "podman": "{{.OCIRuntime}}"}
 PID_FILES: Final = ("run/docker.pid", "var/run/docker.pid")
 _ASKED_S: Final = 20.0
+_COLUMNS: Final = 3
 _TAKEN_WITHIN_S: Final = 15.0
 _AGAIN_S: Final = 0.2
 
@@ -48,6 +49,13 @@ def docker_info() -> DockerInfo | None:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return info if info.version else None
+
+
+def names(engine: EngineName) -> Mapping[str, tuple[str, str]]:
+    """Name and image of each of its containers, by id; none where it is not here or does not answer."""
+    said = _said(engine, "ps", "--all", "--no-trunc", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}") or b""
+    lines = (line.split("\t") for line in said.decode(errors="replace").splitlines())
+    return {words[0]: (words[1], words[2]) for words in lines if len(words) == _COLUMNS}
 
 
 def running_by(runtime: str, engine: EngineName) -> Sequence[str] | None:

@@ -23,6 +23,7 @@ from partage_cli.doctor import (
     elsewhere,
     inventory,
     kubelet,
+    machine,
     system,
     turns,
 )
@@ -56,12 +57,12 @@ CHECKS: Final[Mapping[str, Check]] = {
     "selinux": system.selinux,
     "api": cluster.cluster,
 }
-_OF_A_CLUSTER: Final = frozenset(("kubelet-endpoint", "kubelet-speaks", "claims", "private-keys", "api"))
-"""On a machine of its own there is no kubelet, and who signs is here."""
 _CHECKS_OF_A_MACHINE: Final[Mapping[str, Check]] = {
-    **{name: check for name, check in CHECKS.items() if name not in _OF_A_CLUSTER},
-    "manager-speaks": daemons.manager_speaks,
+    **{name: CHECKS[name] for name in ("driver", "broker", "library", "time", "advertiser", "inventory", "kernel")},
+    "agent": machine.agent,
+    "engines": machine.engines,
 }
+"""Without kubelet and signatures, and with engines of its own."""
 
 
 @click.command(

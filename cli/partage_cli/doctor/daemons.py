@@ -91,20 +91,6 @@ def spoke(about: About, age_s: float | Unseen) -> Finding:
     return about.ok(f"kubelet spoke to crishim {age(age_s)} ago")
 
 
-def manager_speaks(node: LocalNode) -> Iterator[Finding]:
-    """As `kubelet_speaks`, on a machine without Kubernetes."""
-    path = node.path(KUBELET_SPOKE)
-    about, age_s = About("manager-speaks", (str(path),)), age_of(path)
-    do = "`partage up`; where systemd runs, `systemctl status partage-manager`"
-    if isinstance(age_s, Unseen):
-        say = about.wrong if age_s.is_missing else about.unknown
-        yield say("the manager never spoke to crishim, so no container is placed", do=do)
-    elif not is_fresh(age_s):
-        yield about.wrong(f"the manager last spoke to crishim {age(age_s)} ago, so no container is placed", do=do)
-    else:
-        yield about.ok(f"the manager spoke to crishim {age(age_s)} ago")
-
-
 def advertiser(node: LocalNode) -> Iterator[Finding]:
     path = node.path(ADVERTISER_LOCK)
     about, runs = About("advertiser", (str(path),)), is_held(path)

@@ -20,10 +20,11 @@ from partage_base.kube.paths import pod_path, pods_path
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
-from partage_cli.machine.runtime.client import MachineRuntime
 
 _NAME: Final = "partage-canary"
 _NAMESPACE: Final = "kube-system"
+ASKED_S: Final = 10.0
+"""For lists of a runtime, which it has at hand."""
 
 
 def static_file(host: Host, site: Site) -> str:
@@ -97,10 +98,10 @@ async def pause_image(client: UnaryClient) -> str:
 
     Raises `UnfitNode` and `CriError`.
     """
-    images = await MachineRuntime(client).images()
-    pinned = [each for each in images if each.pinned]
+    images = await RuntimeClient(client, deadline_s=ASKED_S).images()
+    pinned = [each for each in images if each.is_pinned]
     usual = [each for each in images if any("/pause:" in name for name in each.names)]
-    names = [name for each in (*pinned, *usual) for name in (*each.names, *each.digests)]
+    names = [name for each in (*pinned, *usual) for name in each.names]
     if not names:
         raise UnfitNode(
             "no pod has run on this node yet, so its runtime has no image of a sandbox to try it with: run one"

@@ -8,16 +8,15 @@ from typing import Final
 
 import msgspec
 
-from partage_base.cri import CriError, UnaryClient
+from partage_base.cri import CriError, RuntimeClient, UnaryClient
 from partage_base.kube import ApiServer
 from partage_base.kube.errors import KubeError
 from partage_base.kube.paths import node_path
-from partage_cli.installation.canary import pause_image
+from partage_cli.installation.canary import ASKED_S, pause_image
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
 from partage_cli.installation.server import api_of
-from partage_cli.machine.runtime.client import MachineRuntime
 
 _EPOCH: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -73,12 +72,12 @@ async def require_room(host: Host, site: Site) -> None:
     client = UnaryClient(host.path(site.runtime))
     try:
         await pause_image(client)
-        sandboxes = await MachineRuntime(client).sandboxes()
+        sandboxes = await RuntimeClient(client, deadline_s=ASKED_S).sandboxes()
     except CriError as error:
         raise UnfitNode(f"the container runtime does not answer: {error}") from None
     finally:
         client.close()
-    pods = sum(each.ready for each in sandboxes)
+    pods = sum(each.is_ready for each in sandboxes)
     if pods >= node.most_pods:
         raise UnfitNode(
             f"the node has {pods} of {node.most_pods} pods, and one more is needed to try it; move one away"

@@ -11,10 +11,10 @@ import msgspec.yaml
 
 from partage_base.daemon import logs
 from partage_base.daemon.plugins import load_all
-from partage_cli.machine.pods.yaml_text import read_mappings
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.translate.documents import to_claims, to_native
 from partage_cli.translate.manifests import unread
+from partage_cli.translate.yaml_text import read_mappings
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed

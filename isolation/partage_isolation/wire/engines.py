@@ -43,7 +43,7 @@ class Engines:
         shown = question.container[:_SHOWN]
         served = self._registry.served.get(question.key)
         if served is None or not served.spec.by_hook:
-            raise SpecRefused(f"the grant of container {shown} has ended; make another one: partage grant")
+            raise SpecRefused(f"the grant of container {shown} has ended; start the container again")
         if served.spec.engine_container not in {None, question.container}:
             raise SpecRefused(f"container {shown} has the limits of another container, which that one has alone")
         try:

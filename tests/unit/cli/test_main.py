@@ -123,14 +123,10 @@ def test_help_lists_every_subcommand_in_its_group_without_importing_one() -> Non
     assert "Examples:" in done.stdout
 
 
-def test_a_question_to_the_manager_waits_for_no_plumbing_of_other_commands() -> None:
-    code = (
-        "import sys; import partage_cli.machine.commands.pods, partage_cli.machine.commands.run; "
-        "heavy = {'aiohttp', 'asyncio', 'cryptography', 'google', 'numpy', 'pluggy', 'yaml'}; "
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_command_that_is_gone_says_what_to_type_instead(run: Callable[..., tuple[int, str]]) -> None:
+    code, told = run(None, "logs", "-f", "train")
+    assert (code, told) == (2, "partage: `partage logs` is gone: docker logs (docs/docker.md)\n")
+    assert "docker run --runtime partage -e PARTAGE_SHARE=300" in run(None, "run", "--share", "300", "IMAGE")[1]
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)

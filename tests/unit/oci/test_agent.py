@@ -19,7 +19,7 @@ from partage_base.peers import Peer, peer_named
 from partage_oci import agent as agent_module
 from partage_oci.agent import Agent, AgentPolicy
 from partage_oci.holds import DoesNotFit, Hold, Holds
-from partage_oci.messages import Create, Delete, Go
+from partage_oci.messages import Create, Delete, Go, Wait
 from partage_oci.placement import Placement
 from partage_plugins.errors import PartageError, PluginHung, Refused
 from partage_plugins.sides.node import Adjusted
@@ -398,3 +398,43 @@ async def test_a_last_run_that_still_has_its_cards_keeps_a_container_from_starti
     with pytest.raises(Refused, match="processes of the last run of container aaaaaaaaaaaa still have their cards"):
         await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
     assert (site.given_milli, [each.record.n for each in site.holds]) == (600, [1])
+
+
+async def test_it_tells_who_holds_a_share_and_how_long_a_place_is_kept(site: Site) -> None:
+    await site.runs(ONE)
+    await site.stage(ONE, "running")
+    (held,) = site.agent.tell().containers
+    assert (held.id, held.stage, held.kept_s, held.grants[0].share_milli) == (ONE, "running", None, 600)
+    site.broker.entered.clear()
+    await site.agent.look()
+    (held,) = site.agent.tell().containers
+    assert held.stage == "kept"
+    assert held.kept_s is not None
+    assert 0 < held.kept_s <= HOLD_S
+
+
+async def test_room_that_was_waited_for_is_there_for_the_container_and_for_no_other(site: Site) -> None:
+    await site.agent.wait(Wait(env=SHARE), lambda _: None)
+    _, peer = site.engine.process()
+    with pytest.raises(Refused, match="no card has a share of 700 milli left"):
+        await site.agent.create(site.engine.bundle(OTHER, "PARTAGE_SHARE=700"), peer)
+    await site.runs(ONE)
+    assert site.given_milli == 600
+
+
+async def test_who_waits_gets_the_room_of_a_container_that_was_removed(site: Site) -> None:
+    await site.runs(ONE)
+    await site.stage(ONE, "running")
+    said = list[str]()
+    waiting = asyncio.create_task(site.agent.wait(Wait(env=SHARE), said.append))
+    while not said:  # noqa: ASYNC110  it is said within this loop
+        await asyncio.sleep(0)
+    site.engine.folder(ONE).rmdir()
+    site.broker.entered.clear()
+    await site.agent.look()
+    await waiting
+
+
+async def test_nothing_is_waited_for_where_nothing_is_asked_for(site: Site) -> None:
+    with pytest.raises(Refused, match="say PARTAGE_SHARE, PARTAGE_MEMORY or PARTAGE_CARDS"):
+        await site.agent.wait(Wait(env=()), lambda _: None)

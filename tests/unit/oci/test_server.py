@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,40 @@ import pytest
 
 from partage_base.peers import Peer
 from partage_oci import server as server_module
+from partage_oci.client import AgentAway, AgentClient
 from partage_oci.messages import (
     MAX_LINE_BYTES,
     Answer,
     Create,
     Delete,
     Go,
+    Held,
     Question,
+    Tell,
+    Told,
+    Wait,
+    Waits,
     answer_line,
+    question_line,
+    read_answer,
     read_question,
     refusal,
 )
 from partage_oci.server import Server
 from partage_plugins.errors import PluginBroken, Refused
+from partage_plugins.vocabulary import CardId, GpuGrant
 from partage_plugins.vocabulary.places import OCI_SOCKET
 
 CONTRACTS = (Path(__file__).parents[3] / "docs/contracts.md").read_text()
 ID = "54593e04" * 8
+_GRANT = GpuGrant(card=CardId("GPU-6f0c"), share_milli=300, limit_milli=1000, memory_bytes=4 << 30)
 CREATE = {"ask": "create", "id": ID, "bundle": "/b", "root": "/r", "runtime": "/usr/bin/runc"}
 
 
 class Agent:
     def __init__(self) -> None:
         self.asked: list[tuple[Question, int]] = []
+        self.waiting: list[tuple[str, ...]] = []
         self.error: Exception | None = None
         self.free = asyncio.Event()
         self.free.set()
@@ -51,6 +62,19 @@ class Agent:
 
     def delete(self, question: Delete, peer: Peer) -> None:
         self.asked.append((question, peer.pid))
+
+    def tell(self) -> Told:
+        return Told(agent="0.1.0", containers=())
+
+    async def wait(self, question: Wait, waits: Callable[[str], None]) -> None:
+        self.waiting.append(question.env)
+        waits("no card has room")
+        try:
+            await self.free.wait()
+            if self.error is not None:
+                raise self.error
+        finally:
+            self.waiting.remove(question.env)
 
 
 class Site:
@@ -143,11 +167,52 @@ async def test_more_than_so_many_at_once_are_turned_away(site: Site, monkeypatch
     assert [(await each)["answer"] for each in first] == ["go", "go"]
 
 
+async def test_who_waits_is_told_why_and_then_to_go(site: Site) -> None:
+    site.agent.free.clear()
+    said = list[str]()
+
+    def waits(why: str) -> None:
+        said.append(why)
+        loop.call_soon_threadsafe(site.agent.free.set)
+
+    loop = asyncio.get_running_loop()
+    await asyncio.to_thread(AgentClient(site.root).wait, ("PARTAGE_SHARE=300",), waits)
+    assert said == ["no card has room"]
+    site.agent.error = Refused("partage: no card will ever have it")
+    with pytest.raises(Refused, match=r"^no card will ever have it$"):
+        await asyncio.to_thread(AgentClient(site.root).wait, ("PARTAGE_SHARE=300",), said.append)
+
+
+async def test_who_waits_and_leaves_waits_no_longer_and_keeps_nobody_away(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 1)
+    site.agent.free.clear()
+    reader, writer = await asyncio.open_unix_connection(str(site.root / OCI_SOCKET))
+    writer.write(question_line(Wait(env=("PARTAGE_SHARE=300",))))
+    assert json.loads(await reader.readline()) == {"answer": "waits", "why": "no card has room"}
+    assert (await asyncio.to_thread(AgentClient(site.root).tell)).agent == "0.1.0"
+    writer.close()
+    await writer.wait_closed()
+    while site.agent.waiting:  # noqa: ASYNC110  of the fake, which has no events
+        await asyncio.sleep(0.001)
+
+
+async def test_an_agent_that_is_away_is_said_with_what_starts_it(tmp_path: Path) -> None:
+    with pytest.raises(AgentAway, match=r"no agent answers at .*; `partage up` starts it"):
+        AgentClient(tmp_path).tell()
+
+
 def test_the_lines_of_the_contract_are_questions_and_answers() -> None:
     block = CONTRACTS.partition("`partage-oci` and the agent exchange")[2].partition("```json\n")[2].partition("```")[0]
     lines = [line.replace("…", "0" * 28).encode() for line in block.splitlines()]
     asked = [read_question(line) for line in lines if line.startswith(b'{"ask"')]
-    assert {type(each) for each in asked} == {Create, Delete}
+    assert {type(each) for each in asked} == {Create, Delete, Tell, Wait}
     answered = {json.loads(line)["answer"]: json.loads(line) for line in lines if line.startswith(b'{"answer"')}
-    written: list[Answer] = [Go(), refusal(answered["no"]["why"])]
-    assert [json.loads(answer_line(each)) for each in written] == [answered["go"], answered["no"]]
+    held = Held(id="54593e04" + "0" * 28, n=1, stage="kept", kept_s=41.0, grants=(_GRANT,))
+    told, waits = Told(agent="0.1.0", containers=(held,)), Waits(why=answered["waits"]["why"])
+    written: list[Answer] = [Go(), refusal(answered["no"]["why"]), waits, told]
+    assert [json.loads(answer_line(each)) for each in written] == [
+        answered[each] for each in ("go", "no", "waits", "told")
+    ]
+    assert [read_answer(answer_line(each)) for each in written] == written

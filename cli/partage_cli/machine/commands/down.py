@@ -10,20 +10,18 @@ from typing import Final
 
 import click
 
-from partage_cli.machine.places import CONTAINERD_CONFIG, DRIVER, RUN, STATE
+from partage_cli.machine.places import DRIVER, RUN, STATE
 from partage_cli.machine.setup import systemd
-from partage_cli.machine.setup.decision import Decision, read_decision
+from partage_cli.machine.setup.decision import read_decision
 from partage_cli.machine.setup.errors import NotReadable, Unfit
-from partage_cli.machine.setup.grants import end_grants
 from partage_cli.machine.setup.hold import end_holder, held
-from partage_cli.machine.setup.pods import end_all, runtime_for_now
-from partage_cli.machine.setup.removal import remove_all
-from partage_cli.machine.setup.services import CONTAINERD, Service, services
+from partage_cli.machine.setup.removal import end_containers, remove_all
+from partage_cli.machine.setup.services import services
 from partage_cli.main import SUBCOMMANDS
 from partage_simgpu import simgpud
 
 _END_WITHIN_S: Final = 120.0
-"""Six services, each with its own deadline."""
+"""Four services, each with its own deadline."""
 
 
 @click.command(
@@ -36,56 +34,44 @@ Examples:
   sudo partage down --all --purge
 """,
 )
-@click.option("--all", "ends_pods", is_flag=True, help="Stop and remove every container first.")
-@click.option("--purge", is_flag=True, help="Remove all that `partage up` made: images, settings, network, its keys.")
+@click.option("--all", "kills", is_flag=True, help="Kill every container that has a share.")
+@click.option("--purge", is_flag=True, help="Remove all that `partage up` made.")
 @click.pass_obj
-def command(root: Path, *, ends_pods: bool, purge: bool) -> None:
+def command(root: Path, *, kills: bool, purge: bool) -> None:
     """End what `partage up` started.
 
-    Containers go on without it, with the limits that they have, and `partage up` takes them over again. Packages that
-    were installed stay.
+    Containers go on without it, with the limits that they have, and `partage up` takes them over again. New ones with a
+    share don't start. What `partage docker install` did stays.
     """
     root = root.absolute()
     if os.geteuid() != 0:
         raise Unfit("`partage down` ends services of this machine: run it as root")
-    decision = _decision(root, forgiving=purge)
-    if decision is None and not (root / STATE).exists() and not (root / RUN).exists():
+    is_here = _is_decided(root, forgiving=purge)
+    if not is_here and not (root / STATE).exists() and not (root / RUN).exists():
         _say("nothing is up here")
         return
     pid = end_holder(root, within_s=_END_WITHIN_S)
     with held(root, "partage down"):
-        asyncio.run(_down(root, decision, ends_pods=ends_pods, purge=purge))
+        asyncio.run(_down(root, kills=kills, purge=purge))
     _say(f"ended{f', with process {pid}' if pid else ''}")
 
 
-async def _down(root: Path, decision: Decision | None, *, ends_pods: bool, purge: bool) -> None:
-    every = services(root, decision, python=sys.executable, log=()) if decision else ()
-    if systemd.runs_here(root):
+async def _down(root: Path, *, kills: bool, purge: bool) -> None:
+    every = services(root, simulated=True, python=sys.executable, log=())
+    has_units = systemd.runs_here(root)
+    if has_units:
         await systemd.stop(root, [each for each in every if not each.outlives])
-    if not (ends_pods or purge):
+    if not (kills or purge):
         _say("containers go on; `partage down --all` ends them too")
         return
-    end_grants(root, kills=ends_pods, say=_say)
-    containerd = next((each for each in every if each.name == CONTAINERD), None)
-    if containerd is not None and (root / CONTAINERD_CONFIG).exists():
-        await _end_pods(root, containerd, ends_pods=ends_pods)
-    if systemd.runs_here(root):
+    await asyncio.to_thread(end_containers, root, kills=kills, say=_say)
+    if has_units:
         await systemd.stop(root, every)
     await asyncio.to_thread(_end_simulation, root)
     if purge:
-        if systemd.runs_here(root):
+        if has_units:
             await systemd.remove(root, every)
-        await asyncio.to_thread(remove_all, root, decision, _say)
-
-
-async def _end_pods(root: Path, containerd: Service, *, ends_pods: bool) -> None:
-    async with runtime_for_now(root, containerd, _say) as runtime:
-        left = await runtime.sandboxes()
-        if left and not ends_pods:
-            names = ", ".join(sorted(each.name for each in left))
-            raise Unfit(f"containers are here that --purge would take away: {names}; add --all to end them")
-        for name in await end_all(runtime):
-            _say(f"{name} is ended and removed")
+        await asyncio.to_thread(remove_all, root, _say)
 
 
 def _end_simulation(root: Path) -> None:
@@ -95,14 +81,14 @@ def _end_simulation(root: Path) -> None:
             running.stop()
 
 
-def _decision(root: Path, *, forgiving: bool) -> Decision | None:
+def _is_decided(root: Path, *, forgiving: bool) -> bool:
     try:
-        return read_decision(root)
+        return read_decision(root) is not None
     except NotReadable as error:
         if not forgiving:
             raise
         _say(f"{error}; it is removed with the rest")
-        return None
+        return True
 
 
 def _say(line: str) -> None:

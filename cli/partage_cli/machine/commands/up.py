@@ -27,39 +27,22 @@ from partage_simgpu.profiles import profile_names
 Examples:
   sudo partage up
   sudo partage up --simulated h100 --cards 2
-  sudo partage up --group docker --network 10.50.0.0/16
 """,
 )
 @click.option("--simulated", type=click.Choice(profile_names()), help="Simulate cards of this model; real ones rest.")
 @click.option("--cards", type=click.IntRange(1, MOST_CARDS), help="How many are simulated.  [default: 1]")
-@click.option("--group", metavar="GROUP", help="Its members may run containers, and are then as good as root.")
-@click.option("--network", metavar="SUBNET", help="Of the containers' bridge.  [default: one that is free]")
-@click.option(
-    "--containerd",
-    type=click.Path(path_type=Path),
-    help="The program, with its shim and ctr beside it.  [default: the machine's, else Debian's, unpacked]",
-)
 @click.option("--foreground", "in_foreground", is_flag=True, help="Stay, as where there is no systemd.")
 @click.pass_obj
-def command(  # noqa: PLR0913 (one parameter for each word of the command line)
-    root: Path,
-    *,
-    simulated: str | None,
-    cards: int | None,
-    network: str | None,
-    group: str | None,
-    containerd: Path | None,
-    in_foreground: bool,
-) -> None:
-    """Make this machine ready to share its cards between containers, without Kubernetes.
+def command(root: Path, *, simulated: str | None, cards: int | None, in_foreground: bool) -> None:
+    """Start what lets containers of Docker and Podman share this machine's cards.
 
-    Starts a containerd of our own beside what runs here, and what shares the cards. Where systemd runs, as units;
-    elsewhere in the foreground, until Ctrl-C. Containers go on in either case, until `partage down --all`.
+    Where systemd runs, as units; elsewhere in the foreground, until Ctrl-C. Containers go on in either case. `partage
+    docker install` then tells the engines.
 
     Without an NVIDIA card it simulates one.
     """
     root = root.absolute()
-    wishes = Wishes(simulated=simulated, cards=cards, network=network, group=group, containerd=containerd)
+    wishes = Wishes(simulated=simulated, cards=cards)
     require_fit(root)
     if (pid := holder(root)) is not None:
         _tell_running(root, wishes, pid)
@@ -88,10 +71,12 @@ def _told(decision: Decision, ends: str) -> Callable[[], None]:
     def tell() -> None:
         if decision.simulated:
             _say(SIMULATED)
-        cards = f"{decision.cards} simulated {decision.simulated}" if decision.simulated else "its NVIDIA cards"
-        who = f"root and group {decision.group}" if decision.group else "root"
-        _say(f"up: {who} may share {cards} between containers")
-        _say("try:    partage run --share 300 --memory 4Gi IMAGE")
+        cards = (
+            f"{decision.cards} simulated {decision.simulated}" if decision.simulated else "this machine's NVIDIA cards"
+        )
+        _say(f"up: containers may share {cards}")
+        _say("try:    partage docker install")
+        _say("        docker run --runtime partage -e PARTAGE_SHARE=300 -e PARTAGE_MEMORY=4Gi IMAGE")
         _say("        partage ps; partage top")
         _say(f"end:    {ends} leaves containers running; `partage down --all` ends them too")
 

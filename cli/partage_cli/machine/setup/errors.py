@@ -3,8 +3,8 @@
 PartageError
 └── SetupError
     ├── NotReadable    what an earlier `up` wrote
+    ├── Earlier        an `up` of a version that ran containers itself
     ├── Unfit          this machine can't be used so
-    ├── Missing        a program, and no way to get it
     ├── Held           another `up` or `down` is at work
     └── NotStarted     a service that does not come up
 """
@@ -22,11 +22,11 @@ class NotReadable(SetupError):
     pass
 
 
-class Unfit(SetupError):
+class Earlier(SetupError):
     pass
 
 
-class Missing(SetupError):
+class Unfit(SetupError):
     pass
 
 

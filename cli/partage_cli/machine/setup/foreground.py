@@ -11,9 +11,8 @@ from typing import Final
 
 from partage_cli.machine.setup.decision import Decision
 from partage_cli.machine.setup.errors import NotStarted
-from partage_cli.machine.setup.images import bring_pause
 from partage_cli.machine.setup.readiness import why_not_ready, why_not_whole
-from partage_cli.machine.setup.services import CONTAINERD, services
+from partage_cli.machine.setup.services import services
 from partage_cli.machine.setup.supervisor import Supervisor
 
 Say = Callable[[str], None]
@@ -24,14 +23,14 @@ _LOG: Final = ("--log-level", "warning", "--log-format", "text")
 
 async def live(root: Path, decision: Decision, *, say: Say, up: Callable[[], None]) -> None:
     """Calls `up` when containers may be placed. Containers go on afterwards; raises `NotStarted`."""
-    every = services(root, decision, python=sys.executable, log=_LOG)
+    every = services(root, simulated=bool(decision.simulated), python=sys.executable, log=_LOG)
     supervisor, stopping = Supervisor(root, every, say=say), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stopping.set)
     supervisor.start()
     asked = asyncio.create_task(stopping.wait())
-    coming = asyncio.create_task(come_up(root, decision, [each.name for each in every]))
+    coming = asyncio.create_task(come_up(root, [each.name for each in every]))
     try:
         await asyncio.wait({asked, coming}, return_when=asyncio.FIRST_COMPLETED)
         if coming.done():
@@ -44,12 +43,11 @@ async def live(root: Path, decision: Decision, *, say: Say, up: Callable[[], Non
         await supervisor.stop()
 
 
-async def come_up(root: Path, decision: Decision, names: list[str]) -> None:
-    """Returns when all answer, have the sandbox's image and are in force; raises `NotStarted` where that takes long."""
+async def come_up(root: Path, names: list[str]) -> None:
+    """Returns when all answer and are in force; raises `NotStarted` where that takes long."""
     try:
         async with asyncio.timeout(UP_WITHIN_S):
-            await _ready(root, CONTAINERD)
-            await asyncio.gather(bring_pause(root, decision.programs), *(_ready(root, name) for name in names))
+            await asyncio.gather(*(_ready(root, name) for name in names))
             while await why_not_whole(root) is not None:  # noqa: ASYNC110  other processes, which tell no one
                 await asyncio.sleep(_LOOK_EVERY_S)
     except TimeoutError:
@@ -64,5 +62,4 @@ async def _ready(root: Path, name: str) -> None:
 
 async def _why_not(root: Path, names: list[str]) -> str:
     found = [f"{name}: {why}" for name in names if (why := await why_not_ready(name, root)) is not None]
-    whole = await why_not_whole(root)
-    return "; ".join(found) or whole or "the sandbox's image could not be brought"
+    return "; ".join(found) or await why_not_whole(root) or "it is by now; `partage up` again"

@@ -104,7 +104,6 @@ class Keeper:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=tells,
                     stderr=tells,
-                    env={**os.environ, **service.env},
                     cwd="/",
                     start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends all in order
                     preexec_fn=_end_with_parent,
@@ -156,8 +155,6 @@ class Keeper:
             self._tell(line)
 
     def _tell(self, line: bytes) -> None:
-        if any(each in line for each in self._service.silences):
-            return
         text = line[:_LONGEST_LINE].decode(errors="replace")
         self._say(f"{self._service.name} | {''.join(each if each.isprintable() else '?' for each in text)}")
 
@@ -173,5 +170,5 @@ def _ending(status: int) -> str:
 
 
 def _end_with_parent() -> None:
-    """Between fork and exec. SIGTERM, so that containerd has time to write down what it knows."""
+    """Between fork and exec. SIGTERM, so that a daemon has time to write down what it knows."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -30,7 +30,7 @@ def runs_here(root: Path) -> bool:
 
 async def start(root: Path, decision: Decision, *, say: Say) -> None:
     """Returns when containers may be placed; a unit whose text is new starts again. Raises `NotStarted`."""
-    every = services(root, decision, python=sys.executable, log=_LOG)
+    every = services(root, simulated=bool(decision.simulated), python=sys.executable, log=_LOG)
     texts = units(every)
     changed = [name for name, text in texts.items() if _put(root / FOLDER / name, text)]
     if changed:
@@ -40,7 +40,7 @@ async def start(root: Path, decision: Decision, *, say: Say) -> None:
         await _systemctl("restart", "--no-block", *again)
     await _systemctl("start", TARGET)
     say(f"systemd keeps {TARGET}: {' '.join(each.name for each in every)}; journalctl -u '{PREFIX}*' tells more")
-    await come_up(root, decision, [each.name for each in every])
+    await come_up(root, [each.name for each in every])
 
 
 async def stop(root: Path, every: Iterable[Service]) -> None:

@@ -1,6 +1,6 @@
 """The services as units of systemd. Pure.
 
-Stopping a unit ends its first process alone: what containerd started goes on, as it does where it is supervised.
+They are up before engines are, which create containers with a restart policy as they start, and try each once.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from partage_cli.machine.setup.services import Service
 
 PREFIX: Final = "partage-"
 TARGET: Final = f"{PREFIX}machine.target"
+_ENGINES: Final = "docker.service podman.service"
 _HEAD: Final = "# Written by `partage up`. `partage down --purge` removes it.\n"
 
 
@@ -35,20 +36,20 @@ WantedBy=multi-user.target
 
 
 def _unit(service: Service, before: Sequence[Service]) -> str:
-    after = " ".join(("network.target", "local-fs.target", *map(unit_name, before)))
+    after = " ".join(("local-fs.target", *map(unit_name, before)))
     part_of = "" if service.outlives else f"PartOf={TARGET}\n"
-    environment = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in service.env.items())
     return f"""\
 {_HEAD}[Unit]
 Description=partage: {service.about}
 After={after}
+Before={_ENGINES}
 {part_of}StartLimitIntervalSec=0
 
 [Service]
 Type={"notify" if service.tells_systemd else "exec"}
 NotifyAccess=all
 ExecStart={" ".join(map(_quoted, service.argv))}
-{environment}Restart=always
+Restart=always
 RestartSec=1
 KillMode=process
 TimeoutStopSec=30

@@ -14,8 +14,8 @@ from partage_cli.doctor.broker import OBJECTS
 from partage_cli.doctor.command import CHECKS
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.output import as_json, as_text, summary
-from partage_cli.machine.setup.decision import Decision, Programs, write_decision
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
+from partage_cli.machine.setup.decision import Decision, write_decision
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION
 from support.broker import serving, told
 from unit.cli.doctor.made import Made
 from unit.cli.program import partage
@@ -69,14 +69,12 @@ def test_one_thing_that_is_wrong_is_exit_code_3_and_nothing_else_is(made: Made) 
 
 
 @pytest.mark.slow
-def test_a_machine_without_kubernetes_is_asked_for_no_kubelet_and_told_of_its_manager(made: Made) -> None:
-    programs = Programs(containerd="/usr/bin/containerd", runc="/usr/sbin/runc", cni="/usr/lib/cni")
-    write_decision(made.root, Decision(network="10.213.0.0/16", programs=programs))
+def test_a_machine_without_kubernetes_is_asked_for_its_agent_and_engines_and_no_kubelet(made: Made) -> None:
+    write_decision(made.root, Decision())
     checks = found(made)
-    assert not {"kubelet-endpoint", "kubelet-speaks", "api"} & {*checks}
-    assert checks["manager-speaks"]["status"] == "ok"
-    (made.root / KUBELET_SPOKE).unlink()
-    assert "`partage up`" in found(made)["manager-speaks"]["advice"]
+    assert not {"crishim", "kubelet-endpoint", "kubelet-speaks", "api"} & {*checks}
+    assert "`partage up`" in checks["agent"]["advice"]
+    assert checks["engines"]["advice"] == "`partage docker install`"
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_cli.machine.setup.decision import SIMULATED, Decision, Programs, write_decision
+from partage_cli.machine.setup.decision import SIMULATED, Decision, write_decision
 from partage_plugins.vocabulary.places import BROKER_SOCKET
 from rig.client.wait import until
 from support.broker import container, held, pod, serving, told
@@ -82,8 +82,7 @@ def test_once_for_people_and_for_programs(root: Path) -> None:
 
 
 def test_where_cards_are_simulated_every_screen_says_so(root: Path) -> None:
-    programs = Programs(containerd="/bin/containerd", runc="/bin/runc", cni="/cni")
-    write_decision(root, Decision(simulated="h100", cards=1, network="10.88.0.0/16", programs=programs))
+    write_decision(root, Decision(simulated="h100", cards=1))
     with serving(root, lambda _: HOW):
         shown, data = partage(root, "top", "--once"), partage(root, "top", "--once", "-o", "json")
         limits = partage(root, "limits", "train-0")

@@ -192,7 +192,7 @@ async def test_one_that_starts_again_enters_again(broker: Broker, machine: Machi
 
 
 async def test_what_has_ended_can_not_be_entered(broker: Broker, machine: Machine) -> None:
-    with pytest.raises(SpecRefused, match="has ended; make another one: partage grant"):
+    with pytest.raises(SpecRefused, match="has ended; start the container again"):
         broker.engines.enter(machine.container(ONE))
 
 

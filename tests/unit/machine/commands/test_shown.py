@@ -1,126 +1,65 @@
-"""Pods for people: rows, docker's words for times, and text of others that moves no cursor."""
+"""`partage ps`: who holds a share, what of it is in use, and what its engine calls it."""
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
-from partage_cli.machine.commands.progress import words
-from partage_cli.machine.commands.shown import duration, event_line, images_table, pods_table, status
-from partage_cli.machine.pods.pod import ContainerPort
-from partage_cli.machine.wire.messages import ContainerStatus, Event, Grant, Image, PodStatus, Progress
-from support.scripted_manager import NOW_NS, pod
+from partage_cli.machine.commands.shown import sharing, sharing_table
+from partage_isolation.wire.messages import CardHeld, ContainerTold
+from partage_oci.messages import Held
+from partage_plugins.vocabulary import CardId, ContainerName, GpuGrant, Namespace, PodName, PodRef, PodUid
+from partage_plugins.vocabulary.engines import engine_key
 
-S = 10**9
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (0.4, "Less than a second"),
-        (1.9, "1 second"),
-        (59, "59 seconds"),
-        (60, "About a minute"),
-        (120, "2 minutes"),
-        (3599, "59 minutes"),
-        (3600, "About an hour"),
-        (7200, "2 hours"),
-        (47 * 3600, "47 hours"),
-        (48 * 3600, "2 days"),
-        (14 * 86400, "2 weeks"),
-        (60 * 86400, "2 months"),
-        (800 * 86400, "2 years"),
-    ],
-)
-def test_durations_are_dockers(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+GIB = 1 << 30
+ID = "54593e043f0de49b" * 4
+CARDS = (CardId("GPU-6f0c1234-0000"), CardId("GPU-aaaa1234-0000"))
+POD = PodRef(namespace=Namespace("containers"), name=PodName(ID[:12]), uid=PodUid(ID))
 
 
-def ended(phase: str, code: int, **more: object) -> PodStatus:
-    container = ContainerStatus(
-        name="main",
-        image="busybox",
-        state="exited",
-        exit_code=code,
-        finished_ns=NOW_NS - 7200 * S,
-        **more,  # type: ignore[arg-type]
-    )
-    return pod(phase=phase, containers=(container,), exit_code=None if phase == "restarting" else code)
+def grant(card: CardId) -> GpuGrant:
+    return GpuGrant(card=card, share_milli=300, limit_milli=600, memory_bytes=4 * GIB)
 
 
-@pytest.mark.parametrize(
-    ("shown", "said"),
-    [
-        (pod(), "Up 3 minutes"),
-        (pod(phase="starting", containers=()), "Created"),
-        (ended("exited", 1), "Exited (1) 2 hours ago"),
-        (ended("exited", 0), "Exited (0) 2 hours ago"),
-        (ended("stopped", 143), "Exited (143) 2 hours ago"),
-        (ended("restarting", 2), "Restarting (2) 2 hours ago"),
-        (ended("exited", 128, why="its share\nis gone"), "Exited (128) 2 hours ago: its share?is gone"),
-    ],
-)
-def test_how_a_pod_is(shown: PodStatus, said: str) -> None:
-    assert status(shown, NOW_NS) == said
+def holds(*cards: CardId, **how: object) -> Held:
+    return replace(Held(id=ID, n=2, stage="running", grants=tuple(map(grant, cards))), **how)
 
 
-def test_a_row_says_what_a_pod_has_of_its_cards_in_all() -> None:
-    grants = tuple(
-        Grant(card=f"GPU-{index}", index=index, share_milli=300, limit_milli=500, memory_bytes=2 << 30, used_bytes=used)
-        for index, used in ((0, 1 << 30), (3, None))
-    )
-    two = replace(pod().containers[0], grants=grants)
-    port = ContainerPort(container_port=80, host_port=8080)
-    hidden = ContainerPort(container_port=81)
-    lines = pods_table([pod(containers=(two,), ports=(port, hidden))], NOW_NS, wide=False).splitlines()
-    assert lines[0].split() == ["NAME", "IMAGE", "STATUS", "SHARE", "LIMIT", "MEMORY", "USED", "CARD", "PORTS"]
-    assert [cell.strip() for cell in lines[1].split("   ") if cell.strip()] == [
-        "train",
-        "busybox",
-        "Up 3 minutes",
-        "60 %",
-        "100 %",
-        "4 GiB",
-        "1 GiB",
-        "0,3",
-        "0.0.0.0:8080->80/tcp",
-    ]
+def told(**how: object) -> ContainerTold:
+    held = CardHeld(card=CARDS[0], granted_bytes=4 * GIB, limit_bytes=4 * GIB, share_milli=300, limit_milli=600)
+    card = replace(held, charged_bytes=GIB, **how)
+    return ContainerTold(key=engine_key(ID, 2), pod=POD, container=ContainerName("main"), gen=1, cards=(card,))
 
 
-def test_what_containers_have_together_counts_once_in_a_row() -> None:
-    shared = Grant(card="GPU-0", index=0, share_milli=600, memory_bytes=4 << 30, used_bytes=1 << 30, budget="pod")
-    main = replace(pod().containers[0], grants=(shared,))
-    alone = replace(main, name="alone", grants=(replace(shared, share_milli=100, budget=None),))
-    containers = main, replace(main, name="side"), alone
-    row = pods_table([pod(containers=containers)], NOW_NS, wide=False).splitlines()[1]
-    assert [cell.strip() for cell in row.split("   ") if cell.strip()][3:8] == ["70 %", "200 %", "8 GiB", "2 GiB", "0"]
+def lines(*held: Held, broker: tuple[ContainerTold, ...] = (), named: dict[str, tuple[str, str]] | None = None) -> str:
+    return sharing_table(sharing(held, broker, named or {}), {CARDS[0]: 0})
 
 
-def test_a_pod_without_a_card_has_none_of_its_amounts() -> None:
-    plain = replace(pod().containers[0], grants=())
-    assert pods_table([pod(containers=(plain,))], NOW_NS, wide=False).splitlines()[1].split()[-6:] == ["-"] * 6
+def test_a_container_that_runs_is_a_line_with_its_engines_words() -> None:
+    shown = lines(holds(CARDS[0]), broker=(told(),), named={ID: ("train", "pytorch")})
+    assert " ".join(shown.splitlines()[1].split()) == "54593e043f0d train pytorch 300 600 4 GiB 1 GiB 0 running"
 
 
-def test_the_wide_table_adds_columns_and_keeps_the_others() -> None:
-    plain, wide = (pods_table([pod()], NOW_NS, wide=wide).splitlines()[0].split() for wide in (False, True))
-    assert wide[: len(plain)] == plain
-    assert wide[len(plain) :] == ["GOT", "ADDRESS", "RESTARTS", "CREATED", "NAMESPACE", "UID"]
+def test_a_place_that_is_kept_says_how_long_and_what_is_not_known_is_a_hyphen() -> None:
+    shown = lines(holds(CARDS[0], stage="kept", kept_s=41.4)).splitlines()[1]
+    assert shown.endswith("kept 41 s for a restart")
+    assert shown.split()[1:3] == ["-", "-"]
 
 
-def test_images_have_a_row_for_each_name() -> None:
-    image = Image(id="sha256:0123456789abcdef", names=("a:1", "b:2"), bytes=5 << 20)
-    rows = [line.split() for line in images_table([image]).splitlines()]
-    assert rows[1:] == [["a:1", "0123456789ab", "5", "MiB"], ["b:2", "0123456789ab", "5", "MiB"]]
+def test_of_several_cards_it_is_all_together_and_a_card_without_number_has_its_id() -> None:
+    (shown,) = sharing([holds(*CARDS)], (), {})
+    assert (shown.share_milli, shown.limit_milli, shown.memory_bytes) == (600, 1200, 8 * GIB)
+    assert "0,GPU-aaaa1234" in lines(holds(*CARDS))
 
 
-def test_an_event_is_one_line_whatever_it_says() -> None:
-    event = Event(at_ns=0, kind="die", name="train", exit_code=1, text="out\nof memory", attributes={"card": "0"})
-    assert event_line(event, "T") == "T die train: exit code 1; out?of memory; card=0"
-    assert event_line(Event(at_ns=0, kind="card"), "T") == "T card"
+def test_limits_that_were_lowered_are_those_in_force() -> None:
+    (shown,) = sharing([holds(CARDS[0])], (told(share_milli=100, limit_bytes=2 * GIB),), {})
+    assert (shown.share_milli, shown.memory_bytes, shown.used_bytes) == (100, 2 * GIB, GIB)
 
 
-def test_progress_says_how_much_of_how_much() -> None:
-    assert words(Progress(step="pull", text="app:1", done_bytes=1 << 20, total_bytes=4 << 20)) == (
-        "pulling app:1: 1 MiB of 4 MiB"
-    )
-    assert words(Progress(step="queue", text="2 before you")) == "waiting 2 before you"
+def test_the_last_run_of_a_container_is_not_this_one() -> None:
+    (shown,) = sharing([holds(CARDS[0], n=3)], (told(),), {})
+    assert shown.used_bytes is None
+
+
+def test_names_of_others_move_no_cursor() -> None:
+    assert "\x1b" not in lines(holds(CARDS[0]), named={ID: ("a\x1b[2J", "b\x1b")})

@@ -1,1 +1,0 @@
-"""The container runtime of one machine, spoken to by CRI as kubelet does."""

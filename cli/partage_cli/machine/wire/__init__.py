@@ -1,1 +1,0 @@
-"""How the manager is spoken to: messages, lines, and a client."""

@@ -1,0 +1,92 @@
+"""Who waits for room on this machine's cards: first come, first served.
+
+Only the first one is looked at, so that many small ones don't keep a large one waiting. Its room is kept for a short
+time, for the first container that is created with the same request. One thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import Struct
+
+from partage_oci.placement import Placement
+from partage_oci.shortage import NoRoom
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import GPU, PodRequest
+
+MOST_WAITING: Final = 64
+_GEN: Final = 1
+
+
+@dataclass(eq=False)
+class _Waiting:
+    request: PodRequest
+    waits: Callable[[str], None]
+    """Hears why, whenever that is another reason."""
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    said: str = ""
+
+    def say(self, why: str) -> None:
+        if why != self.said:
+            self.said = why
+            self.waits(why)
+
+
+class _Reservation(Struct, frozen=True):
+    request: PodRequest
+    until_s: float
+
+
+class Queue:
+    def __init__(self, placement: Placement, *, keep_s: float) -> None:
+        self._placement, self._keep_s = placement, keep_s
+        self._waiting: list[_Waiting] = []
+        self._reserved: list[_Reservation] = []
+
+    async def wait(self, request: PodRequest, waits: Callable[[str], None], now_s: float) -> None:
+        """Until its room is kept; raises `Refused` where it would never have any, or too many wait."""
+        if len(self._waiting) >= MOST_WAITING:
+            raise Refused(f"{MOST_WAITING} wait for room already; try again when some have theirs")
+        why = self._placement.why_not(request)
+        if why is not None and why.lasts:
+            raise Refused(why.why)
+        waiting = _Waiting(request, waits)
+        self._waiting.append(waiting)
+        try:
+            self.look(now_s)
+            await waiting.done.wait()
+        finally:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+                self.look(now_s)
+
+    def look(self, now_s: float) -> None:
+        """Room may be free, or be free again: whoever is first gets it."""
+        for each in [each for each in self._reserved if each.until_s <= now_s]:
+            self._end(each)
+        while self._waiting:
+            first = self._waiting[0]
+            found = self._placement.place(first.request, _GEN)
+            if isinstance(found, NoRoom):
+                first.say(found.why)
+                break
+            del self._waiting[0]
+            self._reserved.append(_Reservation(first.request, now_s + self._keep_s))
+            first.done.set()
+        for place, later in enumerate(self._waiting[1:], start=1):
+            later.say(f"{place} came before and wait{'s' if place == 1 else ''} for room, too")
+
+    def claim(self, request: PodRequest) -> None:
+        """A container with that request is created: what is kept for one is free for it."""
+        for each in self._reserved:
+            if each.request.of(GPU) == request.of(GPU):
+                self._end(each)
+                return
+
+    def _end(self, reservation: _Reservation) -> None:
+        self._reserved.remove(reservation)
+        self._placement.release(reservation.request.pod.uid)

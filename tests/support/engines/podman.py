@@ -1,4 +1,4 @@
-"""Debian's Podman on a machine of the rig, with runc below it unless a run names another runtime.
+"""Debian's Podman on a machine of the rig.
 
 podman = podman_on(machine)
 podman.load({"tools": workloads()})
@@ -12,13 +12,10 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
-import pytest
-
-from rig.errors import MachineUnfit
 from rig.nodes.machine import Machine
-from rig.programs import Programs, ensure
-from support.engines.engine import DATA, STATE, Engine, cgroup_of, make_libraries_known, path_of
+from support.engines.engine import DATA, STATE, Engine, cgroup_of, engine_programs, make_libraries_known, path_of
 
+PODMAN: Final = "podman"
 _CONFIG: Final = """\
 [containers]
 netns = "none"
@@ -26,7 +23,7 @@ netns = "none"
 cgroup_manager = "cgroupfs"
 conmon_path = ["{conmon}"]
 events_logger = "file"
-runtime = "runc"
+runtime = "{runtime}"
 """
 _STORAGE: Final = f"""\
 [storage]
@@ -57,18 +54,11 @@ class Podman(Engine):
         self.said("rm", "-f", "-t", "0", *names)
 
 
-def podman_programs() -> Programs:
-    """A test that wants them is skipped where they can't be had."""
-    try:
-        return ensure("podman", say=print)
-    except MachineUnfit as unfit:
-        pytest.skip(str(unfit))
-
-
-def podman_on(machine: Machine) -> Podman:
-    programs = podman_programs()
+def podman_on(machine: Machine, runtime: str = "runc") -> Podman:
+    """The runtime, of all containers that name none, is a program of its PATH or a path."""
+    programs = engine_programs(PODMAN)
     make_libraries_known(machine, programs)  # its monitor, too, starts it, without any variables
-    machine.write("/etc/containers/containers.conf", _CONFIG.format(conmon=programs["conmon@conmon"]))
+    machine.write("/etc/containers/containers.conf", _CONFIG.format(conmon=programs["conmon@conmon"], runtime=runtime))
     machine.write("/etc/containers/storage.conf", _STORAGE)
     machine.write("/etc/containers/policy.json", _POLICY)
     return Podman(machine, "podman", {"PATH": path_of(programs), "HOME": STATE}, cgroup_of(machine, "conmon"))

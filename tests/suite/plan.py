@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from suite.pool import ROOT, Job
+from support.extent import is_all
 
 BIN: Final = Path(sys.executable).parent
 FUZZ_SECONDS: Final = 2
@@ -98,6 +99,7 @@ def builds() -> list[Job]:
     return [
         Job("rig: its programs", ("tools/rig-build", "default", "nvidia", "helm"), waits=True),
         Job("rig: a newer runc", ("tools/rig-build", "runc@newer"), waits=True),
+        *([Job("rig: a newer Docker", ("tools/rig-build", "moby", "docker-compose"), waits=True)] if is_all() else ()),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
         Job("bundle: its trees", ("tools/bundle",)),
     ]

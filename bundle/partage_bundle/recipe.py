@@ -60,8 +60,8 @@ class Tree:
 _OF_NODES: Final = frozenset(
     {"partage-advertiser", "partage-broker", "partage-crishim", "partage-dra", "partage-installer"}
 )
-_ALONE: Final = frozenset({"partage-manager"})
-"""For a machine without a cluster, where it places, too: it is node and scheduler in one, and in no tree."""
+_ALONE: Final = frozenset({"partage-agent", "partage-manager"})
+"""For a machine without a cluster, where they place, too: each is node and scheduler in one, and in no tree."""
 _OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods"})
 TREES: Final = {
     tree.name: tree

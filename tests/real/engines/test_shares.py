@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import pytest
@@ -79,6 +80,14 @@ def test_cards_are_never_overbooked_and_a_refusal_reaches_the_user(stage: AgentS
     wrong = stage.podman.done("run", "--rm", *asked("PARTAGE_SHAER=500"), "tools", "true")
     assert "PARTAGE_SHAER is no word that partage knows; did you mean PARTAGE_SHARE?" in wrong.stderr
     assert len(held(stage)) == 1
+
+
+def test_of_many_that_are_created_at_once_as_many_start_as_fit(stage: AgentStage) -> None:
+    words = ("run", "-d", *asked("PARTAGE_SHARE=300", "PARTAGE_MEMORY=4g"), *WAITS)
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(lambda _: stage.podman.done(*words), range(6)))
+    assert sorted(each.returncode == 0 for each in done) == [False] * 3 + [True] * 3
+    assert len(stage.podman.running()) == len(told_by(stage.machine).containers) == 3
 
 
 def test_what_ends_is_free_at_once_where_it_is_removed(stage: AgentStage) -> None:

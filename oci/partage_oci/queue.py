@@ -49,7 +49,7 @@ class Queue:
         self._reserved: list[_Reservation] = []
 
     async def wait(self, request: PodRequest, waits: Callable[[str], None], now_s: float) -> None:
-        """Until its room is kept; raises what plugins raise, and `Refused` where it never would be, or too many wait."""
+        """Until its room is kept. Raises what plugins raise, and `Refused` where it never is, or too many wait."""
         if len(self._waiting) >= MOST_WAITING:
             raise Refused(f"{MOST_WAITING} wait for room already; try again when some have theirs")
         why = self._placement.why_not(request)

@@ -1,4 +1,4 @@
-"""`partage up` beside Docker and Podman: who has a share is seen, waited for, outlives the daemons, and ends with `down --all`."""
+"""`partage up` beside Docker and Podman: who has a share is seen, waited for, and outlives all but `down --all`."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside
 from rig.rig import CHECKOUT
-from support.engines.docker import CONFIG, Docker, docker_programs, dockerd_on
-from support.engines.engine import STATE
+from support.engines.docker import CONFIG, DEBIANS, Docker, dockerd_on
+from support.engines.engine import STATE, engine_programs
 from support.engines.machines import engine_machines
-from support.engines.podman import Podman, podman_on, podman_programs
+from support.engines.podman import PODMAN, Podman, podman_on
 from support.machine_image import workloads
 from support.machine_stage import PARTAGE, UP, up_env
 from support.simgpu import built as built_simgpu
@@ -78,8 +78,8 @@ def asked(share: str, memory: str) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    programs = docker_programs()
-    visible = (*programs.folders, *podman_programs().folders, built_simgpu(), Path(sys.prefix))
+    programs = engine_programs(DEBIANS)
+    visible = (*programs.folders, *engine_programs(PODMAN).folders, built_simgpu(), Path(sys.prefix))
     with engine_machines(visible=visible, keep_logs=LOGS) as (machine,), dockerd_on(machine) as docker:
         podman = podman_on(machine)
         for engine in (docker, podman):

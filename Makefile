@@ -13,7 +13,7 @@ MINUTES ?= 8
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
 
-demo: ready ## show the main thing at work, on this machine alone
+demo: ready ## show three containers of Docker share a card, on this machine alone
 	@tools/demo
 
 demo-cluster: ready ## show it in real Kubernetes, which is built the first time

@@ -44,8 +44,6 @@ class MachineStage:
     machine: Machine
     up: Component
     """`partage up` in the foreground, to be started, stopped and killed."""
-    registry: Registry
-    programs: Programs
 
     def partage(self, *words: str, timeout_s: float = 60.0) -> str:
         """What the command prints; an error, with its words, where it fails."""
@@ -81,15 +79,20 @@ def bare_machine(
 ) -> Generator[MachineStage]:
     """`partage up` with these words stands ready to be started; nothing of it is there yet."""
     programs = ensure(*MACHINES_OWN, *TESTS_OWN, say=say)
-    with machine_with_registry(programs, keep_logs) as (machine, registry):
-        argv = (*PARTAGE, "up", "--foreground", *words)
-        up = inside(machine, Daemon("up", argv, lambda _: None, up_env()))
-        up.program.log.parent.mkdir(parents=True, exist_ok=True)
-        up.program.log.touch()
-        try:
-            yield MachineStage(machine, up, registry, programs)
-        finally:
-            up.kill()
+    with machine_with_registry(programs, keep_logs) as (machine, _), ready_to_go_up(machine, words) as stage:
+        yield stage
+
+
+@contextmanager
+def ready_to_go_up(machine: Machine, words: Sequence[str]) -> Generator[MachineStage]:
+    """As `bare_machine`, on a machine that is there, and sees what `up` needs."""
+    up = inside(machine, Daemon("up", (*PARTAGE, "up", "--foreground", *words), lambda _: None, up_env()))
+    up.program.log.parent.mkdir(parents=True, exist_ok=True)
+    up.program.log.touch()
+    try:
+        yield MachineStage(machine, up)
+    finally:
+        up.kill()
 
 
 @contextmanager

@@ -115,9 +115,10 @@ def install(  # noqa: PLR0913  one parameter for each word of the command line
 def uninstall(root: Path, *, daemon_json: Path | None, pid_file: Path | None) -> None:
     """Give engines their settings back. Containers that run go on; those of the runtime can't be started again."""
     docker, podman = DockerFile(root, daemon_json), PodmanFile(root)
-    if docker.unregister():
+    if docker.have_it_forgotten():
+        _have_it_read(root, pid_file, lambda info: RUNTIME not in {*(info.runtimes or {}), info.default})
+        docker.unregister()
         _say(f"docker: {docker.path} is without the runtime {RUNTIME} again")
-        _have_it_read(root, pid_file, lambda info: RUNTIME not in (info.runtimes or {}))
     if podman.unregister():
         _say(f"podman: {podman.path} is removed")
     program = InstalledProgram(root)
@@ -179,7 +180,7 @@ def _is_taken(info: DockerInfo, wanted: Registration) -> bool:
 
 
 def _here(wanted: tuple[EngineName, ...]) -> tuple[EngineName, ...]:
-    found = tuple(name for name in wanted or ENGINES if shutil.which(name))
+    found: tuple[EngineName, ...] = tuple(name for name in wanted or ENGINES if shutil.which(name))
     if missing := [name for name in wanted if name not in found]:
         raise Refused(f"{missing[0]} is not on the PATH; install it first")
     if not found:

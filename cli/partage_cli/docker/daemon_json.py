@@ -1,6 +1,9 @@
 """What stands in Docker's `daemon.json` once our runtime is registered, and once it is no longer. Pure.
 
 All that others wrote is kept: in its order, with its meaning. A file that is as we left it gets its old bytes back.
+
+A dockerd that reads its settings again keeps what it had of a key that they no longer have. So runtimes and the default
+one stay in the file until it has forgotten ours.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from msgspec import Struct
 from partage_plugins.errors import Refused
 
 RUNTIME: Final = "partage"
+STOCK: Final = "runc"
+"""Dockerd's own, which is the default one where settings name none."""
 MOST_BYTES: Final = 1 << 20
 _RUNTIMES: Final = "runtimes"
 _DEFAULT: Final = "default-runtime"
@@ -63,7 +68,10 @@ def registered(now: bytes | None, wanted: Registration, before: Before | None) -
     elif now is None or not before.is_as_written(now):
         before = Before(content=_without(now, before), default=before.default)
     runtimes[RUNTIME] = {"path": wanted.program}
+    was_default = content.get(_DEFAULT) == RUNTIME
     _set_default(content, before, is_default=wanted.is_default)
+    if was_default:
+        content.setdefault(_DEFAULT, STOCK)
     _set_resources(content, wanted.resources)
     written = _written(content)
     return written, Before(content=before.content, default=before.default, written_sha256=_digest(written))
@@ -72,6 +80,16 @@ def registered(now: bytes | None, wanted: Registration, before: Before | None) -
 def unregistered(now: bytes | None, before: Before) -> bytes | None:
     """The content without ours; None: there shall be no file. Raises `Refused`."""
     return before.content if now is not None and before.is_as_written(now) else _without(now, before)
+
+
+def forgetting(now: bytes | None, before: Before) -> tuple[bytes, Before]:
+    """Content by which a running dockerd forgets ours, and what undoes that in turn. Raises `Refused`."""
+    after = unregistered(now, before)
+    content = _read(after)
+    content.setdefault(_RUNTIMES, {})
+    content.setdefault(_DEFAULT, STOCK)
+    written = _written(content)
+    return written, Before(content=after, default=before.default, written_sha256=_digest(written))
 
 
 def _without(now: bytes | None, before: Before) -> bytes | None:
@@ -84,6 +102,8 @@ def _without(now: bytes | None, before: Before) -> bytes | None:
         runtimes.pop(RUNTIME, None)
         if not runtimes:
             del content[_RUNTIMES]
+    if before.default is None and content.get(_DEFAULT) == STOCK:
+        del content[_DEFAULT]
     _set_default(content, before, is_default=False)
     _set_resources(content, ())
     return _written(content)

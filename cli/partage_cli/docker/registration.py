@@ -6,6 +6,8 @@ or takes back.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -41,10 +43,20 @@ class DockerFile:
             written, before = daemon_json.registered(now, wanted, self._before())
         except Refused as error:
             raise Refused(f"{self.path}: {error}; nothing was changed") from None
-        self._record.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        write_whole(self._record, msgspec.json.encode(before), synced=True)
+        self._keep(before)
         if written == now:
             return False
+        self._write(written)
+        return True
+
+    def have_it_forgotten(self) -> bool:
+        """Whether there is something to undo: a running dockerd must then read the file again, before `unregister`."""
+        before = self._before()
+        if before is None:
+            return False
+        with self._by_hand():
+            written, before = daemon_json.forgetting(self._content(), before)
+        self._keep(before)
         self._write(written)
         return True
 
@@ -54,16 +66,25 @@ class DockerFile:
         if before is None:
             return False
         now = self._content()
-        try:
+        with self._by_hand():
             content = daemon_json.unregistered(now, before)
-        except Refused as error:
-            raise Refused(f"{self.path}: {error}; take our runtime out of it by hand") from None
         if content is None:
             self.path.unlink(missing_ok=True)
         elif content != now:
             self._write(content)
         self._record.unlink()
         return True
+
+    @contextmanager
+    def _by_hand(self) -> Generator[None]:
+        try:
+            yield
+        except Refused as error:
+            raise Refused(f"{self.path}: {error}; take our runtime out of it by hand") from None
+
+    def _keep(self, before: Before) -> None:
+        self._record.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        write_whole(self._record, msgspec.json.encode(before), synced=True)
 
     def _content(self) -> bytes | None:
         try:

@@ -10,22 +10,28 @@ Containers have no network but loopback: nothing here needs one, and the daemon 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from rig.client.wait import until
+from rig.errors import BuildFailed, MachineUnfit
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
-from rig.programs import Programs
+from rig.programs import Programs, ensure
 from support.engines.engine import DATA, STATE, Engine, cgroup_of, engine_programs, path_of
 
 CONFIG: Final = f"{STATE}/daemon.json"
+PID_FILE: Final = f"{STATE}/docker.pid"
 SOCKET: Final = f"{STATE}/docker.sock"
 _API_OF_COMMAND: Final = "1.41"
+_INSTALLED: Final = ("dockerd@docker.io", "docker@docker.io", "containerd", "containerd-shim-runc-v2", "runc")
 Settings = Mapping[str, object]
 DEBIANS: Final = "docker"
 NEWER: Final = "docker@newer"
@@ -52,6 +58,19 @@ class Docker(Engine):
         return self.daemon.program.log.read_text(errors="replace").count("Reloaded configuration")
 
 
+@cache
+def packaged_or_installed() -> Programs:
+    """Debian's, whose release tests are written for; this machine's own where those can't be had."""
+    try:
+        return ensure("docker", say=print)
+    except (MachineUnfit, BuildFailed):
+        found = {name: shutil.which(name.split("@")[0]) for name in _INSTALLED}
+        installed = {name: Path(path) for name, path in found.items() if path}
+        if installed.keys() != found.keys():
+            raise
+        return Programs(installed)
+
+
 @contextmanager
 def dockerd_on(
     machine: Machine, settings: Settings | None = None, programs: Programs | None = None
@@ -61,7 +80,7 @@ def dockerd_on(
     usual: Settings = {
         "data-root": f"{DATA}/docker",
         "exec-root": f"{STATE}/docker",
-        "pidfile": f"{STATE}/docker.pid",
+        "pidfile": PID_FILE,
         "hosts": [f"unix://{SOCKET}"],
         "cgroup-parent": cgroup_of(machine),
         "exec-opts": ["native.cgroupdriver=cgroupfs"],

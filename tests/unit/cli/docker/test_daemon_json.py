@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_cli.docker.daemon_json import Before, Registration, registered, unregistered
+from partage_cli.docker.daemon_json import Before, Registration, forgetting, registered, unregistered
 from partage_plugins.errors import Refused
 
 PLAIN = Registration(program="/opt/partage-oci")
@@ -65,6 +65,29 @@ def test_registered_again_it_is_still_undone_to_the_byte() -> None:
     second, before = registered(first, ALL, before)
     assert registered(second, ALL, before) == (second, before)
     assert unregistered(second, before) == b'{ "debug":true }'
+
+
+@given(now=texts, wanted=st.sampled_from((PLAIN, ALL)), added=st.sampled_from(({}, {"added": 1})))
+def test_dockerd_is_told_to_forget_ours_before_the_file_is_as_it_was(
+    now: bytes | None, wanted: Registration, added: dict[str, int]
+) -> None:
+    content, before = registered(now, wanted, None)
+    if added:
+        content = json.dumps({**read(content), **added}).encode()
+    after = unregistered(content, before)
+    for _ in range(2):
+        content, before = forgetting(content, before)
+        told = read(content)
+        assert "partage" not in told["runtimes"]
+        assert told["default-runtime"] == read((now or b"").strip()).get("default-runtime", "runc")
+        assert unregistered(content, before) == after
+
+
+def test_dockerd_is_told_of_a_default_that_is_no_longer_ours() -> None:
+    first, before = registered(None, ALL, None)
+    content, before = registered(first, PLAIN, before)
+    assert read(content)["default-runtime"] == "runc"
+    assert unregistered(content, before) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""A machine of the rig with Docker, on which an operator types commands, and `partage up` stands ready to be started.
+
+with docker_machine() as machine:
+    machine.stage.start()
+    machine.types(f"partage docker install {PLACES}")
+    machine.types("docker run --runtime partage -e PARTAGE_SHARE=300 IMAGE")
+
+Nothing of it reaches this machine: neither /etc/docker, nor what `partage docker install` puts below /usr/local/lib.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_base.built_once import shared
+from rig.nodes.machine import Machine
+from support.engine_stage import VISIBLE
+from support.engines.docker import CONFIG, PID_FILE, Docker, dockerd_on, packaged_or_installed
+from support.engines.engine import DATA
+from support.engines.machines import engine_machines
+from support.machine_stage import MachineStage, ready_to_go_up
+
+PLACES: Final = f"--daemon-json {CONFIG} --pid-file {PID_FILE}"
+"""Where the machine's dockerd has what others have below /etc and /run."""
+_LIBRARIES: Final = "/usr/local/lib"
+_COMMANDS: Final = Path(sys.prefix) / "bin"
+
+
+@dataclass(frozen=True)
+class DockerMachine:
+    docker: Docker
+    stage: MachineStage
+
+    def types(self, command: str) -> subprocess.CompletedProcess[str]:
+        """At root's shell, however it ends; what it says to people stands among what it prints."""
+        env = (f"PATH={_COMMANDS}:{self.docker.env['PATH']}", f"XDG_CACHE_HOME={shared().parents[1]}")
+        return self.docker.program("env", *env, "sh", "-c", f"exec 2>&1; {command}")
+
+
+@contextmanager
+def docker_machine(keep_logs: Path | None = None) -> Generator[DockerMachine]:
+    """Docker serves on it; partage does not yet, and will have one simulated H100."""
+    programs = packaged_or_installed()
+    visible = {*programs.folders, *VISIBLE}
+    with (
+        engine_machines(visible=visible, keep_logs=keep_logs) as (machine,),
+        dockerd_on(machine, {"live-restore": True}, programs) as docker,
+        ready_to_go_up(machine, ("--simulated", "h100")) as stage,
+    ):
+        _give_own_libraries(machine)
+        yield DockerMachine(docker, stage)
+
+
+def _give_own_libraries(machine: Machine) -> None:
+    """The folder is this machine's own otherwise, and Python may be in it."""
+    upper, work = (f"{DATA}/libraries/{name}" for name in ("written", "work"))
+    machine.run("mkdir", "-p", upper, work)
+    layers = f"lowerdir={_LIBRARIES},upperdir={upper},workdir={work}"
+    machine.run("mount", "-t", "overlay", "overlay", "-o", layers, _LIBRARIES)

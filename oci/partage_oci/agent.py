@@ -197,7 +197,7 @@ class Agent:
             pid=peer.pid,
             start=peer.start,
             runtime=self._policy.nvidia_runtime or question.runtime,
-            root=question.root,
+            root=question.root or f"/run/{Path(question.runtime).name}",  # as runc and crun have it
             folder=config.folder(question.id),
         )
         try:

@@ -33,8 +33,8 @@ class Create(Struct, frozen=True, kw_only=True, tag_field="ask", tag="create"):
 
     id: EngineId
     bundle: AbsolutePath
-    root: AbsolutePath
-    """The runtime's `--root`."""
+    root: Annotated[str, Meta(max_length=LONGEST_PATH, pattern=r"\A(/[^\x00]*)?\Z")]
+    """The runtime's `--root`; empty: its own default, as with Podman."""
     runtime: Program
     """What the asking process becomes where the answer names no other."""
 

@@ -40,6 +40,8 @@ SLOW_FIRST: Final = (
     "real/advertiser",
     "real/chain",
     "real/crishim",
+    "real/up",
+    "real/docker",
     "real/isolation",
     "isolation/gates",
     "isolation/memory",

@@ -6,7 +6,7 @@ plugins said of the claim, but CDI devices, which kubelet gives each container b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from partage_plugins.vocabulary.containers import Adjustment
 from partage_plugins.vocabulary.places import CDI_FOLDER
 
 VERSION: Final = "0.5.0"
-"""The first with host paths of device nodes; Podman 4 and containerd 1.7 read none that is later."""
+"""The first with host paths of device nodes; containerd 1.7 reads none that is later."""
 _PREFIX: Final = f"{CLAIM_KIND.replace('/', '-')}_"
 _SUFFIX: Final = ".json"
 _MODE: Final = 0o644
@@ -53,11 +53,8 @@ class SpecFiles:
         self._folder = root / CDI_FOLDER
 
     def write(self, claim: ClaimUid, adjustment: Adjustment) -> None:
-        self.put(claim, spec_of(claim, adjustment))
-
-    def put(self, claim: ClaimUid, spec: Mapping[str, Any]) -> None:
         self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_whole(self._path(claim), msgspec.json.encode(spec), mode=_MODE)
+        write_whole(self._path(claim), msgspec.json.encode(spec_of(claim, adjustment)), mode=_MODE)
 
     def has(self, claim: ClaimUid) -> bool:
         return self._path(claim).is_file()

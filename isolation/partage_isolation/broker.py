@@ -193,8 +193,6 @@ class Broker:
         """Lets go of a claim: it ends now where nobody has it, else at an audit that finds so."""
         key = question.key
         self.containers.release(key)
-        if question.kills:
-            self.engines.kill(key)
         listing = await self._auditor.listing()
         return Released(is_over=listing is not None and self.containers.end(key, listing.keys_in_use))
 

@@ -25,7 +25,6 @@ from partage_isolation.store.specs import FOLDER, EngineContainer, Specs
 from partage_isolation.wire.containers import Containers
 from partage_isolation.wire.messages import Enter
 from partage_isolation.wire.served import Registry, Served
-from partage_plugins.vocabulary.names import ContainerKey
 
 _SHOWN: Final = 12
 _log = structlog.get_logger()
@@ -68,13 +67,6 @@ class Engines:
         if not mine:
             await self._runtime.stop(container_id, grace_s=grace_s)
         for each in mine:
-            self._kill(each)
-
-    def kill(self, key: ContainerKey) -> None:
-        """All that entered the claim."""
-        self._look()
-        served = self._registry.served.get(key)
-        for each in served.spec.engine_containers if served is not None else ():
             self._kill(each)
 
     def close(self) -> None:

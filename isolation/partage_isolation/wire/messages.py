@@ -89,8 +89,6 @@ class Release(Struct, frozen=True, kw_only=True, tag_field="ask", tag="release")
     """A claim is needed no longer: it ends once no container has its device. May be asked again."""
 
     key: ContainerKeyText
-    kills: bool = False
-    """Containers that entered it are killed."""
 
 
 class Enter(Struct, frozen=True, kw_only=True, tag_field="ask", tag="enter"):

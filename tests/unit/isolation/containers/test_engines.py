@@ -293,14 +293,6 @@ async def test_a_claim_that_was_entered_since_the_audit_looked_is_not_forgotten(
     assert broker.told == (ONE,)
 
 
-async def test_a_revocation_by_force_kills_those_that_entered(broker: Broker, machine: Machine) -> None:
-    broker.containers.prepare(granted())
-    broker.engines.enter(machine.container(ONE))
-    broker.engines.kill(KEY)
-    assert machine.processes[0].wait() == -signal.SIGKILL
-    assert await broker.is_over()
-
-
 async def test_one_whose_limits_are_not_in_force_is_killed_and_the_runtime_s_is_stopped(
     broker: Broker, machine: Machine
 ) -> None:

@@ -50,7 +50,7 @@ def prepare(cards: int = 1) -> Prepare:
     [
         prepare(),
         SetLimits(key=KEY, card=CARD, memory_bytes=None),
-        Release(key=KEY, kills=True),
+        Release(key=KEY),
         Enter(key=KEY, container="1a" * 32, pid=7),
         Tell(),
     ],

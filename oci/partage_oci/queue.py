@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from partage_oci.placement import Placement
 from partage_oci.shortage import NoRoom
-from partage_plugins.errors import Refused
+from partage_plugins.errors import PartageError, Refused
 from partage_plugins.vocabulary import GPU, PodRequest
 
 MOST_WAITING: Final = 64
@@ -28,6 +28,7 @@ class _Waiting:
     waits: Callable[[str], None]
     """Hears why, whenever that is another reason."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
+    error: PartageError | None = None
     said: str = ""
 
     def say(self, why: str) -> None:
@@ -48,7 +49,7 @@ class Queue:
         self._reserved: list[_Reservation] = []
 
     async def wait(self, request: PodRequest, waits: Callable[[str], None], now_s: float) -> None:
-        """Until its room is kept; raises `Refused` where it would never have any, or too many wait."""
+        """Until its room is kept. Raises what plugins raise, and `Refused` where it never is, or too many wait."""
         if len(self._waiting) >= MOST_WAITING:
             raise Refused(f"{MOST_WAITING} wait for room already; try again when some have theirs")
         why = self._placement.why_not(request)
@@ -59,6 +60,8 @@ class Queue:
         try:
             self.look(now_s)
             await waiting.done.wait()
+            if waiting.error is not None:
+                raise waiting.error
         finally:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
@@ -70,12 +73,16 @@ class Queue:
             self._end(each)
         while self._waiting:
             first = self._waiting[0]
-            found = self._placement.place(first.request, _GEN)
-            if isinstance(found, NoRoom):
-                first.say(found.why)
-                break
+            try:
+                found = self._placement.place(first.request, _GEN)
+            except PartageError as error:  # a plugin's fault with one request keeps no other from its turn
+                first.error = error
+            else:
+                if isinstance(found, NoRoom):
+                    first.say(found.why)
+                    break
+                self._reserved.append(_Reservation(first.request, now_s + self._keep_s))
             del self._waiting[0]
-            self._reserved.append(_Reservation(first.request, now_s + self._keep_s))
             first.done.set()
         for place, later in enumerate(self._waiting[1:], start=1):
             later.say(f"{place} came before and wait{'s' if place == 1 else ''} for room, too")

@@ -121,7 +121,7 @@ def read_config(document: Document) -> OciConfig:
     """Raises `Refused` where it is none."""
     try:
         return msgspec.convert(document, OciConfig)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise Refused(f"the container's config.json is not as OCI has it: {error}") from None
 
 

@@ -13,6 +13,7 @@ import structlog
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
+from partage_base.daemon.logs import Repeats
 from partage_base.engine_records import EngineRecords
 from partage_base.files import clear_unfinished
 from partage_base.peers import Peer
@@ -33,6 +34,7 @@ from partage_scheduler.core import plugins
 
 LOCK: Final = "run/partage/agent/lock"
 _LOCK_WITHIN_S: Final = 10.0
+_SAID_AGAIN_S: Final = 60.0
 _INVENTORY: Final = "inventory"
 _log = structlog.get_logger()
 
@@ -130,6 +132,7 @@ class AgentService:
 
     def __init__(self, settings: AgentSettings, daemon: Daemon, agent: Agent, stock: Stock) -> None:
         self._settings, self._daemon, self._agent, self._stock = settings, daemon, agent, stock
+        self._repeats = Repeats(every_s=_SAID_AGAIN_S)
 
     async def run(self, stopping: asyncio.Event) -> None:
         self._daemon.tasks.start(self._keep_looking(), name="looking")
@@ -141,5 +144,8 @@ class AgentService:
                 self._daemon.health.unready(_INVENTORY, why)
             else:
                 self._daemon.health.ready(_INVENTORY)
-            await self._agent.look()
+            try:
+                await self._agent.look()
+            except OSError as error:
+                self._repeats.failed("what has ended is not all taken away; it is tried again", error)
             await asyncio.sleep(self._settings.look_every_s)

@@ -10,14 +10,14 @@ from typing import Final
 import click
 
 from partage_base.daemon import logs
-from partage_base.daemon.cli import Instead
+from partage_base.daemon.cli import CHECK_SETTINGS, Instead
 from partage_base.kube import ApiServer
 from partage_scheduler.api import streams
 from partage_scheduler.api.streams import Sink, Stream, T
 from partage_scheduler.assembly import api_server
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.cycle import Bind, Verdict
-from partage_scheduler.settings import CHECK_SETTINGS, SETTINGS_ALONE, SchedulerSettings
+from partage_scheduler.settings import SchedulerSettings
 
 DRY_RUN: Final = "dry-run"
 _PAGE: Final = 1000
@@ -34,7 +34,7 @@ def _do(settings: SchedulerSettings, modes: frozenset[str]) -> int:
 INSTEAD: Final = Instead[SchedulerSettings](
     flags={
         DRY_RUN: "Look once, say where each pod that waits would go or why nowhere, and write nothing.",
-        CHECK_SETTINGS: SETTINGS_ALONE,
+        **CHECK_SETTINGS,
     },
     words=(),
     do=_do,

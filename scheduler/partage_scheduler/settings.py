@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -19,9 +19,6 @@ from partage_base.keyring import KeyFolders
 from partage_plugins.vocabulary import PluginName
 from partage_scheduler.candidate import CandidateSettings
 
-CHECK_SETTINGS: Final = "check-settings"
-SETTINGS_ALONE: Final = "Look at settings and plugins alone, without keys and API server, then exit: 0 or 78."
-"""What the flag does, in the scheduler's help and in that of the controller of SharePods."""
 _KEYS = KeyFolders.at_root(Path("/"))
 _WEIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}=[0-9]{1,4}(\.[0-9]{1,6})?", re.ASCII)
 _MOST_WEIGHT = 1000

@@ -225,7 +225,7 @@ def test_without_an_extra_the_command_line_works_and_names_the_extra_that_it_lac
     partage = str(tmp_path / "venv/bin/partage")
     for command in ("doctor", "keys", "limits", "node", "nodes", "simgpu", "top"):
         assert alone.run(partage, command, "--help").startswith("Usage:")
-    for command in ("audit", "explain", "simulate"):
+    for command in ("audit", "drain", "explain", "simulate"):
         done = subprocess.run([partage, command, "--help"], capture_output=True, text=True, check=False)
         assert (done.returncode, "pip install 'partage[scheduler]'" in done.stderr) == (1, True), done.stderr
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from suite.pool import ROOT, Job
+from support.extent import is_all
 
 BIN: Final = Path(sys.executable).parent
 FUZZ_SECONDS: Final = 2
@@ -33,12 +34,14 @@ _OF_DEMOS: Final = "shows what tests promise; `make demo` itself is in `make tes
 _MAIN_DEMO: Final = "00_"
 # Measured, those that wait and those that compute; others of either kind are quicker, in the order of the alphabet.
 SLOW_FIRST: Final = (
-    "real on one rig",
     "real/installation",
+    "real on one rig",
     "real/dra",
     "real/advertiser",
     "real/chain",
     "real/crishim",
+    "real/up",
+    "real/docker",
     "real/isolation",
     "isolation/gates",
     "isolation/memory",
@@ -98,6 +101,7 @@ def builds() -> list[Job]:
     return [
         Job("rig: its programs", ("tools/rig-build", "default", "nvidia", "helm"), waits=True),
         Job("rig: a newer runc", ("tools/rig-build", "runc@newer"), waits=True),
+        *([Job("rig: a newer Docker", ("tools/rig-build", "moby", "docker-compose"), waits=True)] if is_all() else ()),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
         Job("bundle: its trees", ("tools/bundle",)),
     ]

@@ -20,7 +20,7 @@ from typing import Final
 
 from partage_base.built_once import shared
 from rig.nodes.machine import Machine
-from support.engines.docker import CONFIG, PID_FILE, Docker, docker_programs, dockerd_on
+from support.engines.docker import CONFIG, PID_FILE, Docker, dockerd_on, packaged_or_installed
 from support.engines.engine import DATA
 from support.engines.machines import engine_machines
 from support.machine_stage import MachineStage, ready_to_go_up
@@ -46,10 +46,11 @@ class DockerMachine:
 @contextmanager
 def docker_machine(keep_logs: Path | None = None) -> Generator[DockerMachine]:
     """Docker serves on it; partage does not yet, and will have one simulated H100."""
-    visible = {*docker_programs().folders, Path(sys.prefix), built_simgpu()}
+    programs = packaged_or_installed()
+    visible = {*programs.folders, Path(sys.prefix), built_simgpu()}
     with (
         engine_machines(visible=visible, keep_logs=keep_logs) as (machine,),
-        dockerd_on(machine, {"live-restore": True}) as docker,
+        dockerd_on(machine, {"live-restore": True}, programs) as docker,
         ready_to_go_up(machine, ("--simulated", "h100")) as stage,
     ):
         _give_own_libraries(machine)

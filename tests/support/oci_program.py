@@ -98,7 +98,7 @@ class Program:
 
 
 class Daemon:
-    """Listens at a socket; gives each one that asks the next of its answers, and the last one for ever.
+    """Listens at a socket; gives its answers in order and repeats the last one.
 
     An empty answer ends the connection. None leaves it open, as a daemon that hangs does.
     """

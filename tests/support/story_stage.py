@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from partage_isolation.wire.messages import ContainerTold
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.identity.people import OUR_NAMESPACE, TEAM
+from rig.nodes.machine import Machine
 from rig.programs import ensure
 from support import contents, page, systemd_node
 from support.isolation_stage import told_by
@@ -34,6 +36,15 @@ _LOOKED_AT: Final = "/etc /opt /usr/local/lib /var/lib /run/partage /run/cdi /ru
 _OTHERS: Final = "/var/lib/containerd /var/lib/kubelet /var/lib/cni /var/lib/partage-rig"
 """The runtime's own, and the rig's, of which all nodes see everything."""
 _HASHED: Final = f"/etc /opt /usr/local/lib /var/lib/partage /run/partage /run/cdi {systemd_node.CONFIG}"
+_SKIPPED: Final = " ".join(f"-path {each} -prune -o" for each in _OTHERS.split())
+_FILES: Final = f"""
+    find {_LOOKED_AT} {_SKIPPED} -printf '%y %m %U:%G %p %l\\n'
+    find {_HASHED} -type f -exec sha256sum {{}} +
+"""
+_SERVICES: Final = """
+    systemctl list-unit-files --no-legend
+    systemctl list-units --all --plain --no-legend --type=service,socket,timer | cut -d ' ' -f 1
+"""
 _KUBELETS_OWN: Final = "kube-node-lease"
 """The namespace of heartbeats; the first comes some time after the node is ready."""
 _COMES_AND_GOES: Final = ("events", "events.events.k8s.io")
@@ -105,17 +116,16 @@ class StoryStage:
         }
 
     def files(self) -> dict[str, list[str]]:
-        """All that an installation may touch on each node: kinds, modes, owners, links and contents; and its units."""
-        skipped = " ".join(f"-path {each} -prune -o" for each in _OTHERS.split())
-        script = f"""
-            find {_LOOKED_AT} {skipped} -printf '%y %m %U:%G %p %l\\n'
-            find {_HASHED} -type f -exec sha256sum {{}} +
-            systemctl list-unit-files --no-legend
-            systemctl list-units --all --plain --no-legend --type=service,socket,timer | cut -d ' ' -f 1
+        """All that an installation may touch on each node: kinds, modes, owners, links and contents; and its units.
+
+        A node sees the machine's files where it has none of its own. They are left out, since others may write them.
         """
+        before = _listed(_FILES)
+        found = {name: _listed(_FILES, machine) for name, machine in self.trial.machines.items()}
+        of_machine = before | _listed(_FILES)
         return {
-            name: sorted(machine.run("sh", "-c", f"({script}) 2>/dev/null; true").splitlines())
-            for name, machine in self.trial.machines.items()
+            name: sorted((lines - of_machine) | _listed(_SERVICES, self.trial.machines[name]))
+            for name, lines in found.items()
         }
 
     def objects(self) -> list[str]:
@@ -162,3 +172,10 @@ def reader_of(trial: Trial, folder: Path, home: Path) -> Reader:
         "KUBECONFIG": str(trial.rig.cluster.kubectl.kubeconfig),
     }
     return Reader(folder, environment)
+
+
+def _listed(script: str, machine: Machine | None = None) -> set[str]:
+    """The lines of a script that passes over what it does not find, on a node or on this machine."""
+    way_in = machine.way_in if machine else ()
+    argv = (*way_in, "sh", "-c", f"({script}) 2>/dev/null; true")
+    return set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines())

@@ -42,7 +42,7 @@ class Up:
     """What to put before a command so that it runs on a node, by the node's name."""
     kubeconfig: str
     programs: list[str]
-    """Folders of kubectl, helm and partage."""
+    """The folders of kubectl and helm."""
     logs: str
     registry: str
 
@@ -100,13 +100,12 @@ def all_up() -> list[Up]:
 def _announce(made: Trial, helm: Path) -> None:
     """One rename, so that no reader sees half of it."""
     rig = made.rig
-    programs = (rig.programs["kubectl"], helm, Path(sys.executable))
     found = Up(
         slot=rig.addresses.slot,
         keeper=os.getpid(),
         ways_in={name: " ".join(machine.way_in) for name, machine in made.machines.items()},
         kubeconfig=str(rig.cluster.kubectl.kubeconfig),
-        programs=[str(program.parent) for program in programs],
+        programs=[str(program.parent) for program in (rig.programs["kubectl"], helm)],
         logs=str(rig.logs),
         registry=rig.registry.address,
     )

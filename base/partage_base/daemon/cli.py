@@ -51,6 +51,12 @@ class Instead(Generic[S]):
         return frozenset({*flags, *filter(None, [given.pop("word")])})
 
 
+CHECK_SETTINGS: Final[Mapping[str, str]] = {
+    "check-settings": "Look at settings and plugins alone, without keys and API server, then exit: 0 or 78."
+}
+"""The flag of daemons that the chart has check their settings before anything is installed."""
+
+
 def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
     name: str,
     settings_type: type[S],

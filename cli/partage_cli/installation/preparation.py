@@ -34,6 +34,7 @@ _ASK_AGAIN_S: Final = 0.2
 _FRESH_S: Final = 20.0
 _DEADLINE_S: Final = 5.0
 _SHOWN: Final = 300
+_SOCKET: Final = ".socket"
 _SELINUX: Final = "sys/fs/selinux/enforce"
 _RUNTIME_DROPIN: Final = "10-runtime.conf"
 _NODE_DROPIN: Final = "10-node.conf"
@@ -139,6 +140,8 @@ class Units:
         put_units(host, texts_of(host, self._tree, self._site))
         host.services.enable(*OUR_UNITS)
         for name in OUR_UNITS:
+            if name.endswith(_SOCKET):
+                continue  # systemd refuses while its service runs, and what it listens on stays
             if host.services.is_active(name) and any(each.startswith(name) for each in facts.changed):
                 host.services.restart(name)
         host.services.start(*OUR_UNITS)

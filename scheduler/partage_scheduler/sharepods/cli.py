@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from partage_base.daemon import logs
-from partage_base.daemon.cli import Instead, daemon_command
+from partage_base.daemon.cli import CHECK_SETTINGS, Instead, daemon_command
 from partage_scheduler.core import decider_over, plugins
-from partage_scheduler.settings import CHECK_SETTINGS, SETTINGS_ALONE
 from partage_scheduler.sharepods.service import start
 from partage_scheduler.sharepods.settings import SharePodSettings
 
@@ -21,5 +20,5 @@ main = daemon_command(
     SharePodSettings,
     start=start,
     about="Makes a pod for each of KubeShare's SharePods, placed by partage-scheduler.",
-    instead=Instead[SharePodSettings](flags={CHECK_SETTINGS: SETTINGS_ALONE}, words=(), do=_checked),
+    instead=Instead[SharePodSettings](flags=CHECK_SETTINGS, words=(), do=_checked),
 )

@@ -34,6 +34,11 @@ def test_two_pods_share_a_card_and_each_is_held_to_its_part(chain: Chain) -> Non
     (held,) = chain.limits_of(train).cards
     assert held.share_milli == 500
     assert (held.card, held.limit_bytes) == (chain.grant(train).card, 4 << 30)
+    drained = json.loads(chain.partage("drain", "--dry-run", chain.allocation(train).node, "-o", "json"))
+    (other,) = {"n1", "n2"} - {train.node}
+    assert {(each["pod"], each["state"], each["goes_to"]) for each in drained["pods"]} == {
+        (f"{pod.namespace}/{pod.name}", "fits", other) for pod in (train, serve)
+    }
 
 
 def test_labels_put_pods_on_the_same_card_on_others_and_keep_strangers_off(chain: Chain) -> None:

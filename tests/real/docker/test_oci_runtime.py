@@ -8,17 +8,21 @@ from typing import Final
 
 import pytest
 
+from real.docker.conftest import DOCKERS
 from rig.client.wait import until
 from support.engines.docker import Docker
 from support.engines.engine import Engine
-from support.engines.podman import Podman
+from support.engines.podman import PODMAN, Podman
 from support.engines.recording import NAME, RecordingRuntime
 
+of_docker = pytest.mark.parametrize("site", DOCKERS, indirect=True)
+of_podman = pytest.mark.parametrize("site", [PODMAN], indirect=True)
 pytestmark = pytest.mark.timeout(300)
 WAITS: Final = ("busybox", "sleep", "100000")
 WHY: Final = "partage: no card has a share of 900 milli left; the most that is free on one card is 300 milli"
-ONE_LIFE: Final = ["create", "start", "delete", "delete --force"]
-"""Of a container of Docker."""
+DOCKERS_CALLS: Final = ["create", "start", "delete", "delete --force"]
+PODMANS_CALLS: Final = ["create", "start", "delete --force"]
+"""For a container that ends by itself."""
 
 
 def flag(engine: Engine, runtime: RecordingRuntime) -> tuple[str, str]:
@@ -50,16 +54,18 @@ def test_a_container_without_a_runtime_of_its_own_is_made_by_runc(engine: Engine
     assert runtime.calls(container) == []
 
 
+@of_podman
 def test_podman_makes_a_container_by_crun(podman: Podman) -> None:
     done = podman.by_crun("--rm", "busybox", "cat", "/proc/self/cgroup")
     assert f"{podman.cgroup}/libpod-" in done.stdout, done.stderr
 
 
+@of_docker
 def test_docker_calls_the_runtime_to_create_and_to_start_and_twice_to_delete(
     docker: Docker, runtime: RecordingRuntime
 ) -> None:
     container = run(docker, runtime, "busybox", "true")
-    wait_calls(runtime, container, ONE_LIFE)
+    wait_calls(runtime, container, DOCKERS_CALLS)
     create, start, *_ = runtime.calls(container)
     *flags, verb, bundle, bundle_at, pid_file, pid_file_at, last = create
     assert (verb, bundle, pid_file, last) == ("create", "--bundle", "--pid-file", container)
@@ -74,13 +80,14 @@ def test_docker_calls_the_runtime_to_create_and_to_start_and_twice_to_delete(
     assert start == [*flags, "start", container], "flags for all verbs come before the verb"
 
 
+@of_podman
 def test_podman_calls_the_runtime_to_create_and_to_start_and_to_delete(
     podman: Podman, runtime: RecordingRuntime
 ) -> None:
     container = run(podman, runtime, "busybox", "true")
-    wait_calls(runtime, container, ["create", "start", "delete --force"])
+    wait_calls(runtime, container, PODMANS_CALLS)
     verb, bundle, _, pid_file, _, last = runtime.calls(container)[0]
-    assert (verb, bundle, pid_file, last) == ("create", "--bundle", "--pid-file", container)
+    assert (verb, bundle, pid_file, last) == ("create", "--bundle", "--pid-file", container), "it names no root, no log"
 
 
 def test_the_sentence_of_a_runtime_that_refuses_reaches_the_user(engine: Engine, runtime: RecordingRuntime) -> None:
@@ -121,21 +128,23 @@ def test_folders_named_by_the_id_stay_until_the_container_is_removed(engine: Eng
     assert [each for each in folders if engine.machine.path(each).exists()] == []
 
 
+@of_docker
 def test_a_container_that_docker_restarts_is_deleted_and_created_again_with_its_id(
     docker: Docker, runtime: RecordingRuntime
 ) -> None:
     container = run(docker, runtime, "--restart", "on-failure:1", "busybox", "false")
-    wait_calls(runtime, container, [*ONE_LIFE, *ONE_LIFE])
+    wait_calls(runtime, container, [*DOCKERS_CALLS, *DOCKERS_CALLS])
 
 
 def test_a_container_that_is_started_again_has_its_id(engine: Engine, runtime: RecordingRuntime) -> None:
     container = run(engine, runtime, "busybox", "true")
-    wait_ended(engine, container)
-    before = runtime.verbs(container)
+    calls = DOCKERS_CALLS if isinstance(engine, Docker) else PODMANS_CALLS
+    wait_calls(runtime, container, calls)
     engine.said("start", container)
-    until("it is created again", lambda: None if runtime.verbs(container).count("create") == 2 else str(before))
+    wait_calls(runtime, container, [*calls, *calls])
 
 
+@of_docker
 def test_docker_does_not_try_a_restart_again_that_was_refused(docker: Docker, runtime: RecordingRuntime) -> None:
     container = run(docker, runtime, "--restart", "always", *WAITS)
     with runtime.refusing(WHY):
@@ -146,18 +155,20 @@ def test_docker_does_not_try_a_restart_again_that_was_refused(docker: Docker, ru
     assert runtime.verbs(container).count("create (refused)") == 1
 
 
+@of_docker
 def test_docker_reads_runtimes_again_at_a_sighup(docker: Docker, runtime: RecordingRuntime) -> None:
-    runtimes = {"runtimes": {name: {"path": str(runtime.program)} for name in (NAME, "later")}}
-    docker.configure({**runtimes, "live-restore": True, "default-runtime": "later"})
+    program = {"path": str(runtime.program)}
+    docker.configure({"runtimes": {NAME: program, "later": program}, "default-runtime": "later", "live-restore": True})
     docker.reload()
     try:
         container = docker.run("-d", *WAITS)
         assert runtime.verbs(container) == ["create", "start"], "the default runtime is for all that name none"
     finally:
-        docker.configure({**runtimes, "live-restore": True, "default-runtime": "runc"})
+        docker.configure({"runtimes": {NAME: program}, "default-runtime": "runc", "live-restore": True})
         docker.reload()
 
 
+@of_docker
 def test_containers_live_on_while_dockerd_is_gone_and_are_known_to_the_next(
     docker: Docker, runtime: RecordingRuntime
 ) -> None:

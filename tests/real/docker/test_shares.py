@@ -14,10 +14,10 @@ from partage_plugins.vocabulary.places import ENGINES_FOLDER
 from real.docker.conftest import LOGS
 from rig.client.wait import until
 from support.engine_stage import PROGRAM, RUNTIME, VISIBLE, SharesStage, install_program, shares_on
-from support.engines.docker import Docker, docker_programs, dockerd_on
-from support.engines.engine import Engine
+from support.engines.docker import DEBIANS, Docker, dockerd_on
+from support.engines.engine import Engine, engine_programs
 from support.engines.machines import engine_machines
-from support.engines.podman import Podman, podman_on, podman_programs
+from support.engines.podman import PODMAN, Podman, podman_on
 from support.isolation_stage import told_by
 from support.machine_image import workloads
 
@@ -30,8 +30,8 @@ _WITHIN_S: Final = 30.0
 
 @pytest.fixture(scope="module")
 def lasting() -> Iterator[tuple[SharesStage, Docker, Podman]]:
-    programs = docker_programs()
-    visible = {*programs.folders, *podman_programs().folders, *VISIBLE}
+    programs = engine_programs(DEBIANS)
+    visible = {*programs.folders, *engine_programs(PODMAN).folders, *VISIBLE}
     settings = {"runtimes": {RUNTIME: {"path": PROGRAM}}, "live-restore": True}
     with engine_machines(visible=visible, keep_logs=LOGS) as (machine,):
         install_program(machine, programs["runc"])

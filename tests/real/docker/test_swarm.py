@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from real.docker.conftest import DOCKERS
 from rig import images
 from rig.client.wait import until
-from support.engines.docker import docker_programs
+from rig.programs import Programs
+from support.engines.engine import engine_programs
 from support.engines.machines import engine_machines
 from support.engines.recording import NAME, RecordingRuntime, recording_runtime
 from support.engines.swarm import Swarm, swarm_of
@@ -19,14 +21,19 @@ WHY = "partage: no card has a share of 300 milli left"
 SHARE = ("--generic-resource", "partage-milli=300")
 
 
+@pytest.fixture(scope="module", params=DOCKERS)
+def programs(request: pytest.FixtureRequest) -> Programs:
+    return engine_programs(request.param)
+
+
 @pytest.fixture(scope="module")
-def runtimes(tmp_path_factory: pytest.TempPathFactory) -> list[RecordingRuntime]:
+def runtimes(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> list[RecordingRuntime]:
     """Of each node."""
-    return [recording_runtime(tmp_path_factory.mktemp("runtime"), docker_programs()["runc"]) for _ in range(2)]
+    return [recording_runtime(tmp_path_factory.mktemp("runtime"), programs["runc"]) for _ in range(2)]
 
 
 @pytest.fixture(scope="module")
-def lasting_swarm(runtimes: list[RecordingRuntime]) -> Iterator[Swarm]:
+def lasting_swarm(programs: Programs, runtimes: list[RecordingRuntime]) -> Iterator[Swarm]:
     settings = [
         {
             "runtimes": {NAME: {"path": str(runtime.program)}},
@@ -36,8 +43,8 @@ def lasting_swarm(runtimes: list[RecordingRuntime]) -> Iterator[Swarm]:
         for runtime in runtimes
     ]
     with (
-        engine_machines(2, visible=docker_programs().folders) as machines,
-        swarm_of(zip(machines, settings, strict=True)) as swarm,
+        engine_machines(2, visible=programs.folders) as machines,
+        swarm_of(zip(machines, settings, strict=True), programs) as swarm,
     ):
         for node in swarm.nodes:
             node.load({"busybox": images.busybox()})

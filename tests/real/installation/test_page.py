@@ -1,6 +1,7 @@
 """The page "Install", typed line by line in the cluster that `make rig-up` gives.
 
-That no container of users is touched, and that nothing is left, is judged by the story itself.
+That no container of users is touched, and that nothing is left, is judged by the story itself. The next version is
+another one in `make test-all` alone, since it has to be built; otherwise the same one is installed again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rig.rig import CHECKOUT, Rig
-from support import page
+from support import extent, page
 from support.install_story import PARTS, story
 from support.page import Reader
 from support.releases import Release, newer_checkout, release
@@ -64,11 +65,9 @@ def test_every_part_of_the_page_that_has_commands_is_typed_or_listed_with_the_re
 def test_the_page_leads_from_nothing_to_shared_cards_to_the_next_version_and_out_again(
     cluster: Trial, rig: Rig, reader: Reader, tmp_path: Path
 ) -> None:
-    releases = [
-        bundled(reader, rig.registry.address),
-        release(rig, newer_checkout(tmp_path / "newer"), tmp_path / "new"),
-    ]
-    story(StoryStage(cluster, reader, releases), print)
+    first = bundled(reader, rig.registry.address)
+    next_one = release(rig, newer_checkout(tmp_path / "newer"), tmp_path / "next") if extent.is_all() else first
+    story(StoryStage(cluster, reader, [first, next_one]), print)
 
 
 def bundled(reader: Reader, registry: str) -> Release:

@@ -88,6 +88,7 @@ def test_a_switch_leaves_containers_alone_and_is_taken_back_without_a_trace(stag
     assert (now.in_force, now.endpoint, now.switch, now.why) == (True, "crishim", "confirmed", "")
     through, _ = a_running_pod(stage)
     assert through.exec("true") == ""
+    require_whole_again(stage, "/etc/systemd/system/partage-crishim.socket")
     again = stage.node("switch-on")
     assert (again.returncode, "already" in again.stderr) == (0, True)
     done = stage.node("switch-off")
@@ -100,6 +101,18 @@ def test_a_switch_leaves_containers_alone_and_is_taken_back_without_a_trace(stag
     assert stage.machine.run("find", "/etc/systemd/system", "-name", "partage-switch-back*") == ""
     find = ("find", "/var/lib/kubelet", "/etc/kubernetes", "-name", "*partage*")
     until("kubelet has cleaned up after the canary", lambda: stage.machine.run(*find) or None)
+
+
+def require_whole_again(stage: SwitchStage, path: str) -> None:
+    """A file of the installation that somebody takes away is known to be missing, and comes back beside kubelet."""
+    assert list(stage.status().altered) == []
+    kubelet = stage.systemctl("show", "--property=MainPID", "kubelet")
+    stage.machine.path(path).unlink()
+    assert list(stage.status().altered) == [path]
+    stage.install()
+    assert list(stage.status().altered) == []
+    assert stage.systemctl("show", "--property=MainPID", "kubelet") == kubelet
+    until("the node is in force", lambda: stage.status().why or None)
 
 
 @pytest.mark.timeout(1200)

@@ -71,6 +71,8 @@ def test_down_with_all_and_purge_leaves_no_unit(stage: SystemdStage) -> None:
     assert done.returncode == 0, done.stderr + stage.told()
     assert stage.machine.run("find", UNITS, "-name", "partage*") == ""
     assert stage.systemctl("list-units", "--all", "--plain", "--no-legend", "partage-*") == ""
+    stage.up("--simulated", "h100")
+    assert why_not_whole(stage) is None
 
 
 def main_pid(stage: SystemdStage, name: str) -> str:

@@ -127,6 +127,20 @@ CONTAINER_TOOLKIT: Final = GoRecipe(
     cgo=True,
 )
 
+MOBY: Final = GoRecipe(
+    name="moby",
+    version="2.0.0-beta.24",
+    programs=(GoProgram("dockerd", "github.com/moby/moby/v2/cmd/dockerd"),),
+    variables=(("github.com/moby/moby/v2/dockerversion.Version", "2.0.0-beta.24"),),
+)
+"""dockerd as it will be; the command stays Debian's, whose source is no Go module."""
+COMPOSE: Final = GoRecipe(
+    name="docker-compose",
+    version="5.5.0",
+    programs=(GoProgram("docker-compose", "github.com/docker/compose/v5/cmd", asked=("version",)),),
+    variables=(("github.com/docker/compose/v5/internal.Version", "v5.5.0"),),
+)
+
 RUNC: Final = Installed("runc", ("runc",), (Find("runc", ("runc",)),))
 IPTABLES: Final = Installed("iptables", ("iptables",), (Find("iptables", ("iptables",)),))
 CONNTRACK: Final = Installed("conntrack", ("conntrack",), (Find("conntrack", ("conntrack",)),))
@@ -205,11 +219,14 @@ ON_DEMAND: Final[tuple[Recipe, ...]] = (
     EMULATOR,
     ARM_LIBC,
     *DOCKER,
+    MOBY,
+    COMPOSE,
     *PODMAN,
 )
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "docker": (*DOCKER, DEBIANS_CONTAINERD, RUNC),
+    "docker@newer": (*DOCKER, MOBY, COMPOSE, CONTAINERD, NEWER_RUNC),
     "podman": (*PODMAN, RUNC),
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),
     "all": DEFAULT + ON_DEMAND,

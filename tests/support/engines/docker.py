@@ -19,28 +19,30 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from rig.client.wait import until
 from rig.errors import BuildFailed, MachineUnfit
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
 from rig.programs import Programs, ensure
-from support.engines.engine import DATA, STATE, Engine, cgroup_of, path_of
+from support.engines.engine import DATA, STATE, Engine, cgroup_of, engine_programs, path_of
 
 CONFIG: Final = f"{STATE}/daemon.json"
 PID_FILE: Final = f"{STATE}/docker.pid"
 SOCKET: Final = f"{STATE}/docker.sock"
+_API_OF_COMMAND: Final = "1.41"
 _INSTALLED: Final = ("dockerd@docker.io", "docker@docker.io", "containerd", "containerd-shim-runc-v2", "runc")
 Settings = Mapping[str, object]
+DEBIANS: Final = "docker"
+NEWER: Final = "docker@newer"
+"""Takes minutes to build, so for `make test-all` alone."""
 
 
 @dataclass(frozen=True)
 class Docker(Engine):
     daemon: Component
     usual: Settings
-    """Of daemon.json, whatever a test adds."""
+    """What daemon.json says unless a test says otherwise."""
 
     def configure(self, settings: Settings) -> None:
         """What daemon.json says beside what is usual; read at the next start, and some of it at once by `reload`."""
@@ -54,14 +56,6 @@ class Docker(Engine):
 
     def _reloads(self) -> int:
         return self.daemon.program.log.read_text(errors="replace").count("Reloaded configuration")
-
-
-def docker_programs() -> Programs:
-    """A test that wants them is skipped where they can't be had."""
-    try:
-        return packaged_or_installed()
-    except MachineUnfit as unfit:
-        pytest.skip(str(unfit))
 
 
 @cache
@@ -78,9 +72,11 @@ def packaged_or_installed() -> Programs:
 
 
 @contextmanager
-def dockerd_on(machine: Machine, settings: Settings | None = None) -> Generator[Docker]:
-    """It serves. At the end its containers are removed; what it leaves ends with the machine."""
-    programs = docker_programs()
+def dockerd_on(
+    machine: Machine, settings: Settings | None = None, programs: Programs | None = None
+) -> Generator[Docker]:
+    """It serves, by default Debian's. At the end its containers are removed; what it leaves ends with the machine."""
+    programs = programs or engine_programs(DEBIANS)
     usual: Settings = {
         "data-root": f"{DATA}/docker",
         "exec-root": f"{STATE}/docker",
@@ -95,8 +91,14 @@ def dockerd_on(machine: Machine, settings: Settings | None = None) -> Generator[
         "userland-proxy": False,
     }
     path = path_of(programs)
-    argv = (str(programs["dockerd@docker.io"]), "--config-file", CONFIG)
-    component = inside(machine, Daemon("dockerd", argv, lambda machine: why_no_answer(machine, SOCKET), {"PATH": path}))
+    program = programs["dockerd" if "dockerd" in programs else "dockerd@docker.io"]
+    daemon = Daemon(
+        "dockerd",
+        (str(program), "--config-file", CONFIG),
+        lambda machine: why_no_answer(machine, SOCKET),
+        {"PATH": path, "DOCKER_MIN_API_VERSION": _API_OF_COMMAND},
+    )
+    component = inside(machine, daemon)
     env = {"PATH": path, "HOME": STATE, "DOCKER_HOST": f"unix://{SOCKET}"}
     docker = Docker(machine, "docker", env, component, usual)
     docker.configure(settings or {})

@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pytest
+
+from rig.errors import MachineUnfit
 from rig.images import Image
 from rig.machine import cgroups
 from rig.nodes.machine import Machine
 from rig.patience import patience_s
-from rig.programs import Programs
+from rig.programs import Programs, ensure
 from support.machine_image import write_archive
 
 FOLDER: Final = "/opt/engines"
@@ -72,6 +75,14 @@ class Engine:
         return subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=patience_s(), cwd="/", env=env
         )
+
+
+def engine_programs(group: str) -> Programs:
+    """A test that wants them is skipped where they can't be had."""
+    try:
+        return ensure(group, say=print)
+    except MachineUnfit as unfit:
+        pytest.skip(str(unfit))
 
 
 def path_of(programs: Programs) -> str:

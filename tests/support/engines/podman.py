@@ -1,4 +1,4 @@
-"""Debian's Podman on a machine of the rig, with runc below it unless a run names another runtime.
+"""Debian's Podman on a machine of the rig.
 
 podman = podman_on(machine)
 podman.load({"tools": workloads()})
@@ -13,13 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import pytest
-
-from rig.errors import MachineUnfit
 from rig.nodes.machine import Machine
-from rig.programs import Programs, ensure
-from support.engines.engine import DATA, STATE, Engine, cgroup_of, make_libraries_known, path_of
+from support.engines.engine import DATA, STATE, Engine, cgroup_of, engine_programs, make_libraries_known, path_of
 
+PODMAN: Final = "podman"
 _CONFIG: Final = """\
 [containers]
 netns = "none"
@@ -60,17 +57,9 @@ class Podman(Engine):
         self.said("rm", "-f", "-t", "0", *names)
 
 
-def podman_programs() -> Programs:
-    """A test that wants them is skipped where they can't be had."""
-    try:
-        return ensure("podman", say=print)
-    except MachineUnfit as unfit:
-        pytest.skip(str(unfit))
-
-
 def podman_on(machine: Machine, runtimes: Mapping[str, str] | None = None) -> Podman:
     """Other runtimes by name, each with its path, beside the usual ones."""
-    programs = podman_programs()
+    programs = engine_programs(PODMAN)
     lines = "\n".join(f'{name} = ["{path}"]' for name, path in (runtimes or {}).items())
     make_libraries_known(machine, programs)  # its monitor, too, starts it, without any variables
     machine.write("/etc/containers/containers.conf", _CONFIG.format(conmon=programs["conmon@conmon"], runtimes=lines))

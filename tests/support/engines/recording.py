@@ -19,7 +19,7 @@ _REFUSED: Final = "(refused)"
 _TOLD: Final = frozenset(("create", "start", "exec", "kill", "delete", "--force", _REFUSED))
 _PROGRAM: Final = f"""\
 #!/bin/sh
-folder=${{0%/*}}
+folder=${{0%/*}} before= bundle= log= creates=
 for word in "$@"; do
     case $before in --bundle) bundle=$word ;; --log) log=$word ;; esac
     [ "$word" = create ] && creates=yes

@@ -13,6 +13,7 @@ from typing import Final
 
 from rig.client.wait import until
 from rig.nodes.machine import Machine
+from rig.programs import Programs
 from support.engines.docker import Docker, Settings, dockerd_on
 
 _PORT: Final = 2377
@@ -50,9 +51,9 @@ class Swarm:
 
 
 @contextmanager
-def swarm_of(machines: Iterable[tuple[Machine, Settings]]) -> Generator[Swarm]:
+def swarm_of(machines: Iterable[tuple[Machine, Settings]], programs: Programs | None = None) -> Generator[Swarm]:
     with ExitStack() as ends:
-        nodes = tuple(ends.enter_context(dockerd_on(machine, settings)) for machine, settings in machines)
+        nodes = tuple(ends.enter_context(dockerd_on(machine, settings, programs)) for machine, settings in machines)
         manager = nodes[0]
         at = f"{manager.machine.addresses.ip}:{_PORT}"
         manager.said("swarm", "init", "--advertise-addr", at, "--listen-addr", at)

@@ -12,6 +12,8 @@ from partage_cli.installation.preparation import Units
 from partage_cli.installation.tree import OUR_UNITS, point
 from unit.installation.made import a_host, put
 
+SITE = Site(node="gpu-7", kubelet="kubelet.service", runtime="/run/x.sock", kubeconfig="", static_pods="")
+
 
 def written(tmp_path: Path, *, node: str, runtime: str = "/run/containerd/containerd.sock") -> dict[str, str]:
     """Drop-ins, by their names below the folder of units."""
@@ -54,18 +56,31 @@ def test_another_socket_of_the_runtime_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_a_socket_that_is_put_back_is_not_restarted_under_its_service(tmp_path: Path) -> None:
+    """Systemd refuses that; the service with a changed unit does restart."""
+    for name in OUR_UNITS:
+        put(tmp_path, f"tree/systemd/{name}", "[Unit]\n")
+    host, services = a_host(tmp_path / "root")
+    units = Units(tmp_path / "tree", SITE)
+    units.do(host, units.plan(host).facts)
+    for name in ("partage-crishim.socket", "partage-broker.service"):
+        (tmp_path / "root/etc/systemd/system" / name).unlink()
+    services.told.clear()
+    units.do(host, units.plan(host).facts)
+    assert [each for each in services.told if each.startswith("restart")] == ["restart partage-broker.service"]
+
+
 def test_what_of_an_installation_is_missing_or_changed_is_known(tmp_path: Path) -> None:
     for name in OUR_UNITS:
         put(tmp_path, f"opt/partage/1.0/systemd/{name}", "[Unit]\n")
     host, _ = a_host(tmp_path)
-    site = Site(node="gpu-7", kubelet="kubelet.service", runtime="/run/x.sock", kubeconfig="", static_pods="")
     assert altered(tmp_path, read(tmp_path)) == (), "nothing is installed"
     with kept(tmp_path) as journal:
-        units = Units(tmp_path / "opt/partage/1.0", site)
+        units = Units(tmp_path / "opt/partage/1.0", SITE)
         facts = units.plan(host).facts
         units.do(host, facts)
         point(host, "1.0")
-        journal.done("look", site)
+        journal.done("look", SITE)
         journal.done("units", facts)
         journal.take_version("1.0")
         assert altered(tmp_path, journal) == ()

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from partage_base.engine_records import EngineRecords
 from partage_base.peers import Peer, peer_named
@@ -195,6 +196,14 @@ async def test_a_container_with_a_share_gets_what_was_prepared_and_our_hook(site
     assert record is not None
     assert (record.key, record.pid, record.root) == (key, peer.pid, str(site.root / "runtime"))
     assert record.folder == str(site.engine.folder(ONE))
+
+
+async def test_an_engine_that_names_no_root_means_the_runtimes_own(site: Site) -> None:
+    _, peer = site.engine.process()
+    await site.agent.create(replace(site.engine.bundle(ONE, *SHARE), root=""), peer)
+    record = EngineRecords(site.root).of(ONE)
+    assert record is not None
+    assert record.root == "/run/runc"
 
 
 async def test_one_without_our_words_goes_as_it_is(site: Site) -> None:

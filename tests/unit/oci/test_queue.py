@@ -10,9 +10,10 @@ import pytest
 from partage_oci import queue as queue_module
 from partage_oci.placement import Placement
 from partage_oci.queue import Queue
+from partage_oci.shortage import NoRoom
 from partage_oci.words import asked_of
-from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import PodRequest, PodUid
+from partage_plugins.errors import PluginHung, Refused
+from partage_plugins.vocabulary import Allocation, PodRequest, PodUid
 from unit.oci.test_holds import NODE, inventory, registry
 
 KEEP_S = 30.0
@@ -117,6 +118,22 @@ async def test_what_would_never_fit_is_refused_at_once(site: Site) -> None:
     request = site.placement.request(asked.pod("never", memory_bytes=None))
     with pytest.raises(Refused, match="too few cards"):
         await site.queue.wait(request, lambda _: None, 0.0)
+
+
+async def test_a_plugins_fault_with_one_request_is_that_ones_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, other = await site.waiting("broken", 600), await site.waiting("other", 600)
+    placed = site.placement.place
+
+    def place(request: PodRequest, gen: int) -> Allocation | NoRoom:
+        if request.pod.uid == "broken":
+            raise PluginHung("gpu", "partage_fits", "too slow")
+        return placed(request, gen)
+
+    monkeypatch.setattr(site.placement, "place", place)
+    site.free("first")
+    with pytest.raises(PluginHung):
+        await broken
+    await other
 
 
 async def test_only_so_many_wait(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,9 @@ def test_the_file_is_replaced_whole_with_its_mode_and_numbers_of_any_length(tmp_
     assert [each.name for each in tmp_path.iterdir()] == ["config.json"]
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"[" * 100_000, b'{"process":{"env":"A=1"}}', b'"\xff"'])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{", b"[" * 100_000, b'{"process":{"env":"A=1"}}', b'{"\\ud80e":1}', b'"\xff"']
+)
 def test_what_is_no_configuration_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(content)

@@ -18,7 +18,7 @@ from rig.errors import BuildFailed, MachineUnfit, RigError
 from rig.nodes import containerd
 from rig.patience import patience_s
 from rig.programs import catalogue, debian, ensure, golang
-from rig.programs.recipes import Find, GoRecipe, Installed
+from rig.programs.recipes import Find, GoRecipe, Installed, programs_of
 from rig.programs.steps import Lines, Task
 
 TESTS = Path(__file__).parents[2]
@@ -155,6 +155,12 @@ def test_a_release_takes_the_place_of_the_usual_one() -> None:
 def test_two_releases_of_one_component_are_refused() -> None:
     with pytest.raises(RigError, match="two releases of kubernetes cannot be asked for at once"):
         catalogue.chosen(["kubernetes@1.34.4", "kubernetes@1.37.2"])
+
+
+@pytest.mark.parametrize("group", sorted(catalogue.GROUPS.keys() - {"all"}))
+def test_no_two_programs_of_a_group_have_one_name(group: str) -> None:
+    names = [name for recipe in catalogue.chosen([group]) for name in programs_of(recipe)]
+    assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("major", [1, 2])

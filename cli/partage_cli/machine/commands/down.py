@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from partage_cli.docker.program import InstalledProgram
 from partage_cli.machine.places import DRIVER, RUN, STATE
 from partage_cli.machine.setup import systemd
 from partage_cli.machine.setup.decision import read_decision
@@ -72,6 +73,8 @@ async def _down(root: Path, *, kills: bool, purge: bool) -> None:
         if has_units:
             await systemd.remove(root, every)
         await asyncio.to_thread(remove_all, root, _say)
+        if InstalledProgram(root).is_there:
+            _say("left: the runtime partage of Docker and Podman; `partage docker uninstall` takes that back")
 
 
 def _end_simulation(root: Path) -> None:

@@ -94,7 +94,7 @@ def flags(bundle: Path) -> list[tuple[str, ...]]:
         ("create", "--bundle", f"{bundle}", "c1"),
         ("create", f"--bundle={bundle}", "--pid-file", "/p", "c1"),
         ("create", "-b", f"{bundle}", "--no-pivot", "c1"),
-        ("create", "-bundle", f"{bundle}", "--", "c1"),
+        ("create", "-bundle", f"{bundle}", "--", "-c1"),
         ("create", "c1", "--console-socket", "/s", "--bundle", f"{bundle}"),
         ("run", "--detach", "--preserve-fds", "3", "--bundle", f"{bundle}", "c1"),
         ("--root", "/r", "--log-level", "debug", "--rootless", "auto", "create", "--bundle", f"{bundle}", "c1"),

@@ -20,7 +20,7 @@ from support.isolation_stage import told_by
 from support.machine_image import workloads
 
 FOR_EVER: Final = "--seconds 100000"
-MOST_OFF: Final = 0.05
+MOST_OFF: Final = 0.03
 WIDTH: Final = 40
 NOT_STARTED: Final = 125
 """The status of a `docker run` that was refused."""
@@ -162,7 +162,8 @@ def show() -> None:
 
 
 def main() -> int:
-    say("\nOne machine, one card, three containers of Docker. SIMULATED CARDS: nothing is computed on them\n")
+    say("\nOne machine, one card, three containers of Docker. SIMULATED CARDS: nothing is computed on them")
+    say("Half a minute; the first time one or two more, for packages are fetched and C is compiled\n")
     if os.geteuid() != 0:
         say("   it starts a machine of its own, in namespaces: run this as root")
         return 1

@@ -23,7 +23,7 @@ from partage_simgpu.build import built as built_simgpu
 from rig.client.wait import until
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
-from rig.nodes.node import Daemon, inside
+from rig.nodes.node import Daemon, inside, why_no_answer
 from support import oci_program
 from support.isolation_stage import broker, install_library, told_by
 from support.simgpu_stage import DRIVER, install_driver, simgpud
@@ -65,7 +65,7 @@ class SharesStage:
 
 def agent(*flags: str) -> Daemon:
     argv = (sys.executable, "-P", "-m", "partage_oci", *_COMMON, "--hook", PROGRAM, *flags)
-    return Daemon("agent", argv, lambda machine: _why_no_file(machine, OCI_SOCKET), _ENV)
+    return Daemon("agent", argv, lambda machine: why_no_answer(machine, f"/{OCI_SOCKET}"), _ENV)
 
 
 def install_program(machine: Machine, runtime: Path, *, at: str = PROGRAM, **settings: object) -> None:
@@ -98,8 +98,8 @@ def shares_on(machine: Machine, *cards: str, flags: tuple[str, ...] = ()) -> Gen
 
 def _inventory() -> Daemon:
     argv = (sys.executable, "-P", "-m", "partage_advertiser", "--no-cluster", *_COMMON)
-    return Daemon("inventory", argv, lambda machine: _why_no_file(machine, INVENTORY_FILE), _ENV)
+    return Daemon("inventory", argv, _why_no_inventory, _ENV)
 
 
-def _why_no_file(machine: Machine, path: str) -> str | None:
-    return None if machine.path(f"/{path}").exists() else f"there is no /{path}"
+def _why_no_inventory(machine: Machine) -> str | None:
+    return None if machine.path(f"/{INVENTORY_FILE}").exists() else f"there is no /{INVENTORY_FILE}"

@@ -8,21 +8,24 @@ Containers are created by `partage-oci`, which both engines know by this name; `
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from partage_plugins.vocabulary.places import INVENTORY_FILE, OCI_SOCKET
+from partage_plugins.vocabulary.places import ENGINES_FOLDER, INVENTORY_FILE, OCI_SOCKET
 from partage_simgpu.build import built as built_simgpu
+from rig.client.wait import until
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
-from rig.nodes.node import Daemon, inside
+from rig.nodes.node import Daemon, inside, why_no_answer
 from support import oci_program
-from support.isolation_stage import broker, install_library
+from support.isolation_stage import broker, install_library, told_by
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
 RUNTIME: Final = "partage"
@@ -31,6 +34,7 @@ VISIBLE: Final = (Path(sys.prefix), built_simgpu())
 """What a machine must see for this."""
 _COMMON: Final = ("--driver-root", DRIVER, "--node-name", "lone", "--log-format", "text")
 _ENV: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
+_FREE_WITHIN_S: Final = 30.0
 
 
 @dataclass(frozen=True)
@@ -39,19 +43,38 @@ class SharesStage:
     broker: Component
     agent: Component
 
+    def held(self) -> list[dict[str, Any]]:
+        """The agent's records, in the order of ids."""
+        folder = self.machine.path(f"/{ENGINES_FOLDER}")
+        return [json.loads(each.read_bytes()) for each in sorted(folder.glob("*.json"))]
+
+    def held_milli(self) -> dict[str, int]:
+        """By card."""
+        sums = Counter[str]()
+        for record in self.held():
+            sums.update({grant["card"]: grant["share"] for grant in record["grants"]})
+        return dict(sums)
+
+    def wait_nothing_held(self) -> None:
+        until(
+            "nothing is held any more",
+            lambda: str(self.held() or told_by(self.machine).containers or "") or None,
+            _FREE_WITHIN_S,
+        )
+
 
 def agent(*flags: str) -> Daemon:
     argv = (sys.executable, "-P", "-m", "partage_oci", *_COMMON, "--hook", PROGRAM, *flags)
-    return Daemon("agent", argv, lambda machine: _why_no_file(machine, OCI_SOCKET), _ENV)
+    return Daemon("agent", argv, lambda machine: why_no_answer(machine, f"/{OCI_SOCKET}"), _ENV)
 
 
-def install_program(machine: Machine, runtime: Path, **settings: object) -> None:
+def install_program(machine: Machine, runtime: Path, *, at: str = PROGRAM, **settings: object) -> None:
     """`partage-oci`, with this runtime below it."""
-    path = machine.path(PROGRAM)
+    path = machine.path(at)
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(oci_program.built(), path)
     lines = [f"{name} {value}\n" for name, value in {"runtime": runtime, **settings}.items()]
-    machine.write(f"{PROGRAM}.conf", "".join(lines))
+    machine.write(f"{at}.conf", "".join(lines))
 
 
 @contextmanager
@@ -75,8 +98,8 @@ def shares_on(machine: Machine, *cards: str, flags: tuple[str, ...] = ()) -> Gen
 
 def _inventory() -> Daemon:
     argv = (sys.executable, "-P", "-m", "partage_advertiser", "--no-cluster", *_COMMON)
-    return Daemon("inventory", argv, lambda machine: _why_no_file(machine, INVENTORY_FILE), _ENV)
+    return Daemon("inventory", argv, _why_no_inventory, _ENV)
 
 
-def _why_no_file(machine: Machine, path: str) -> str | None:
-    return None if machine.path(f"/{path}").exists() else f"there is no /{path}"
+def _why_no_inventory(machine: Machine) -> str | None:
+    return None if machine.path(f"/{INVENTORY_FILE}").exists() else f"there is no /{INVENTORY_FILE}"

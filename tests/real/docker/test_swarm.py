@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from real.docker.conftest import DOCKERS
 from rig import images
-from rig.client.wait import until
 from rig.programs import Programs
 from support.engines.engine import engine_programs
 from support.engines.machines import engine_machines
@@ -57,19 +55,9 @@ def swarm(lasting_swarm: Swarm) -> Iterator[Swarm]:
     lasting_swarm.end_all()
 
 
-def wait_running(swarm: Swarm, service: str, wanted: dict[str, int]) -> list[str]:
-    """By node; answers the tasks that do not run."""
-
-    def running() -> Counter[str]:
-        return Counter(task.split()[0] for task in swarm.tasks(service) if " Running " in task)
-
-    until(f"{wanted} run", lambda: None if running() == wanted else str(swarm.tasks(service)))
-    return [task for task in swarm.tasks(service) if " Running " not in task]
-
-
 def test_no_more_tasks_run_on_a_node_than_its_resource_allows(swarm: Swarm) -> None:
     swarm.serve("train", *SHARE, "--replicas", "7", "busybox", "sleep", "100000")
-    (waiting,) = wait_running(swarm, "train", {"m1": 3, "m2": 3})
+    (waiting,) = swarm.wait_running("train", {"m1": 3, "m2": 3})
     assert "no suitable node (insufficient resources on 2 nodes)" in waiting
 
 
@@ -77,7 +65,7 @@ def test_the_bundle_has_the_resource_as_a_variable_which_names_no_runtime(
     swarm: Swarm, runtimes: list[RecordingRuntime]
 ) -> None:
     swarm.serve("train", *SHARE, "--mode", "global", "busybox", "sleep", "100000")
-    wait_running(swarm, "train", {"m1": 1, "m2": 1})
+    swarm.wait_running("train", {"m1": 1, "m2": 1})
     for node, runtime in zip(swarm.nodes, runtimes, strict=True):
         (container,) = node.running()
         assert "DOCKER_RESOURCE_PARTAGE-MILLI=300" in runtime.bundle(container)["process"]["env"]
@@ -86,8 +74,5 @@ def test_the_bundle_has_the_resource_as_a_variable_which_names_no_runtime(
 def test_what_a_nodes_runtime_refuses_is_tried_again_elsewhere(swarm: Swarm, runtimes: list[RecordingRuntime]) -> None:
     with runtimes[0].refusing(WHY):
         swarm.serve("train", *SHARE, "--replicas", "2", "busybox", "sleep", "100000")
-        wait_running(swarm, "train", {"m2": 2})
-    refused = swarm.manager.said(
-        "service", "ps", "--no-trunc", "--filter", "node=m1", "--format", "{{.Error}}", "train"
-    )
-    assert WHY in refused
+        swarm.wait_running("train", {"m2": 2})
+    assert any(WHY in error for error in swarm.errors("train"))

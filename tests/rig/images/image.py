@@ -87,6 +87,10 @@ class Image:
         """With another user: a name or a number, and perhaps a group behind a colon."""
         return replace(self, settings=replace(self.settings, user=user))
 
+    def with_env(self, **env: str) -> Image:
+        """With these variables."""
+        return replace(self, settings=replace(self.settings, env={**self.settings.env, **env}))
+
     def labelled(self, **labels: str) -> Image:
         """With these labels, and so with a digest of its own."""
         return replace(self, settings=replace(self.settings, labels={**self.settings.labels, **labels}))

@@ -6,7 +6,8 @@ network that is for it is removed before anybody joins.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -40,6 +41,19 @@ class Swarm:
         """Those that are to run: the node of each, as far as one is chosen, its state, and why it does not."""
         flags = ("--filter", "desired-state=running", "--no-trunc", "--format", _STATES)
         return self.manager.said("service", "ps", *flags, service).splitlines()
+
+    def errors(self, service: str) -> list[str]:
+        """Of the tasks that failed lately, too."""
+        return self.manager.said("service", "ps", "--no-trunc", "--format", "{{.Error}}", service).splitlines()
+
+    def wait_running(self, service: str, wanted: Mapping[str, int]) -> list[str]:
+        """So many on each node; returns the tasks that do not run."""
+
+        def running() -> Counter[str]:
+            return Counter(task.split()[0] for task in self.tasks(service) if " Running " in task)
+
+        until(f"{wanted} run", lambda: None if running() == wanted else str(self.tasks(service)))
+        return [task for task in self.tasks(service) if " Running " not in task]
 
     def end_all(self) -> None:
         """Returns when nothing of them is left on any node."""

@@ -1,0 +1,244 @@
+"""Containers with shares come and go on real Docker and Podman while all that carries them is killed.
+
+    make soak-oci                # 20 seeds of 300 steps each
+    tools/named soak oci --seeds 1 --steps 60 --seed 7
+    tools/named soak oci --smoke
+
+One machine with two simulated cards. Three users create, remove, kill and start containers beside each other, two by
+Docker and one by Podman; meanwhile the agent, the broker, dockerd, or the shim of a container is killed. After each
+round all are waited for. Then no card is given away twice, exactly the containers that run hold a share, with the agent
+as with the broker, and whoever was refused a share was told why in a sentence of ours. What an engine says itself is
+excused only in a round in which dockerd or a shim was killed. In the end nothing is held.
+
+Which of the steps meet is up to the machine: a seed chooses the steps alone. It prints a line for each seed and, as its
+last line, one JSON object. Exit status: 0 all is well, 3 something was not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, Literal
+
+from rig.client.wait import until
+from rig.errors import NeverHappened
+from rig.lone import CHECKOUT
+from support.engine_stage import PROGRAM, RUNTIME, VISIBLE, SharesStage, install_program, shares_on
+from support.engines.docker import DEBIANS, Docker, dockerd_on
+from support.engines.engine import Engine, engine_programs
+from support.engines.machines import engine_machines
+from support.engines.podman import PODMAN, Podman, podman_on
+from support.isolation_stage import told_by
+from support.machine_image import workloads
+
+SEEDS, STEPS, SMOKE_STEPS = 20, 300, 15
+STEPS_A_ROUND: Final = 15
+MILLI: Final = (100, 200, 300, 500, 700, 1000)
+LOGS: Final = CHECKOUT / ".cache/test/rig-logs-soak-oci"
+_WHOLE: Final = 1000
+_MOST_OF_A_USER: Final = 6
+_OURS: Final = "partage: "
+_WRONG: Final = 3
+Killed = Literal["agent", "broker", "dockerd", "shim"]
+_KILLED: Final[Sequence[Killed]] = ("agent", "broker", "dockerd", "shim")
+
+
+@dataclass
+class Seen:
+    steps: Counter[str] = field(default_factory=Counter[str])
+    refused: Counter[str] = field(default_factory=Counter[str])
+    """By the first words of the sentence; `excused` is what engines said while one of their own was killed."""
+    wrong: list[str] = field(default_factory=list[str])
+
+
+class User:
+    """Who has containers of their own, at one engine."""
+
+    def __init__(self, name: str, engine: Engine, seed: int, seen: Seen) -> None:
+        self.engine, self._name, self._seen, self._numbers = engine, name, seen, count(1)
+        self._chance = random.Random(f"{name} {seed}")  # noqa: S311  chooses what happens
+        self._names: list[str] = []
+
+    def look(self) -> None:
+        """What is there: an engine that was killed leaves some that were refused, and takes some that were not."""
+        names = self.engine.said("ps", "-a", "--format", "{{.Names}}").split()
+        self._names = [each for each in names if each.startswith(f"{self._name}-")]
+
+    def steps(self, number: int, *, is_excused: bool) -> None:
+        for _ in range(number):
+            done = self._step()
+            if done:
+                self._judge(*done, is_excused=is_excused)
+
+    def _step(self) -> tuple[str, int, str] | None:
+        """What was done that may be refused: its status, and what was said."""
+        one = self._chance.choice(self._names) if self._names else ""
+        what = self._chance.choices(["create", "remove", "start", "kill", "short"], [5, 3, 2, 2, 2])[0]
+        if len(self._names) >= _MOST_OF_A_USER:
+            what = "remove"
+        elif not one:
+            what = "create"
+        self._seen.steps[what] += 1
+        match what:
+            case "remove":
+                self._names.remove(one)
+                self.engine.done("rm", "-f", one)
+                return None
+            case "kill":  # as a crash: its engine starts it again where it says so
+                pid = self.engine.done("inspect", "-f", "{{.State.Pid}}", one).stdout.strip()
+                if pid.isdigit() and pid != "0":
+                    self.engine.program("kill", "-KILL", pid)
+                return None
+            case "start":
+                done = self.engine.done("start", one)
+                is_gone = "no such container" in done.stderr.lower()  # its create was cut off
+                return None if is_gone else (what, done.returncode, done.stderr)
+            case _:
+                return self._create(what)
+
+    def _create(self, what: str) -> tuple[str, int, str]:
+        name = f"{self._name}-{next(self._numbers)}"
+        self._names.append(name)
+        command = ("sleep", "100000") if what == "create" else ("true",)
+        restart = ("--restart", self._chance.choice(["no", "always"])) if what == "create" else ()
+        share = f"PARTAGE_SHARE={self._chance.choice(MILLI)}"
+        flags = ("-d", "--runtime", RUNTIME, "--name", name, "-e", share, *restart)
+        done = self.engine.done("run", *flags, "tools", *command)
+        return what, done.returncode, done.stderr
+
+    def _judge(self, what: str, status: int, said: str, *, is_excused: bool) -> None:
+        if status == 0:
+            self._seen.steps[f"{what}: done"] += 1
+        elif _OURS in said:
+            self._seen.refused[" ".join(said.rpartition(_OURS)[2].split()[:3])] += 1
+        elif is_excused:
+            self._seen.refused["excused"] += 1
+        else:
+            self._seen.wrong.append(f"{what} was refused without a sentence of ours: {said.strip()[-300:]}")
+
+
+@dataclass(frozen=True)
+class Soak:
+    stage: SharesStage
+    docker: Docker
+    podman: Podman
+
+    def seed(self, seed: int, steps: int) -> Seen:
+        """All is ended when it returns."""
+        chance, seen = random.Random(seed), Seen()  # noqa: S311  chooses what happens
+        engines: Sequence[Engine] = (self.docker, self.docker, self.podman)
+        users = [User(f"user{number}", engine, seed, seen) for number, engine in enumerate(engines)]
+        for _ in range(max(1, steps // STEPS_A_ROUND)):
+            self._round(users, chance, seen)
+            self._judge(users, seen)
+        for engine in (self.docker, self.podman):
+            engine.end_all()
+        self._wait(seen, "nothing is held any more", self._why_held)
+        return seen
+
+    def _round(self, users: Sequence[User], chance: random.Random, seen: Seen) -> None:
+        """Everybody's steps and a death, beside each other; all daemons run when it returns."""
+        killed = chance.choice(_KILLED)
+        seen.steps[f"{killed} killed"] += 1
+        is_excused = killed in {"dockerd", "shim"}
+        with ThreadPoolExecutor(len(users)) as beside:
+            works = [beside.submit(each.steps, STEPS_A_ROUND // len(users), is_excused=is_excused) for each in users]
+            self._kill(killed, chance.random())  # by this thread, with which what it starts ends
+        for each in works:
+            each.result()
+        for user in users:
+            user.look()
+
+    def _kill(self, killed: Killed, when: float) -> None:
+        """Within a second; daemons are started again at once."""
+        time.sleep(when)
+        if killed == "shim":
+            running = sorted(self.docker.running())
+            if running:
+                pattern = f"containerd-shim.* -id {running[int(when * len(running))]}"
+                self.docker.program("pkill", "-KILL", "-f", pattern)
+            return
+        component = {"agent": self.stage.agent, "broker": self.stage.broker, "dockerd": self.docker.daemon}[killed]
+        component.restart()
+
+    def _judge(self, users: Sequence[User], seen: Seen) -> None:
+        for card, milli in self.stage.held_milli().items():
+            if milli > _WHOLE:
+                seen.wrong.append(f"{milli} milli of card {card} are given away")
+        self._wait(seen, "those that run hold a share, and nobody else", self._why_not_as_they_run)
+
+    def _wait(self, seen: Seen, what: str, why_not: Callable[[], str | None]) -> None:
+        try:
+            until(what, why_not)
+        except NeverHappened as error:
+            seen.wrong.append(str(error))
+
+    def _why_not_as_they_run(self) -> str | None:
+        running = self.docker.running() | self.podman.running()
+        held = {str(each["id"]) for each in self.stage.held()}
+        told = {str(each.pod.uid) for each in told_by(self.stage.machine).containers}
+        if running == held == told:
+            return None
+        return f"run {_short(running)}, held {_short(held)}, with the broker {_short(told)}"
+
+    def _why_held(self) -> str | None:
+        return str(self.stage.held() or told_by(self.stage.machine).containers or "") or None
+
+
+def _short(ids: set[str]) -> list[str]:
+    return sorted(each[:6] for each in ids)
+
+
+@contextmanager
+def soaked() -> Generator[Soak]:
+    programs = engine_programs(DEBIANS)
+    visible = {*programs.folders, *engine_programs(PODMAN).folders, *VISIBLE}
+    settings = {"runtimes": {RUNTIME: {"path": PROGRAM}}, "live-restore": True}
+    flags = ("--look-every-s", "0.5", "--restart-hold-s", "1")
+    with engine_machines(visible=visible, keep_logs=LOGS) as (machine,):
+        install_program(machine, programs["runc"])
+        with shares_on(machine, "l4", "l4", flags=flags) as stage, dockerd_on(machine, settings) as docker:
+            soak = Soak(stage, docker, podman_on(machine, {RUNTIME: PROGRAM}))
+            for engine in (soak.docker, soak.podman):
+                engine.load({"tools": workloads()})
+            yield soak
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="soak oci", description="containers with shares while daemons are killed")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--steps", type=int, default=STEPS, help="of each seed, by default 300")
+    parser.add_argument("--seed", type=int, default=1, help="the first one, by default 1")
+    parser.add_argument("--smoke", action="store_true", help="one seed of one round")
+    given = parser.parse_args()
+    seeds, steps = (1, SMOKE_STEPS) if given.smoke else (given.seeds, given.steps)
+    done, refused, wrong = Counter[str](), Counter[str](), dict[int, list[str]]()
+    with soaked() as soak:
+        for seed in range(given.seed, given.seed + seeds):
+            seen = soak.seed(seed, steps)
+            done += seen.steps
+            refused += seen.refused
+            if seen.wrong:
+                wrong[seed] = seen.wrong
+            _say(f"seed {seed}: {dict(seen.steps)}, refused {dict(seen.refused)}, wrong {seen.wrong}")
+    found = {"soak": "oci", "seeds": seeds, "steps": steps, "done": done, "refused": refused, "wrong": wrong}
+    _say(json.dumps(found))
+    return _WRONG if wrong else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@ with docker_machine() as machine:
     machine.types(f"partage docker install {PLACES}")
     machine.types("docker run --runtime partage -e PARTAGE_SHARE=300 IMAGE")
 
-Nothing of it reaches the host: neither /etc/docker, nor what `partage docker install` puts below /usr/local/lib.
+Nothing of it reaches the host.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.built_once import shared
-from rig.nodes.machine import Machine
 from support.engines.docker import CONFIG, PID_FILE, Docker, dockerd_on, packaged_or_installed
-from support.engines.engine import DATA
 from support.engines.machines import engine_machines
 from support.machine_stage import MachineStage, ready_to_go_up
 from support.simgpu import built as built_simgpu
 
 PLACES: Final = f"--daemon-json {CONFIG} --pid-file {PID_FILE}"
 """Where the machine's dockerd has what others have below /etc and /run."""
-_LIBRARIES: Final = "/usr/local/lib"
 _COMMANDS: Final = Path(sys.prefix) / "bin"
 
 
@@ -53,14 +50,4 @@ def docker_machine(keep_logs: Path | None = None) -> Generator[DockerMachine]:
         dockerd_on(machine, {"live-restore": True}, programs) as docker,
         ready_to_go_up(machine, ("--simulated", "h100")) as stage,
     ):
-        _give_own_libraries(machine)
         yield DockerMachine(docker, stage)
-
-
-def _give_own_libraries(machine: Machine) -> None:
-    """The folder is the host's otherwise; Python may be in it, so all is seen of it but a partage of the host."""
-    upper, work = (f"{DATA}/libraries/{name}" for name in ("written", "work"))
-    machine.run("mkdir", "-p", upper, work)
-    machine.run("mknod", f"{upper}/partage", "c", "0", "0")  # as an overlay notes that something was removed
-    layers = f"lowerdir={_LIBRARIES},upperdir={upper},workdir={work}"
-    machine.run("mount", "-t", "overlay", "overlay", "-o", layers, _LIBRARIES)

@@ -9,7 +9,8 @@ import pytest
 from real.docker.conftest import LOGS
 from rig import images
 from support.docker_machine import PLACES, DockerMachine, docker_machine
-from support.engines.docker import CONFIG
+from support.engines.docker import CONFIG, DEBIANS
+from support.engines.engine import engine_programs
 
 pytestmark = pytest.mark.timeout(300)
 ASKED = "docker run --rm --runtime partage -e PARTAGE_SHARE=300 busybox echo yes"
@@ -29,6 +30,7 @@ def state(machine: DockerMachine) -> list[bool]:
 
 
 def test_a_docker_that_runs_has_the_runtime_and_forgets_it_and_its_settings_are_back_to_the_byte() -> None:
+    engine_programs(DEBIANS)  # without them it is skipped
     with docker_machine(LOGS) as machine:
         docker, file = machine.docker, machine.docker.machine.path(CONFIG)
         docker.load({"busybox": images.busybox()})

@@ -7,8 +7,9 @@
 One machine with two simulated cards. Three users create, remove, kill and start containers beside each other, two by
 Docker and one by Podman; meanwhile the agent, the broker, dockerd, or the shim of a container is killed. After each
 round all are waited for. Then no card is given away twice, exactly the containers that run hold a share, with the agent
-as with the broker, and whoever was refused a share was told why in a sentence of ours. What an engine says itself is
-excused only in a round in which dockerd or a shim was killed. In the end nothing is held.
+as with the broker, what is left of a card can be had, and whoever was refused a share was told why in a sentence of
+ours, as fits what was killed. What an engine says itself is excused only in a round in which dockerd or a shim was
+killed. In the end nothing is held. A seed ends where something is wrong.
 
 Which of the steps meet is up to the machine: a seed chooses the steps alone. It prints a line for each seed and, as its
 last line, one JSON object. Exit status: 0 all is well, 3 something was not.
@@ -22,7 +23,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,21 +43,30 @@ from support.machine_image import workloads
 
 SEEDS, STEPS, SMOKE_STEPS = 20, 300, 15
 STEPS_A_ROUND: Final = 15
+CARDS: Final = ("l4", "l4")
 MILLI: Final = (100, 200, 300, 500, 700, 1000)
 LOGS: Final = CHECKOUT / ".cache/test/rig-logs-soak-oci"
 _WHOLE: Final = 1000
 _MOST_OF_A_USER: Final = 6
 _OURS: Final = "partage: "
+_NO_ROOM: Final = "no card has a share of"
+_RIGHT_WITHIN_S: Final = 30.0
 _WRONG: Final = 3
 Killed = Literal["agent", "broker", "dockerd", "shim"]
-_KILLED: Final[Sequence[Killed]] = ("agent", "broker", "dockerd", "shim")
+_AWAY: Final[Mapping[Killed, Sequence[str]]] = {
+    "agent": ("no agent answers at", "the agent at"),
+    "broker": ("no broker answers on this machine",),
+    "dockerd": (),
+    "shim": (),
+}
+"""How sentences of ours begin in a round in which this was killed, beside the one for a lack of room."""
 
 
 @dataclass
 class Seen:
     steps: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
-    """By the first words of the sentence; `excused` is what engines said while one of their own was killed."""
+    """By how the sentence begins; `excused` is what engines said while one of their own was killed."""
     wrong: list[str] = field(default_factory=list[str])
 
 
@@ -73,11 +83,12 @@ class User:
         names = self.engine.said("ps", "-a", "--format", "{{.Names}}").split()
         self._names = [each for each in names if each.startswith(f"{self._name}-")]
 
-    def steps(self, number: int, *, is_excused: bool) -> None:
+    def steps(self, number: int, killed: Killed) -> None:
+        """Beside the death of that."""
         for _ in range(number):
             done = self._step()
             if done:
-                self._judge(*done, is_excused=is_excused)
+                self._judge(*done, killed)
 
     def _step(self) -> tuple[str, int, str] | None:
         """What was done that may be refused: its status, and what was said."""
@@ -115,15 +126,17 @@ class User:
         done = self.engine.done("run", *flags, "tools", *command)
         return what, done.returncode, done.stderr
 
-    def _judge(self, what: str, status: int, said: str, *, is_excused: bool) -> None:
+    def _judge(self, what: str, status: int, said: str, killed: Killed) -> None:
+        why = said.rpartition(_OURS)[2]
+        begins = next((each for each in (_NO_ROOM, *_AWAY[killed]) if why.startswith(each)), "")
         if status == 0:
             self._seen.steps[f"{what}: done"] += 1
-        elif _OURS in said:
-            self._seen.refused[" ".join(said.rpartition(_OURS)[2].split()[:3])] += 1
-        elif is_excused:
+        elif begins and _OURS in said:
+            self._seen.refused[begins] += 1
+        elif killed in {"dockerd", "shim"} and _OURS not in said:
             self._seen.refused["excused"] += 1
         else:
-            self._seen.wrong.append(f"{what} was refused without a sentence of ours: {said.strip()[-300:]}")
+            self._seen.wrong.append(f"{what} failed while {killed} was killed: {said.strip()[-300:]}")
 
 
 @dataclass(frozen=True)
@@ -139,7 +152,9 @@ class Soak:
         users = [User(f"user{number}", engine, seed, seen) for number, engine in enumerate(engines)]
         for _ in range(max(1, steps // STEPS_A_ROUND)):
             self._round(users, chance, seen)
-            self._judge(users, seen)
+            self._judge(seen)
+            if seen.wrong:
+                break
         for engine in (self.docker, self.podman):
             engine.end_all()
         self._wait(seen, "nothing is held any more", self._why_held)
@@ -147,11 +162,10 @@ class Soak:
 
     def _round(self, users: Sequence[User], chance: random.Random, seen: Seen) -> None:
         """Everybody's steps and a death, beside each other; all daemons run when it returns."""
-        killed = chance.choice(_KILLED)
+        killed = chance.choice(list(_AWAY))
         seen.steps[f"{killed} killed"] += 1
-        is_excused = killed in {"dockerd", "shim"}
         with ThreadPoolExecutor(len(users)) as beside:
-            works = [beside.submit(each.steps, STEPS_A_ROUND // len(users), is_excused=is_excused) for each in users]
+            works = [beside.submit(each.steps, STEPS_A_ROUND // len(users), killed) for each in users]
             self._kill(killed, chance.random())  # by this thread, with which what it starts ends
         for each in works:
             each.result()
@@ -170,15 +184,21 @@ class Soak:
         component = {"agent": self.stage.agent, "broker": self.stage.broker, "dockerd": self.docker.daemon}[killed]
         component.restart()
 
-    def _judge(self, users: Sequence[User], seen: Seen) -> None:
+    def _judge(self, seen: Seen) -> None:
         for card, milli in self.stage.held_milli().items():
             if milli > _WHOLE:
                 seen.wrong.append(f"{milli} milli of card {card} are given away")
         self._wait(seen, "those that run hold a share, and nobody else", self._why_not_as_they_run)
+        held = self.stage.held_milli()
+        if left := _WHOLE - (min(held.values()) if len(held) == len(CARDS) else 0):
+            words = ("run", "--rm", "--runtime", RUNTIME, "-e", f"PARTAGE_SHARE={left}", "tools", "true")
+            done = self.docker.done(*words)
+            if done.returncode:
+                seen.wrong.append(f"of {held} {left} milli can't be had: {done.stderr.strip()[-300:]}")
 
     def _wait(self, seen: Seen, what: str, why_not: Callable[[], str | None]) -> None:
         try:
-            until(what, why_not)
+            until(what, why_not, _RIGHT_WITHIN_S)
         except NeverHappened as error:
             seen.wrong.append(str(error))
 
@@ -206,7 +226,7 @@ def soaked() -> Generator[Soak]:
     flags = ("--look-every-s", "0.5", "--restart-hold-s", "1")
     with engine_machines(visible=visible, keep_logs=LOGS) as (machine,):
         install_program(machine, programs["runc"])
-        with shares_on(machine, "l4", "l4", flags=flags) as stage, dockerd_on(machine, settings) as docker:
+        with shares_on(machine, *CARDS, flags=flags) as stage, dockerd_on(machine, settings) as docker:
             soak = Soak(stage, docker, podman_on(machine, {RUNTIME: PROGRAM}))
             for engine in (soak.docker, soak.podman):
                 engine.load({"tools": workloads()})

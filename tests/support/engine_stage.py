@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -45,8 +45,11 @@ class SharesStage:
 
     def held(self) -> list[dict[str, Any]]:
         """The agent's records, in the order of ids."""
-        folder = self.machine.path(f"/{ENGINES_FOLDER}")
-        return [json.loads(each.read_bytes()) for each in sorted(folder.glob("*.json"))]
+        found: list[dict[str, Any]] = []
+        for each in sorted(self.machine.path(f"/{ENGINES_FOLDER}").glob("*.json")):
+            with suppress(FileNotFoundError):  # it has gone meanwhile
+                found.append(json.loads(each.read_bytes()))
+        return found
 
     def held_milli(self) -> dict[str, int]:
         """By card."""

@@ -83,7 +83,7 @@ class Agent:
     ) -> None:
         """`refresh` looks which cards there are, and says why that is not known."""
         self._placement, self._holds, self._records = placement, holds, records
-        self._queue, self._waits = Queue(placement, keep_s=_RESERVED_S), itertools.count(1)
+        self._queue, self._waits = Queue(placement, keep_s=_RESERVED_S, clock=_now_s), itertools.count(1)
         self._plugins, self._refresh, self._policy = plugins, refresh, policy
         self._processes = Processes(self._ended)
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
@@ -157,7 +157,7 @@ class Agent:
         request = self._request(asked, asked.pod(f"waiting-{next(self._waits)}", memory_bytes=None))
         self._require_known()
         self._expire()
-        await self._queue.wait(request, waits, _now_s())
+        await self._queue.wait(request, waits)
 
     async def look(self) -> None:
         """At all that is held; most ends were seen before."""
@@ -269,12 +269,12 @@ class Agent:
             return
         if self._holds.over(id_, _now_s(), is_removed=_is_removed(hold.record)):
             self._forget(id_)
-            self._queue.look(_now_s())
+            self._queue.look()
 
     def _expire(self) -> None:
         for id_ in self._holds.expire(_now_s(), _is_removed):
             self._forget(id_)
-        self._queue.look(_now_s())
+        self._queue.look()
 
     def _forget(self, id_: str) -> None:
         self._records.remove(id_)

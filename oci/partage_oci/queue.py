@@ -43,12 +43,12 @@ class _Reservation(Struct, frozen=True):
 
 
 class Queue:
-    def __init__(self, placement: Placement, *, keep_s: float) -> None:
-        self._placement, self._keep_s = placement, keep_s
+    def __init__(self, placement: Placement, *, keep_s: float, clock: Callable[[], float]) -> None:
+        self._placement, self._keep_s, self._clock = placement, keep_s, clock
         self._waiting: list[_Waiting] = []
         self._reserved: list[_Reservation] = []
 
-    async def wait(self, request: PodRequest, waits: Callable[[str], None], now_s: float) -> None:
+    async def wait(self, request: PodRequest, waits: Callable[[str], None]) -> None:
         """Until its room is kept. Raises what plugins raise, and `Refused` where it never is, or too many wait."""
         if len(self._waiting) >= MOST_WAITING:
             raise Refused(f"{MOST_WAITING} wait for room already; try again when some have theirs")
@@ -58,17 +58,18 @@ class Queue:
         waiting = _Waiting(request, waits)
         self._waiting.append(waiting)
         try:
-            self.look(now_s)
+            self.look()
             await waiting.done.wait()
             if waiting.error is not None:
                 raise waiting.error
         finally:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
-                self.look(now_s)
+                self.look()
 
-    def look(self, now_s: float) -> None:
+    def look(self) -> None:
         """Room may be free, or be free again: whoever is first gets it."""
+        now_s = self._clock()
         for each in [each for each in self._reserved if each.until_s <= now_s]:
             self._end(each)
         while self._waiting:

@@ -136,6 +136,7 @@ def _read(now: bytes | None) -> dict[str, Any]:
         raise Refused(f"it has {len(now)} bytes; allowed: at most {MOST_BYTES}")
     try:
         content = json.loads(now, object_pairs_hook=_once)
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise Refused(f"it is no JSON that could be changed safely: {error}") from None
     if not isinstance(content, dict):

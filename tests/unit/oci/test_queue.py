@@ -25,7 +25,8 @@ class Site:
     def __init__(self) -> None:
         self.placement = Placement(NODE, registry())
         self.placement.take_in(inventory(1))
-        self.queue = Queue(self.placement, keep_s=KEEP_S)
+        self.now_s = 0.0
+        self.queue = Queue(self.placement, keep_s=KEEP_S, clock=lambda: self.now_s)
         self.said: list[tuple[str, str]] = []
         self.hold("first", 1000)
 
@@ -40,13 +41,13 @@ class Site:
     def fits(self, share: int) -> bool:
         return self.placement.why_not(self.request("other", share)) is None
 
-    def free(self, id_: str, now_s: float = 0.0) -> None:
+    def free(self, id_: str) -> None:
         self.placement.release(PodUid(id_))
-        self.queue.look(now_s)
+        self.queue.look()
 
     async def waiting(self, id_: str, share: int) -> asyncio.Task[None]:
         waits = partial(self._say, id_)
-        task = asyncio.create_task(self.queue.wait(self.request(id_, share), waits, 0.0))
+        task = asyncio.create_task(self.queue.wait(self.request(id_, share), waits))
         await asyncio.sleep(0)
         return task
 
@@ -99,15 +100,29 @@ async def test_what_is_kept_is_for_the_first_container_with_the_same_request(sit
 async def test_what_is_kept_is_free_again_after_a_while(site: Site) -> None:
     site.free("first")
     await (await site.waiting("a", 600))
-    site.queue.look(KEEP_S - 1)
+    site.now_s = KEEP_S - 1
+    site.queue.look()
     assert not site.fits(600)
-    site.queue.look(KEEP_S)
+    site.now_s = KEEP_S
+    site.queue.look()
     assert site.fits(600)
+
+
+async def test_it_is_kept_from_when_it_was_free_and_not_from_when_it_was_asked_for(site: Site) -> None:
+    first, second = await site.waiting("large", 900), await site.waiting("a", 600)
+    site.placement.release(PodUid("first"))
+    site.hold("first", 300)
+    site.now_s = 10 * KEEP_S
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await second
+    site.queue.look()
+    assert not site.fits(600)
 
 
 async def test_why_one_waits_is_said_once(site: Site) -> None:
     waiting = await site.waiting("a", 600)
-    site.queue.look(0.0)
+    site.queue.look()
     assert len(site.said) == 1
     waiting.cancel()
 
@@ -117,7 +132,7 @@ async def test_what_would_never_fit_is_refused_at_once(site: Site) -> None:
     assert asked is not None
     request = site.placement.request(asked.pod("never", memory_bytes=None))
     with pytest.raises(Refused, match="too few cards"):
-        await site.queue.wait(request, lambda _: None, 0.0)
+        await site.queue.wait(request, lambda _: None)
 
 
 async def test_a_plugins_fault_with_one_request_is_that_ones_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

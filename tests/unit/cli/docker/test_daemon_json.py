@@ -101,6 +101,8 @@ def test_dockerd_is_told_of_a_default_that_is_no_longer_ours() -> None:
         (b'{"a":1,"a":2}', "'a' stands twice"),
         (b'{"runtimes":{"partage":{"path":"/usr/bin/mine"}}}', "take it out there first"),
         (b"[" * 100_000, "no JSON"),
+        (b'{"a":"\\ud800"}', "no JSON"),
+        (b'{"a":1e400}', "no JSON"),
         (b" " * (1 << 20) + b"{}", "bytes; allowed"),
     ],
 )

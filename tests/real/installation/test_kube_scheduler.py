@@ -25,6 +25,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
         yield made
 
 
+@pytest.mark.extended("what the Job runs is tested by itself, and that the chart has it by real/chart")
 def test_a_wrong_setting_fails_helm_with_the_schedulers_own_sentence(stage: InstallStage) -> None:
     wrong = "scheduler.environment.PARTAGE_GPU_POLICY=fastest"
     refused = stage.helm.tried("install", RELEASE, CHART, *INTO, "--create-namespace", values=[*stage.values, wrong])

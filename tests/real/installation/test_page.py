@@ -61,6 +61,7 @@ def test_every_part_of_the_page_that_has_commands_is_typed_or_listed_with_the_re
     assert page.commands().keys() == {IMAGES, *PARTS, *NOT_TYPED}
 
 
+@pytest.mark.extended("four minutes of a reader's typing; each thing that happens has tests of its own")
 @pytest.mark.timeout(1800)
 def test_the_page_leads_from_nothing_to_shared_cards_to_the_next_version_and_out_again(
     cluster: Trial, rig: Rig, reader: Reader, tmp_path: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import BinaryIO, Final, Literal
 
@@ -12,8 +13,8 @@ import msgspec.yaml
 from partage_base.daemon import logs
 from partage_base.daemon.plugins import load_all
 from partage_cli.main import FAILED, SUBCOMMANDS
-from partage_cli.translate.documents import to_claims, to_native
-from partage_cli.translate.manifests import unread
+from partage_cli.translate.documents import Outcome, Why, to_claims, to_native, to_variables
+from partage_cli.translate.manifests import Document, Reader, unread
 from partage_cli.translate.yaml_text import read_mappings
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
@@ -33,15 +34,20 @@ _MOST_DOCUMENTS: Final = 256
 Examples:
   partage translate pods.yaml > native.yaml
   partage translate --to dra pods.yaml > claims.yaml
+  partage translate --to podman pods.yaml | podman --runtime partage kube play -
   kubectl get pod train -o yaml | partage translate -
 """,
 )
 @click.argument("file", type=click.File("rb"))
 @click.option(
-    "--to", type=click.Choice(("native", "dra")), default="native", show_default=True, help="Our keys, or claims."
+    "--to",
+    type=click.Choice(("native", "dra", "podman")),
+    default="native",
+    show_default=True,
+    help="Our keys, claims, or variables for one machine.",
 )
 @click.option("--scheduler-name", default="partage-scheduler", show_default=True, help="Of pods that are translated.")
-def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]) -> int:
+def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra", "podman"]) -> int:
     """Print manifests with what pods ask for in the native dialect, or as claims; - reads what is piped in.
 
     Pods, and templates of what makes pods, are read by the dialects that are installed here, with the variables of
@@ -51,17 +57,20 @@ def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra"]
 
     What was done with each document is told on stderr. The exit code is 1 where none asks for cards in any dialect.
 
-    With --to dra pods of every dialect get claims that kube-scheduler allocates, and the templates of these.
+    With --to dra pods of every dialect get claims that kube-scheduler allocates, and the templates of these. With
+    --to podman their containers get the variables that partage reads on one machine, beside Podman.
     """
     logs.configure("partage", level="error", log_format="text")
     registry = load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
     side = SchedulerSide(registry, Ledger())
     reads, why = side.asked, partial(unread, lexicon=Lexicon(side.words()))
     documents = read_mappings(file.read(MAX_ANNOTATION_BYTES + 1), "manifest", most=_MOST_DOCUMENTS)
-    done = [
-        to_native(each, reads, why, scheduler=scheduler_name) if to == "native" else to_claims(each, reads, why)
-        for each in documents
-    ]
+    into: Mapping[str, Callable[[Document, Reader, Why], Outcome]] = {
+        "native": partial(to_native, scheduler=scheduler_name),
+        "dra": to_claims,
+        "podman": to_variables,
+    }
+    done = [into[to](each, reads, why) for each in documents]
     told = [each for one in done for each in one.told]
     for line in (*(each.sentence for each in told), *(note for one in done for note in one.notes)):
         click.echo(line, err=True)

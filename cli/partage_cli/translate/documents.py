@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
-from partage_cli.translate.manifests import Document, PodIn, Reader, asks, pods_in, translate, translate_to_claims
+from partage_cli.translate.manifests import (
+    Document,
+    PodIn,
+    Reader,
+    asks,
+    pods_in,
+    translate,
+    translate_to_claims,
+    translate_to_variables,
+)
 
 _SHAREPOD: Final = "SharePod"
 
@@ -66,6 +75,18 @@ def to_claims(document: Document, reads: Reader, why: Why) -> Outcome:
                 Sentence(f"{label}: {', '.join(made.keys)} said as {len(made.templates)} claims", is_known=True)
             )
     done.documents.append(document)
+    return done
+
+
+def to_variables(document: Document, reads: Reader, why: Why) -> Outcome:
+    done = Outcome([document], [], [])
+    for label, found in _pods(document, done):
+        made = translate_to_variables(found.pod, reads)
+        if made is None:
+            done.told.append(_unknown(label, why(found.pod, asks=False)))
+        else:
+            done.notes.extend(_left(label, why(found.pod, asks=True)))
+            done.told.append(Sentence(f"{label}: {', '.join(made.keys)} said by variables", is_known=True))
     return done
 
 

@@ -14,6 +14,7 @@ import msgspec
 from partage_cli.translate.claims import claims_of
 from partage_cli.translate.claims import left_out as claims_leave_out
 from partage_cli.translate.native import Words, left_out, unsaid, words_for
+from partage_cli.translate.variables import variables_for
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, PartageError, Refused
 from partage_plugins.rules.words import Lexicon, resources_of
@@ -135,6 +136,31 @@ def translate_to_claims(pod: Document, owner: Document, reads: Reader) -> Claime
             resources["claims"] = [*(resources.get("claims") or ()), *mine]
     notes = [f"{_named(pod)}: {each}" for each in claims_leave_out(asked.request)]
     return Claimed(templates, _names(asking), notes)
+
+
+def translate_to_variables(pod: Document, reads: Reader) -> Translated | None:
+    """Changes what asks in any dialect into variables; None where nothing does. Raises what dialects raise.
+
+    Raises `Refused` where one machine has no variable for it.
+    """
+    asked = _asked(pod, reads)
+    if not asked.request.asking:
+        return None
+    try:
+        variables = variables_for(asked.request, asked.gang)
+    except Refused as error:
+        raise Refused(f"{_named(pod)}: {error}") from None
+    asking = _keys_that_count(pod, reads, _may_ask)
+    _remove(pod, asking)
+    if left := _asked(pod, reads).request.asking:
+        raise Refused(f"{_named(pod)}: {min(left)} asks for cards in a way that can't be taken out of it; {_REMEDY}")
+    pod["spec"].pop("schedulerName", None)
+    for container in _containers(pod):
+        mine = variables.get(container["name"], {})
+        kept = [each for each in container.get("env") or () if each.get("name") not in mine]
+        if mine:
+            container["env"] = [*kept, *({"name": name, "value": text} for name, text in mine.items())]
+    return Translated(_names(asking), [])
 
 
 def _template(owner: Document, name: str, spec: Document) -> Document:

@@ -71,6 +71,18 @@ def unsaid(wanted: PodRequest, written: PodRequest) -> str | None:
     return None if wanted.uses == written.uses and wanted.asking == written.asking else "what its containers share"
 
 
+def beyond_amounts(ask: GpuRequest) -> str | None:
+    """What it asks for beside numbers of cards, milli and bytes, the first of it; None: nothing."""
+    one = _in_effect(ask)
+    plain = _in_effect(
+        GpuRequest(
+            count=ask.count, share_milli=ask.share_milli, limit_milli=ask.limit_milli, memory_bytes=ask.memory_bytes
+        )
+    )
+    differs = (each for each in one.__struct_fields__ if getattr(one, each) != getattr(plain, each))
+    return next((f"{each} {getattr(one, each)!r}" for each in differs), None)
+
+
 def left_out(wanted: PodRequest) -> Iterator[str]:
     """What costs no one anything: it only keeps a pod off cards that are given away to the last thousandth."""
     for name, ask in _asks(wanted):

@@ -11,8 +11,9 @@ import msgspec.yaml
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own
 
-from partage_cli.translate.manifests import translate, translate_to_claims
+from partage_cli.translate.manifests import translate, translate_to_claims, translate_to_variables
 from partage_cli.translate.native import unsaid
+from partage_oci.words import CONTAINER, asked_of
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import Refused
 from partage_plugins.sides.scheduler import SchedulerSide
@@ -271,3 +272,40 @@ def test_what_claims_cannot_say_is_said_in_one_line(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "claims have no words for affinity, anti-affinity and exclusion; leave the pod to" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("row", EVERY)
+def test_by_variables_each_container_asks_the_agent_for_what_it_asked_for(row: Row) -> None:
+    """Or it is refused: a machine has no words for what pods have together, nor annotations of one container."""
+    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
+    wanted = reads(row.read())
+    try:
+        done = translate_to_variables(pod, reads)
+    except Refused:
+        return
+    assert done is not None
+    made = dict[str, object]()
+    for container in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]):
+        said = asked_of([f"{each['name']}={each['value']}" for each in container.get("env", ())], {})
+        if said is not None:
+            made[container["name"]] = native_alone(said.pod("5" * 64, memory_bytes=None)).of(GPU)[CONTAINER]
+    assert made.keys() == set(wanted.asking)
+    for name, ask in wanted.of(GPU).items():
+        fields = ("count", "share_milli", "limit_milli", "memory_bytes")
+        assert [getattr(made[name], each) for each in fields] == [getattr(ask, each) for each in fields]
+
+
+@pytest.mark.slow
+def test_for_podman_a_pod_has_variables_and_no_scheduler(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    container = {"name": "a", "resources": {"limits": LIMITS}, "env": [{"name": "PARTAGE_SHARE", "value": "1"}]}
+    spec = {"schedulerName": "partage-scheduler", "containers": [container]}
+    file.write_bytes(msgspec.yaml.encode({"kind": "Pod", "metadata": {"name": "a"}, "spec": spec}))
+    done = process(tmp_path, "translate", "--to", "podman", str(file))
+    assert done.returncode == 0, done.stderr
+    made = yaml.safe_load(done.stdout)["spec"]
+    assert made["containers"][0]["env"] == [
+        {"name": "PARTAGE_SHARE", "value": "500"},
+        {"name": "PARTAGE_MEMORY", "value": "1Gi"},
+    ]
+    assert "schedulerName" not in made

@@ -1,4 +1,4 @@
-"""Images for one machine without a registry: made of this machine's own files, and packed for `partage load`.
+"""Images for one machine without a registry: made of this machine's own files, and packed as engines load them.
 
 Containers of the workloads' image use a card as any program does, by its driver. Nothing of ours is in it.
 """

@@ -25,8 +25,9 @@ VALUES = ("installer.enabled=false", "dra.enabled=true", "dra.cards=all", "sched
 MIB_OF_GIB = 1024
 
 
-@pytest.fixture(scope="module")
-def lasting_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
+@pytest.fixture
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
+    """A cluster of its own: pods of the driver, once they are deleted, have other names."""
     with installable(tmp_path_factory.mktemp("stage"), say=print) as made:
         made.rig.registry.push(image(), IMAGE)
         made.install(*VALUES)
@@ -34,13 +35,7 @@ def lasting_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallS
         yield made
         made.rig.cluster.delete_made()
         made.uninstall()
-
-
-@pytest.fixture
-def stage(lasting_stage: InstallStage) -> Iterator[InstallStage]:
-    """No connection outlives a test."""
-    yield lasting_stage
-    lasting_stage.rig.cluster.close()
+        made.rig.cluster.close()
 
 
 @pytest.mark.extended("the driver in pods; real/dra tests it on a node")

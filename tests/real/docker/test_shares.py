@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -18,6 +19,7 @@ from support.engines.machines import engine_machines
 from support.engines.podman import PODMAN, Podman, podman_on
 from support.isolation_stage import told_by
 from support.machine_image import workloads
+from support.machine_stage import PARTAGE
 
 pytestmark = pytest.mark.timeout(300)
 CROWD: Final = 110
@@ -281,3 +283,18 @@ def test_a_hundred_that_are_created_at_once_fill_a_card_and_no_more(docker: Dock
     without = [each.stderr for each in ended if each.returncode != 0]
     assert [why for why in without if "partage: no card has a share of 10 milli left" not in why] == []
     assert (list(stage.held_milli().values()), len(docker.running())) == ([1000], 100)
+
+
+def test_a_pod_in_yaml_has_the_shares_that_it_asks_for_in_any_dialect(podman: Podman, stage: SharesStage) -> None:
+    limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "4096", "volcano.sh/vgpu-cores": "30"}
+    container = {"name": "main", "image": "docker.io/library/tools:latest", "command": ["sleep", "100000"]}
+    spec = {"containers": [{**container, "resources": {"limits": limits}}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
+    podman.machine.write("/pod.json", json.dumps(pod))
+    translated = podman.program(*PARTAGE, "translate", "--to", "podman", "/pod.json")
+    assert translated.returncode == 0, translated.stderr
+    podman.machine.write("/translated.yaml", translated.stdout)
+    podman.said("--runtime", RUNTIME, "play", "kube", "--network", "none", "/translated.yaml")
+    (record,) = stage.held()
+    assert (record["grants"][0]["share"], record["grants"][0]["memory"]) == (300, 4 << 30)
+    podman.said("pod", "rm", "-f", "-t", "0", "pod")

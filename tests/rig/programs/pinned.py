@@ -136,9 +136,16 @@ PODMAN: Final = (
         "5c1c214484e57bcfaff4136e6cdbe4e8108776c7159ce7c9087218896a5eb12d",
         "usr/lib/*/libsubid.so.4.*",
     ),
+    _of_bookworm(
+        "catatonit",
+        "0.1.7-1+b2",
+        "3ee3137f8499a0b9a77172f57acf73f6da5bd1efd477fb307bb96399b338fc64",
+        "usr/bin/catatonit",
+    ),
     *_CRUN,
 )
-"""With its monitor, and the runtime that it takes unless told otherwise. Installed, it would start services."""
+"""With its monitor, what waits in its pods, and the runtime that it takes unless told otherwise. Installed, it would
+start services."""
 DOCKER: Final = (
     _of_bookworm(
         "docker.io",

@@ -85,26 +85,29 @@ def install(  # noqa: PLR0913  one parameter for each word of the command line
     All else in their settings stays, and `uninstall` gives back the file as it was. A running dockerd reads it again;
     its containers go on. Settings that can't be read are not touched.
     """
-    is_default = is_default or swarm
-    found = _here(engines)
-    resources = _resources(root) if swarm else ()
-    program = InstalledProgram(root)
-    program.put(
+    root, is_default = root.absolute(), is_default or swarm
+    found, program = _here(engines), InstalledProgram(root)
+    docker, podman = DockerFile(root, daemon_json), PodmanFile(root)
+    wanted = Registration(program=str(program.path), is_default=is_default, resources=_resources(root) if swarm else ())
+    if "docker" in found:
+        _require_root()
+        docker.require_fit(wanted)
+    if "podman" in found:
+        podman.require_fit()
+    program.put(  # after all that may refuse: a guard that is on must not go off without the rest
         built(),
         ProgramSettings(
             socket=root / "run/partage/oci.sock",
             broker=root / "run/partage/broker.sock",
-            runtime=runtime_below or _below(),
+            runtime=_below() if runtime_below is None else runtime_below.absolute(),
             guard=is_default and not whole_cards,
         ),
     )
     if "docker" in found:
-        wanted = Registration(program=str(program.path), is_default=is_default, resources=resources)
-        _register_docker(root, DockerFile(root, daemon_json), wanted, pid_file)
+        _register_docker(root, docker, wanted, pid_file)
     if "podman" in found:
-        file = PodmanFile(root)
-        file.register(str(program.path), is_default=is_default)
-        _say(f"podman: {file.path} names the runtime {RUNTIME}{_of_default(is_default=is_default)}")
+        podman.register(str(program.path), is_default=is_default)
+        _say(f"podman: {podman.path} names the runtime {RUNTIME}{_of_default(is_default=is_default)}")
     _say(f"try:    {found[0]} run --runtime {RUNTIME} -e PARTAGE_SHARE=300 -e PARTAGE_MEMORY=4Gi IMAGE")
 
 
@@ -114,9 +117,15 @@ def install(  # noqa: PLR0913  one parameter for each word of the command line
 @click.pass_obj
 def uninstall(root: Path, *, daemon_json: Path | None, pid_file: Path | None) -> None:
     """Give engines their settings back. Containers that run go on; those of the runtime can't be started again."""
+    root = root.absolute()
     docker, podman = DockerFile(root, daemon_json), PodmanFile(root)
     if docker.have_it_forgotten():
-        _have_it_read(root, pid_file, lambda info: RUNTIME not in {*(info.runtimes or {}), info.default})
+        _have_it_read(
+            root,
+            pid_file,
+            lambda info: RUNTIME not in {*(info.runtimes or {}), info.default},
+            do="restart it, then: partage docker uninstall",
+        )
         docker.unregister()
         _say(f"docker: {docker.path} is without the runtime {RUNTIME} again")
     if podman.unregister():
@@ -147,32 +156,34 @@ def status(root: Path, *, output: str, daemon_json: Path | None) -> int:
 
 
 def _register_docker(root: Path, file: DockerFile, wanted: Registration, pid_file: Path | None) -> None:
-    """Where dockerd does not take it, the file is as it was."""
-    info = docker_info()
-    if info is not None and info.is_rootless:
-        raise Refused(
-            "this docker runs without root, so nothing keeps its containers to limits; use one that is root's"
-        )
+    """A dockerd that does not take it is told of, with what takes the file back."""
     file.register(wanted)
     _say(f"docker: {file.path} names the runtime {RUNTIME}{_of_default(is_default=wanted.is_default)}")
-    if not _have_it_read(root, pid_file, lambda info: _is_taken(info, wanted)):
+    back = f"`partage docker uninstall --daemon-json {file.path}` takes the file back"
+    if not _have_it_read(root, pid_file, lambda info: _is_taken(info, wanted), do=back):
         return
     info = docker_info()
     if wanted.resources and info is not None and not info.resources:
         _say("docker: Swarm counts shares once dockerd has been restarted: systemctl restart docker")
 
 
-def _have_it_read(root: Path, pid_file: Path | None, taken: Callable[[DockerInfo], bool]) -> bool:
+def _have_it_read(root: Path, pid_file: Path | None, taken: Callable[[DockerInfo], bool], *, do: str) -> bool:
+    """Whether a dockerd runs; raises `Refused` where it goes on as before, with what to `do`."""
     pid = daemon_pid(root, pid_file)
     if pid is None:
         _say("docker: no dockerd runs here; it takes this as it starts")
         return False
     if read_again(pid, taken) is None:
-        raise Refused(
-            f"dockerd (process {pid}) has not taken it; see its log: journalctl -u docker. "
-            "`partage docker uninstall` takes it back"
-        )
+        raise Refused(f"dockerd (process {pid}) has not taken it; see its log: journalctl -u docker. {do}")
     return True
+
+
+def _require_root() -> None:
+    info = docker_info()
+    if info is not None and info.is_rootless:
+        raise Refused(
+            "this docker runs without root, so nothing keeps its containers to limits; use one that is root's"
+        )
 
 
 def _is_taken(info: DockerInfo, wanted: Registration) -> bool:

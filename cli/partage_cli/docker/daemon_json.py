@@ -25,6 +25,7 @@ MOST_BYTES: Final = 1 << 20
 _RUNTIMES: Final = "runtimes"
 _DEFAULT: Final = "default-runtime"
 _RESOURCES: Final = "node-generic-resources"
+_MOST_WRITTEN: Final = 8
 _OURS: Final = "partage-"
 """Each generic resource of ours begins with this."""
 
@@ -48,11 +49,17 @@ class Before(Struct, frozen=True, kw_only=True):
     """Of the file before the first one; None: there was no file."""
     default: str | None = None
     """The runtime that was the default one."""
-    written_sha256: str = ""
-    """Of what we wrote last."""
+    written_sha256: tuple[str, ...] = ()
+    """Of what we wrote since, newest last: a command that was killed may not have come to write the last of them."""
 
-    def is_as_written(self, now: bytes) -> bool:
-        return _digest(now) == self.written_sha256
+    def is_nobody_elses(self, now: bytes | None) -> bool:
+        """Whether nobody has changed the file since."""
+        return now == self.content or (now is not None and _digest(now) in self.written_sha256)
+
+    def once_written(self, written: bytes) -> Before:
+        """The same, where this is written next."""
+        digests = (*self.written_sha256, _digest(written))[-_MOST_WRITTEN:]
+        return Before(content=self.content, default=self.default, written_sha256=tuple(dict.fromkeys(digests)))
 
 
 def registered(now: bytes | None, wanted: Registration, before: Before | None) -> tuple[bytes, Before]:
@@ -63,10 +70,7 @@ def registered(now: bytes | None, wanted: Registration, before: Before | None) -
         raise Refused(f"{_RUNTIMES} is {_shown(runtimes)}; allowed: an object of runtimes by name")
     if before is None and RUNTIME in runtimes:
         raise Refused(f"{_RUNTIMES} has {RUNTIME} already, which this command did not write; take it out there first")
-    if before is None:
-        before = Before(content=now, default=content.get(_DEFAULT))
-    elif now is None or not before.is_as_written(now):
-        before = Before(content=_without(now, before), default=before.default)
+    before = Before(content=now, default=content.get(_DEFAULT)) if before is None else _as_of(now, before)
     runtimes[RUNTIME] = {"path": wanted.program}
     was_default = content.get(_DEFAULT) == RUNTIME
     _set_default(content, before, is_default=wanted.is_default)
@@ -74,26 +78,30 @@ def registered(now: bytes | None, wanted: Registration, before: Before | None) -
         content.setdefault(_DEFAULT, STOCK)
     _set_resources(content, wanted.resources)
     written = _written(content)
-    return written, Before(content=before.content, default=before.default, written_sha256=_digest(written))
+    return written, before.once_written(written)
 
 
 def unregistered(now: bytes | None, before: Before) -> bytes | None:
     """The content without ours; None: there shall be no file. Raises `Refused`."""
-    return before.content if now is not None and before.is_as_written(now) else _without(now, before)
+    return _as_of(now, before).content
 
 
 def forgetting(now: bytes | None, before: Before) -> tuple[bytes, Before]:
     """Content by which a running dockerd forgets ours, and what undoes that in turn. Raises `Refused`."""
-    after = unregistered(now, before)
-    content = _read(after)
+    before = _as_of(now, before)
+    content = _read(before.content)
     content.setdefault(_RUNTIMES, {})
     content.setdefault(_DEFAULT, STOCK)
     written = _written(content)
-    return written, Before(content=after, default=before.default, written_sha256=_digest(written))
+    return written, before.once_written(written)
+
+
+def _as_of(now: bytes | None, before: Before) -> Before:
+    """Where somebody has changed the file since, ours is taken out of what stands there now."""
+    return before if before.is_nobody_elses(now) else Before(content=_without(now, before), default=before.default)
 
 
 def _without(now: bytes | None, before: Before) -> bytes | None:
-    """Somebody has changed it since: ours is taken out of what stands there now."""
     if now is None:
         return None
     content = _read(now)

@@ -34,7 +34,6 @@ class DockerInfo(Struct, frozen=True):
     runtimes: Mapping[str, Any] | None = field(name="Runtimes", default=None)
     resources: tuple[Any, ...] | None = field(name="GenericResources", default=None)
     security: tuple[str, ...] | None = field(name="SecurityOptions", default=None)
-    errors: tuple[str, ...] | None = field(name="ServerErrors", default=None)
 
     @property
     def is_rootless(self) -> bool:

@@ -6,12 +6,15 @@ or takes back.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from partage_base.files import write_whole
 from partage_cli.docker import daemon_json, podman_conf
@@ -25,55 +28,72 @@ _FOLDER_MODE: Final = 0o755
 _FILE_MODE: Final = 0o644
 
 
+class _Record(Struct, frozen=True, kw_only=True):
+    """What is kept on the machine for as long as our runtime is registered."""
+
+    path: str
+    """Of the file in which it is."""
+    before: Before
+
+
 class DockerFile:
     """Docker's settings. All that writes may raise `OSError`, and all may raise `Refused`."""
 
-    def __init__(self, root: Path, path: Path | None = None) -> None:
-        self.path = path or root / DAEMON_JSON
+    def __init__(self, root: Path, named: Path | None = None) -> None:
+        """`named` is another file than the usual one; where one is registered it is that one."""
         self._record = root / _RECORD
+        kept = self._kept()
+        self.path = (named or Path(kept.path if kept else root / DAEMON_JSON)).absolute()
+        if kept is not None and self.path != Path(kept.path):
+            raise Refused(
+                f"{daemon_json.RUNTIME} is registered in {kept.path}; to have it in {self.path}, "
+                f"first: partage docker uninstall --daemon-json {kept.path}"
+            )
+        self._before = None if kept is None else kept.before
 
     @property
     def is_registered(self) -> bool:
-        return self._before() is not None
+        return self._before is not None
 
-    def register(self, wanted: Registration) -> bool:
-        """Whether the file had to be changed."""
-        now = self._content()
-        try:
-            written, before = daemon_json.registered(now, wanted, self._before())
-        except Refused as error:
-            raise Refused(f"{self.path}: {error}; nothing was changed") from None
+    def require_fit(self, wanted: Registration) -> None:
+        """Raises `Refused` where `register` would."""
+        self._registered(wanted)
+
+    def register(self, wanted: Registration) -> None:
+        written, before = self._registered(wanted)
         self._keep(before)
-        if written == now:
-            return False
-        self._write(written)
-        return True
+        if written != self._content():
+            self._write(written)
 
     def have_it_forgotten(self) -> bool:
         """Whether there is something to undo: a running dockerd must then read the file again, before `unregister`."""
-        before = self._before()
-        if before is None:
+        if self._before is None:
             return False
         with self._by_hand():
-            written, before = daemon_json.forgetting(self._content(), before)
+            written, before = daemon_json.forgetting(self._content(), self._before)
         self._keep(before)
         self._write(written)
         return True
 
-    def unregister(self) -> bool:
-        """Whether there was something to undo."""
-        before = self._before()
-        if before is None:
-            return False
+    def unregister(self) -> None:
+        """What `have_it_forgotten` begins."""
+        if self._before is None:
+            return
         now = self._content()
         with self._by_hand():
-            content = daemon_json.unregistered(now, before)
+            content = daemon_json.unregistered(now, self._before)
         if content is None:
             self.path.unlink(missing_ok=True)
         elif content != now:
             self._write(content)
         self._record.unlink()
-        return True
+        self._before = None
+
+    def _registered(self, wanted: Registration) -> tuple[bytes, Before]:
+        try:
+            return daemon_json.registered(self._content(), wanted, self._before)
+        except Refused as error:
+            raise Refused(f"{self.path}: {error}; nothing was changed") from None
 
     @contextmanager
     def _by_hand(self) -> Generator[None]:
@@ -81,10 +101,6 @@ class DockerFile:
             yield
         except Refused as error:
             raise Refused(f"{self.path}: {error}; take our runtime out of it by hand") from None
-
-    def _keep(self, before: Before) -> None:
-        self._record.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        write_whole(self._record, msgspec.json.encode(before), synced=True)
 
     def _content(self) -> bytes | None:
         try:
@@ -97,26 +113,34 @@ class DockerFile:
         """A link stays one: what it names is changed. Mode and owner stay."""
         path = self.path.resolve()
         path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o777 if path.exists() else _FILE_MODE
-        write_whole(path, content, mode=mode, synced=True)
+        before = path.stat() if path.exists() else None
+        mode = _FILE_MODE if before is None else stat.S_IMODE(before.st_mode)
+        now = write_whole(path, content, mode=mode, synced=True)
+        if before is not None and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+            os.chown(path, before.st_uid, before.st_gid)
 
-    def _before(self) -> Before | None:
+    def _keep(self, before: Before) -> None:
+        self._record.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        write_whole(self._record, msgspec.json.encode(_Record(path=str(self.path), before=before)), synced=True)
+        self._before = before
+
+    def _kept(self) -> _Record | None:
         try:
-            return msgspec.json.decode(self._record.read_bytes(), type=Before)
+            return msgspec.json.decode(self._record.read_bytes(), type=_Record)
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
             raise Refused(
                 f"{self._record}: what undoes the registration can't be read ({error}); take {daemon_json.RUNTIME} out "
-                f"of {self.path} by hand, then remove {self._record}"
+                f"of Docker's settings by hand, then remove {self._record}"
             ) from None
 
 
 class PodmanFile:
     """Podman's drop-in. All that writes may raise `OSError`."""
 
-    def __init__(self, root: Path, path: Path | None = None) -> None:
-        self.path = path or root / DROP_IN
+    def __init__(self, root: Path) -> None:
+        self.path = root / DROP_IN
 
     @property
     def is_registered(self) -> bool:
@@ -128,16 +152,16 @@ class PodmanFile:
         content = self._content()
         return content is not None and podman_conf.is_default(content)
 
-    def register(self, program: str, *, is_default: bool) -> bool:
-        """Whether it had to be changed."""
-        content, now = podman_conf.drop_in(program, is_default=is_default), self._content()
-        if content == now:
-            return False
+    def require_fit(self) -> None:
+        """Raises `Refused` where another's file is in its place."""
+        now = self._content()
         if now is not None and not podman_conf.is_ours(now):
             raise Refused(f"{self.path} is there, and not of this command; move it away first")
+
+    def register(self, program: str, *, is_default: bool) -> None:
+        self.require_fit()
         self.path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        write_whole(self.path, content, mode=_FILE_MODE, synced=True)
-        return True
+        write_whole(self.path, podman_conf.drop_in(program, is_default=is_default), mode=_FILE_MODE, synced=True)
 
     def unregister(self) -> bool:
         """Whether there was something to undo."""

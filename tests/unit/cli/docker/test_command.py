@@ -113,6 +113,23 @@ def test_what_is_not_ours_stays(machine: Machine) -> None:
     assert (machine.file.read_text(), machine.drop_in.read_text()) == ("{,}", "[engine]\n")
 
 
+def test_a_guard_that_is_on_stays_where_the_rest_is_refused(machine: Machine) -> None:
+    machine.runs("install", "--default")
+    machine.file.write_text("{,}")
+    assert "nothing was changed" in str(machine.runs("install").exception)
+    assert "guard yes" in machine.program.with_name("partage-oci.conf").read_text()
+
+
+def test_a_registration_is_undone_in_the_file_in_which_it_is(machine: Machine) -> None:
+    other = machine.root / "other.json"
+    machine.runs("install", "--daemon-json", str(other))
+    refused = machine.runs("uninstall", "--daemon-json", str(machine.file))
+    assert f"partage is registered in {other}" in str(refused.exception)
+    assert "partage" in other.read_text()
+    assert machine.runs("uninstall").exception is None
+    assert not other.exists()
+
+
 def test_podman_has_a_file_of_its_own(machine: Machine) -> None:
     machine.puts("podman")
     machine.runs("install", "--engine", "podman", "--default")

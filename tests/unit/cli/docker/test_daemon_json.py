@@ -60,6 +60,23 @@ def test_what_somebody_changed_meanwhile_stays(now: dict[str, Any], wanted: list
     assert read(unregistered(content, before)) == {**kept, "added": added}
 
 
+@given(now=texts, steps=st.lists(st.tuples(st.sampled_from((PLAIN, ALL, None)), st.booleans()), min_size=1, max_size=6))
+def test_killed_between_keeping_and_writing_it_is_still_undone_to_the_byte(
+    now: bytes | None, steps: list[tuple[Registration | None, bool]]
+) -> None:
+    """Each step keeps what undoes it, and then writes, unless it is killed; None forgets ours."""
+    content, before = now, None
+    for wanted, is_killed in steps:
+        if wanted is not None:
+            written, before = registered(content, wanted, before)
+        elif before is not None:
+            written, before = forgetting(content, before)
+        else:
+            continue
+        content = content if is_killed else written
+    assert before is None or unregistered(content, before) == now
+
+
 def test_registered_again_it_is_still_undone_to_the_byte() -> None:
     first, before = registered(b'{ "debug":true }', PLAIN, None)
     second, before = registered(first, ALL, before)

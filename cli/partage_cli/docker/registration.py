@@ -76,7 +76,7 @@ class DockerFile:
         return True
 
     def unregister(self) -> None:
-        """What `have_it_forgotten` begins."""
+        """Ends what `have_it_forgotten` begins."""
         if self._before is None:
             return
         now = self._content()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partage_cli.docker.program import InstalledProgram
-from partage_cli.docker.registration import DockerFile, PodmanFile
+from partage_cli.docker.registration import DAEMON_JSON, DROP_IN, DockerFile, PodmanFile
 from partage_cli.docker.state import states
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode
@@ -35,9 +35,9 @@ def agent(node: LocalNode) -> Iterator[Finding]:
 
 def engines(node: LocalNode) -> Iterator[Finding]:
     """Those that are registered have it in force."""
-    docker, podman = DockerFile(node.root), PodmanFile(node.root)
-    about = About("engines", (str(docker.path), str(podman.path)))
+    about = About("engines", (str(node.root / DAEMON_JSON), str(node.root / DROP_IN)))
     try:
+        docker, podman = DockerFile(node.root), PodmanFile(node.root)
         found = [each for each in states(docker, podman, InstalledProgram(node.root)) if each.registered]
     except (Refused, OSError) as error:
         yield about.unknown(str(error), do="ask again as root")

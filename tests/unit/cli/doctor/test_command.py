@@ -75,6 +75,8 @@ def test_a_machine_without_kubernetes_is_asked_for_its_agent_and_engines_and_no_
     assert not {"crishim", "kubelet-endpoint", "kubelet-speaks", "api"} & {*checks}
     assert "`partage up`" in checks["agent"]["advice"]
     assert checks["engines"]["advice"] == "`partage docker install`"
+    made.write("var/lib/partage/engines/docker.json", "{")
+    assert "what undoes the registration can't be read" in found(made)["engines"]["found"]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
 from partage_cli.audit import of_cards, of_claims, of_node, of_pods, of_scheduler, of_words, sources
 from partage_cli.audit.observation import SeenCluster
-from partage_cli.audit.reading import Readings
+from partage_cli.audit.requests import Readings
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.doctor.findings import About, Finding, Severity
 from partage_cli.doctor.output import as_json, as_text, summary

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from partage_cli.audit.observation import SeenCluster
-from partage_cli.audit.reading import Readings
+from partage_cli.audit.requests import Readings
 from partage_cli.doctor.findings import About, Finding
 from partage_plugins.rules.words import Spoken, first_keys
 from partage_plugins.vocabulary.keys import ALLOCATION

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_base.kube import ApiServer, pods_path
-from partage_cli.drain.leaving import NodePod
+from partage_cli.drain.eviction import NodePod
 from partage_cli.looking import looking
 from partage_cli.schedulers import told
 from partage_plugins.errors import Refused

@@ -23,15 +23,8 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # as above
     }
 
 
-def read_mapping(raw: bytes, what: str) -> dict[str, Any]:
-    """One document that is a mapping; raises `DecodeError`, in which it is called `what`."""
-    for found in read_mappings(raw, what, most=1):
-        return found
-    raise _no_mapping(None, what)
-
-
 def read_mappings(raw: bytes, what: str, *, most: int) -> list[dict[str, Any]]:
-    """Documents that are mappings, without those that are empty; raises as above."""
+    """Documents that are mappings, without those that are empty; raises `DecodeError`, in which each is `what`."""
     if len(raw) > MAX_ANNOTATION_BYTES:
         raise DecodeError(what, path="$", value="too long", allowed=f"at most {MAX_ANNOTATION_BYTES} bytes")
     try:
@@ -46,12 +39,9 @@ def read_mappings(raw: bytes, what: str, *, most: int) -> list[dict[str, Any]]:
         raise DecodeError(what, path="$", value="no YAML", allowed=" ".join(str(error).split())) from None
     for each in found:
         if not isinstance(each, dict):
-            raise _no_mapping(each, what)
+            allowed = "fields: apiVersion, kind, …"
+            raise DecodeError(what, path="$", value=f"a {type(each).__name__}", allowed=allowed)
     return found
-
-
-def _no_mapping(found: object, what: str) -> DecodeError:
-    return DecodeError(what, path="$", value=f"a {type(found).__name__}", allowed="fields: apiVersion, kind, …")
 
 
 class _Refused(Exception):

@@ -16,7 +16,7 @@ import pytest
 from partage_base.kube import ApiServer
 from partage_cli.audit import of_words
 from partage_cli.audit.observation import SeenCluster, seen_pods
-from partage_cli.audit.reading import Readings
+from partage_cli.audit.requests import Readings
 from partage_cli.explain.question import Answer, Question, answer
 from partage_cli.translate.manifests import as_kept
 from partage_plugins.sides.scheduler import SchedulerSide

@@ -9,7 +9,7 @@ import pytest
 
 from partage_cli.audit import of_words
 from partage_cli.audit.observation import SeenCluster, seen_pods
-from partage_cli.audit.reading import Readings
+from partage_cli.audit.requests import Readings
 from partage_cli.doctor.findings import Severity
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import GPU

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from partage_base.kube import ApiServer
-from partage_cli.drain.leaving import NodePod
+from partage_cli.drain.eviction import NodePod
 from partage_cli.drain.question import Drained, drained
 from partage_cli.drain.shown import as_text, notes
 from partage_plugins.errors import Refused

@@ -19,15 +19,15 @@ from weakref import WeakValueDictionary
 import structlog
 
 from partage_base.daemon.logs import Repeats
-from partage_base.engine_records import EngineRecords
 from partage_base.peers import Peer
 from partage_base.version import VERSION
 from partage_oci.config_file import CONFIG, device_nodes, read_document, write_document
 from partage_oci.holds import DoesNotFit, Holds
 from partage_oci.messages import Create, Delete, Go, Held, Told, Wait
-from partage_oci.placement import Placement
+from partage_oci.placement import GEN, Placement
 from partage_oci.processes import Processes
 from partage_oci.queue import Queue
+from partage_oci.records import EngineRecord, EngineRecords
 from partage_oci.rewrite import Document, OciConfig, read_config, require_confined, rewritten, shown
 from partage_oci.words import CARDS, MEMORY, SHARE, SHOWN, Asked, asked_of
 from partage_plugins.codecs import encode_container
@@ -36,12 +36,10 @@ from partage_plugins.rules.enforcement import Enforcement, require_enforced
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary import GPU, ContainerAllocation, PodRequest
 from partage_plugins.vocabulary.containers import Container, Granted
-from partage_plugins.vocabulary.engines import EngineRecord
 from partage_plugins.vocabulary.keys import CONTAINER
 from partage_plugins.vocabulary.names import ContainerKey
 from partage_plugins.vocabulary.pods import Pod
 
-_GEN: Final = 1
 _LAST_RUN_S: Final = 5.0
 """For what a container's last run has left; an engine creates it again only once that has ended."""
 _AGAIN_S: Final = 0.1
@@ -240,7 +238,7 @@ class Agent:
     ) -> None:
         """Has plugins put limits in force, and writes what they say into the bundle."""
         part = self._placement.cards
-        granted = Granted(gen=_GEN, grants={GPU.name: record.grants}, parts={} if part is None else {GPU.name: part})
+        granted = Granted(gen=GEN, grants={GPU.name: record.grants}, parts={} if part is None else {GPU.name: part})
         runtime = self._policy.nvidia_runtime or question.runtime
         adjusted = await self._plugins.adjust(shown(config, record.key, pod, runtime), granted)
         require_enforced(adjusted.unenforced, self._policy.enforcement)
@@ -297,7 +295,7 @@ class Agent:
 
 
 def _annotation(record: EngineRecord) -> str:
-    return encode_container(ContainerAllocation(key=record.key, gen=_GEN, grants={GPU.name: record.grants}))
+    return encode_container(ContainerAllocation(key=record.key, gen=GEN, grants={GPU.name: record.grants}))
 
 
 def _is_by(record: EngineRecord, peer: Peer) -> bool:

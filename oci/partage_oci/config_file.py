@@ -55,11 +55,10 @@ def _node(path: str) -> DeviceNode:
         status = Path(path).stat()
     except OSError as error:
         raise Refused(f"{path} can't be put into the container: {error.strerror}; is the driver loaded?") from None
-    kind = "c" if stat.S_ISCHR(status.st_mode) else "b"
-    if kind == "b" and not stat.S_ISBLK(status.st_mode):
+    if not (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
         raise Refused(f"{path} is no device on this machine; is the driver loaded?")
     return DeviceNode(
-        type="c" if kind == "c" else "b",
+        type="c" if stat.S_ISCHR(status.st_mode) else "b",
         major=os.major(status.st_rdev),
         minor=os.minor(status.st_rdev),
         mode=stat.S_IMODE(status.st_mode),

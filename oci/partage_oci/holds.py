@@ -9,21 +9,17 @@ second sees the first. No I/O; one thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_oci.messages import Stage
-from partage_oci.placement import Placement
+from partage_oci.placement import GEN, Placement
+from partage_oci.records import EngineRecord
 from partage_oci.shortage import NoRoom
 from partage_oci.words import CONTAINER, SHOWN
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import GPU, Allocation, NodeName, PodRequest, PodUid
-from partage_plugins.vocabulary.engines import EngineRecord
-
-_GEN: Final = 1
-"""Of every claim: each create is another one."""
 
 
 class DoesNotFit(Refused):
@@ -52,7 +48,7 @@ class Holds:
     def find(self, record: EngineRecord) -> None:
         """What an earlier agent held counts again."""
         containers = {CONTAINER: {GPU.name: record.grants}}
-        allocation = Allocation(gen=_GEN, pod=PodUid(record.id), node=self._node, containers=containers)
+        allocation = Allocation(gen=GEN, pod=PodUid(record.id), node=self._node, containers=containers)
         self._placement.hold(allocation)
         stage: Stage = "running" if record.is_created else "creating"
         self._holds[record.id] = Hold(record=record, allocation=allocation, stage=stage)
@@ -69,7 +65,7 @@ class Holds:
         if before is not None:
             self._placement.release(uid)
         try:
-            found = self._placement.place(request, _GEN)
+            found = self._placement.place(request)
             why = self._why(request, found, now_s) if isinstance(found, NoRoom) else ""
         except BaseException:
             self._put_back(before)

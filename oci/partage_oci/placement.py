@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from partage_oci.shortage import CardRoom, NoRoom, shortage
-from partage_plugins.codecs import read_gang
 from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary import (
@@ -30,6 +27,8 @@ from partage_plugins.vocabulary.usage import usages
 from partage_scheduler.core import decider_over
 
 _ROOM: Final = Room(cpu_milli=1 << 40, memory_bytes=1 << 60)
+GEN: Final = 1
+"""Of every allocation: each create is another one."""
 _EMPTY: Final = Inventory(kinds={})
 _KUBERNETES: Final = "kubernetes.io/"
 
@@ -46,17 +45,16 @@ class Placement:
 
     def request(self, pod: Pod) -> PodRequest:
         """What it asks for; raises what dialects raise, and `Refused` for devices that nothing here gives."""
-        gang = read_gang(pod.ref.namespace, pod.annotations, pod.labels)
-        request = replace(self._side.requests(pod), gang=gang)
+        request = self._side.requests(pod)
         self._require_answered(pod, request)
         return request
 
-    def place(self, request: PodRequest, gen: int) -> Allocation | NoRoom:
+    def place(self, request: PodRequest) -> Allocation | NoRoom:
         """Cards, which the pod holds from now on, or why there are none. Raises what plugins raise."""
         decision = self._decider.decide(request)
         if decision is None:
             return self._no_room(request)
-        allocation = decision.allocation(gen)
+        allocation = decision.allocation(GEN)
         self.hold(allocation)
         return allocation
 
@@ -70,19 +68,15 @@ class Placement:
         self._decider.take(allocation, Room())
         self._held[allocation.pod] = allocation
 
-    def release(self, uid: PodUid) -> bool:
-        """Returns whether it held anything."""
-        held = self._held.pop(uid, None)
+    def release(self, uid: PodUid) -> None:
+        self._held.pop(uid, None)
         self._decider.give_back(uid)
-        return held is not None and bool(held.containers)
 
-    def take_in(self, inventory: Inventory) -> bool:
-        """Whether it is another one than before; what is held stays held."""
-        if inventory == self._inventory:
-            return False
-        self._inventory = inventory
-        self._decider.replace_inventory(self._node, inventory)
-        return True
+    def take_in(self, inventory: Inventory) -> None:
+        """What is held stays held."""
+        if inventory != self._inventory:
+            self._inventory = inventory
+            self._decider.replace_inventory(self._node, inventory)
 
     @property
     def cards(self) -> GpuPart | None:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from partage_base.peers import NoProcess, Peer, peer_named
-from partage_plugins.vocabulary.engines import EngineRecord
+from partage_oci.records import EngineRecord
 
 
 class Processes:

@@ -19,7 +19,6 @@ from partage_plugins.errors import PartageError, Refused
 from partage_plugins.vocabulary import GPU, PodRequest
 
 MOST_WAITING: Final = 64
-_GEN: Final = 1
 
 
 @dataclass(eq=False)
@@ -75,7 +74,7 @@ class Queue:
         while self._waiting:
             first = self._waiting[0]
             try:
-                found = self._placement.place(first.request, _GEN)
+                found = self._placement.place(first.request)
             except PartageError as error:  # a plugin's fault with one request keeps no other from its turn
                 first.error = error
             else:

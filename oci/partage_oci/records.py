@@ -1,21 +1,50 @@
-"""Containers of engines such as Docker for which room is held: written by the agent, read by the audit.
+"""Containers for which the agent holds room, a file for each, by which the next agent knows them.
 
-A file for each. They lie below /run: after a boot no container runs, and nothing is held.
+They lie below /run: after a boot no container runs, and nothing is held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta, Struct
 
 from partage_base.files import UNFINISHED, write_whole
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.engines import EngineRecord
+from partage_plugins.vocabulary.engines import EngineId, engine_key
+from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.vocabulary.names import ContainerKey
 from partage_plugins.vocabulary.places import ENGINES_FOLDER
+
+
+class EngineRecord(Struct, frozen=True, kw_only=True):
+    """What the agent holds for one create of a container; it stands as long as the room is held."""
+
+    v: int = 1
+    id: EngineId
+    n: Annotated[int, Meta(ge=1)]
+    """Which create of this id it is."""
+    grants: Annotated[tuple[GpuGrant, ...], Meta(min_length=1)]
+    pid: int
+    """Of the process that creates it."""
+    start: int
+    """When that began: tells it from another of the same pid."""
+    runtime: str
+    """The engine's OCI runtime, which keeps the container below `root`."""
+    root: str
+    folder: str = ""
+    """Of the container at its engine, which takes it away with the container; empty where none is known."""
+    is_created: bool = False
+    """The process that creates it has ended, and a container was there."""
+
+    @property
+    def key(self) -> ContainerKey:
+        return engine_key(self.id, self.n)
+
 
 _SUFFIX: Final = ".json"
 _reader: Final = Reader("record of a container", EngineRecord)

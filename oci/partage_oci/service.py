@@ -14,13 +14,13 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
-from partage_base.engine_records import EngineRecords
 from partage_base.files import clear_unfinished
 from partage_base.peers import Peer
 from partage_oci.agent import Agent, AgentPolicy
 from partage_oci.holds import Holds
 from partage_oci.messages import Create, Go
 from partage_oci.placement import Placement
+from partage_oci.records import EngineRecords
 from partage_oci.server import Server
 from partage_oci.settings import AgentSettings
 from partage_oci.stock import Stock

@@ -31,10 +31,6 @@ class CardRoom(Struct, frozen=True):
     """Of its memory."""
 
     @property
-    def given_bytes(self) -> int:
-        return self.promised.total
-
-    @property
     def free_milli(self) -> int:
         return max(0, WHOLE_MILLI - self.given_milli)
 

@@ -14,7 +14,7 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 
 class Stock:
-    def __init__(self, root: Path, registry: Registry, take_in: Callable[[Inventory], object]) -> None:
+    def __init__(self, root: Path, registry: Registry, take_in: Callable[[Inventory], None]) -> None:
         self._path, self._kinds, self._take_in = root / INVENTORY_FILE, tuple(registry.kinds), take_in
         self._facts: tuple[int, int, int] | None = None
         self._why = ""

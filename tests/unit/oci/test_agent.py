@@ -15,13 +15,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from partage_base.engine_records import EngineRecords
 from partage_base.peers import Peer, peer_named
 from partage_oci import agent as agent_module
 from partage_oci.agent import Agent, AgentPolicy
 from partage_oci.holds import DoesNotFit, Hold, Holds
 from partage_oci.messages import Create, Delete, Go, Wait
 from partage_oci.placement import Placement
+from partage_oci.records import EngineRecords
 from partage_plugins.errors import PartageError, PluginHung, Refused
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary import Adjustment, Container, ContainerKey, Granted, Mount

@@ -36,7 +36,7 @@ class Site:
         return self.placement.request(asked.pod(id_, memory_bytes=None))
 
     def hold(self, id_: str, share: int) -> None:
-        self.placement.place(self.request(id_, share), 1)
+        self.placement.place(self.request(id_, share))
 
     def fits(self, share: int) -> bool:
         return self.placement.why_not(self.request("other", share)) is None
@@ -139,10 +139,10 @@ async def test_a_plugins_fault_with_one_request_is_that_ones_alone(site: Site, m
     broken, other = await site.waiting("broken", 600), await site.waiting("other", 600)
     placed = site.placement.place
 
-    def place(request: PodRequest, gen: int) -> Allocation | NoRoom:
+    def place(request: PodRequest) -> Allocation | NoRoom:
         if request.pod.uid == "broken":
             raise PluginHung("gpu", "partage_fits", "too slow")
-        return placed(request, gen)
+        return placed(request)
 
     monkeypatch.setattr(site.placement, "place", place)
     site.free("first")

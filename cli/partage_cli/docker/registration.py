@@ -76,7 +76,7 @@ class DockerFile:
         return True
 
     def unregister(self) -> None:
-        """Ends what `have_it_forgotten` begins."""
+        """The file is as it was: a running dockerd has forgotten ours."""
         if self._before is None:
             return
         now = self._content()

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -90,19 +89,20 @@ class _Tail:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self._chunks: deque[bytes] = deque(maxlen=_MOST_BYTES // _CHUNK)
+        self._end = bytearray()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         while chunk := os.read(self._stream.fileno(), _CHUNK):
-            self._chunks.append(chunk)
+            self._end += chunk
+            del self._end[:-_MOST_BYTES]
 
     def text(self) -> str:
         self._thread.join(_ENDS_S)
         if not self._thread.is_alive():
             self._stream.close()
-        return b"".join(self._chunks).decode(errors="replace")
+        return self._end.decode(errors="replace")
 
 
 def end_others(spared: Collection[int]) -> None:

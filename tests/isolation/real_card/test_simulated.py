@@ -39,7 +39,7 @@ def test_a_row_of_each_kind_is_answered_and_the_card_left_as_it_was(tmp_path: Pa
         "green-context": ("answered", True),
         "kernel-cost-free": ("answered", None),
         "conformance-memory": ("answered", True),
-    }, found.answers
+    }, "\n".join(each.found for each in found.answers if not each.agrees)
     (run,) = found.runs.values()
     assert (status, run.simulated, run.left_as_found) == (0, True, True)
     assert [line.split()[0] for line in said.splitlines()[:-1]] == [f"{number}/6" for number in range(1, 7)]

@@ -59,7 +59,9 @@ class Systemctl:
         self._do("start", *units)
 
     def stop(self, *units: str) -> None:
+        """A unit that failed would be kept with its times, and a timer of its name, started later, counts from them."""
         self._do("stop", *units)
+        self._told("reset-failed", *units)
 
     def restart(self, unit: str) -> None:
         self._told("reset-failed", unit)  # fails for a unit that was never loaded, and then there is nothing to reset

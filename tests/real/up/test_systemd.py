@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from partage_cli.installation import way_back
+from partage_cli.installation.places import WAY_BACK
+from partage_cli.installation.services import Systemctl
 from rig.client.wait import until
 from rig.rig import CHECKOUT
 from support.extent import drawn
@@ -43,6 +46,24 @@ def test_a_service_that_is_killed_is_started_again(stage: SystemdStage, name: st
     until("the machine is whole", lambda: why_not_whole(stage), WITHIN_S)
 
 
+def test_a_way_back_that_failed_does_not_hasten_the_next_one(stage: SystemdStage) -> None:
+    services = Systemctl((*stage.machine.way_in, "systemctl"))
+    names = (way_back.TIMER, way_back.SERVICE)
+    for after_s, seen in ((0.1, "failed"), (3600.0, "inactive")):
+        stage.machine.write(f"/{WAY_BACK}", "exit 1\n")
+        for name, text in way_back.units(kubelet="kubelet.service", after_s=after_s, root="/").items():
+            stage.machine.write(f"{UNITS}/{name}", text)
+        services.daemon_reload()
+        services.enable(*names)
+        services.restart(way_back.TIMER)
+        until(f"the way back is {seen}", lambda seen=seen: None if service_state(stage) == seen else "no")
+        assert (last_end(stage) == "0") == (seen == "inactive"), "the timer counts from when the service has ended"
+        services.stop(*names)
+        services.disable(*names)
+        stage.machine.run("rm", *(f"{UNITS}/{name}" for name in names))
+        services.daemon_reload()
+
+
 def test_the_simulated_driver_outlives_a_down(stage: SystemdStage) -> None:
     driver = main_pid(stage, "simgpud")
     done = stage.partage("down")
@@ -73,6 +94,14 @@ def test_down_with_all_and_purge_leaves_no_unit(stage: SystemdStage) -> None:
     assert stage.systemctl("list-units", "--all", "--plain", "--no-legend", "partage-*") == ""
     stage.up("--simulated", "h100")
     assert why_not_whole(stage) is None
+
+
+def service_state(stage: SystemdStage) -> str:
+    return stage.systemctl("show", "--property", "ActiveState", "--value", way_back.SERVICE)
+
+
+def last_end(stage: SystemdStage) -> str:
+    return stage.systemctl("show", "--property", "InactiveEnterTimestampMonotonic", "--value", way_back.SERVICE)
 
 
 def main_pid(stage: SystemdStage, name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,15 +97,18 @@ def ready_to_go_up(machine: Machine, words: Sequence[str]) -> Generator[MachineS
 
 @contextmanager
 def machine_with_registry(
-    programs: Programs, keep_logs: Path | None = None, init: Callable[[Slot], Init] | None = None
+    programs: Programs,
+    keep_logs: Path | None = None,
+    init: Callable[[Slot], Init] | None = None,
+    others: Iterable[Path] = (),
 ) -> Generator[tuple[Machine, Registry]]:
-    """Nothing runs on it; it finds each image at the registry."""
+    """Nothing runs on it; it sees these programs and other folders, and finds each image at the registry."""
     require_fit()
     with slots.claimed(clean) as slot:
         addresses = Addresses(slot.number)
         network.make_bridge(addresses, str(slot.folder))
         registry = Registry(str(addresses.host))
-        visible = (CHECKOUT, Path(sys.prefix), built_simgpu(), *programs.folders)
+        visible = (CHECKOUT, Path(sys.prefix), built_simgpu(), *programs.folders, *others)
         place = Place("lone", slot.folder / "nodes/lone", keep_logs or slot.folder / "logs", slot.folder, visible)
         machine = Machine(replace(place, init=init(slot) if init else None), addresses.node(1))
         fetched = registry.component(programs["docker-registry"], slot.folder)

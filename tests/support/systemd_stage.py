@@ -7,7 +7,7 @@ this runs on, such as emptying its /tmp.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +74,10 @@ class SystemdStage:
 
 
 @contextmanager
-def systemd_machine(*, say: Callable[[str], None], keep_logs: Path) -> Generator[SystemdStage]:
+def systemd_machine(
+    *, say: Callable[[str], None], keep_logs: Path, others: Iterable[Path] = ()
+) -> Generator[SystemdStage]:
+    """Beside what a test of `partage up` needs it sees these other folders."""
     programs = ensure(*MACHINES_OWN, *TESTS_OWN, "systemd", say=say)
     log = keep_logs / "services.log"
     slots: list[Slot] = []
@@ -90,7 +93,7 @@ def systemd_machine(*, say: Callable[[str], None], keep_logs: Path) -> Generator
             hidden=HIDDEN,
         )
 
-    with machine_with_registry(programs, keep_logs, init) as (machine, registry):
+    with machine_with_registry(programs, keep_logs, init, others) as (machine, registry):
         machine.path("/etc/systemd/system").mkdir(parents=True)
         stage = SystemdStage(machine, registry, programs, slots[0], log)
         stage.wait_booted()

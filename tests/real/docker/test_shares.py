@@ -17,7 +17,7 @@ from support.engines.docker import DEBIANS, Docker, dockerd_on
 from support.engines.engine import Engine, engine_programs
 from support.engines.machines import engine_machines
 from support.engines.podman import PODMAN, Podman, podman_on
-from support.isolation_stage import told_by
+from support.isolation_stage import SERVING, image, told_by
 from support.machine_image import workloads
 from support.machine_stage import PARTAGE
 
@@ -44,6 +44,7 @@ def lasting() -> Iterator[tuple[SharesStage, Docker, Podman]]:
     images = {
         "tools": tools,
         "cuda": tools.with_env(NVIDIA_VISIBLE_DEVICES="all"),
+        "view": image(),
         "asking": tools.with_env(PARTAGE_SHARE="300"),
     }
     with engine_machines(visible=visible, keep_logs=LOGS) as (machine,):
@@ -105,6 +106,14 @@ def test_a_container_has_the_share_that_it_says_and_no_more(engine: Engine, stag
     assert beyond.returncode != 0
     assert "memory" in beyond.stdout.lower()
     assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "others are none of ours"
+
+
+def test_a_container_is_shown_its_slice_as_the_whole_card(engine: Engine) -> None:
+    words = asked("PARTAGE_SHARE=300", "PARTAGE_MEMORY=4g")
+    shown = run(engine, "--rm", *words, "view", SERVING[0], "take 512", "view").splitlines()[-1]
+    view = {name: int(value) >> 20 for name, value in (word.split("=") for word in shown.split())}
+    assert (view["total"], view["nvml_total"]) == (4096, 4096)
+    assert view["nvml_used"] == 4096 - view["nvml_free"] >= 512
 
 
 def test_annotations_ask_as_variables_do(podman: Podman, stage: SharesStage) -> None:

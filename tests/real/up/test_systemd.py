@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_a_way_back_that_failed_does_not_hasten_the_next_one(stage: SystemdStage
         services.daemon_reload()
         services.enable(*names)
         services.restart(way_back.TIMER)
-        until(f"the way back is {seen}", lambda seen=seen: None if service_state(stage) == seen else "no")
+        until(f"the way back is {seen}", partial(why_not_in, stage, seen))
         assert (last_end(stage) == "0") == (seen == "inactive"), "the timer counts from when the service has ended"
         services.stop(*names)
         services.disable(*names)
@@ -96,8 +97,9 @@ def test_down_with_all_and_purge_leaves_no_unit(stage: SystemdStage) -> None:
     assert why_not_whole(stage) is None
 
 
-def service_state(stage: SystemdStage) -> str:
-    return stage.systemctl("show", "--property", "ActiveState", "--value", way_back.SERVICE)
+def why_not_in(stage: SystemdStage, wanted: str) -> str | None:
+    now = stage.systemctl("show", "--property", "ActiveState", "--value", way_back.SERVICE)
+    return None if now == wanted else now
 
 
 def last_end(stage: SystemdStage) -> str:

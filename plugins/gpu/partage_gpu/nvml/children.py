@@ -4,7 +4,3 @@ The one who asks holds a child for as long as it is worth asking, and says here 
 """
 
 from __future__ import annotations
-
-import time
-from collections.abc import Callable
-from typing import Final, Generic, Protocol, TypeVar

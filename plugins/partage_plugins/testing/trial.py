@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import sys
 import traceback
@@ -87,11 +86,14 @@ def _confine(case: Case) -> None:
     os.setsid()
     with (case.folder / _OUTPUT).open("wb") as output:
         os.dup2(output.fileno(), 2)
-    os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    for opened in list(Path("/proc/self/fd").iterdir()):
+        if opened.name not in ("0", "1", "2"):
+            with suppress(OSError):  # one was that of the list itself
+                os.close(int(opened.name))
     sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  for all of its life
     warnings.simplefilter("default")  # whatever the tester makes of them
     data_pages = int(Path("/proc/self/statm").read_text().split()[5])
-    confine(data_pages * resource.getpagesize() + case.subject.limits.memory_bytes)
+    confine(data_pages * os.sysconf("SC_PAGE_SIZE") + case.subject.limits.memory_bytes)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what the plugin leaves behind is found below this process
     case.activity.guard()
 

@@ -17,7 +17,7 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry import entry_points as finding
 from partage_plugins.registry.entry_points import Candidate
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import KindType, PluginName
+from partage_plugins.vocabulary import Kind, KindType, PluginName
 from support.sides import OTHER, OWNER, THING, candidates, load_node, load_scheduler, plugin
 
 
@@ -81,7 +81,7 @@ def _not_a_class() -> None: ...
         (NeedsArguments, "make", "where"),
         (plugin(kind="gpu"), "partage_kind", "returned str"),
         (plugin(kind=KindType(name=THING.name, request=dict, grant=dict, part=dict)), "partage_kind", "msgspec.Struct"),
-        (plugin(kind=replace(THING, name="GPU!")), "partage_kind", "'GPU!'"),
+        (plugin(kind=replace(THING, name=Kind("GPU!"))), "partage_kind", "'GPU!'"),
         (plugin(kind=RuntimeError("not today")), "partage_kind", "RuntimeError: not today"),
         (_not_a_class, "import", "a class without arguments"),
     ],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, count
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from partage_plugins.errors import Refused
-from partage_plugins.testing import examples
 from partage_plugins.testing.check import Broken, Case, check, hold
 from partage_plugins.testing.scheduler_stage import BARE, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
@@ -105,14 +104,6 @@ def _mixtures(case: Case) -> Iterator[tuple[Pod, ...]]:
 
 def _filled(stage: SchedulerStage, pods: tuple[Pod, ...]) -> Iterator[tuple[Slot, Allocation]]:
     """Places pods in turn until none of them fits; each that was placed, with its node."""
-    numbers = count()
-    waiting = list(pods)
-    while waiting:
-        for pod in tuple(waiting):
-            number = next(numbers)
-            hold(number < _MOST_PODS, f"after {_MOST_PODS} pods there is still room; does partage_take count them?")
-            placed = stage.placed(examples.like(pod, number))
-            if placed is None:
-                waiting.remove(pod)
-            else:
-                yield placed
+    yield from stage.filled(pods, _MOST_PODS)
+    room = len(stage.allocations()) == _MOST_PODS
+    hold(not room, f"after {_MOST_PODS} pods there is still room; does partage_take count them?")

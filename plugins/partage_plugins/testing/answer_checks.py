@@ -173,12 +173,9 @@ def _times(text: str, factor: int) -> str:
 def _steps_of_filling(stage: SchedulerStage) -> Iterator[None]:
     """Stops after each pod that is taken, until nothing fits any more."""
     yield
-    if stage.subject.kind is None:
-        return
-    for number, pod in enumerate(islice(cycle(stage.subject.pods), _FILLING)):
-        if stage.placed(examples.like(pod, number)) is None:
-            return
-        yield
+    if stage.subject.kind is not None:
+        for _ in stage.filled(stage.subject.pods, _FILLING):
+            yield
 
 
 @check("scheduler")

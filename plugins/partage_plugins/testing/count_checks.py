@@ -6,7 +6,7 @@ It may be told of CPU and memory at any time, and leaves them to the host.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import cycle, islice
 from typing import Final
 
@@ -19,7 +19,7 @@ from partage_plugins.testing.scheduler_stage import Answers, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import BudgetName, ContainerName, Slot, grantee_of
-from partage_plugins.vocabulary.pods import BudgetUse, Pod, PodRequest, Room
+from partage_plugins.vocabulary.pods import BudgetUse, PodRequest, Room
 
 _SOME: Final = 48
 _TOTAL: Final = Room(cpu_milli=64_000, memory_bytes=256 << 30)
@@ -51,11 +51,8 @@ def giving_back_restores(case: Case) -> None:
 def giving_back_undoes_the_last(case: Case) -> None:
     """Giving back what was taken last restores the answers from before, step by step."""
     stage = SchedulerStage(case).told()
-    before: list[dict[str, Answers]] = []
-    for number, pod in _some(case.subject.pods):
-        before.append(_all_answers(stage))
-        if stage.placed(examples.like(pod, number)) is None:
-            break
+    first = _all_answers(stage)
+    before = [first, *(_all_answers(stage) for _ in stage.filled(case.subject.pods, _SOME))]
     for slot, allocation in reversed(stage.allocations()):
         stage.give_back(slot, allocation)
         _check_same(before[len(stage.allocations())], stage, "after the last allocation was given back")
@@ -130,7 +127,8 @@ def counts_a_budget_once(case: Case) -> None:
     """A budget is granted, taken and given back like one container that asks for the same, however many use it."""
     alone, shared = SchedulerStage(case).told(), SchedulerStage(case).told()
     before = _all_answers(shared)
-    requests = (alone.side.requests(examples.like(pod, number)) for number, pod in _some(case.subject.pods))
+    some = enumerate(islice(cycle(case.subject.pods), _SOME))
+    requests = (alone.side.requests(examples.like(pod, number)) for number, pod in some)
     for one in (_of_one(request, alone.kind) for request in requests):
         if one is None:
             continue
@@ -167,8 +165,7 @@ def counts_whenever_told_of_rooms(case: Case) -> None:
     for free in _ROOMS:
         _tell(early, free)
     if case.subject.kind is not None:
-        for number, pod in enumerate(case.subject.pods):
-            early.placed(examples.like(pod, number))
+        list(early.filled(case.subject.pods, len(case.subject.pods)))
     for slot, allocation in early.allocations():
         late.take(slot, allocation)
     _tell(late, _ROOMS[-1])
@@ -207,10 +204,6 @@ def _as_budget(request: PodRequest) -> PodRequest:
     return replace(request, containers=(replace(one, name=grantee_of(_BUDGET)),), uses=tuple(sorted(uses)))
 
 
-def _some(pods: Iterable[Pod]) -> Iterable[tuple[int, Pod]]:
-    return enumerate(islice(cycle(pods), _SOME))
-
-
 def _all_answers(stage: SchedulerStage) -> dict[str, Answers]:
     """What it says about each pod of the subject."""
     return {str(place): stage.answers(stage.side.requests(pod)) for place, pod in enumerate(stage.subject.pods)}
@@ -234,10 +227,7 @@ def _half_filled(stage: SchedulerStage) -> Taken:
 
 def _filled(stage: SchedulerStage) -> Taken:
     """Places pods in turn, and gives all that is taken then."""
-    for number, pod in _some(stage.subject.pods):
-        if stage.placed(examples.like(pod, number)) is None:
-            break
-    return stage.allocations()
+    return list(stage.filled(stage.subject.pods, _SOME))
 
 
 def _with_others(allocation: Allocation) -> Allocation:

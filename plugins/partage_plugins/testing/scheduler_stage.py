@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Call, bound
 from partage_plugins.sides.batches import AllFit
 from partage_plugins.sides.scheduler import Record, SchedulerSide
+from partage_plugins.testing import examples
 from partage_plugins.testing.check import Broken, Case, hold, loaded, owned
 from partage_plugins.testing.neighbours import scheduler_paths
 from partage_plugins.vocabulary.allocation import Allocation
@@ -171,6 +172,20 @@ class SchedulerStage(Record):
             self.take(slot, allocation)
             return slot, allocation
         return None
+
+    def filled(self, pods: Iterable[Pod], at_most: int) -> Iterator[tuple[Slot, Allocation]]:
+        """Places pods in turn until none of them fits any more, or so many are placed; each with its node."""
+        waiting, number = list(pods), 0
+        while waiting:
+            for pod in tuple(waiting):
+                if number == at_most:
+                    return
+                placed = self.placed(examples.like(pod, number))
+                if placed is None:
+                    waiting.remove(pod)
+                else:
+                    number += 1
+                    yield placed
 
 
 def read_only(slots: Iterable[int]) -> Slots:

@@ -56,11 +56,14 @@ class ProcessGroup:
                 status = self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 return None
-        return f"exited with {status}" if status >= 0 else f"was killed by {_signal_name(-status)}"
+        return how_ended(status)
 
 
-def _signal_name(number: int) -> str:
+def how_ended(status: int) -> str:
+    """A status as the kernel has it, in words; the negative number of a signal."""
+    if status >= 0:
+        return f"exited with {status}"
     try:
-        return signal.Signals(number).name
+        return f"was killed by {signal.Signals(-status).name}"
     except ValueError:  # a real-time signal
-        return f"signal {number}"
+        return f"was killed by signal {-status}"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.small_gpu import card, part
+from contract.cards import card, part
 from partage_crishim.rules.capacity import Holding, require_room
 from partage_crishim.rules.errors import NoRoom
 from partage_dialects.native import NativeDialect

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from contract.small_gpu import card, part
+from contract.cards import card, part
 from partage_fpga_template.kind import FPGA
 from partage_plugins.codecs import (
     decode_allocation,
@@ -40,10 +40,10 @@ from support.sides import Record
 __all__ = ["plugin_host"]
 
 NODE = NodeName("node-0")
-ON_NODE = {"gpu": "contract.small_gpu:GpuNode", "fpga": "partage_fpga_template.node:FpgaNode"}
+ON_NODE = {"gpu": "contract.cards:GpuNode", "fpga": "partage_fpga_template.node:FpgaNode"}
 IN_SCHEDULER = {
     "native-dialect": "partage_dialects.native:NativeDialect",
-    "gpu": "contract.small_gpu:GpuScheduler",
+    "gpu": "partage_gpu.allocator:GpuAllocator",
     "fpga": "partage_fpga_template.scheduler:FpgaScheduler",
 }
 POD = pod({"partage.dev/gpu-milli": "500", "fpga.example.com/boards": "2"}, {"fpga.example.com/boards": "1"})
@@ -144,7 +144,7 @@ def granted_to(name: str, allocation: str, inventory: bytes) -> Granted:
 def test_a_pod_that_asks_for_both_fits_where_both_are(cluster: Cluster) -> None:
     request = cluster.side.requests(POD)
     assert request.kinds == {GPU.name, FPGA.name}
-    no_card, no_board = "not enough share and memory on any card", "not enough free FPGA boards"
+    no_card, no_board = "node(s) had no cards", "not enough free FPGA boards"
     assert cluster.reasons(request) == [no_card, "", no_card]
     assert cluster.reasons(cluster.side.requests(pod({"fpga.example.com/boards": "1"}))) == [no_board, "", ""]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,21 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from contract.wrong.living import PIDS
-from partage_plugins.testing import Limits, Report, Subject, run
-from partage_plugins.testing.catalogue import checks_of
+from partage_plugins.testing import Limits, Subject
 from partage_plugins.testing.examples import inventory, pod
+from partage_plugins.testing.suite import checks_of
+from partage_plugins.testing.trial import failure
 from support.procfs import lives
 
 pytestmark = pytest.mark.slow
 
 BOARDS = "fpga.example.com/boards"
 SCHEDULER, NODE = "partage_fpga_template.scheduler:FpgaScheduler", "partage_fpga_template.node:FpgaNode"
-RIGHT = "the right one"
-DEADLY = (
-    *("answering:ReturnsTwice", "answering:ClosesFiles", "answering:WritesToFiles"),
-    *("answering:ExitsInScores", "counting:CrashesInTake"),
-)
-"""Of these all checks are run, as what one does to the process meets the others."""
 PATIENT = Limits(call_s=30.0, memory_bytes=512 << 20)
 HANGING = {"answering:HoldsTheInterpreter": 1.0, "living:HangsInStopping": 1.0, "answering:HangsAgainstSignals": 0.25}
 """Deadlines in seconds of those that never end; no other plugin is judged by a clock."""
@@ -52,10 +45,7 @@ OF_SCHEDULER = (
     Wrong("loading:ChangesThePod", "changes_no_input", "partage_requests changed the pod"),
     Wrong("answering:HoldsTheInterpreter", "fits_somewhere", "plugin fpga hung in partage_fits for more than 1 s"),
     Wrong("answering:HangsAgainstSignals", "fits_somewhere", "gave no result for 5 s, last seen in partage_fits"),
-    Wrong("answering:ClosesFiles", "fits_somewhere", "was not run: plugin fpga exited with 1 outside of any hook"),
-    Wrong("answering:WritesToFiles", "fits_somewhere", "outside of any hook"),
     Wrong("answering:ExitsInScores", "scores_are_finite", "plugin fpga exited with 9 in partage_scores"),
-    Wrong("answering:ExitsInScores", "answers_for_each_node_alone", "plugin fpga ended this process in partage_scores"),
     Wrong("answering:StartsAProcess", "starts_no_process", "left a process running"),
     Wrong("answering:ScoresWithoutNumbers", "scores_are_finite", "gave a score that is not finite"),
     Wrong("answering:ScoresTheBatch", "answers_for_each_node_alone", "partage_scores depends on the other nodes"),
@@ -77,8 +67,7 @@ OF_SCHEDULER = (
     Wrong("counting:GrantsWithoutLooking", "refuses_where_it_does_not_fit", "on a node that has nothing of its kind"),
     Wrong("counting:TakesNothing", "fills_up", "after 10000 pods there is still room; does partage_take count them?"),
     Wrong("counting:TakesNothing", "gives_no_whole_device_twice", 'two pods hold {"board":"fpga0"}'),
-    Wrong("counting:CrashesInTake", "fills_up", "plugin fpga ended this process in partage_take"),
-    Wrong("counting:CrashesInTake", "changes_no_input", "plugin fpga was killed by SIGSEGV in partage_take"),
+    Wrong("counting:CrashesInTake", "fills_up", "plugin fpga was killed by SIGSEGV in partage_take"),
     Wrong("counting:ForgetsGiveBack", "giving_back_restores", "after all was given back in the same order, the fits"),
     Wrong("counting:GivesBackTheLastOnly", "replay_restores", "a new instance told of the same nodes and allocations"),
     Wrong("counting:KeepsRemovedNodes", "forgets_removed_nodes", "with other nodes in the slots of removed ones"),
@@ -116,7 +105,6 @@ OF_NODE = (
         "adjusting:DiesInTheHostOnly", "works_in_the_plugin_host", "partage_adjust: its process was killed by SIGABRT"
     ),
 )
-OF_BOTH = (Wrong("adjusting:OwnsAnotherKind", "both_sides_own_one_kind", "the grant of kind fpga has"),)
 
 
 def subject(*, scheduler: str | None = None, node: str | None = None) -> Subject:
@@ -138,57 +126,53 @@ def subject(*, scheduler: str | None = None, node: str | None = None) -> Subject
     )
 
 
-def all_subjects() -> dict[str, Subject]:
-    """What is checked, by plugin."""
-    subjects = {RIGHT: subject(scheduler=SCHEDULER, node=NODE)}
-    subjects |= {wrong.plugin: subject(scheduler=f"contract.wrong.{wrong.plugin}") for wrong in OF_SCHEDULER}
-    subjects |= {wrong.plugin: subject(node=f"contract.wrong.{wrong.plugin}") for wrong in OF_NODE}
-    subjects |= {wrong.plugin: subject(scheduler=SCHEDULER, node=f"contract.wrong.{wrong.plugin}") for wrong in OF_BOTH}
-    subjects |= {plugin: subject(scheduler=f"contract.wrong.{plugin}") for plugin in DEADLY}
-    for plugin, call_s in HANGING.items():
-        subjects[plugin] = replace(subjects[plugin], limits=replace(PATIENT, call_s=call_s))
-    return subjects
+def failure_of(check: str, of: Subject) -> str:
+    return failure(checks_of(of)[check], of)
 
 
-@pytest.fixture(scope="module")
-def reports() -> dict[str, Report]:
-    """The kit's reports, made several at once before the first test: of a wrong plugin the checks that it must fail."""
-    subjects = all_subjects()
-    checks: dict[str, list[str]] = {plugin: [] for plugin in subjects}
-    for wrong in (*OF_SCHEDULER, *OF_NODE, *OF_BOTH):
-        if wrong.plugin not in DEADLY:
-            checks[wrong.plugin].append(wrong.check)
-    # More than there are processors: some of them hang, which costs nothing but time.
-    with ThreadPoolExecutor(max_workers=(os.cpu_count() or 1) + 2) as pool:
-        return dict(zip(subjects, pool.map(run, subjects.values(), checks.values()), strict=True))
+def check_fails(wrong: Wrong, of: Subject) -> None:
+    call_s = HANGING.get(wrong.plugin, PATIENT.call_s)
+    assert wrong.why in failure_of(wrong.check, replace(of, limits=replace(PATIENT, call_s=call_s)))
 
 
-def test_the_right_plugin_fails_no_check(reports: dict[str, Report]) -> None:
-    report = reports[RIGHT]
-    assert not report.failed
-    assert len(report.results) > 45
+def named(wrong: Wrong) -> str:
+    return f"{wrong.plugin}-{wrong.check}"
 
 
-@pytest.mark.parametrize(
-    "wrong", [*OF_SCHEDULER, *OF_NODE, *OF_BOTH], ids=lambda wrong: f"{wrong.plugin}-{wrong.check}"
-)
-def test_a_wrong_plugin_fails_for_the_right_reason(wrong: Wrong, reports: dict[str, Report]) -> None:
-    result = reports[wrong.plugin].of(wrong.check)
-    assert not result.passed
-    assert wrong.why in result.why, result.trace
+@pytest.mark.parametrize("wrong", OF_SCHEDULER, ids=named)
+def test_a_wrong_scheduler_side_fails_for_the_right_reason(wrong: Wrong) -> None:
+    check_fails(wrong, subject(scheduler=f"contract.wrong.{wrong.plugin}"))
 
 
-@pytest.mark.parametrize("plugin", DEADLY)
-def test_each_check_has_one_result_whatever_a_plugin_does(plugin: str, reports: dict[str, Report]) -> None:
-    applying = checks_of(subject(scheduler=SCHEDULER))
-    assert [result.check for result in reports[plugin].results] == list(applying)
+@pytest.mark.parametrize("wrong", OF_NODE, ids=named)
+def test_a_wrong_node_side_fails_for_the_right_reason(wrong: Wrong) -> None:
+    check_fails(wrong, subject(node=f"contract.wrong.{wrong.plugin}"))
+
+
+def test_sides_that_do_not_belong_together_fail_for_the_right_reason() -> None:
+    other = subject(scheduler=SCHEDULER, node="contract.wrong.adjusting:OwnsAnotherKind")
+    assert "the grant of kind fpga has" in failure_of("both_sides_own_one_kind", other)
+
+
+@pytest.mark.parametrize("plugin", ["ReturnsTwice", "ClosesFiles", "WritesToFiles"])
+def test_what_a_plugin_does_to_its_process_reaches_no_other(plugin: str, tmp_path: Path) -> None:
+    with (tmp_path / "ours").open("wb"):
+        assert not failure_of("fits_somewhere", subject(scheduler=f"contract.wrong.answering:{plugin}"))
+    assert (tmp_path / "ours").read_bytes() == b""
 
 
 def test_what_a_dying_plugin_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pids = tmp_path / "pids"
     monkeypatch.setenv(PIDS, str(pids))
-    report = run(subject(node="contract.wrong.living:ForksAndCrashes"))
-    assert "plugin fpga was killed by SIGABRT in partage_started" in report.of("starts_and_stops").why
+    why = failure_of("starts_and_stops", subject(node="contract.wrong.living:ForksAndCrashes"))
+    assert "plugin fpga was killed by SIGABRT in partage_started" in why
     started = [int(line) for line in pids.read_text().splitlines()]
     assert started
     assert not [pid for pid in started if lives(pid)]
+
+
+def test_what_a_plugin_leaves_in_another_session_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = tmp_path / "pids"
+    monkeypatch.setenv(PIDS, str(pids))
+    assert not failure_of("starts_and_stops", subject(node="contract.wrong.living:LeavesAProcess"))
+    assert not [line for line in pids.read_text().splitlines() if lives(int(line))]

@@ -27,7 +27,7 @@ _STORY: Final[tuple[wire.Told, ...]] = (
     wire.Working(),
     wire.Ended(Trouble(kind="failed", sentence="gone")),
 )
-SEEDS: Final = (b"", *map(wire.encoded, _STORY), b"\n".join(map(wire.encoded, _STORY)))
+SEEDS: Final = (b"", *map(wire.WORDS.encoded, _STORY), b"\n".join(map(wire.WORDS.encoded, _STORY)))
 DICTIONARY: Final = (*_codecs.JSON_WORDS, b"\n", b'"type":', b"looked", b"facts", b"silent", b"index")
 
 
@@ -51,7 +51,7 @@ def target(data: bytes) -> str:
     for packet in data.split(b"\n"):
         talk.ask(wire.AskLook(), 0.0)
         try:
-            told = wire.told(packet)
+            told = wire.WORDS.told(packet)
         except wire.NotUnderstood:
             return "refused"
         said = type(told).__name__
@@ -75,4 +75,4 @@ def _remembered(facts: NodeFacts, known: NodeFacts | None) -> NodeFacts:
 
 
 def _answers(data: bytes) -> list[wire.Told]:
-    return [wire.told(packet) for packet in data.split(b"\n")]
+    return [wire.WORDS.told(packet) for packet in data.split(b"\n")]

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from partage_plugins.answers import Fits, Slots
+from partage_plugins.hooks import hookimpl
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import Candidate
@@ -62,8 +63,23 @@ def all_promises(grant: Thing, part: Things | None) -> frozenset[Promise]:
     return frozenset[Promise](("memory",)) if grant.id.startswith("part") else frozenset()
 
 
+def plugin(**answers: object) -> type:
+    """A plugin that answers these hooks, named without `partage_`, so; what is an exception it raises."""
+
+    def said(answer: object) -> Any:
+        def hook(_: object) -> object:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return hookimpl(hook)
+
+    return type("Made", (), {f"partage_{name}": said(answer) for name, answer in answers.items()})
+
+
 THING = KindType(name=Kind("thing"), request=Ask, grant=Thing, part=Things, promises=all_promises)
 OTHER = KindType(name=Kind("other"), request=Ask, grant=Thing, part=Things)
+OWNER = plugin(kind=THING)
 NODE = NodeName("n1")
 MAIN, SIDE = ContainerName("main"), ContainerName("side")
 

@@ -24,20 +24,19 @@ from partage_base.daemon.logs import Repeats
 from partage_gpu.nvml.backoff import Backoff
 from partage_gpu.nvml.facts import TroubleKind
 from partage_gpu.nvml.process import ChildProcess
+from partage_gpu.nvml.wire import Ended
 from partage_isolation.audit.facts import Blind, CardUse, Sample
 from partage_isolation.audit.nvml_messages import (
+    WORDS,
     AskLimit,
     AskUse,
     CardRefused,
-    Ended,
     Limited,
     Question,
     Ready,
     Told,
     Unseen,
     Used,
-    asked,
-    told,
 )
 from partage_isolation.audit.threads import soon
 from partage_isolation.urgency import goes_as_others
@@ -68,7 +67,7 @@ class NvmlChild:
     ) -> None:
         """`silent_s`: a child that owes an answer and says nothing for so long hangs."""
         command = (sys.executable, "-P", "-m", CHILD, str(driver_root))
-        self._begin = partial(_Child, command, encoded=asked, told=told)
+        self._begin = partial(_Child, command, WORDS)
         self._deadline_s, self._silent_s, self._paused = deadline_s, silent_s, paused
         self._child: _Child | None = None
         self._left: list[_Child] = []
@@ -229,7 +228,7 @@ class NvmlChild:
                 self._answer(CardId(message.card), None)
                 self._repeats.say("NVML does not say who uses a card", key=message, card=message.card, why=message.why)
             case Ended():
-                self._died(born, message.why, "failed" if message.has_library else "no-library")
+                self._died(born, message.trouble.sentence, message.trouble.kind)
 
     def _answer(self, card: CardId, use: Sample | None) -> None:
         question = self._open.pop(card, None)

@@ -1,43 +1,36 @@
 """The child process that alone loads NVML: what processes hold of a card, and what the driver lets containers have.
 
-NVML is called in the main thread, which may hang in it for ever; another thread waits for the end of the parent, so
-that a child that hangs does not outlive it. When the driver is gone or another one, this process ends: only a new one
-loads a new library and finds new cards.
-
 By ctypes and without pynvml, which would cost this process half of its memory. A process may be in the compute, the
 graphics and the MPS list, in each with all that it holds; and several times in one list, once for each MIG instance.
 
 A card is blind where it has no list, or tells the bytes of none of its processes. It stays so until the bytes of some
 process are told: an empty list proves nothing there.
+
+From branch 615 on the driver itself can hold a control group to a limit. The soft limit stays 0. It would reserve
+memory, and not only for the group: the driver adds it to every group above, where it stays when the container's group
+is removed. A limit without one ends with its group.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import resource
-import socket
 import sys
 import time
 from typing import Any, Final
 
-from partage_gpu.driver_root import LIBRARY, installed_root, library_below
-from partage_gpu.nvml.parent import end_with_parent, give_memory_back
-from partage_isolation.audit.nvml_limits import has_limits, limit
+from partage_gpu.nvml.libraries import NoDriver, kind_of, words_of
+from partage_gpu.nvml.parent import Parent, give_memory_back, live
 from partage_isolation.audit.nvml_messages import (
-    MAX_BYTES,
     MOST_PROCESSES,
+    WORDS,
     AskLimit,
     CardRefused,
-    Ended,
     Limited,
     Question,
     Ready,
     Told,
     Unseen,
     Used,
-    encoded,
-    question,
 )
 
 _LISTS: Final = ("Compute", "Graphics", "MPSCompute")
@@ -48,16 +41,7 @@ _UNKNOWN: Final = 2**64 - 1
 """The driver does not say how much, as on cards without memory of their own."""
 _FIRST_ROOM: Final = 32
 _TRIES: Final = 5
-
-
-class NoDriver(Exception):
-    """There is no driver to ask, or it is not the same one any more."""
-
-    has_library = True
-
-
-class NoNvml(NoDriver):
-    has_library = False
+_LIMIT: Final = "nvmlDeviceSetMemoryLimits_v1"
 
 
 class NoAnswer(Exception):
@@ -81,21 +65,16 @@ class _Process(ctypes.Structure):
     )
 
 
+class _Limits(ctypes.Structure):
+    _fields_ = (("cgroup", ctypes.c_char_p), ("soft", ctypes.c_ulonglong), ("hard", ctypes.c_ulonglong))
+
+
 class Library:
-    def __init__(self, driver_root: str) -> None:
-        path = library_below(driver_root)
-        if path is None:
-            raise NoNvml(f"there is no {LIBRARY} below {driver_root}; is NVIDIA's driver installed there?")
-        try:
-            self._nvml = ctypes.CDLL(path)
-            self._nvml.nvmlErrorString.restype = ctypes.c_char_p
-            number = self._nvml.nvmlInit_v2()
-            self._lists = [one for one in map(self._list, _LISTS) if one is not None]
-        except (OSError, AttributeError) as error:
-            raise NoNvml(f"{path} cannot be loaded: {error}") from error
-        if number:
-            raise NoDriver(f"NVML does not start: {self._words(number)}")
-        self.has_limits = has_limits(self._nvml)
+    def __init__(self, nvml: ctypes.CDLL) -> None:
+        """Of a driver that is open."""
+        self._nvml = nvml
+        self._lists = [one for one in map(self._list, _LISTS) if one is not None]
+        self.has_limits = hasattr(nvml, _LIMIT)
         self._handles: dict[str, ctypes.c_void_p] = {}
         self._blind: set[str] = set()
 
@@ -110,16 +89,18 @@ class Library:
             return self._used(card)  # an instance that was created again has another handle
         except _Failed as failed:
             if failed.number in _OF_ONE_CARD:
-                raise NoAnswer(self._words(failed.number)) from None
-            raise NoDriver(f"NVML does not answer any more: {self._words(failed.number)}") from None
+                raise NoAnswer(words_of(self._nvml, failed.number)) from None
+            words = words_of(self._nvml, failed.number)
+            raise NoDriver(kind_of(failed.number), f"NVML does not answer any more: {words}") from None
 
     def limit(self, asked: AskLimit) -> Limited:
         """Whatever goes wrong costs this limit alone; whether the driver is gone, the next sample finds out."""
+        limits = _Limits(asked.group.encode(), 0, asked.bytes)
         try:
-            number = limit(self._nvml, self._handle(asked.card), asked.group, asked.bytes)
+            number: int = getattr(self._nvml, _LIMIT)(self._handle(asked.card), ctypes.byref(limits))
         except _Failed as failed:
             number = failed.number
-        return Limited(asked.card, asked.group, number, self._words(number) if number else "")
+        return Limited(asked.card, asked.group, number, words_of(self._nvml, number) if number else "")
 
     def _used(self, card: str) -> Used | Unseen:
         if card not in self._handles:
@@ -178,12 +159,8 @@ class Library:
             if found is not None:
                 return found
         if kind == _LISTS[0]:
-            raise AttributeError("it cannot list processes")
+            raise NoDriver("no-library", "the NVIDIA driver's library cannot list processes")
         return None
-
-    def _words(self, number: int) -> str:
-        words: bytes | None = self._nvml.nvmlErrorString(number)
-        return f"{(words or b'no words for it').decode(errors='replace')} ({number})"
 
 
 def _greater(one: int | None, other: int | None) -> int | None:
@@ -196,21 +173,12 @@ def _check(number: int) -> None:
         raise _Failed(number)
 
 
-def main(said: str) -> None:
-    """Until the parent or the driver is gone; `said` is where people say that the driver is."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    connection = socket.socket(fileno=0)
-    end_with_parent()
-    try:
-        library = Library(installed_root(said))
-        give_memory_back()
-        _tell(connection, Ready(has_limits=library.has_limits))
-        while packet := connection.recv(MAX_BYTES):
-            _tell(connection, _answer(library, question(packet)))
-    except NoDriver as gone:
-        _tell(connection, Ended(str(gone), has_library=gone.has_library))
-    # No finalisation: nothing of the driver's runs any more.
-    os._exit(0)
+def _session(_: str, nvml: ctypes.CDLL, parent: Parent[Question, Told]) -> None:
+    library = Library(nvml)
+    give_memory_back()
+    parent.tell(Ready(has_limits=library.has_limits))
+    while (question := parent.asks()) is not None:
+        parent.tell(_answer(library, question))
 
 
 def _answer(library: Library, asked: Question) -> Told:
@@ -222,13 +190,5 @@ def _answer(library: Library, asked: Question) -> Told:
         return CardRefused(asked.card, str(error))
 
 
-def _tell(connection: socket.socket, message: Told) -> None:
-    """Without a parent there is nothing left to do here."""
-    try:
-        connection.send(encoded(message))
-    except OSError:
-        os._exit(0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    live(sys.argv[1], WORDS, _session)

@@ -1,4 +1,4 @@
-"""Each dialect against its rows: what a pod's manifest asks for, or the refusal."""
+"""Each dialect against its rows: what a pod's manifest asks for, or the refusal; and by which of its words."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Final
 
 import pytest
 
+from partage_dialects.foreign import DIALECTS
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.registry.calls import Activity, Call, bound
+from partage_plugins.registry.entry_points import installed
 from partage_plugins.registry.registry import Registry
+from partage_plugins.rules.words import Lexicon, resources_of
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import Kind, Pod
 from partage_scheduler.decision import Ledger
@@ -19,6 +23,9 @@ from support.dialect_rows import FILES, Row, all_plugins_where, rows_of
 
 FEWEST_ROWS: Final = 25
 ROWS: Final = [pytest.param(file.stem, row, id=f"{file.stem}: {row.name}") for file in FILES for row in rows_of(file)]
+ASKING: Final = [
+    pytest.param(row, id=f"{file.stem}: {row.name}") for file in FILES for row in rows_of(file) if row.request
+]
 plugins = cache(all_plugins_where)
 
 
@@ -58,3 +65,18 @@ def test_a_dialect_has_rows_for_what_its_users_know(file: Path) -> None:
     names = [row.name for row in rows_of(file)]
     assert len(names) >= FEWEST_ROWS
     assert len(set(names)) == len(names)
+
+
+def test_the_words_of_every_dialect_that_can_be_switched_off_are_known_all_the_same() -> None:
+    names = {each.name for each in installed(SCHEDULER_GROUP) if each.name.endswith("-dialect")}
+    assert {*DIALECTS, "native-dialect"} == names
+    assert all(dialect().partage_words() for dialect in DIALECTS.values())
+
+
+@pytest.mark.parametrize("row", ASKING, ids=lambda row: row.name)
+def test_a_pod_that_is_read_speaks_and_is_told_nothing(row: Row) -> None:
+    side = SchedulerSide(plugins(row.nvidia_gpu), Ledger())
+    lexicon = Lexicon(side.words())
+    pod = row.read()
+    assert lexicon.in_vain(pod, asks=True, absent=resources_of(pod)) is None
+    assert list(lexicon.spoken(pod, absent=resources_of(pod)))

@@ -7,13 +7,13 @@ is refused by name: a typing error must not become a pod without its limit.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from partage_plugins.codecs.movable import require_movable, require_one
-from partage_plugins.codecs.policies import Policies, read_budgets, read_policies, unknown
-from partage_plugins.codecs.quantity import parse_bytes, parse_quantity, parse_whole_quantity
+from partage_plugins.codecs.policies import Policies, by_container, read_budgets, read_policies, unknown
+from partage_plugins.codecs.quantity import format_bytes, parse_bytes, parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.gpu import GpuRequest
@@ -45,10 +45,10 @@ def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[C
     policies = read_policies(pod.annotations, names=names, asking=tuple(asking))
     found = {name: _request(name, amount, policies[name], default_limit_milli) for name, amount in asking.items()}
     if keys.MOVABLE in pod.annotations:
-        require_one(pod.annotations[keys.MOVABLE], names, asking=found)
+        _require_one_that_moves(pod.annotations[keys.MOVABLE], names, asking=found)
         for container in pod.containers:
             if container.name in found:
-                require_movable(container, found[container.name])
+                _require_movable(container, found[container.name])
     return found
 
 
@@ -75,6 +75,35 @@ def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
             raise _refused(keys.BUDGET, repr(f"{name}: {budget}"), allowed)
         asks[name] = Budgeted(budget=budget, ask=ask)
     return asks
+
+
+def _require_one_that_moves(text: str, names: tuple[ContainerName, ...], *, asking: Collection[ContainerName]) -> None:
+    """Refuses a pod that opts in, and in which no container asks in this dialect: nothing would move."""
+    if not asking and "yes" in by_container(keys.MOVABLE, text, names).values():
+        allowed = f"a pod with a container that asks by {keys.GPU_MEMORY}"
+        raise DecodeError("request", path=keys.MOVABLE, value=repr(text), allowed=allowed)
+
+
+def _require_movable(container: PodContainer, wanted: GpuRequest) -> None:
+    """Refuses a container that moves and has the whole of a card, no amount of memory, or too little main memory."""
+    if not wanted.movable:
+        return
+    name = container.name
+    if wanted.share_milli == WHOLE_MILLI:
+        raise Refused(f"{keys.MOVABLE}: container {name} has all of a card's time and never makes room; ask for a part")
+    if wanted.count > 1:
+        raise Refused(
+            f"{keys.MOVABLE}: container {name} asks for {wanted.count} cards, and memory moves from one alone: "
+            "programs on several reach each other's"
+        )
+    if wanted.memory_bytes is None:
+        raise Refused(f"{keys.MOVABLE}: container {name} must say by {keys.GPU_MEMORY} how much memory is to be moved")
+    moved_bytes = wanted.memory_bytes
+    said = container.limits.get("memory")
+    if said is None or parse_quantity(said, path=f"containers.{name}.limits[memory]") < moved_bytes:
+        size = format_bytes(moved_bytes)
+        has = "has none" if said is None else f"has {said}"
+        raise Refused(f"movable memory of {size} needs limits.memory of at least {size} on container {name}; it {has}")
 
 
 def _read_amounts(container: PodContainer) -> _Amounts:

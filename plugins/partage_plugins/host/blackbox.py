@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from partage_plugins.registry.calls import Activity, Call
+from partage_plugins.registry.entry_points import Candidate
 
 _SIZE: Final = 256
 _NOBODY: Final = b"\0"
@@ -26,7 +30,8 @@ def create() -> int:
 class BlackBox:
     """One page, as either side sees it."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int = -1) -> None:
+        """Without a descriptor it is shared with the copies that this process makes of itself."""
         self._page = mmap.mmap(descriptor, _SIZE)
 
     def note(self, plugin: str, hook: str) -> None:
@@ -54,11 +59,27 @@ class RecordedActivity(Activity):
 
     def __init__(self, box: BlackBox) -> None:
         super().__init__()
-        self._box = box
+        self.box = box
+
+    def begin(self, plugin: str, hook: str) -> None:
+        """Code of a plugin begins to run."""
+        self.box.note(plugin, hook)
+
+    def end(self) -> None:
+        """No plugin runs any more."""
+        self.box.clear()
 
     def enter(self, call: Call) -> None:
-        self._box.note(call.plugin, call.hook)
+        self.begin(call.plugin, call.hook)
 
     def leave(self) -> None:
-        """Writes down that no plugin runs."""
-        self._box.clear()
+        self.end()
+
+    def watched(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        """The candidates, each in the box from its import to the import of the next."""
+        for candidate in candidates:
+            yield replace(candidate, load=partial(self._load, candidate))
+
+    def _load(self, candidate: Candidate) -> object:
+        self.begin(candidate.name, "import")
+        return candidate.load()

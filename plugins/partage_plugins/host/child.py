@@ -11,9 +11,6 @@ import gc
 import socket
 import sys
 import traceback
-from collections.abc import Iterable
-from dataclasses import replace
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -27,7 +24,7 @@ from partage_plugins.hooks import node as node_hooks
 from partage_plugins.host import messages
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
 from partage_plugins.host.confinement import confine
-from partage_plugins.registry.entry_points import Candidate, from_paths, installed
+from partage_plugins.registry.entry_points import from_paths, installed
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.vocabulary.containers import Granted
@@ -42,7 +39,7 @@ class Child:
     """The plugins of this process and what they are asked."""
 
     def __init__(self, box: BlackBox) -> None:
-        self._box = box
+        self._activity = RecordedActivity(box)
         self._registry = Registry(node_hooks)
         self._side = NodeSide(self._registry)
         self._parts: dict[Kind, tuple[bytes, object]] = {}
@@ -66,8 +63,8 @@ class Child:
 
     def _start(self, start: messages.Start) -> messages.Started:
         candidates = installed(NODE_GROUP) if start.paths is None else from_paths(start.paths)
-        report = self._registry.load(self._noted(candidates), frozenset(start.blocked))
-        self._side = NodeSide(self._registry, activity=RecordedActivity(self._box), traced=start.traced)
+        report = self._registry.load(self._activity.watched(candidates), frozenset(start.blocked))
+        self._side = NodeSide(self._registry, activity=self._activity, traced=start.traced)
         context = NodeContext(
             node=start.node,
             role=start.role,
@@ -77,7 +74,7 @@ class Child:
             host=PurePosixPath(start.host),
         )
         faults = [*report.faults, *self._side.started(context)]
-        self._box.clear()
+        self._activity.end()
         gc.collect()
         gc.freeze()  # what was imported stays: a container should not wait until it is looked through for garbage
         return messages.Started(
@@ -88,15 +85,6 @@ class Child:
             blocked=report.blocked,
             unknown_blocked=report.unknown_blocked,
         )
-
-    def _noted(self, candidates: Iterable[Candidate]) -> Iterable[Candidate]:
-        """The candidates, each noted in the black box before it is imported."""
-        for candidate in candidates:
-            yield replace(candidate, load=partial(self._load, candidate))
-
-    def _load(self, candidate: Candidate) -> object:
-        self._box.note(candidate.name, "import")
-        return candidate.load()
 
     def _granted(self, question: messages.Adjust) -> Granted:
         grants = {kind: msgspec.Raw(raw) for kind, raw in question.grants.items()}

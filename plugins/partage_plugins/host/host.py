@@ -143,18 +143,15 @@ class PluginHost:
 
     async def _ask_once(self, question: messages.Question) -> messages.Reply:
         child = await self._running()
-        try:
-            return await self._answered(child.process, child.channel, question, self._settings.call_deadline_s)
-        except (PluginCrashed, PluginHung):
-            self._child = None
-            raise
+        return await self._answered(child.process, child.channel, question, self._settings.call_deadline_s)
 
     async def _running(self) -> _Running:
         """The child; started if there is none, refused while it is in its pause."""
-        if self._child is not None and self._child.channel.is_open:
-            return self._child
-        if self._child is not None:  # it died between two questions
-            child, self._child = self._child, None
+        child = self._child
+        if child is not None and child.channel.is_open:
+            return child
+        if child is not None:  # it died between two questions
+            self._child = None
             self._on_event(PluginCrashed(_ITSELF, "idle", f"its process {await _ended(child.process, child.channel)}"))
         await self._pause()
         self._child = await self._begun()
@@ -170,12 +167,23 @@ class PluginHost:
         await asyncio.sleep(pause_s)
 
     async def _begun(self) -> _Running:
-        process = HostProcess(memory_bytes=self._settings.memory_bytes)
+        settings = self._settings
+        process = HostProcess(memory_bytes=settings.memory_bytes)
         channel = Channel()
-        start = self._start_question()
+        start = messages.Start(
+            id=next(self._numbers),
+            node=settings.node,
+            root=settings.root,
+            driver_root=settings.driver_root,
+            host=settings.host,
+            role=settings.role,
+            paths=None if settings.paths is None else dict(settings.paths),
+            blocked=tuple(sorted(settings.blocked)),
+            traced=settings.traced,
+        )
         try:
             await asyncio.get_running_loop().create_connection(lambda: channel, sock=process.socket)
-            reply = await self._answered(process, channel, start, self._settings.start_deadline_s)
+            reply = await self._answered(process, channel, start, settings.start_deadline_s)
         except BaseException:
             if not channel.is_open:  # no transport owns the socket
                 process.socket.close()
@@ -204,29 +212,12 @@ class PluginHost:
             plugin, hook = process.running()
             how = await _ended(process, channel)
             death = PluginCrashed(plugin or _ITSELF, hook or "idle", f"its process {how} ({gone})")
-        self._mourn(death)
-        raise death
-
-    def _mourn(self, death: PluginCrashed | PluginHung) -> None:
         pauses_s = self._settings.pauses_s
         self._not_before_s = asyncio.get_running_loop().time() + pauses_s[min(self._deaths, len(pauses_s) - 1)]
         self._deaths += 1
-        self._last_death = death
+        self._child, self._last_death = None, death
         self._on_event(death)
-
-    def _start_question(self) -> messages.Start:
-        settings = self._settings
-        return messages.Start(
-            id=next(self._numbers),
-            node=settings.node,
-            root=settings.root,
-            driver_root=settings.driver_root,
-            host=settings.host,
-            role=settings.role,
-            paths=None if settings.paths is None else dict(settings.paths),
-            blocked=tuple(sorted(settings.blocked)),
-            traced=settings.traced,
-        )
+        raise death
 
 
 async def _ended(process: HostProcess, channel: Channel, *, grace_s: float = _GRACE_S) -> str:

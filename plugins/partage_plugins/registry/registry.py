@@ -59,6 +59,11 @@ class Registry:
         """The kinds that have an owner here; pass them to decoders."""
         return tuple(self._kinds.values())
 
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """All hooks of this side, by name."""
+        return tuple(hook for hook in dir(self._spec) if hook.startswith(_PREFIX))
+
     def kind(self, name: Kind) -> AnyKind | None:
         """The kind of that name, or None where no plugin owns it."""
         return self._kinds.get(name)
@@ -120,9 +125,9 @@ class Registry:
 
     def _check_hooks(self, name: PluginName, plugin: object) -> None:
         hooks = [attribute for attribute in dir(plugin) if attribute.startswith(_PREFIX)]
-        known = ", ".join(sorted(self._known_hooks()))
+        known = ", ".join(self.hooks)
         for hook in hooks:
-            if hook not in self._known_hooks():
+            if hook not in self.hooks:
                 raise PluginNotLoaded(name, hook, f"there is no such hook on this side; the hooks are {known}")
             options: Any = self._manager.parse_hookimpl_opts(plugin, hook)
             if options is None:
@@ -133,9 +138,6 @@ class Registry:
                 raise PluginNotLoaded(name, hook, "asks for a place in the order; nothing is decided by order")
         if not hooks:
             raise PluginNotLoaded(name, "register", f"has no hook; the hooks are {known}")
-
-    def _known_hooks(self) -> list[str]:
-        return [hook for hook in dir(self._spec) if hook.startswith(_PREFIX)]
 
     def _kind_of(self, name: PluginName, plugin: object) -> AnyKind | None:
         hook = getattr(plugin, "partage_kind", None)

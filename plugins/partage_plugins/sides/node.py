@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -24,15 +24,6 @@ from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.kinds import PROMISES, AnyKind, Promise
 from partage_plugins.vocabulary.names import ContainerKey, Kind, PluginName
 from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
-
-_HOOKS: Final = (
-    "partage_started",
-    "partage_stopping",
-    "partage_discover",
-    "partage_samples",
-    "partage_adjust",
-    "partage_removed",
-)
 
 
 class Adjusted(Struct, frozen=True, kw_only=True):
@@ -49,7 +40,7 @@ class NodeSide:
     def __init__(self, registry: Registry, *, activity: Activity | None = None, traced: bool = False) -> None:
         self.activity = activity or Activity()
         self._registry = registry
-        self._calls = {hook: bound(registry, hook, self.activity, traced=traced) for hook in _HOOKS}
+        self._calls = {hook: bound(registry, hook, self.activity, traced=traced) for hook in registry.hooks}
         self._failed: frozenset[str] = frozenset()
         self._kinds = tuple(replace(kind, promises=partial(self._promised, kind)) for kind in registry.kinds)
         self.owners: Mapping[Kind, PluginName] = self._in_force()

@@ -8,7 +8,7 @@ is renewed and told again of every node and bound allocation; if it fails again,
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,22 +31,6 @@ from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
 from partage_plugins.vocabulary.pods import Budgeted, Pod, PodRequest, Room
 from partage_plugins.vocabulary.words import DialectWords
-
-_HOOKS: Final = (
-    "partage_requests",
-    "partage_resources",
-    "partage_words",
-    "partage_shape",
-    "partage_node_added",
-    "partage_node_removed",
-    "partage_node_room",
-    "partage_fits",
-    "partage_scores",
-    "partage_allocate",
-    "partage_take",
-    "partage_give_back",
-    "partage_mirror",
-)
 
 
 class Record(Protocol):
@@ -208,7 +192,7 @@ class SchedulerSide:
 
     def _bind(self) -> None:
         traced = self._settings.traced
-        self._calls = {hook: bound(self._registry, hook, self.activity, traced=traced) for hook in _HOOKS}
+        self._calls = {hook: bound(self._registry, hook, self.activity, traced=traced) for hook in self._registry.hooks}
         answering = {call.plugin for hook in ("partage_fits", "partage_scores") for call in self._calls[hook]}
         self._shapeless = not answering <= {call.plugin for call in self._calls["partage_shape"]}
 

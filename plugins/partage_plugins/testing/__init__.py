@@ -15,8 +15,8 @@ host to an author's own tests.
             inventories=(examples.inventory(fpga={"boards": ["fpga0", "fpga1"]}),),
         )
 
-Every check runs in a child process with bounded time and memory: a plugin that hangs, crashes or leaks fails a check
-and never costs the author's pytest. `run` gives the same as data.
+Every check runs in a process of its own with bounded time and memory: a plugin that hangs, crashes or leaks fails a
+check and never costs the author's pytest.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from partage_plugins.testing.report import Report, Result
-from partage_plugins.testing.runner import run
 from partage_plugins.testing.subject import Limits, Subject
 
 if TYPE_CHECKING:
     from partage_plugins.testing.suite import Conformance
 
-__all__ = ["Conformance", "Limits", "Report", "Result", "Subject", "run"]
+__all__ = ["Conformance", "Limits", "Subject"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,7 @@
-"""Checks of a node plugin: what it changes in containers, in this process and in the real plugin host."""
+"""Checks of a node plugin: what it changes in containers, in this process and in the real plugin host.
+
+With the scheduler's side, too: that both speak of one kind, and that what one grants the other applies.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,26 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from string import ascii_lowercase, digits
-from typing import Final
+from typing import Any
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
+from partage_plugins.codecs.signature import key_id, sign, verify
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.testing import examples
-from partage_plugins.testing.check import Broken, Case, Check, hold, unchanged
-from partage_plugins.testing.granted import GrantedContainer, granted_containers
+from partage_plugins.testing.check import Broken, Case, check, hold, unchanged
+from partage_plugins.testing.granted import GrantedContainer, granted_containers, placed_pods
 from partage_plugins.testing.neighbours import NEIGHBOUR
 from partage_plugins.testing.node_stage import NodeStage, host_of
+from partage_plugins.testing.scheduler_stage import SchedulerStage
 from partage_plugins.vocabulary.containers import Adjustment, Granted
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import Kind
 
 
+@check("node", "grants")
 def adjusts_the_same_twice(case: Case) -> None:
     """For the same container it gives the same changes, also from a new instance: a call may be repeated."""
     root, given = PurePosixPath(case.root()), granted_containers(case)
@@ -32,6 +39,7 @@ def adjusts_the_same_twice(case: Case) -> None:
     hold([again.adjusted(each) for each in given] == first, "partage_adjust of a new instance answers differently")
 
 
+@check("node", "grants")
 def adjusting_changes_no_input(case: Case) -> None:
     """Container, grants and inventory are shared with other plugins: all stay as they are."""
     stage = NodeStage(case).started()
@@ -44,6 +52,7 @@ def adjusting_changes_no_input(case: Case) -> None:
             stage.own_adjustment(each.container, granted)
 
 
+@check("node", "grants")
 def enforces_what_grants_promise(case: Case) -> None:
     """Whatever its grants promise to others is in force once the changes are made."""
     stage = NodeStage(case).started()
@@ -53,6 +62,7 @@ def enforces_what_grants_promise(case: Case) -> None:
         hold(not broken, f"its grants promise what partage_adjust does not enforce: {said}")
 
 
+@check("node", "grants")
 def leaves_other_containers_alone(case: Case) -> None:
     """A container that was granted only other kinds is not changed."""
     stage = NodeStage(case).started()
@@ -64,6 +74,7 @@ def leaves_other_containers_alone(case: Case) -> None:
     hold(adjusted.adjustment == Adjustment(), f"partage_adjust sets {set_fields} where its kind was not granted")
 
 
+@check("node", "grants")
 def is_removed_after_adjusting(case: Case) -> None:
     """A container that was adjusted is removed, twice, and can be adjusted again."""
     stage = NodeStage(case).started()
@@ -74,6 +85,7 @@ def is_removed_after_adjusting(case: Case) -> None:
         hold(stage.adjusted(each) == first, "partage_adjust answers differently after partage_removed")
 
 
+@check("node", "grants")
 def works_in_the_plugin_host(case: Case) -> None:
     """In the process in which it will run it does the same, and the answers can cross the border."""
     with host_of(case) as host:
@@ -86,6 +98,7 @@ def works_in_the_plugin_host(case: Case) -> None:
             host.removed(each.container.key)
 
 
+@check("node", "grants", "kind")
 def refuses_where_its_kind_is_missing(case: Case) -> None:
     """A grant on a node whose inventory has nothing of the kind is refused in words."""
     for each in granted_containers(case):
@@ -93,6 +106,7 @@ def refuses_where_its_kind_is_missing(case: Case) -> None:
         _check_refused(case, each._replace(granted=replace(each.granted, parts=parts)), "where nothing of it exists")
 
 
+@check("node", "grants", "kind")
 def refuses_unknown_devices(case: Case) -> None:
     """A grant of a device that the node's inventory does not have is refused in words."""
     kinds, kind = NodeStage(case).registry.kinds, Kind(case.subject.kind or "")
@@ -130,15 +144,33 @@ def _granted_unknown_devices(
     yield from map(granted, with_unknown_devices(grants, part, is_valid))
 
 
-CHECKS: Final[tuple[Check, ...]] = (
-    adjusts_the_same_twice,
-    adjusting_changes_no_input,
-    enforces_what_grants_promise,
-    leaves_other_containers_alone,
-    is_removed_after_adjusting,
-    works_in_the_plugin_host,
-)
-OWNER_CHECKS: Final[tuple[Check, ...]] = (refuses_where_its_kind_is_missing, refuses_unknown_devices)
+@check("scheduler", "node", "kind")
+def both_sides_own_one_kind(case: Case) -> None:
+    """Both sides declare the same kind: its name, and the fields of its three types."""
+    scheduler, node = SchedulerStage(case).kind, NodeStage(case).kind
+    hold(scheduler.name == node.name, f"the kinds are {scheduler.name} and {node.name}")
+    for what in ("request", "grant", "part"):
+        ours, theirs = _fields(getattr(scheduler, what)), _fields(getattr(node, what))
+        hold(ours == theirs, f"the {what} of kind {node.name} has {ours} in the scheduler and {theirs} on the node")
+
+
+@check("scheduler", "node", "kind")
+def what_is_granted_is_applied(case: Case) -> None:
+    """Allocated, encoded, signed, verified, decoded and adjusted by the plugin host: the container gets its grants."""
+    private = Ed25519PrivateKey.generate()
+    public = private.public_key()
+    with host_of(case) as host:
+        hold(case.subject.kind in host.started.kinds, "; ".join(host.started.faults) or "it owns no kind")
+        for allocation, containers in placed_pods(case):
+            verify(allocation, sign(allocation, private), {key_id(public): public})
+            for each in containers:
+                adjusted = host.adjust(each.container, each.granted)
+                hold(not adjusted.unenforced, f"partage_adjust does not enforce {dict(adjusted.unenforced)}")
+                host.removed(each.container.key)
+
+
+def _fields(what: Any) -> list[tuple[str, str, bool]]:  # noqa: ANN401  any kind's type
+    return [(field.encode_name, str(field.type), field.required) for field in msgspec.structs.fields(what)]
 
 
 def with_unknown_devices(grants: bytes, part: bytes, is_valid: Callable[[bytes], bool]) -> Iterator[bytes]:

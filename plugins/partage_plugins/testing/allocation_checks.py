@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, count
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from partage_plugins.errors import Refused
-from partage_plugins.testing import examples
-from partage_plugins.testing.check import Broken, Case, Check, hold
+from partage_plugins.testing.check import Broken, Case, check, hold
 from partage_plugins.testing.scheduler_stage import BARE, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.kinds import PROMISES
@@ -20,6 +19,7 @@ from partage_plugins.vocabulary.pods import Pod
 _MOST_PODS: Final = 10_000
 
 
+@check("scheduler", "kind")
 def allocates_where_it_fits(case: Case) -> None:
     """Wherever a pod fits, exactly the containers that ask get grants, which can be read again from the pod."""
     stage = SchedulerStage(case).told()
@@ -28,6 +28,7 @@ def allocates_where_it_fits(case: Case) -> None:
             stage.allocation(request, slot)
 
 
+@check("scheduler", "kind")
 def allocating_changes_nothing(case: Case) -> None:
     """Asked twice what to grant, it grants the same: nothing is counted before `partage_take`."""
     stage = SchedulerStage(case).told()
@@ -40,6 +41,7 @@ def allocating_changes_nothing(case: Case) -> None:
         hold(not differing, f"partage_allocate changes the {differing} of the same request")
 
 
+@check("scheduler", "kind")
 def refuses_where_it_does_not_fit(case: Case) -> None:
     """Asked for grants on a node where the pod does not fit, it raises `Refused`."""
     stage = SchedulerStage(case).told((BARE,))
@@ -51,6 +53,7 @@ def refuses_where_it_does_not_fit(case: Case) -> None:
         raise Broken(f"partage_allocate gives {grants!r:.200} on a node that has nothing of its kind")
 
 
+@check("scheduler", "kind")
 def fills_up(case: Case) -> None:
     """Pod after pod can be placed wherever it says that one fits, until it says that none does."""
     for pods in _mixtures(case):
@@ -59,6 +62,7 @@ def fills_up(case: Case) -> None:
             pass
 
 
+@check("scheduler", "kind")
 def gives_no_whole_device_twice(case: Case) -> None:
     """A grant that promises nothing to others is of a whole device, so no two pods ever hold it on one node."""
     kind = SchedulerStage(case).kind
@@ -74,6 +78,7 @@ def gives_no_whole_device_twice(case: Case) -> None:
                     held.add(holding)
 
 
+@check("scheduler", "kind")
 def promises_what_it_may(case: Case) -> None:
     """Each grant promises memory, share and limit or some of them, also where the inventory lacks the kind."""
     stage = SchedulerStage(case).told()
@@ -99,24 +104,6 @@ def _mixtures(case: Case) -> Iterator[tuple[Pod, ...]]:
 
 def _filled(stage: SchedulerStage, pods: tuple[Pod, ...]) -> Iterator[tuple[Slot, Allocation]]:
     """Places pods in turn until none of them fits; each that was placed, with its node."""
-    numbers = count()
-    waiting = list(pods)
-    while waiting:
-        for pod in tuple(waiting):
-            number = next(numbers)
-            hold(number < _MOST_PODS, f"after {_MOST_PODS} pods there is still room; does partage_take count them?")
-            placed = stage.placed(examples.like(pod, number))
-            if placed is None:
-                waiting.remove(pod)
-            else:
-                yield placed
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    allocates_where_it_fits,
-    allocating_changes_nothing,
-    refuses_where_it_does_not_fit,
-    fills_up,
-    gives_no_whole_device_twice,
-    promises_what_it_may,
-)
+    yield from stage.filled(pods, _MOST_PODS)
+    room = len(stage.allocations()) == _MOST_PODS
+    hold(not room, f"after {_MOST_PODS} pods there is still room; does partage_take count them?")

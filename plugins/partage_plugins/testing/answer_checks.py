@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.testing import examples
-from partage_plugins.testing.check import Case, Check, hold, unchanged
+from partage_plugins.testing.check import Case, check, hold, unchanged
 from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourPart
 from partage_plugins.testing.request_checks import strangers
 from partage_plugins.testing.scheduler_stage import BARE, Answers, SchedulerStage, read_only, spelt_out
@@ -28,6 +28,7 @@ _MANY: Final = 5000
 _ONE_BY_ONE: Final = 16
 
 
+@check("scheduler")
 def fits_somewhere(case: Case) -> None:
     """Each pod of the subject fits on one of its inventories; where one does not fit, the reason is in words."""
     stage = SchedulerStage(case).told()
@@ -39,6 +40,7 @@ def fits_somewhere(case: Case) -> None:
         hold(in_words, f"partage_fits gives {reasons!r:.200} as reasons")
 
 
+@check("scheduler")
 def scores_are_finite(case: Case) -> None:
     """Where a pod fits, its score is a finite number."""
     stage = SchedulerStage(case).told()
@@ -48,6 +50,7 @@ def scores_are_finite(case: Case) -> None:
         hold(all(map(math.isfinite, scores)), f"partage_scores gives {scores}")
 
 
+@check("scheduler")
 def answers_the_same_twice(case: Case) -> None:
     """Fits and scores change no state: asked again, they are the same."""
     stage = SchedulerStage(case).told()
@@ -58,6 +61,7 @@ def answers_the_same_twice(case: Case) -> None:
         hold(same, "partage_scores answers differently the second time")
 
 
+@check("scheduler")
 def answers_for_any_number_of_nodes(case: Case) -> None:
     """None, one and 5,000 nodes are answered for in one call each."""
     stage = SchedulerStage(case).told(list(islice(cycle(_inventories(case)), _MANY)))
@@ -69,6 +73,7 @@ def answers_for_any_number_of_nodes(case: Case) -> None:
         stage.scores(request, stage.fitting(request))
 
 
+@check("scheduler")
 def answers_for_each_node_alone(case: Case) -> None:
     """What it says about a node does not depend on the other nodes in the call, nor on their order."""
     stage = SchedulerStage(case).told(_inventories(case) * 2)
@@ -86,6 +91,7 @@ def answers_for_each_node_alone(case: Case) -> None:
             hold(alone_scores == scores[place : place + 1], "partage_scores depends on the other nodes in the call")
 
 
+@check("scheduler", "kind")
 def fits_nowhere_without_its_kind(case: Case) -> None:
     """A node that has nothing of its kind takes no pod that asks for it."""
     stage = SchedulerStage(case).told((BARE, _NEIGHBOURS))
@@ -93,6 +99,7 @@ def fits_nowhere_without_its_kind(case: Case) -> None:
         hold(all(stage.verdicts(request)), "partage_fits says yes for a node that has nothing of its kind")
 
 
+@check("scheduler", "kind")
 def fits_everywhere_for_other_pods(case: Case) -> None:
     """A pod that does not ask for its kind is none of its business: it fits on every node."""
     stage = SchedulerStage(case).told((*_inventories(case), BARE))
@@ -115,6 +122,7 @@ _FACTORS: Final = (2, 3, 16)
 _FILLING: Final = 64
 
 
+@check("scheduler")
 def shape_is_of_the_request_alone(case: Case) -> None:
     """The shape can be hashed and is the same for another pod that asks for the same."""
     stage = SchedulerStage(case).told()
@@ -127,6 +135,7 @@ def shape_is_of_the_request_alone(case: Case) -> None:
         hold(first == other, f"partage_shape gives {first!r:.80} and {other!r:.80} to two pods that ask for the same")
 
 
+@check("scheduler")
 def equal_shapes_get_equal_answers(case: Case) -> None:
     """Requests of one shape fit on the same nodes with the same scores, whatever is taken: the core asks only once."""
     stage = SchedulerStage(case).told()
@@ -164,14 +173,12 @@ def _times(text: str, factor: int) -> str:
 def _steps_of_filling(stage: SchedulerStage) -> Iterator[None]:
     """Stops after each pod that is taken, until nothing fits any more."""
     yield
-    if stage.subject.kind is None:
-        return
-    for number, pod in enumerate(islice(cycle(stage.subject.pods), _FILLING)):
-        if stage.placed(examples.like(pod, number)) is None:
-            return
-        yield
+    if stage.subject.kind is not None:
+        for _ in stage.filled(stage.subject.pods, _FILLING):
+            yield
 
 
+@check("scheduler")
 def answers_stay_as_given(case: Case) -> None:
     """An answer stays as it was given while others are given: the core keeps it, so no array is used twice."""
     stage = SchedulerStage(case).told()
@@ -187,6 +194,7 @@ def answers_stay_as_given(case: Case) -> None:
         hold(scores.tolist() == before[1], "partage_scores changes an answer that it gave before")
 
 
+@check("scheduler")
 def changes_no_input(case: Case) -> None:
     """Pods, requests, inventories, arrays of nodes and allocations are shared: all stay as they are."""
     stage = SchedulerStage(case)
@@ -219,17 +227,3 @@ def _check_counting_changes_nothing(stage: SchedulerStage, request: PodRequest) 
             stage.take(slot, allocation)
         with unchanged("partage_give_back", "the allocation", allocation):
             stage.give_back(slot, allocation)
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    fits_somewhere,
-    scores_are_finite,
-    answers_the_same_twice,
-    answers_for_any_number_of_nodes,
-    answers_for_each_node_alone,
-    shape_is_of_the_request_alone,
-    equal_shapes_get_equal_answers,
-    answers_stay_as_given,
-    changes_no_input,
-)
-OWNER_CHECKS: Final[tuple[Check, ...]] = (fits_nowhere_without_its_kind, fits_everywhere_for_other_pods)

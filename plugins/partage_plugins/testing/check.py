@@ -5,10 +5,9 @@ from __future__ import annotations
 import faulthandler
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from types import ModuleType
@@ -16,11 +15,11 @@ from types import ModuleType
 import msgspec
 
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
-from partage_plugins.registry.calls import Call
-from partage_plugins.registry.entry_points import Candidate, from_paths
+from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
-from partage_plugins.testing.subject import Subject
-from partage_plugins.vocabulary.names import PluginName
+from partage_plugins.testing.subject import Has, Subject
+from partage_plugins.vocabulary.kinds import AnyKind
+from partage_plugins.vocabulary.names import Kind, PluginName
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,23 @@ class Case:
         return root
 
 
-Check = Callable[[Case], None]
+@dataclass(frozen=True)
+class Check:
+    """A function that raises where the subject breaks a promise."""
+
+    run: Callable[[Case], None]
+    needs: frozenset[Has]
+    """What a subject must have that it applies to."""
+
+    @property
+    def promise(self) -> str:
+        """What a plugin promises by passing it, in one sentence."""
+        return (self.run.__doc__ or "").strip()
+
+
+def check(*needs: Has) -> Callable[[Callable[[Case], None]], Check]:
+    """Makes a function a check of those subjects that have all of this."""
+    return lambda run: Check(run, frozenset(needs))
 
 
 def hold(kept: object, why: str) -> None:
@@ -66,25 +81,37 @@ class OneLife(Registry):
         raise Broken(f"{fault}; plugin {name} has lost count and would be renewed") from fault
 
 
+def owned(registry: Registry, subject: Subject) -> AnyKind:
+    """The kind that the subject owns."""
+    name = Kind(subject.kind or "")
+    kind = registry.kind(name)
+    if kind is None or registry.owner(name) != subject.name:
+        raise Broken(f"plugin {subject.name} does not own kind {name}; does partage_kind return it?")
+    return kind
+
+
+def owns_what_it_should(registry: Registry, subject: Subject) -> None:
+    """Goes on if the subject owns no other kind than it says."""
+    for kind in registry.kinds:
+        if registry.owner(kind.name) == subject.name:
+            hold(kind.name == subject.kind, f"it owns kind {kind.name}; the subject says {subject.kind}")
+
+
+def has_frozen_types(kind: AnyKind) -> None:
+    """Goes on if all that is said of a kind can be shared."""
+    for what in (kind.request, kind.grant, kind.part):
+        config: msgspec.structs.StructConfig = what.__struct_config__
+        hold(config.frozen, f"{what.__name__} of kind {kind.name} is not frozen")
+
+
 def loaded(case: Case, hooks: ModuleType, paths: Mapping[str, str]) -> Registry:
     """A registry with these plugins; broken if any does not load."""
     registry = OneLife(hooks)
-    report = registry.load(_noted(from_paths(paths), case.activity))
+    report = registry.load(case.activity.watched(from_paths(paths)))
     case.activity.end()
     for fault in report.faults:
         raise Broken(str(fault)) from fault
     return registry
-
-
-def _noted(candidates: Iterable[Candidate], activity: TimedActivity) -> Iterator[Candidate]:
-    """The candidates, each of which is watched from its import to the import of the next."""
-    for candidate in candidates:
-        yield replace(candidate, load=partial(_load, candidate, activity))
-
-
-def _load(candidate: Candidate, activity: TimedActivity) -> object:
-    activity.begin(candidate.name, "import")
-    return candidate.load()
 
 
 HUNG = signal.SIGALRM
@@ -98,31 +125,21 @@ class Broken(Exception):
 class TimedActivity(RecordedActivity):
     """An activity that ends the process when a call takes too long."""
 
-    def __init__(self, box: BlackBox, *, call_s: float, deadly: frozenset[tuple[str, str]]) -> None:
-        """`deadly` are plugins with hooks that ended earlier processes: they are not called again."""
+    def __init__(self, box: BlackBox, *, call_s: float) -> None:
         super().__init__(box)
         self._call_s = call_s
-        self._deadly = deadly
-        self.counts: dict[str, int] = {}
+
+    def guard(self) -> None:
+        """From now on, in this process."""
         signal.signal(HUNG, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [HUNG])
-        faulthandler.enable()
-        faulthandler.register(HUNG, chain=True)  # shows where, then dies of the default action
+        faulthandler.enable(2)
+        faulthandler.register(HUNG, 2, chain=True)  # shows where, then dies of the default action
 
     def begin(self, plugin: str, hook: str) -> None:
-        """A plugin's code begins to run."""
-        if (plugin, hook) in self._deadly:
-            raise Broken(f"plugin {plugin} ended this process in {hook} in the checks above and was not asked again")
-        self.counts[hook] = self.counts.get(hook, 0) + 1
-        self._box.note(plugin, hook)
+        super().begin(plugin, hook)
         signal.setitimer(signal.ITIMER_REAL, self._call_s)
 
     def end(self) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        self._box.clear()
-
-    def enter(self, call: Call) -> None:
-        self.begin(call.plugin, call.hook)
-
-    def leave(self) -> None:
-        self.end()
+        super().end()

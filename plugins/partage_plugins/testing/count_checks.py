@@ -1,30 +1,42 @@
-"""Checks of an owner's scheduler side: that it knows what is taken, whatever happened before and in whatever order."""
+"""Checks of a scheduler plugin: that it knows what is taken, whatever happened before and in whatever order.
+
+It may be told of CPU and memory at any time, and leaves them to the host.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import cycle, islice
 from typing import Final
 
 from msgspec.structs import replace
 
 from partage_plugins.testing import examples
-from partage_plugins.testing.check import Case, Check, hold
+from partage_plugins.testing.check import Case, check, hold
 from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourGrant
 from partage_plugins.testing.scheduler_stage import Answers, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import BudgetName, ContainerName, Slot, grantee_of
-from partage_plugins.vocabulary.pods import BudgetUse, Pod, PodRequest
+from partage_plugins.vocabulary.pods import BudgetUse, PodRequest, Room
 
 _SOME: Final = 48
+_TOTAL: Final = Room(cpu_milli=64_000, memory_bytes=256 << 30)
+_ROOMS: Final = (
+    _TOTAL,
+    Room(cpu_milli=1, memory_bytes=_TOTAL.memory_bytes),
+    Room(cpu_milli=_TOTAL.cpu_milli, memory_bytes=1),
+    Room(),
+)
+"""What a node has left of it, in turn."""
 _BUDGET: Final = BudgetName("together")
 _USERS: Final = tuple(map(ContainerName, ("one", "other", "third")))
 
 Taken = list[tuple[Slot, Allocation]]
 
 
+@check("scheduler", "kind")
 def giving_back_restores(case: Case) -> None:
     """When all that was taken is given back, in any order, it answers as it did first."""
     for name, order in _ORDERS:
@@ -35,19 +47,18 @@ def giving_back_restores(case: Case) -> None:
         _check_same(before, stage, f"after all was given back {name}")
 
 
+@check("scheduler", "kind")
 def giving_back_undoes_the_last(case: Case) -> None:
     """Giving back what was taken last restores the answers from before, step by step."""
     stage = SchedulerStage(case).told()
-    before: list[dict[str, Answers]] = []
-    for number, pod in _some(case.subject.pods):
-        before.append(_all_answers(stage))
-        if stage.placed(examples.like(pod, number)) is None:
-            break
+    first = _all_answers(stage)
+    before = [first, *(_all_answers(stage) for _ in stage.filled(case.subject.pods, _SOME))]
     for slot, allocation in reversed(stage.allocations()):
         stage.give_back(slot, allocation)
         _check_same(before[len(stage.allocations())], stage, "after the last allocation was given back")
 
 
+@check("scheduler", "kind")
 def replay_restores(case: Case) -> None:
     """A new instance that is told of the same nodes and allocations, in another order, answers like the old one."""
     old = SchedulerStage(case).told()
@@ -60,6 +71,7 @@ def replay_restores(case: Case) -> None:
     _check_same(_all_answers(old), new, "a new instance told of the same nodes and allocations")
 
 
+@check("scheduler", "kind")
 def instances_share_nothing(case: Case) -> None:
     """A new instance knows nothing of what an old one took, and the old one notices nothing of the new one."""
     old = SchedulerStage(case).told()
@@ -70,6 +82,7 @@ def instances_share_nothing(case: Case) -> None:
     _check_same(before, old, "after a new instance was told of nodes")
 
 
+@check("scheduler", "kind")
 def forgets_removed_nodes(case: Case) -> None:
     """When a node is gone and its slot is another's, nothing is left of what it had and what was taken on it."""
     stage = SchedulerStage(case).told()
@@ -81,6 +94,7 @@ def forgets_removed_nodes(case: Case) -> None:
     _check_same(_all_answers(fresh), stage.told(others), "with other nodes in the slots of removed ones")
 
 
+@check("scheduler", "kind")
 def follows_a_changed_inventory(case: Case) -> None:
     """A node that is removed, added again and has its allocations taken again is as it was."""
     stage = SchedulerStage(case).told()
@@ -95,6 +109,7 @@ def follows_a_changed_inventory(case: Case) -> None:
     _check_same(before, stage, "after a node was removed, added and its allocations taken again")
 
 
+@check("scheduler", "kind")
 def counts_beside_other_kinds(case: Case) -> None:
     """Grants of other kinds in an allocation change nothing of how its own are counted."""
     plain, mixed = SchedulerStage(case).told(), SchedulerStage(case).told()
@@ -107,11 +122,13 @@ def counts_beside_other_kinds(case: Case) -> None:
     _check_same(before, mixed, "after allocations that also hold another kind's grants were given back")
 
 
+@check("scheduler", "kind")
 def counts_a_budget_once(case: Case) -> None:
     """A budget is granted, taken and given back like one container that asks for the same, however many use it."""
     alone, shared = SchedulerStage(case).told(), SchedulerStage(case).told()
     before = _all_answers(shared)
-    requests = (alone.side.requests(examples.like(pod, number)) for number, pod in _some(case.subject.pods))
+    some = enumerate(islice(cycle(case.subject.pods), _SOME))
+    requests = (alone.side.requests(examples.like(pod, number)) for number, pod in some)
     for one in (_of_one(request, alone.kind) for request in requests):
         if one is None:
             continue
@@ -128,6 +145,51 @@ def counts_a_budget_once(case: Case) -> None:
     _check_same(before, shared, "after all budgets were given back")
 
 
+@check("scheduler")
+def leaves_rooms_to_the_host(case: Case) -> None:
+    """However little CPU and memory a node has left, it fits as before: the host knows of them, a plugin prefers."""
+    stage = SchedulerStage(case).told()
+    requests = [stage.side.requests(pod) for pod in case.subject.pods]
+    before = [stage.verdicts(request) for request in requests]
+    for free in _ROOMS:
+        _tell(stage, free)
+        for request, verdicts in zip(requests, before, strict=True):
+            hold(stage.verdicts(request) == verdicts, "partage_fits says no where only CPU and memory are short")
+            stage.scores(request, stage.fitting(request))
+
+
+@check("scheduler")
+def counts_whenever_told_of_rooms(case: Case) -> None:
+    """Told of rooms before or after allocations, and however often, it answers the same."""
+    early, late = SchedulerStage(case).told(), SchedulerStage(case).told()
+    for free in _ROOMS:
+        _tell(early, free)
+    if case.subject.kind is not None:
+        list(early.filled(case.subject.pods, len(case.subject.pods)))
+    for slot, allocation in early.allocations():
+        late.take(slot, allocation)
+    _tell(late, _ROOMS[-1])
+    _check_same(_all_answers(early), late, "told of rooms after allocations, not before")
+
+
+@check("scheduler")
+def forgets_rooms_of_removed_nodes(case: Case) -> None:
+    """A node whose room it was not told of counts as unlimited, whatever was in its slot before."""
+    stage = SchedulerStage(case).told()
+    _tell(stage, Room())
+    for slot, _, inventory in stage.nodes():
+        stage.node_removed(slot)
+        stage.node_added(slot, inventory)
+    _check_same(
+        _all_answers(SchedulerStage(case).told()), stage, "after its node was removed and added again without a room"
+    )
+
+
+def _tell(stage: SchedulerStage, free: Room) -> None:
+    for slot, _, _ in stage.nodes():
+        stage.node_room(slot, _TOTAL, free)
+
+
 def _of_one(request: PodRequest, kind: AnyKind) -> PodRequest | None:
     """What the first of its app containers asks for, alone; None where none asks for this kind."""
     asking = (each for each in request.containers if each.role == "app" and each.of(kind) is not None)
@@ -140,10 +202,6 @@ def _as_budget(request: PodRequest) -> PodRequest:
     (one,) = request.containers
     uses = (BudgetUse(name, kind, _BUDGET) for name in _USERS for kind, _ in one.asks)
     return replace(request, containers=(replace(one, name=grantee_of(_BUDGET)),), uses=tuple(sorted(uses)))
-
-
-def _some(pods: Iterable[Pod]) -> Iterable[tuple[int, Pod]]:
-    return enumerate(islice(cycle(pods), _SOME))
 
 
 def _all_answers(stage: SchedulerStage) -> dict[str, Answers]:
@@ -169,10 +227,7 @@ def _half_filled(stage: SchedulerStage) -> Taken:
 
 def _filled(stage: SchedulerStage) -> Taken:
     """Places pods in turn, and gives all that is taken then."""
-    for number, pod in _some(stage.subject.pods):
-        if stage.placed(examples.like(pod, number)) is None:
-            break
-    return stage.allocations()
+    return list(stage.filled(stage.subject.pods, _SOME))
 
 
 def _with_others(allocation: Allocation) -> Allocation:
@@ -189,14 +244,4 @@ _ORDERS: Final[tuple[tuple[str, Callable[[Taken], Taken]], ...]] = (
     ("in the same order", list),
     ("in reverse", lambda taken: taken[::-1]),
     ("in another order", _shuffled),
-)
-CHECKS: Final[tuple[Check, ...]] = (
-    giving_back_restores,
-    giving_back_undoes_the_last,
-    replay_restores,
-    instances_share_nothing,
-    forgets_removed_nodes,
-    follows_a_changed_inventory,
-    counts_beside_other_kinds,
-    counts_a_budget_once,
 )

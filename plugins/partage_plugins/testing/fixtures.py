@@ -5,8 +5,6 @@ Use them with `pytest_plugins = ["partage_plugins.testing.fixtures"]` in `confte
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +15,7 @@ from partage_plugins.host import HostSettings
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import Record, SchedulerSide
-from partage_plugins.testing.node_stage import RunningHost
+from partage_plugins.testing.node_stage import RunningHost, python_path
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import NodeName, Slot
@@ -67,8 +65,7 @@ def scheduler_side() -> SchedulerSides:
 @pytest.fixture
 def plugin_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PluginHosts]:
     """Makes running plugin hosts, and stops them after the test: `plugin_host({"fpga": "my.node:Fpga"})`."""
-    # The host's child must find what this process finds, whatever put it on the path.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path))
+    monkeypatch.setenv("PYTHONPATH", python_path())
     with ExitStack() as stack:
 
         def make(plugins: Mapping[str, str]) -> RunningHost:

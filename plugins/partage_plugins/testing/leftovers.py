@@ -17,13 +17,18 @@ _LOOK_S = 0.01
 
 
 def no_process_is_left() -> None:
-    """Broken if a process that a plugin started still runs; it is ended then."""
+    """Broken if a process that a plugin started still runs."""
     if not _awaited_end(lambda: not list(_children())):
-        left = list(_children())
-        for number, _ in left:
-            _ended(number)
-        named = ", ".join(f"{number} ({name})" for number, name in left)
+        named = ", ".join(f"{number} ({name})" for number, name in _children())
         raise Broken(f"it left a process running: {named}")
+
+
+def end_children() -> None:
+    """Kills what a plugin started, also in sessions of their own."""
+    for number, _ in _children():
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(number, signal.SIGKILL)
+            os.waitpid(number, 0)
 
 
 def no_thread_is_left(before: Collection[threading.Thread]) -> None:
@@ -57,9 +62,3 @@ def _children() -> Iterator[tuple[int, str]]:
                     os.waitpid(number, os.WNOHANG)
                 else:
                     yield number, name
-
-
-def _ended(number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, ChildProcessError):
-        os.kill(number, signal.SIGKILL)
-        os.waitpid(number, 0)

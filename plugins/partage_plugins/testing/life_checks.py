@@ -7,10 +7,8 @@ import threading
 from pathlib import PurePosixPath
 from typing import Final
 
-import msgspec
-
 from partage_plugins.codecs.inventory import decode_inventory, encode_inventory
-from partage_plugins.testing.check import Case, Check, hold, unchanged
+from partage_plugins.testing.check import Case, check, has_frozen_types, hold, owns_what_it_should, unchanged
 from partage_plugins.testing.leftovers import no_process_is_left, no_thread_is_left
 from partage_plugins.testing.node_stage import NodeStage
 from partage_plugins.vocabulary.inventory import Inventory
@@ -24,20 +22,20 @@ _IN_USE: Final = DeviceUse(
 )
 
 
+@check("node")
 def node_side_loads(case: Case) -> None:
     """It is imported, made and registered without a fault; all its hooks exist, are marked and take known arguments."""
-    stage = NodeStage(case)
-    for kind in stage.registry.kinds:
-        if stage.registry.owner(kind.name) == case.subject.name:
-            hold(kind.name == case.subject.kind, f"it owns kind {kind.name}; the subject says {case.subject.kind}")
+    owns_what_it_should(NodeStage(case).registry, case.subject)
 
 
+@check("node")
 def starts_and_stops(case: Case) -> None:
     """It starts in either daemon, and stops when it is asked to."""
     for role in _ROLES:
         NodeStage(case).started(role).stopped()
 
 
+@check("node")
 def starts_again(case: Case) -> None:
     """When one instance has stopped, another starts on the same node, as after an update of the daemon."""
     root = PurePosixPath(case.root())
@@ -45,6 +43,7 @@ def starts_again(case: Case) -> None:
         NodeStage(case).started(root=root).stopped()
 
 
+@check("node")
 def stops_without_a_trace(case: Case) -> None:
     """When it has stopped, none of its processes and threads is left."""
     before = threading.enumerate()
@@ -58,6 +57,7 @@ def stops_without_a_trace(case: Case) -> None:
     no_thread_is_left(before)
 
 
+@check("node")
 def samples_are_gauges(case: Case) -> None:
     """Its measurements are gauges with names and labels that metrics can have, no two of them the same."""
     gauges = NodeStage(case).started("advertiser").side.samples()
@@ -68,6 +68,7 @@ def samples_are_gauges(case: Case) -> None:
     hold(len(set(names)) == len(names), f"partage_samples gives a gauge twice: {sorted(names)}")
 
 
+@check("node")
 def is_removed_at_any_time(case: Case) -> None:
     """It is told of removed containers that it never saw, and twice of the same."""
     stage = NodeStage(case).started()
@@ -75,6 +76,7 @@ def is_removed_at_any_time(case: Case) -> None:
         stage.side.removed(ContainerKey(key))
 
 
+@check("node", "kind")
 def discovers_the_same_twice(case: Case) -> None:
     """What exists is of the kind's type or None, and equal when nothing has changed."""
     stage = NodeStage(case).started("advertiser")
@@ -85,6 +87,7 @@ def discovers_the_same_twice(case: Case) -> None:
         hold(set(first) <= {stage.kind.name}, f"partage_discover speaks of {sorted(first)}")
 
 
+@check("node", "kind")
 def discovers_what_can_be_written(case: Case) -> None:
     """What exists is the same when it is read again from the inventory."""
     stage = NodeStage(case).started("advertiser")
@@ -93,20 +96,9 @@ def discovers_what_can_be_written(case: Case) -> None:
     hold(read == written, f"partage_discover says {written.kinds!r:.200}, read again as {read.kinds!r:.200}")
 
 
+@check("node", "kind")
 def declares_its_kind_on_the_node(case: Case) -> None:
     """Its three types are frozen, and it always declares the same kind."""
     kind = NodeStage(case).kind
-    for what in (kind.request, kind.grant, kind.part):
-        config: msgspec.structs.StructConfig = what.__struct_config__
-        hold(config.frozen, f"{what.__name__} of kind {kind.name} is not frozen")
+    has_frozen_types(kind)
     hold(NodeStage(case).kind == kind, "partage_kind returns another kind the second time")
-
-
-FIRST_CHECKS: Final[tuple[Check, ...]] = (node_side_loads,)
-CHECKS: Final[tuple[Check, ...]] = (starts_and_stops, starts_again, samples_are_gauges, is_removed_at_any_time)
-OWNER_CHECKS: Final[tuple[Check, ...]] = (
-    declares_its_kind_on_the_node,
-    discovers_the_same_twice,
-    discovers_what_can_be_written,
-)
-LAST_CHECKS: Final[tuple[Check, ...]] = (stops_without_a_trace,)

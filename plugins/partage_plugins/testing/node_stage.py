@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import PurePosixPath
+import os
+import sys
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,12 +14,12 @@ from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.messages import Started
 from partage_plugins.registry.calls import bound
 from partage_plugins.sides.node import Adjusted, NodeSide
-from partage_plugins.testing.check import Broken, Case, hold, loaded
+from partage_plugins.testing.check import Case, hold, loaded, owned
 from partage_plugins.testing.granted import GrantedContainer
 from partage_plugins.testing.neighbours import node_paths
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName
+from partage_plugins.vocabulary.names import ContainerKey, NodeName
 from partage_plugins.vocabulary.node import NodeContext, NodeRole
 
 NODE = NodeName("node-0")
@@ -36,11 +38,7 @@ class NodeStage:
     @property
     def kind(self) -> AnyKind:
         """The kind that the subject owns."""
-        name = Kind(self.subject.kind or "")
-        kind = self.registry.kind(name)
-        if kind is None or self.registry.owner(name) != self.subject.name:
-            raise Broken(f"plugin {self.subject.name} does not own kind {name}; does partage_kind return it?")
-        return kind
+        return owned(self.registry, self.subject)
 
     def started(self, role: NodeRole = "crishim", *, root: PurePosixPath | None = None) -> NodeStage:
         """The same, begun on a node that has the subject's files."""
@@ -66,8 +64,14 @@ class NodeStage:
         return None
 
 
+def python_path() -> str:
+    """Where the host's child must look for modules: it finds what this process finds, whatever put it on the path."""
+    return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+
+
 def host_of(case: Case) -> RunningHost:
-    """The real plugin host with the subject and its neighbours."""
+    """The real plugin host with the subject and its neighbours, in a process that ends with its check."""
+    os.environ["PYTHONPATH"] = python_path()
     settings = HostSettings(
         node=NODE,
         root=str(case.root()),

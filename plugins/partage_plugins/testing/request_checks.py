@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.testing import examples
-from partage_plugins.testing.check import Broken, Case, Check, hold
+from partage_plugins.testing.check import Broken, Case, check, has_frozen_types, hold, owns_what_it_should
 from partage_plugins.testing.leftovers import no_process_is_left
 from partage_plugins.testing.neighbours import NEIGHBOUR, RESOURCE
 from partage_plugins.testing.scheduler_stage import SchedulerStage
@@ -28,14 +28,13 @@ def strangers() -> tuple[Pod, ...]:
     )
 
 
+@check("scheduler")
 def loads(case: Case) -> None:
     """It is imported, made and registered without a fault; all its hooks exist, are marked and take known arguments."""
-    stage = SchedulerStage(case)
-    for kind in stage.registry.kinds:
-        if stage.registry.owner(kind.name) == case.subject.name:
-            hold(kind.name == case.subject.kind, f"it owns kind {kind.name}; the subject says {case.subject.kind}")
+    owns_what_it_should(SchedulerStage(case).registry, case.subject)
 
 
+@check("scheduler")
 def reads_its_pods(case: Case) -> None:
     """What the subject's pods ask for is read, is valid by its own types, and is the same every time."""
     stage = SchedulerStage(case)
@@ -48,6 +47,7 @@ def reads_its_pods(case: Case) -> None:
         _check_valid(stage, request)
 
 
+@check("scheduler")
 def leaves_other_pods_alone(case: Case) -> None:
     """Pods that do not ask for its kind are neither refused nor read as asking for anything."""
     stage = SchedulerStage(case)
@@ -59,6 +59,7 @@ def leaves_other_pods_alone(case: Case) -> None:
         hold(not kinds, f"partage_requests reads {sorted(kinds)} from a pod that asks for nothing of the kind")
 
 
+@check("scheduler")
 def refuses_garbage_in_words(case: Case) -> None:
     """Whatever users write where it reads, it refuses the pod with a sentence or reads a valid request."""
     stage = SchedulerStage(case)
@@ -73,21 +74,24 @@ def refuses_garbage_in_words(case: Case) -> None:
             raise Broken(f"of {where}, {broken}") from broken
 
 
+@check("scheduler", "kind")
 def declares_its_kind(case: Case) -> None:
     """Its three types are frozen, its requests can be compared and hashed, and it always declares the same kind."""
     kind = SchedulerStage(case).kind
-    for what in (kind.request, kind.grant, kind.part):
-        hold(what.__struct_config__.frozen, f"{what.__name__} of kind {kind.name} is not frozen")
+    has_frozen_types(kind)
     config = kind.request.__struct_config__
     hold(config.eq and kind.request.__hash__ is not None, f"{kind.request.__name__} cannot be compared and hashed")
     hold(SchedulerStage(case).kind == kind, "partage_kind returns another kind the second time")
 
 
+@check("scheduler")
 def starts_no_process(case: Case) -> None:
     """It has started no process: hooks of the scheduler do no work outside of their thread."""
     stage = SchedulerStage(case).told()
     for pod in case.subject.pods:
         stage.answers(stage.side.requests(pod))
+        if case.subject.kind is not None and (placed := stage.placed(pod)) is not None:
+            stage.give_back(*placed)
     no_process_is_left()
 
 
@@ -121,8 +125,3 @@ def _spoilt(values: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     for key in values:
         for garbage in _GARBAGE:
             yield f"{key} = {garbage!r:.40}", {**values, key: garbage}
-
-
-CHECKS: Final[tuple[Check, ...]] = (loads, reads_its_pods, leaves_other_pods_alone, refuses_garbage_in_words)
-OWNER_CHECKS: Final[tuple[Check, ...]] = (declares_its_kind,)
-LAST_CHECKS: Final[tuple[Check, ...]] = (starts_no_process,)

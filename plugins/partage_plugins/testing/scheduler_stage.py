@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,12 +16,13 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Call, bound
 from partage_plugins.sides.batches import AllFit
 from partage_plugins.sides.scheduler import Record, SchedulerSide
-from partage_plugins.testing.check import Broken, Case, hold, loaded
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Broken, Case, hold, loaded, owned
 from partage_plugins.testing.neighbours import scheduler_paths
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import Kind, NodeName, PluginName, Slot
+from partage_plugins.vocabulary.names import NodeName, PluginName, Slot
 from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
 
 BARE = Inventory(kinds={})
@@ -61,11 +62,7 @@ class SchedulerStage(Record):
     @property
     def kind(self) -> AnyKind:
         """The kind that the subject owns."""
-        name = Kind(self.subject.kind or "")
-        kind = self.registry.kind(name)
-        if kind is None or self.registry.owner(name) != self.subject.name:
-            raise Broken(f"plugin {self.subject.name} does not own kind {name}; does partage_kind return it?")
-        return kind
+        return owned(self.registry, self.subject)
 
     @property
     def has_shape(self) -> bool:
@@ -175,6 +172,20 @@ class SchedulerStage(Record):
             self.take(slot, allocation)
             return slot, allocation
         return None
+
+    def filled(self, pods: Iterable[Pod], at_most: int) -> Iterator[tuple[Slot, Allocation]]:
+        """Places pods in turn until none of them fits any more, or so many are placed; each with its node."""
+        waiting, number = list(pods), 0
+        while waiting:
+            for pod in tuple(waiting):
+                if number == at_most:
+                    return
+                placed = self.placed(examples.like(pod, number))
+                if placed is None:
+                    waiting.remove(pod)
+                else:
+                    number += 1
+                    yield placed
 
 
 def read_only(slots: Iterable[int]) -> Slots:

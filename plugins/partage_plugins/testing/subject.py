@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import Literal
 
 from msgspec import Struct
 
 from partage_plugins.vocabulary.pods import Pod
+
+Has = Literal["scheduler", "node", "kind", "grants"]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -56,6 +59,12 @@ class Subject(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"file {name!r} of a subject must be a path below the node's root")
 
     @property
-    def has_grants(self) -> bool:
-        """Whether there is anything to adjust containers for."""
-        return bool(self.grants) or (self.scheduler is not None and self.kind is not None)
+    def has(self) -> frozenset[Has]:
+        """What checks can be made of; grants are there where a container can be adjusted for some."""
+        is_there: dict[Has, bool] = {
+            "scheduler": self.scheduler is not None,
+            "node": self.node is not None,
+            "kind": self.kind is not None,
+            "grants": bool(self.grants) or (self.scheduler is not None and self.kind is not None),
+        }
+        return frozenset(name for name, there in is_there.items() if there)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import ClassVar
+from typing import ClassVar, Final
 
-import msgspec
-
-from partage_plugins.testing.catalogue import checks_of, promise_of
-from partage_plugins.testing.report import Report
-from partage_plugins.testing.runner import run
+from partage_plugins.testing import (
+    adjustment_checks,
+    allocation_checks,
+    answer_checks,
+    count_checks,
+    life_checks,
+    request_checks,
+)
+from partage_plugins.testing.check import Check
 from partage_plugins.testing.subject import Subject
+from partage_plugins.testing.trial import failure
 
 try:
     import pytest
@@ -18,8 +22,12 @@ except ImportError:
     raise ImportError("partage_plugins.testing.suite needs pytest: pip install pytest") from None
 
 
+_OF_SCHEDULER: Final = (request_checks, answer_checks, allocation_checks, count_checks)
+_OF_NODE: Final = (life_checks, adjustment_checks)
+
+
 class Conformance:
-    """Subclass it as `Test…` and give the subject; the checks run once for each class."""
+    """Subclass it as `Test…` and give the subject; each check runs in a process of its own."""
 
     subject: ClassVar[Subject]
 
@@ -30,12 +38,12 @@ class Conformance:
 
     def test_conformance(self, conformance_check: str) -> None:
         """Fails with the reason of the kit."""
-        result = _report(msgspec.json.encode(self.subject)).of(conformance_check)
-        if not result.passed:
-            promise = promise_of(checks_of(self.subject)[conformance_check])
-            pytest.fail(f"{result.why}\n\npromised: {promise}\n{result.trace}".rstrip(), pytrace=False)
+        check = checks_of(self.subject)[conformance_check]
+        if why := failure(check, self.subject):
+            pytest.fail(f"{why.rstrip()}\n\npromised: {check.promise}", pytrace=False)
 
 
-@cache
-def _report(subject: bytes) -> Report:
-    return run(msgspec.json.decode(subject, type=Subject))
+def checks_of(subject: Subject) -> dict[str, Check]:
+    """The checks that apply, by name, in the order in which they run."""
+    found = (each for module in (*_OF_SCHEDULER, *_OF_NODE) for each in vars(module).items())
+    return {name: each for name, each in found if isinstance(each, Check) and each.needs <= subject.has}

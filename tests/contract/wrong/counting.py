@@ -88,9 +88,7 @@ class KeepsRemovedNodes(FpgaScheduler):
     def partage_node_removed(self, slot: Slot) -> None: ...
 
 
-class VetoesByRoom(FpgaScheduler):
-    """Does the host's work, which knows more of CPU than it was told."""
-
+class _KnowsRooms(FpgaScheduler):
     def __init__(self) -> None:
         super().__init__()
         self._rooms: dict[Slot, Room] = {}
@@ -98,6 +96,10 @@ class VetoesByRoom(FpgaScheduler):
     @hookimpl
     def partage_node_room(self, slot: Slot, free: Room) -> None:
         self._rooms[slot] = free
+
+
+class VetoesByRoom(_KnowsRooms):
+    """Does the host's work, which knows more of CPU than it was told."""
 
     def why_not(self, request: PodRequest, slot: Slot) -> str | None:
         free = self._rooms.get(slot)
@@ -121,16 +123,8 @@ class LosesCountOfRooms(FpgaScheduler):
         self._free[slot] = set(self._all[slot])
 
 
-class KeepsRoomsOfRemovedNodes(FpgaScheduler):
+class KeepsRoomsOfRemovedNodes(_KnowsRooms):
     """A new node in the slot is scored by the old one's CPU."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rooms: dict[Slot, Room] = {}
-
-    @hookimpl
-    def partage_node_room(self, slot: Slot, free: Room) -> None:
-        self._rooms[slot] = free
 
     def score(self, request: PodRequest, slot: Slot) -> float:
         return super().score(request, slot) + (slot in self._rooms)

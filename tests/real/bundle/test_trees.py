@@ -32,7 +32,7 @@ from partage_gpu.nvml import process, wire
 
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 subprocess.run([*process.COMMAND, "/"], stdin=theirs, check=True)
-print(wire.told(ours.recv(wire.MAX_BYTES)))
+print(wire.WORDS.told(ours.recv(wire.MAX_BYTES)))
 """
 CLEAN = """
 import json, sys

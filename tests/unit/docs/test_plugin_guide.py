@@ -19,7 +19,7 @@ from partage_plugins.errors import DecodeError
 from partage_plugins.hooks import SCHEDULER_GROUP, both, node, scheduler
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.testing.catalogue import checks_of
+from partage_plugins.testing.suite import checks_of
 from partage_plugins.vocabulary import GPU
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import Row, all_plugins

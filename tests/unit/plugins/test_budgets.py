@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from partage_plugins import hookimpl
 from partage_plugins.errors import PluginNonsense, Refused
 from partage_plugins.vocabulary import Budgeted, BudgetName, BudgetUse, ContainerName, Pod, PodRequest, grantee_of
 from partage_plugins.vocabulary.kinds import Role
-from support.sides import OTHER, THING, Ask, pod, scheduler_side
+from support.sides import OTHER, THING, Ask, plugin, pod, scheduler_side
 
 A, B, C = map(ContainerName, "abc")
 POD = BudgetName("pod")
@@ -24,21 +22,9 @@ def of(ask: object, budget: str = "pod") -> Budgeted:
 
 
 def read(answer: Answer, seen: Pod | None = None) -> PodRequest:
-    class Owner:
-        @hookimpl
-        def partage_kind(self) -> object:
-            return THING
-
-        @hookimpl
-        def partage_requests(self) -> Any:
-            return answer
-
-    class Another:
-        @hookimpl
-        def partage_kind(self) -> object:
-            return OTHER
-
-    return scheduler_side(owner=Owner, another=Another).requests(seen or pod("a", "b", "c"))
+    return scheduler_side(owner=plugin(kind=THING, requests=answer), another=plugin(kind=OTHER)).requests(
+        seen or pod("a", "b", "c")
+    )
 
 
 def test_a_budget_is_asked_for_once() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import importlib.metadata
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -16,14 +17,8 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry import entry_points as finding
 from partage_plugins.registry.entry_points import Candidate
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import KindType, PluginName
-from support.sides import OTHER, THING, candidates, load_node, load_scheduler
-
-
-class Good:
-    @hookimpl
-    def partage_kind(self) -> object:
-        return THING
+from partage_plugins.vocabulary import Kind, KindType, PluginName
+from support.sides import OTHER, OWNER, THING, candidates, load_node, load_scheduler, plugin
 
 
 class Misspelt:
@@ -69,30 +64,6 @@ class NeedsArguments:
     def __init__(self, where: str) -> None: ...
 
 
-class KindIsText:
-    @hookimpl
-    def partage_kind(self) -> object:
-        return "gpu"
-
-
-class KindOfDicts:
-    @hookimpl
-    def partage_kind(self) -> object:
-        return KindType(name=THING.name, request=dict, grant=dict, part=dict)
-
-
-class KindWithBadName:
-    @hookimpl
-    def partage_kind(self) -> object:
-        return KindType(name="GPU!", request=THING.request, grant=THING.grant, part=THING.part)  # type: ignore[arg-type]
-
-
-class KindRaises:
-    @hookimpl
-    def partage_kind(self) -> object:
-        raise RuntimeError("not today")
-
-
 def _not_a_class() -> None: ...
 
 
@@ -108,15 +79,15 @@ def _not_a_class() -> None: ...
         (Exits, "make", "SystemExit: 5"),
         (Cancels, "make", "CancelledError"),
         (NeedsArguments, "make", "where"),
-        (KindIsText, "partage_kind", "returned str"),
-        (KindOfDicts, "partage_kind", "msgspec.Struct"),
-        (KindWithBadName, "partage_kind", "'GPU!'"),
-        (KindRaises, "partage_kind", "RuntimeError: not today"),
+        (plugin(kind="gpu"), "partage_kind", "returned str"),
+        (plugin(kind=KindType(name=THING.name, request=dict, grant=dict, part=dict)), "partage_kind", "msgspec.Struct"),
+        (plugin(kind=replace(THING, name=Kind("GPU!"))), "partage_kind", "'GPU!'"),
+        (plugin(kind=RuntimeError("not today")), "partage_kind", "RuntimeError: not today"),
         (_not_a_class, "import", "a class without arguments"),
     ],
 )
 def test_a_wrong_plugin_is_named_with_the_reason_and_costs_no_other(wrong: object, step: str, why: str) -> None:
-    registry, report = load_scheduler(wrong=wrong, good=Good)
+    registry, report = load_scheduler(wrong=wrong, good=OWNER)
     (fault,) = report.faults
     assert (fault.plugin, fault.hook) == ("wrong", step)
     assert why in fault.why
@@ -125,16 +96,12 @@ def test_a_wrong_plugin_is_named_with_the_reason_and_costs_no_other(wrong: objec
 
 
 def test_a_hook_of_the_other_side_is_no_hook_of_this_side() -> None:
-    class Scheduling:
-        @hookimpl
-        def partage_fits(self, request: object, slots: object) -> None: ...
-
-    assert not load_scheduler(it=Scheduling)[1].faults
-    assert load_node(it=Scheduling)[1].faults
+    assert not load_scheduler(it=plugin(fits=None))[1].faults
+    assert load_node(it=plugin(fits=None))[1].faults
 
 
 def test_a_kind_has_one_owner_and_the_second_is_told_who() -> None:
-    registry, report = load_scheduler(first=Good, second=Good)
+    registry, report = load_scheduler(first=OWNER, second=OWNER)
     (fault,) = report.faults
     assert str(fault) == "plugin second: partage_kind: kind thing is owned by first; a kind has one owner"
     assert registry.owner(THING.name) == "first"
@@ -143,7 +110,7 @@ def test_a_kind_has_one_owner_and_the_second_is_told_who() -> None:
 
 def test_two_plugins_of_one_name_are_told_apart_by_their_origin() -> None:
     registry = Registry(scheduler_hooks)
-    twice = [Candidate(PluginName("same"), origin, lambda: Good) for origin in ("a 1.0", "b 2.0")]
+    twice = [Candidate(PluginName("same"), origin, lambda: OWNER) for origin in ("a 1.0", "b 2.0")]
     (fault,) = registry.load(twice).faults
     assert "b 2.0 has the name of a 1.0" in fault.why
 
@@ -159,7 +126,7 @@ def test_a_blocked_plugin_is_not_even_imported() -> None:
 
 
 def test_a_blocked_name_that_is_not_installed_is_reported() -> None:
-    report = Registry(scheduler_hooks).load(candidates(good=Good), frozenset({PluginName("godo")}))
+    report = Registry(scheduler_hooks).load(candidates(good=OWNER), frozenset({PluginName("godo")}))
     assert report.unknown_blocked == ("godo",)
     assert [name for name, _ in report.loaded] == ["good"]
 

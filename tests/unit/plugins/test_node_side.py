@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Any
 
 import pytest
 
@@ -11,44 +10,22 @@ from partage_plugins import DecodeError, Refused, hookimpl
 from partage_plugins.errors import AdjustmentConflict, PluginFailed, PluginNonsense
 from partage_plugins.vocabulary import Adjustment, ContainerKey, Device, Kind, Mount
 from partage_plugins.vocabulary.node import Gauge, NodeContext
-from support.sides import NODE, THING, Thing, Things, container, granted, node_side
+from support.sides import NODE, OWNER, THING, Thing, Things, container, granted, node_side, plugin
 
 CONTEXT = NodeContext(node=NODE, role="crishim", root=PurePosixPath("/"), wake=lambda: None)
 KEY = ContainerKey("0" * 32)
 
 
-class Owner:
-    @hookimpl
-    def partage_kind(self) -> object:
-        return THING
-
-
-def answering(hook: str, answer: object, *, owns: bool = True) -> type:
-    """A plugin whose one hook returns or raises this."""
-
-    def said(self: object) -> Any:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    said.__name__ = hook
-    return type("Answering", (Owner,) if owns else (), {hook: hookimpl(said)})
-
-
-def adjusting(answer: object) -> type:
-    return answering("partage_adjust", answer, owns=False)
-
-
 def test_partage_kind_and_partage_started_say_whose_kind_is_in_force() -> None:
-    side = node_side(good=Owner)
+    side = node_side(good=OWNER)
     assert side.owners == {"thing": "good"}
     assert side.started(CONTEXT) == []
     assert side.owners == {"thing": "good"}
 
 
 def test_a_plugin_that_fails_in_partage_started_is_asked_no_more_and_its_kind_is_not_in_force() -> None:
-    fails = type("Fails", (answering("partage_started", OSError("no driver")), answering("partage_samples", [])), {})
-    side = node_side(fails=fails, fine=answering("partage_samples", [Gauge(name="x", value=1.0)], owns=False))
+    fails = plugin(kind=THING, started=OSError("no driver"), samples=[])
+    side = node_side(fails=fails, fine=plugin(samples=[Gauge(name="x", value=1.0)]))
     (fault,) = side.started(CONTEXT)
     assert str(fault) == "plugin fails: partage_started: raised OSError: no driver"
     assert side.owners == {}
@@ -58,49 +35,47 @@ def test_a_plugin_that_fails_in_partage_started_is_asked_no_more_and_its_kind_is
 
 
 def test_partage_stopping_asks_everyone_and_returns_the_faults() -> None:
-    side = node_side(
-        a=answering("partage_stopping", ValueError("x"), owns=False), b=answering("partage_stopping", None)
-    )
+    side = node_side(a=plugin(stopping=ValueError("x")), b=plugin(kind=THING, stopping=None))
     assert [fault.plugin for fault in side.stopping()] == ["a"]
 
 
 def test_partage_discover_gives_the_parts_by_kind() -> None:
-    assert node_side(a=answering("partage_discover", Things(("t0",)))).discover(None) == {"thing": Things(("t0",))}
-    assert node_side(a=answering("partage_discover", None)).discover(None) == {}
+    assert node_side(a=plugin(kind=THING, discover=Things(("t0",)))).discover(None) == {"thing": Things(("t0",))}
+    assert node_side(a=plugin(kind=THING, discover=None)).discover(None) == {}
 
 
 @pytest.mark.parametrize(
-    ("part", "owns", "why"),
+    ("part", "owned", "why"),
     [
-        ({"ids": []}, True, "returned dict; allowed: Things or None"),
-        (Thing(), True, "returned Thing; allowed: Things or None"),
-        (Things(5), True, "returned a wrong value"),  # type: ignore[arg-type]
-        (Things(()), False, "owns no kind"),
+        ({"ids": []}, {"kind": THING}, "returned dict; allowed: Things or None"),
+        (Thing(), {"kind": THING}, "returned Thing; allowed: Things or None"),
+        (Things(5), {"kind": THING}, "returned a wrong value"),  # type: ignore[arg-type]
+        (Things(()), {}, "owns no kind"),
     ],
 )
-def test_nonsense_parts_are_the_plugins_fault(part: object, owns: bool, why: str) -> None:  # noqa: FBT001  a table's column
+def test_nonsense_parts_are_the_plugins_fault(part: object, owned: dict[str, object], why: str) -> None:
     with pytest.raises(PluginNonsense) as caught:
-        node_side(a=answering("partage_discover", part, owns=owns)).discover(())
+        node_side(a=plugin(discover=part, **owned)).discover(())
     assert why in caught.value.why
 
 
 @pytest.mark.parametrize("wrong", [5, [5], [Gauge(name="Bad name", value=1.0)], [Gauge(name="x", value="1")]])  # type: ignore[arg-type]
 def test_partage_samples_are_gauges_or_the_plugins_fault(wrong: object) -> None:
     with pytest.raises(PluginNonsense, match="plugin a: partage_samples: returned a wrong value"):
-        node_side(a=answering("partage_samples", wrong)).samples()
+        node_side(a=plugin(kind=THING, samples=wrong)).samples()
 
 
 def test_partage_adjust_merges_what_all_plugins_want() -> None:
     mount = Mount(container_path="/x", host_path="/y")
     side = node_side(
-        owner=Owner,
-        a=adjusting(
-            Adjustment(
+        owner=OWNER,
+        a=plugin(
+            adjust=Adjustment(
                 env={"A": "1"}, mounts=(mount,), cdi=("vendor.com/gpu=0",), enforces={Kind("thing"): ("memory",)}
             )
         ),
-        b=adjusting(Adjustment(env={"A": "1", "B": "2"}, annotations={"example.com/x": "y"})),
-        c=adjusting(None),
+        b=plugin(adjust=Adjustment(env={"A": "1", "B": "2"}, annotations={"example.com/x": "y"})),
+        c=plugin(adjust=None),
     )
     adjusted = side.adjust(container(), granted("part0"))
     assert adjusted.adjustment.env == {"A": "1", "B": "2"}
@@ -111,19 +86,21 @@ def test_partage_adjust_merges_what_all_plugins_want() -> None:
 
 
 def test_what_nobody_enforces_is_said_by_kind() -> None:
-    adjusted = node_side(owner=Owner, a=adjusting(Adjustment())).adjust(container(), granted("part0"))
+    adjusted = node_side(owner=OWNER, a=plugin(adjust=Adjustment())).adjust(container(), granted("part0"))
     assert adjusted.unenforced == {"thing": ("memory",)}
-    assert node_side(owner=Owner).adjust(container(), granted("t0")).unenforced == {}
+    assert node_side(owner=OWNER).adjust(container(), granted("t0")).unenforced == {}
 
 
 def test_a_grant_of_a_kind_without_an_owner_is_refused() -> None:
     with pytest.raises(Refused, match="no plugin for thing is in force"):
-        node_side(a=adjusting(None)).adjust(container(), granted("t0"))
+        node_side(a=plugin(adjust=None)).adjust(container(), granted("t0"))
 
 
 def test_a_conflict_names_both_plugins_and_the_field_and_no_value() -> None:
     side = node_side(
-        owner=Owner, a=adjusting(Adjustment(env={"A": "secret1"})), b=adjusting(Adjustment(env={"A": "secret2"}))
+        owner=OWNER,
+        a=plugin(adjust=Adjustment(env={"A": "secret1"})),
+        b=plugin(adjust=Adjustment(env={"A": "secret2"})),
     )
     with pytest.raises(AdjustmentConflict) as caught:
         side.adjust(container(), granted("t0"))
@@ -147,16 +124,16 @@ def test_a_conflict_names_both_plugins_and_the_field_and_no_value() -> None:
 )
 def test_nonsense_adjustments_are_the_plugins_fault(wrong: object, why: str) -> None:
     with pytest.raises(PluginNonsense) as caught:
-        node_side(owner=Owner, a=adjusting(wrong)).adjust(container(), granted("t0"))
+        node_side(owner=OWNER, a=plugin(adjust=wrong)).adjust(container(), granted("t0"))
     assert caught.value.plugin == "a"
     assert why in caught.value.why
 
 
 def test_a_plugins_refusal_is_passed_on_and_its_exception_is_a_fault() -> None:
     with pytest.raises(Refused, match="not this one"):
-        node_side(owner=Owner, a=adjusting(Refused("not this one"))).adjust(container(), granted("t0"))
+        node_side(owner=OWNER, a=plugin(adjust=Refused("not this one"))).adjust(container(), granted("t0"))
     with pytest.raises(PluginFailed, match="plugin a: partage_adjust: raised ZeroDivisionError"):
-        node_side(owner=Owner, a=adjusting(ZeroDivisionError())).adjust(container(), granted("t0"))
+        node_side(owner=OWNER, a=plugin(adjust=ZeroDivisionError())).adjust(container(), granted("t0"))
 
 
 def test_partage_removed_asks_everyone_even_after_a_fault() -> None:
@@ -167,7 +144,7 @@ def test_partage_removed_asks_everyone_even_after_a_fault() -> None:
         def partage_removed(self, key: str) -> None:
             asked.append(key)
 
-    side = node_side(a=answering("partage_removed", OSError("busy"), owns=False), b=Fine)
+    side = node_side(a=plugin(removed=OSError("busy")), b=Fine)
     with pytest.raises(PluginFailed, match="plugin a: partage_removed: raised OSError: busy"):
         side.removed(KEY)
     assert asked == [KEY]
@@ -175,7 +152,7 @@ def test_partage_removed_asks_everyone_even_after_a_fault() -> None:
 
 @pytest.mark.parametrize("no", [Refused("no"), DecodeError("x", path="$", value="y", allowed="z")])
 def test_a_refusal_where_none_is_allowed_is_the_plugins_fault(no: Exception) -> None:
-    (fault,) = node_side(a=answering("partage_started", no)).started(CONTEXT)
+    (fault,) = node_side(a=plugin(kind=THING, started=no)).started(CONTEXT)
     assert "refused where it may not" in str(fault)
 
 
@@ -188,8 +165,8 @@ def test_a_plugin_that_cannot_clean_up_yet_says_so_and_the_others_are_asked() ->
             asked.append(key)
 
     with pytest.raises(Refused, match="not yet"):
-        node_side(a=answering("partage_removed", Refused("not yet"), owns=False), b=Fine).removed(KEY)
+        node_side(a=plugin(removed=Refused("not yet")), b=Fine).removed(KEY)
     assert asked == [KEY]
     wrong = DecodeError("x", path="$", value="y", allowed="z")
     with pytest.raises(PluginNonsense, match="refused where it may not"):
-        node_side(a=answering("partage_removed", wrong)).removed(KEY)
+        node_side(a=plugin(kind=THING, removed=wrong)).removed(KEY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from support.sides import (
     MAIN,
     NODE,
     OTHER,
+    OWNER,
     THING,
     Ask,
     Record,
@@ -24,6 +24,7 @@ from support.sides import (
     allocation,
     inventory,
     load_scheduler,
+    plugin,
     pod,
     request,
     scheduler_side,
@@ -34,63 +35,16 @@ from support.sides import (
 TWO = slots(3, 7)
 
 
-class Owner:
-    @hookimpl
-    def partage_kind(self) -> object:
-        return THING
-
-
-class Dialect:
-    """Answers what the test puts here."""
-
-    answer: Any = None
-
-    @hookimpl
-    def partage_requests(self, pod: object) -> Any:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-def dialect(answer: object) -> type:
-    return type("Spoken", (Dialect,), {"answer": answer})
-
-
-def fitting(answer: object) -> type:
-    class Fitting:
-        @hookimpl
-        def partage_fits(self, request: object, slots: object) -> Any:
-            return answer
-
-    return Fitting
-
-
-def scoring(answer: object) -> type:
-    class Scoring:
-        @hookimpl
-        def partage_scores(self, request: object, slots: object) -> Any:
-            return answer
-
-    return Scoring
-
-
-def granting(answer: object) -> type:
-    class Granting(Owner):
-        @hookimpl
-        def partage_allocate(self, request: object, slot: object) -> Any:
-            return answer
-
-    return Granting
-
-
 def test_partage_kind_gives_a_kind_its_owner() -> None:
-    side = scheduler_side(owner=Owner, speaks=dialect({"main": {"thing": Ask(2)}}))
+    side = scheduler_side(owner=OWNER, speaks=plugin(requests={"main": {"thing": Ask(2)}}))
     assert side.requests(pod()).of(THING) == {"main": Ask(2)}
 
 
 def test_partage_requests_come_together_in_the_pods_order() -> None:
-    answers = dialect({"side": {"thing": Ask(2)}, "main": {"thing": Ask(1)}})
-    read = scheduler_side(owner=Owner, silent=dialect(None), speaks=answers).requests(pod("main", "quiet", "side"))
+    answers = plugin(requests={"side": {"thing": Ask(2)}, "main": {"thing": Ask(1)}})
+    read = scheduler_side(owner=OWNER, silent=plugin(requests=None), speaks=answers).requests(
+        pod("main", "quiet", "side")
+    )
     assert [(container.name, container.of(THING)) for container in read.containers] == [
         ("main", Ask(1)),
         ("side", Ask(2)),
@@ -98,39 +52,25 @@ def test_partage_requests_come_together_in_the_pods_order() -> None:
 
 
 def test_partage_requests_in_two_dialects_are_refused_naming_both() -> None:
-    side = scheduler_side(owner=Owner, a=dialect({"main": {"thing": Ask()}}), b=dialect({"side": {"thing": Ask()}}))
+    side = scheduler_side(
+        owner=OWNER, a=plugin(requests={"main": {"thing": Ask()}}), b=plugin(requests={"side": {"thing": Ask()}})
+    )
     with pytest.raises(DialectConflict, match="asks for thing in two dialects, a and b"):
         side.requests(pod("main", "side"))
 
 
-def naming(answer: object) -> type:
-    class Naming:
-        @hookimpl
-        def partage_resources(self) -> Any:
-            return answer
-
-    return Naming
-
-
 def test_partage_resources_are_those_of_all_plugins() -> None:
-    side = scheduler_side(a=naming(["fpga.example.com/boards"]), b=naming(("x.org/y", "fpga.example.com/boards")))
+    side = scheduler_side(
+        a=plugin(resources=["fpga.example.com/boards"]), b=plugin(resources=("x.org/y", "fpga.example.com/boards"))
+    )
     assert side.resources() == {"fpga.example.com/boards", "x.org/y"}
-    assert not scheduler_side(a=dialect(None)).resources()
+    assert not scheduler_side(a=plugin(requests=None)).resources()
 
 
 @pytest.mark.parametrize("answer", ["x.org/y", None, ["cpu"], ["memory"], ["x.org/"], ["kubernetes.io/x"], [1]])
 def test_partage_resources_that_are_a_nodes_own_or_no_names_are_refused(answer: object) -> None:
     with pytest.raises(PluginNonsense, match="allowed: "):
-        scheduler_side(a=naming(answer)).resources()
-
-
-def wording(answer: object) -> type:
-    class Wording:
-        @hookimpl
-        def partage_words(self) -> Any:
-            return answer
-
-    return Wording
+        scheduler_side(a=plugin(resources=answer)).resources()
 
 
 def words_of(system: str, **more: Any) -> DialectWords:
@@ -138,9 +78,9 @@ def words_of(system: str, **more: Any) -> DialectWords:
 
 
 def test_partage_words_are_those_of_all_plugins() -> None:
-    side = scheduler_side(a=wording([words_of("x")]), b=wording((words_of("y"), words_of("z"))))
+    side = scheduler_side(a=plugin(words=[words_of("x")]), b=plugin(words=(words_of("y"), words_of("z"))))
     assert {each.system for each in side.words()} == {"x", "y", "z"}
-    assert not scheduler_side(a=dialect(None)).words()
+    assert not scheduler_side(a=plugin(requests=None)).words()
 
 
 @pytest.mark.parametrize(
@@ -156,18 +96,18 @@ def test_partage_words_are_those_of_all_plugins() -> None:
 )
 def test_partage_words_that_are_none_are_refused(answer: object) -> None:
     with pytest.raises(PluginNonsense, match=r"allowed: |wrong value"):
-        scheduler_side(a=wording(answer)).words()
+        scheduler_side(a=plugin(words=answer)).words()
 
 
 def test_partage_requests_for_a_kind_that_nobody_owns_are_refused() -> None:
     with pytest.raises(Refused, match="no plugin allocates thing, for which a read a request"):
-        scheduler_side(a=dialect({"main": {"thing": Ask()}})).requests(pod())
+        scheduler_side(a=plugin(requests={"main": {"thing": Ask()}})).requests(pod())
 
 
 @pytest.mark.parametrize("no", [Refused("no"), DecodeError("request", path="$", value="x", allowed="y")])
 def test_a_considered_no_of_a_dialect_is_passed_on(no: Exception) -> None:
     with pytest.raises(type(no)) as caught:
-        scheduler_side(owner=Owner, a=dialect(no)).requests(pod())
+        scheduler_side(owner=OWNER, a=plugin(requests=no)).requests(pod())
     assert caught.value is no
 
 
@@ -185,13 +125,13 @@ def test_a_considered_no_of_a_dialect_is_passed_on(no: Exception) -> None:
 )
 def test_nonsense_requests_are_the_plugins_fault(nonsense: object, why: str) -> None:
     with pytest.raises(PluginNonsense, match="plugin a: partage_requests") as caught:
-        scheduler_side(owner=Owner, a=dialect(nonsense)).requests(pod())
+        scheduler_side(owner=OWNER, a=plugin(requests=nonsense)).requests(pod())
     assert why in caught.value.why
 
 
 def test_any_exception_becomes_a_fault_with_names_and_cause() -> None:
     with pytest.raises(PluginFailed, match="plugin a: partage_requests: raised KeyError: 'x'") as caught:
-        scheduler_side(a=dialect(KeyError("x"))).requests(pod())
+        scheduler_side(a=plugin(requests=KeyError("x"))).requests(pod())
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -210,7 +150,7 @@ def test_partage_shape_of_all_plugins_together() -> None:
 
 
 def test_without_partage_shape_an_answering_plugin_is_asked_for_every_pod() -> None:
-    side = scheduler_side(a=fitting(verdict(True, True)))
+    side = scheduler_side(a=plugin(fits=verdict(True, True)))
     assert side.shape(request(uid="u1")) != side.shape(request(uid="u2"))
     assert side.shape(request(uid="u1")) == side.shape(request(uid="u1"))
 
@@ -219,7 +159,7 @@ def test_partage_fits_must_be_agreed_by_all_and_the_first_refusal_is_the_reason(
     four = slots(0, 1, 2, 3)
     a = verdict(True, False, True, False, codes=(9, 1, 9, 0), reasons=("small", "old"))
     b = verdict(True, True, False, False, codes=(9, 9, 0, 0), reasons=("far",))
-    answer = scheduler_side(a=fitting(a), b=fitting(b)).fits(request(), four)
+    answer = scheduler_side(a=plugin(fits=a), b=plugin(fits=b)).fits(request(), four)
     codes, table = answer.reasons()
     assert answer.fits.tolist() == [True, False, False, False]
     said = [str(table[code]) for code, fits in zip(codes, answer.fits, strict=True) if not fits]
@@ -236,7 +176,7 @@ def test_partage_fits_must_be_agreed_by_all_and_the_first_refusal_is_the_reason(
 )
 def test_a_reason_that_cannot_be_told_is_the_plugins_fault(reason: object, why: str) -> None:
     wrong = verdict(False, True, codes=(0, 0))._replace(reasons=(reason,))  # type: ignore[arg-type]
-    answer = scheduler_side(a=fitting(wrong)).fits(request(), TWO)
+    answer = scheduler_side(a=plugin(fits=wrong)).fits(request(), TWO)
     with pytest.raises(PluginNonsense, match=why):
         answer.reasons()
 
@@ -261,18 +201,18 @@ def test_without_any_plugin_every_node_fits() -> None:
 )
 def test_nonsense_fits_are_the_plugins_fault(nonsense: object, why: str) -> None:
     with pytest.raises(PluginNonsense) as caught:
-        scheduler_side(a=fitting(nonsense)).fits(request(), TWO)
+        scheduler_side(a=plugin(fits=nonsense)).fits(request(), TWO)
     assert why in caught.value.why
 
 
 def test_a_reason_code_outside_its_table_is_the_plugins_fault() -> None:
-    answer = scheduler_side(a=fitting(verdict(False, True, codes=(4, 0)))).fits(request(), TWO)
+    answer = scheduler_side(a=plugin(fits=verdict(False, True, codes=(4, 0)))).fits(request(), TWO)
     with pytest.raises(PluginNonsense, match="plugin a: partage_fits: gave reason code 4 of a table of 1"):
         answer.reasons()
 
 
 def test_partage_scores_are_summed_by_weight() -> None:
-    one = scoring(np.array([1, 2], np.float32))
+    one = plugin(scores=np.array([1, 2], np.float32))
     registry, _ = load_scheduler(a=one, b=one)
     side = SchedulerSide(registry, Record(), settings=SideSettings(weights={PluginName("a"): 3.0}))
     assert side.scores(request(), TWO).tolist() == [4, 8]
@@ -281,33 +221,27 @@ def test_partage_scores_are_summed_by_weight() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_score_that_is_not_finite_names_its_plugin(bad: float) -> None:
-    good, wrong = scoring(np.array([1, 2], np.float32)), scoring(np.array([1, bad], np.float32))
+    good, wrong = plugin(scores=np.array([1, 2], np.float32)), plugin(scores=np.array([1, bad], np.float32))
     with pytest.raises(PluginNonsense, match="plugin wrong: partage_scores: gave a score that is not finite"):
         scheduler_side(good=good, wrong=wrong).scores(request(), TWO)
 
 
 def test_large_finite_scores_are_no_fault() -> None:
-    huge = scoring(np.array([1e38, -1e38], np.float32))
+    huge = plugin(scores=np.array([1e38, -1e38], np.float32))
     assert np.isfinite(scheduler_side(a=huge).scores(request(), TWO)).all()
 
 
 @pytest.mark.parametrize("nonsense", [None, [1.0, 2.0], np.ones(2), np.ones(3, np.float32)])
 def test_nonsense_scores_are_the_plugins_fault(nonsense: object) -> None:
     with pytest.raises(PluginNonsense, match="plugin a: partage_scores: returned scores as"):
-        scheduler_side(a=scoring(nonsense)).scores(request(), TWO)
+        scheduler_side(a=plugin(scores=nonsense)).scores(request(), TWO)
 
 
 def test_partage_allocate_is_asked_of_each_kinds_owner() -> None:
-    class OtherOwner:
-        @hookimpl
-        def partage_kind(self) -> object:
-            return OTHER
-
-        @hookimpl
-        def partage_allocate(self, request: object, slot: object) -> Mapping[str, Any]:
-            return {"main": [Thing("o1")]}
-
-    side = scheduler_side(a=granting({"main": [Thing("t1"), Thing("t2")]}), b=OtherOwner)
+    side = scheduler_side(
+        a=plugin(kind=THING, allocate={"main": [Thing("t1"), Thing("t2")]}),
+        b=plugin(kind=OTHER, allocate={"main": [Thing("o1")]}),
+    )
     assert side.allocate(request(THING, OTHER), Slot(0)) == {
         MAIN: {"thing": (Thing("t1"), Thing("t2")), "other": (Thing("o1"),)}
     }
@@ -316,7 +250,7 @@ def test_partage_allocate_is_asked_of_each_kinds_owner() -> None:
 
 def test_an_owner_that_does_not_allocate_refuses_the_pod() -> None:
     with pytest.raises(Refused, match="no plugin of this scheduler allocates thing"):
-        scheduler_side(a=Owner).allocate(request(), Slot(0))
+        scheduler_side(a=OWNER).allocate(request(), Slot(0))
 
 
 @pytest.mark.parametrize(
@@ -332,12 +266,12 @@ def test_an_owner_that_does_not_allocate_refuses_the_pod() -> None:
 )
 def test_nonsense_grants_are_the_plugins_fault(nonsense: object, why: str) -> None:
     with pytest.raises(PluginNonsense) as caught:
-        scheduler_side(a=granting(nonsense)).allocate(request(), Slot(0))
+        scheduler_side(a=plugin(kind=THING, allocate=nonsense)).allocate(request(), Slot(0))
     assert why in caught.value.why
 
 
-class Counting(Owner):
-    """Counts, and fails as often as the test says."""
+class Counting:
+    """Owns a kind, counts, and fails as often as the test says."""
 
     made = 0
     failures = 0
@@ -347,6 +281,10 @@ class Counting(Owner):
     def __init__(self) -> None:
         type(self).made += 1
         self.seen = type(self).seen = []
+
+    @hookimpl
+    def partage_kind(self) -> object:
+        return THING
 
     def _note(self, *what: object) -> None:
         self.seen.append(what)
@@ -380,7 +318,7 @@ def counting(failures: int = 0) -> type[Counting]:
 
 
 def test_partage_node_added_and_partage_node_removed_reach_every_plugin() -> None:
-    a, b = counting(), type("B", (), {"partage_node_removed": hookimpl(lambda self, slot: None)})
+    a, b = counting(), plugin(node_removed=None)
     side = scheduler_side(a=a, b=b)
     side.node_added(Slot(4), NODE, inventory())
     side.node_removed(Slot(4))
@@ -450,17 +388,8 @@ def test_a_plugin_that_fails_again_in_the_replay_is_broken() -> None:
         scheduler_side(record, mine=counting(failures=2)).take(Slot(0), allocation())
 
 
-def mirroring(answer: object) -> type:
-    class Mirroring:
-        @hookimpl
-        def partage_mirror(self, pod: object) -> Any:
-            return answer
-
-    return Mirroring
-
-
 def test_partage_mirror_is_what_the_pods_dialect_says() -> None:
-    side = scheduler_side(Owner=Owner, Other=mirroring(None), Spoken=mirroring({"volcano.sh/vgpu-node": "n1"}))
+    side = scheduler_side(owner=OWNER, Other=plugin(mirror=None), Spoken=plugin(mirror={"volcano.sh/vgpu-node": "n1"}))
     assert side.mirror(pod(), allocation(), inventory()) == {"volcano.sh/vgpu-node": "n1"}
 
 
@@ -469,4 +398,4 @@ def test_partage_mirror_is_what_the_pods_dialect_says() -> None:
 )
 def test_partage_mirror_writes_no_word_of_ours(answer: object) -> None:
     with pytest.raises(PluginNonsense, match="allowed: annotations"):
-        scheduler_side(Owner=Owner, Spoken=mirroring(answer)).mirror(pod(), allocation(), inventory())
+        scheduler_side(owner=OWNER, Spoken=plugin(mirror=answer)).mirror(pod(), allocation(), inventory())

@@ -181,8 +181,7 @@ class Driver:
         return self._known
 
     def _begin(self, *, hears: Callable[[wire.Told], None], ends: Callable[[str], None]) -> Child:
-        command = (*process.COMMAND, str(self._driver_root))
-        return Child(command, encoded=wire.encoded, told=wire.told, hears=hears, ends=ends)
+        return Child((*process.COMMAND, str(self._driver_root)), wire.WORDS, hears=hears, ends=ends)
 
     # ---- Its end -----------------------------------------------------------------------------------------------------
 

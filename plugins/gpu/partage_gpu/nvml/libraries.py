@@ -23,21 +23,28 @@ class NoDriver(Exception):
         self.trouble = Trouble(kind=kind, sentence=sentence)
 
 
-def open_driver(driver_root: str) -> None:
-    """Returns with NVML ready to be asked by anyone in this process, or raises `NoDriver`."""
+def open_driver(driver_root: str) -> ctypes.CDLL:
+    """The library, with NVML ready to be asked by anyone in this process; or raises `NoDriver`."""
     path = library_below(driver_root)
     if path is None:
         raise NoDriver("no-library", f"there is no {LIBRARY} below {driver_root}; is NVIDIA's driver installed there?")
     try:
         library = ctypes.CDLL(path)
-        initialise, name_of = library.nvmlInit_v2, library.nvmlErrorString
+        library.nvmlErrorString.restype = ctypes.c_char_p
+        initialise = library.nvmlInit_v2
     except (OSError, AttributeError) as error:
         raise NoDriver("no-library", f"{path} cannot be loaded: {error}") from error
-    name_of.restype = ctypes.c_char_p
     number = initialise()
     if number != 0:
-        words = (name_of(number) or b"no words for it").decode(errors="replace")
-        raise NoDriver(kind := kind_of(number), f"NVML does not start: {words} ({number}){_ADVICE.get(kind, '')}")
+        words = words_of(library, number)
+        raise NoDriver(kind := kind_of(number), f"NVML does not start: {words}{_ADVICE.get(kind, '')}")
+    return library
+
+
+def words_of(library: ctypes.CDLL, number: int) -> str:
+    """What NVML calls an error, and its number."""
+    words: bytes | None = library.nvmlErrorString(number)
+    return f"{(words or b'no words for it').decode(errors='replace')} ({number})"
 
 
 def kind_of(number: int) -> TroubleKind:

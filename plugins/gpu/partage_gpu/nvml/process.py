@@ -17,16 +17,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import IO, Final, Generic, TypeVar, cast
+from typing import IO, Final, Generic, cast
 
-from partage_gpu.nvml.wire import MAX_BYTES
+from partage_gpu.nvml.wire import MAX_BYTES, NotUnderstood, Packets, Q, T
 from partage_plugins.process_group import ProcessGroup
 
 COMMAND: Final = (sys.executable, "-P", "-m", "partage_gpu.nvml.child")
-Q = TypeVar("Q")
-"""What it is asked."""
-T = TypeVar("T")
-"""What it says."""
 _KEPT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """Of our environment; a process that loads the driver's library needs no more."""
 _REAP_S: Final = 1.0
@@ -43,20 +39,17 @@ class ChildProcess(Generic[Q, T]):
     def __init__(
         self,
         command: Sequence[str],
+        words: Packets[Q, T],
         *,
-        encoded: Callable[[Q], bytes],
-        told: Callable[[bytes], T],
         hears: Callable[[T], None],
         ends: Callable[[str], None],
     ) -> None:
         """Raises OSError or RuntimeError where there is no process, descriptor or thread to be had.
 
-        `encoded` makes a packet of a question; `told` reads one, or raises ValueError. `hears` is called for every
-        message, and `ends` once with how it ended, both in the thread that hears the child. `ends` is not where it was
-        `end` that ended it.
+        `hears` is called for every message, and `ends` once with how it ended, both in the thread that hears the child.
+        `ends` is not where it was `end` that ended it.
         """
-        self._encoded, self._told = encoded, told
-        self._hears, self._ends = hears, ends
+        self._words, self._hears, self._ends = words, hears, ends
         self._sending = threading.Lock()
         self._is_ending = False
         self.started = time.monotonic()
@@ -82,7 +75,7 @@ class ChildProcess(Generic[Q, T]):
     def send(self, question: Q) -> None:
         """Asks; whether it hears that is its own business."""
         with self._sending, contextlib.suppress(OSError):  # it may be dead, its thread will say so
-            self._socket.send(self._encoded(question), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            self._socket.send(self._words.encoded(question), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def kill(self) -> None:
         """Kills it and what it started; its thread sees to the rest."""
@@ -124,8 +117,8 @@ class ChildProcess(Generic[Q, T]):
                     if not packet:
                         return ""
                     try:
-                        told = self._told(packet)
-                    except ValueError as error:
+                        told = self._words.told(packet)
+                    except NotUnderstood as error:
                         return f"said what is no message: {error}"
                     self._hears(told)
 

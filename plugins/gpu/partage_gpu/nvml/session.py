@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import select
-import socket
+import threading
 import time
 from typing import Final
 
@@ -24,16 +24,17 @@ from partage_gpu.nvml.signs import VitalSigns
 _EVERY_S: Final = 1.0
 _MOST_PART: Final = 0.05
 """Of its time this process spends at most so much with signs, however slow the driver is."""
+_SLOW_S: Final = 0.25
 _KNOWN_TO_THE_KERNEL: Final = "proc/driver/nvidia/gpus"
 
 
 class Session:
     """From here until the driver is gone."""
 
-    def __init__(self, driver_root: str, parent: Parent) -> None:
-        nvml.of_node(nvml.attach)
-        nvml.gate.returned = parent.returned
+    def __init__(self, driver_root: str, parent: Parent[wire.Question, wire.Told]) -> None:
         self._parent = parent
+        nvml.of_node(nvml.attach)
+        nvml.gate.returned = self._returned
         self._folder = os.path.join(driver_root, _KNOWN_TO_THE_KERNEL)  # noqa: PTH118  pathlib is memory
         self._in_kernel = self._listed()
         self._look = FullLook(driver_root)
@@ -44,17 +45,17 @@ class Session:
         self._due = time.monotonic() + _EVERY_S
         parent.tell(wire.Opened())
 
-    def serve(self, connection: socket.socket) -> None:
+    def serve(self) -> None:
         """Until the parent is gone; raises `NoDriver` when the driver is."""
         poll = select.poll()
-        poll.register(connection, select.POLLIN)
+        poll.register(self._parent.connection, select.POLLIN)
         while True:
             wait_s = max(0.0, self._due - time.monotonic())
             if poll.poll(wait_s * 1000):
-                packet = connection.recv(wire.MAX_BYTES)
-                if not packet:
+                question = self._parent.asks()
+                if question is None:
                     return
-                self._answer(wire.question(packet))
+                self._answer(question)
             if time.monotonic() >= self._due:
                 self._look_for_signs()
 
@@ -82,6 +83,14 @@ class Session:
             self._look.signs_changed = True
             self._watch.watch_anew()
         return signs != before
+
+    def _returned(self) -> None:
+        """A call of NVML returned: now and then the parent is told, so that slow is not taken for hanging.
+
+        Only the main thread counts: the one that waits for events returns from that all the time.
+        """
+        if self._parent.untold_s > _SLOW_S and threading.current_thread() is threading.main_thread():
+            self._parent.tell(wire.Working())
 
     def _reported(self, xid: Xid) -> None:
         """In the thread that waits for events."""

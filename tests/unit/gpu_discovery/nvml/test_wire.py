@@ -1,42 +1,78 @@
-"""What child and parent say to each other arrives as it was said, or is refused."""
+"""What either child that asks NVML and its parent say to each other arrives as it was said, or is refused."""
 
 from __future__ import annotations
+
+import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_gpu.nvml import wire
-from partage_gpu.nvml.facts import InstanceFacts
+from partage_gpu.nvml.facts import InstanceFacts, Trouble
+from partage_gpu.nvml.wire import NotUnderstood, Packets
+from partage_isolation.audit import nvml_messages as audit
 from unit.gpu_discovery.nvml import made
 
+U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+BOTH: tuple[Packets[Any, Any], ...] = (wire.WORDS, audit.WORDS)
+AUDITED = st.one_of(
+    st.builds(audit.Ready, st.booleans()),
+    st.builds(audit.Limited, TEXTS, TEXTS, U32, TEXTS),
+    st.builds(audit.Used, TEXTS, U64, st.dictionaries(U32, st.none() | U64, max_size=20)),
+    st.builds(audit.Unseen, TEXTS, U64),
+    st.builds(audit.CardRefused, TEXTS, TEXTS),
+    st.builds(wire.Ended, st.builds(Trouble, kind=st.sampled_from(["failed", "no-library"]), sentence=TEXTS)),
+)
+SAID = st.tuples(st.just(wire.WORDS), made.TOLD) | st.tuples(st.just(audit.WORDS), AUDITED)
+ASKED = st.one_of(
+    st.tuples(st.just(wire.WORDS), st.sampled_from([wire.AskLook(), wire.AskSamples()])),
+    st.tuples(st.just(audit.WORDS), st.builds(audit.AskUse, TEXTS) | st.builds(audit.AskLimit, TEXTS, TEXTS, U64)),
+)
+Said = tuple[Packets[Any, Any], Any]
 
-@given(made.TOLD)
-def test_what_the_child_says_arrives(message: wire.Told) -> None:
-    assert wire.told(wire.encoded(message)) == message
+
+@given(SAID)
+def test_what_the_child_says_arrives(said: Said) -> None:
+    words, message = said
+    assert words.told(words.encoded(message)) == message
 
 
-@pytest.mark.parametrize("question", [wire.AskLook(), wire.AskSamples()])
-def test_questions_arrive(question: wire.Question) -> None:
-    assert wire.question(wire.encoded(question)) == question
+@given(ASKED)
+def test_questions_arrive(asked: Said) -> None:
+    words, question = asked
+    assert words.question(words.encoded(question)) == question
 
 
-@given(st.binary(max_size=60))
-def test_other_bytes_are_not_understood(packet: bytes) -> None:
-    with pytest.raises(wire.NotUnderstood):
-        wire.told(packet)
+@given(st.sampled_from(BOTH), st.binary(max_size=200))
+def test_any_bytes_are_understood_or_refused(words: Packets[Any, Any], packet: bytes) -> None:
+    for read in (words.told, words.question):
+        with contextlib.suppress(NotUnderstood):
+            read(packet)
 
 
-@given(made.TOLD, st.data())
-def test_a_message_cut_short_is_not_understood(message: wire.Told, data: st.DataObject) -> None:
-    packet = wire.encoded(message)
-    with pytest.raises(wire.NotUnderstood):
-        wire.told(packet[: data.draw(st.integers(0, len(packet) - 1))])
+@given(SAID, st.data())
+def test_a_message_that_was_cut_or_has_more_is_refused(said: Said, data: st.DataObject) -> None:
+    words, message = said
+    packet = words.encoded(message)
+    cut = data.draw(st.integers(0, len(packet) - 1))
+    for wrong in (packet[:cut], packet + b"\0"):
+        with pytest.raises(NotUnderstood):
+            words.told(wrong)
+
+
+def test_a_question_is_no_answer_and_an_answer_no_question() -> None:
+    with pytest.raises(NotUnderstood):
+        audit.WORDS.told(audit.WORDS.encoded(audit.AskUse("GPU-1")))
+    with pytest.raises(NotUnderstood):
+        audit.WORDS.question(audit.WORDS.encoded(audit.Ready()))
 
 
 def test_nesting_without_end_is_not_understood() -> None:
-    with pytest.raises(wire.NotUnderstood):
-        wire.told(b'{"type":"looked","facts":' + b"[" * 100_000)
+    with pytest.raises(NotUnderstood):
+        wire.WORDS.told(b'{"type":"looked","facts":' + b"[" * 100_000)
 
 
 def test_thirty_two_cards_cut_in_seven_fit_into_one_message() -> None:
@@ -45,9 +81,14 @@ def test_thirty_two_cards_cut_in_seven_fit_into_one_message() -> None:
         InstanceFacts(uuid=f"MIG-{place:036}", profile="1g.10gb+me", memory_bytes=1 << 40) for place in range(7)
     )
     cards = (made.card(f"GPU-{one:036}", one, links=links, instances=instances) for one in range(32))
-    assert len(wire.encoded(wire.Looked(made.node(*cards)))) < wire.MAX_BYTES / 2
+    assert len(wire.WORDS.encoded(wire.Looked(made.node(*cards)))) < wire.MAX_BYTES / 2
+
+
+def test_as_many_processes_as_a_card_may_have_fit_into_one_message() -> None:
+    most = audit.Used("GPU-1", 2**63, dict.fromkeys(range(2**22, 2**22 + audit.MOST_PROCESSES), 2**63))
+    assert audit.WORDS.told(audit.WORDS.encoded(most)) == most
 
 
 def test_what_no_packet_can_carry_is_refused_where_it_is_written() -> None:
-    with pytest.raises(wire.NotUnderstood, match="allowed"):
-        wire.encoded(wire.Looked(made.node(made.card("x" * wire.MAX_BYTES))))
+    with pytest.raises(NotUnderstood, match="allowed"):
+        wire.WORDS.encoded(wire.Looked(made.node(made.card("x" * wire.MAX_BYTES))))

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
 from partage_advertiser.inventory import NoInventory
-from partage_advertiser.kubelet import Holders, Kubelet, NoHolders, OfKubelet, Pods
+from partage_advertiser.kubelet import Kubelet, Pods
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import Readiness
 from partage_base.cri import PodResources, UnaryClient
@@ -35,7 +35,7 @@ from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.inventory import Inventory, Reads
-from partage_plugins.vocabulary.node import Gauge, NodeContext
+from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
 T = TypeVar("T")
@@ -58,20 +58,28 @@ async def api_server(settings: AdvertiserSettings) -> AsyncGenerator[ApiServer |
 
 
 class Inspector:
-    def __init__(self, side: NodeSide, holders: Holders, readiness: Readiness) -> None:
+    def __init__(self, side: NodeSide, readiness: Readiness, kubelet: Kubelet, pods: Pods | None) -> None:
+        """Without `pods`, on a machine that is in no cluster, kubelet is not asked: only partage hands out cards."""
         self._side = side
-        self._holders = holders
+        self._kubelet, self._pods = kubelet, pods
         self.readiness = readiness
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plugins")
 
     async def look(self, last: Inventory | None) -> Inventory:
         """What there is now; `NoInventory` where a plugin fails, since half an inventory would be a lie."""
-        in_use = await self._holders.in_use(last)
+        in_use = await self._in_use(last)
         try:
             parts = await self._asked(lambda: self._side.discover(in_use))
         except PartageError as error:
             raise NoInventory(f"what is on this node can't be said: {error}") from error
         return Inventory(reads=Reads(crit=CRIT), ready=self.readiness.now(), kinds=parts)
+
+    async def _in_use(self, last: Inventory | None) -> list[DeviceUse] | None:
+        """What is in others' hands; None where that can't be known."""
+        if self._pods is None:
+            return []
+        uses = await self._kubelet.in_use()
+        return None if uses is None else await self._pods.without_ended(uses, last)
 
     async def samples(self) -> list[Gauge]:
         return await self._asked(self._side.samples)
@@ -95,10 +103,9 @@ async def inspecting(
     watchdog = Watchdog(side.activity, deadline_s=settings.plugin_deadline_s)
     watchdog.start()
     with closing(UnaryClient(settings.below_root(settings.pod_resources))) as client:
-        holders = (
-            NoHolders() if server is None else OfKubelet(Kubelet(PodResources(client), settings.root), Pods(server))
-        )
-        inspector = Inspector(side, holders, Readiness(settings.root, within_s=settings.ready_within_s))
+        readiness = Readiness(settings.root, within_s=settings.ready_within_s)
+        kubelet, pods = Kubelet(PodResources(client), settings.root), None if server is None else Pods(server)
+        inspector = Inspector(side, readiness, kubelet, pods)
         try:
             yield inspector
         finally:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -95,27 +95,3 @@ class Pods:
         except (KubeError, TimeoutError):
             return False
         return pod.status.phase in _ENDED
-
-
-class Holders(Protocol):
-    """Who on this node has devices that somebody else than partage gave."""
-
-    async def in_use(self, last: Inventory | None) -> list[DeviceUse] | None:
-        """All of them; None where that can't be known. `last` is the inventory that was told last."""
-        ...
-
-
-class OfKubelet:
-    def __init__(self, kubelet: Kubelet, pods: Pods) -> None:
-        self._kubelet, self._pods = kubelet, pods
-
-    async def in_use(self, last: Inventory | None) -> list[DeviceUse] | None:
-        in_use = await self._kubelet.in_use()
-        return None if in_use is None else await self._pods.without_ended(in_use, last)
-
-
-class NoHolders:
-    """Of a machine without a kubelet: only partage hands out cards there."""
-
-    async def in_use(self, last: Inventory | None) -> list[DeviceUse] | None:  # noqa: ARG002  as the others have it
-        return []

@@ -36,27 +36,25 @@ class Collector:
         containerd: Containerd,
         ledger: CardLedger,
         host: PluginHost,
+        clean_up: asyncio.Event,
         tell: Callable[[PartageError | OSError], None],
     ) -> None:
+        """`clean_up` says that something may be left: then the next pass comes soon."""
         self._reservations = reservations
         self._records = records
         self._containerd = containerd
         self._ledger = ledger
         self._host = host
         self._tell = tell
-        self._soon = asyncio.Event()
+        self._clean_up = clean_up
         self._stubborn: set[ContainerKey] = set()
-
-    def wake(self) -> None:
-        """Something may be left to clean up."""
-        self._soon.set()
 
     async def run(self) -> None:
         """For ever; the caller cancels it."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._soon.wait(), EVERY_S)
-            self._soon.clear()
+                await asyncio.wait_for(self._clean_up.wait(), EVERY_S)
+            self._clean_up.clear()
             try:
                 await self.once()
             except (NodeNotReady, OSError) as error:

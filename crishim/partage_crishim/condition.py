@@ -21,7 +21,7 @@ from partage_base.daemon.web import METRICS
 from partage_base.files import write_whole
 from partage_base.version import VERSION
 from partage_crishim.parts import Parts
-from partage_crishim.plugins import MeasuredHost
+from partage_crishim.plugins import WatchedHost
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.splice import Counters, answers
 
@@ -43,7 +43,7 @@ CLOSED: Final = (
 _log = structlog.get_logger()
 
 
-def faults(mistakes: Sequence[str], parts: Parts, host: MeasuredHost, health: Health) -> Iterator[Fault]:
+def faults(mistakes: Sequence[str], parts: Parts, host: WatchedHost, health: Health) -> Iterator[Fault]:
     """What is wrong now, as far as can be told without waiting for a peer."""
     if mistakes:
         more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""

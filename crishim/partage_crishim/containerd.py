@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -16,9 +17,8 @@ from msgspec.structs import replace
 
 from partage_base.cri import CriError, ListedContainer, MessageWrong, PeerRefused, RuntimeClient, RuntimeConfig
 from partage_crishim.reservations import since_boot
-from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import NodeNotReady
-from partage_crishim.rules.holdings import Listing, OnNode
+from partage_crishim.rules.holdings import Holding, Listing, OnNode
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, ContainerKey
@@ -26,6 +26,8 @@ from partage_plugins.vocabulary.keys import CONTAINER
 
 _MAX_AGE_S: Final = 60.0
 _MOST_HANDLERS: Final = 4096
+_PROGRAMS: Final = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin")
+"""Where systemd has a service look for programs; with CRIU some versions of containerd restore checkpoints."""
 _log = structlog.get_logger()
 
 
@@ -34,11 +36,11 @@ class Containerd:
         self,
         client: RuntimeClient,
         *,
-        has_criu: Callable[[], bool],
+        root: Path,
         clock: Callable[[], float] = since_boot,
     ) -> None:
         self._client = client
-        self._has_criu = has_criu
+        self._root = root
         self._clock = clock
         self._listing: Listing | None = None
         self._held: Mapping[str, Holding | None] = {}
@@ -52,7 +54,7 @@ class Containerd:
                 config = await self._client.config()
             except (PeerRefused, MessageWrong):
                 config = RuntimeConfig()
-        if config.may_restore and self._has_criu():
+        if config.may_restore and _has_criu(self._root):
             config = replace(config, restores=True)
         if config != self._config:
             self._config = config
@@ -132,14 +134,7 @@ def _held(container: ListedContainer) -> Holding | None:
         record = decode_container(container.annotations[CONTAINER], (GPU,))
     except DecodeError:
         return None
-    return Holding(
-        key=record.key,
-        pod=container.pod_uid,
-        container=container.name,
-        gen=record.gen,
-        cards=record.of(GPU),
-        budget=record.budgets.get(GPU.name),
-    )
+    return Holding.of(record, record.of(GPU), pod=container.pod_uid, container=container.name)
 
 
 def _log_config(config: RuntimeConfig) -> None:
@@ -158,6 +153,11 @@ def _log_config(config: RuntimeConfig) -> None:
         default_handler=default,
         default_program=config.program_of(""),
     )
+
+
+def _has_criu(root: Path) -> bool:
+    """Whether the runtime would find CRIU; looks each time, since it may be installed while the runtime runs."""
+    return any((root / folder / "criu").exists() for folder in _PROGRAMS)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,22 +20,20 @@ from partage_base.inventory_file import InventoryFile
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
 from partage_crishim.guardian import Guardian
+from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
-from partage_crishim.natives import Natives
-from partage_crishim.rules.allocation import Claim, claim_of
-from partage_crishim.rules.capacity import Holding, require_cards, require_counted
+from partage_crishim.rules.allocation import Claim, Signatures, claim_of, require_meant
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
-from partage_crishim.rules.conversion import changes_of, key_of, runtime_of, security_of, shown
+from partage_crishim.rules.conversion import changes_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
-from partage_crishim.rules.holdings import Reservation
+from partage_crishim.rules.holdings import Holding, require_cards, require_counted
 from partage_crishim.rules.placement import PathTarget, Roots, require_apart, require_sources
-from partage_crishim.rules.trust import Signatures, require_meant
 from partage_crishim.siblings import Siblings
 from partage_crishim.verdicts import Ending, Rewrite
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
 from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import GPU, ContainerKey, Granted, NodeName
+from partage_plugins.vocabulary import Container, ContainerAllocation, Granted, NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 
@@ -90,10 +89,10 @@ class GrantRewriter:
     ledger: CardLedger
     guardian: Guardian
     siblings: Siblings
-    natives: Natives
+    kubelet: Kubelet
     host: PluginHost
-    clean_up: Callable[[], None]
-    """Something may be left behind: look soon."""
+    took: Callable[[float], None]
+    """Is told the seconds that plugins took for a container."""
     signatures: Signatures = field(default_factory=Signatures)
     closed: str = ""
     """Why no container gets its grant now, as a sentence for users; empty, as a rule."""
@@ -117,44 +116,38 @@ class GrantRewriter:
                 "partage: this node's inventory is missing or cannot be read; is partage-advertiser running? "
                 "kubelet tries again"
             )
-        require_cards(claim.cards, known.gpu)
+        cards, record = claim.cards, claim.record_on(request)
+        require_cards(cards, known.gpu)
         handler, config = await self.containerd.handler(request.sandbox_id), await self.containerd.config()
         require_counted(config)
         security = security_of(request, handler)
         default = config.default_handler
-        require_confinable(security, claim.cards, known.gpu, self.policy.confinement, default_handler=default)
-        if request.pod_pid and is_fractional(claim.cards, known.gpu):
+        require_confinable(security, cards, known.gpu, self.policy.confinement, default_handler=default)
+        if request.pod_pid and is_fractional(cards, known.gpu):
             await self.siblings.require_harmless(request)
-        key = key_of(request)
-        container = shown(request, key, security, runtime_of(config, handler), claim)
-        mine = Holding(
-            key=key,
-            pod=request.uid,
-            container=request.container,
-            gen=claim.allocation.gen,
-            cards=claim.cards,
-            budget=claim.budgets.get(GPU.name),
-        )
+        container = shown(request, record, security, runtime_of(config, handler), gang=claim.allocation.gang)
+        mine = Holding.of(record, cards, pod=request.uid, container=request.container)
         reservation = await self.ledger.reserve(mine, known.gpu)
         try:
-            await self.natives.require_ours(claim.cards, known.gpu)
-            parts = {kind: known.parts[kind] for kind in claim.raw if kind in known.parts}
-            granted = Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts)
-            adjusted = await self.host.adjust(container, granted)
-            changes = await self._changes(request, claim, key, adjusted)
-            return Rewrite(rewritten(message, changes), ended=partial(self._ended, reservation))
+            await self.kubelet.require_ours(cards, known.gpu)
+            parts = {kind: known.parts[kind] for kind in record.grants if kind in known.parts}
+            granted = Granted(gen=record.gen, grants=record.grants, parts=parts)
+            changes = await self._changes(request, record, await self._adjusted(container, granted))
+            return Rewrite(rewritten(message, changes), ended=partial(self.ledger.ended, reservation))
         except BaseException:
-            self._ended(reservation, Ending.FAILED)
+            self.ledger.ended(reservation, Ending.FAILED)
             raise
 
-    async def _changes(self, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted) -> Changes:
+    async def _adjusted(self, container: Container, granted: Granted) -> Adjusted:
+        started = time.perf_counter()
+        try:
+            return await self.host.adjust(container, granted)
+        finally:
+            self.took(time.perf_counter() - started)
+
+    async def _changes(self, request: CreateRequest, record: ContainerAllocation, adjusted: Adjusted) -> Changes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
         require_apart(request.mounts, adjusted.adjustment.places)
         require_sources(adjusted.adjustment, adjusted.owners, target_of, self.policy.roots)
         guard = await self.guardian.changes(request, adjusted.adjustment.env)
-        return changes_of(adjusted.adjustment, claim, key, guard)
-
-    def _ended(self, reservation: Reservation, ending: Ending) -> None:
-        self.ledger.ended(reservation, ending)
-        if ending is Ending.FAILED:
-            self.clean_up()
+        return changes_of(adjusted.adjustment, record, guard)

@@ -9,7 +9,6 @@ since a runtime may read it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -49,28 +48,26 @@ _RESTORED_PAST_GUARD: Final = (
 _DEFECT: Final = "partage: crishim met a defect of its own on this container; its log has more. Please report it"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Incident:
-    """What a log should have: the container, as far as it is known, and the error."""
+class AuditEvent(Struct, frozen=True, kw_only=True):
+    """What a log should have: a container that was rewritten or refused, or a defect."""
 
-    namespace: str
-    pod: str
-    container: str
-    error: Exception
-    is_defect: bool = False
-
-
-class ContainerChange(Struct, frozen=True, kw_only=True):
-    """A container whose request was rewritten: to give it its grant, or to guard cards from it."""
-
-    namespace: str
-    pod: str
-    container: str
-    why: Literal["granted", "guarded"]
+    what: Literal["granted", "guarded", "refused", "defect"]
+    """`guarded`: the request was rewritten to keep cards from the container."""
+    request: CreateRequest | None
+    """None where it could not be read."""
+    error: Exception | None = None
+    """Why it was refused, or the defect."""
     gen: int = 0
     kinds: tuple[Kind, ...] = ()
     asked: bool = False
     """Of a guarded one: whether the request itself said what was taken away."""
+
+    @property
+    def container(self) -> dict[str, str]:
+        """Which one, as labels; empty where that is unknown."""
+        of = self.request
+        namespace, pod, container = ("", "", "") if of is None else (of.namespace, of.pod, of.container)
+        return {"namespace": namespace, "pod": pod, "container": container}
 
 
 class Judge:
@@ -81,15 +78,12 @@ class Judge:
         grants: GrantRewriter,
         guardian: Guardian,
         claims: ClaimGate,
-        *,
-        tell: Callable[[Incident], None],
-        changed: Callable[[ContainerChange], None],
+        tell: Callable[[AuditEvent], None],
     ) -> None:
         self._grants = grants
         self._guardian = guardian
         self._claims = claims
         self._tell = tell
-        self._changed = changed
 
     async def __call__(self, call: HeldCall) -> Verdict:
         """The verdict; raises nothing but a cancellation."""
@@ -101,7 +95,7 @@ class Judge:
                 return Refuse(Code.FAILED_PRECONDITION, sentence)
             return await self._created(call.message)
         except Exception as defect:  # noqa: BLE001  whatever goes wrong in here is a verdict
-            self._report(None, defect, is_defect=True)
+            self._tell(AuditEvent(what="defect", request=None, error=defect))
             return Refuse(Code.INTERNAL, _DEFECT)
 
     async def _is_ours(self, message: bytes) -> bool:
@@ -109,7 +103,7 @@ class Judge:
         try:
             return may_claim(message) or await self._guardian.is_on()
         except Exception as defect:  # noqa: BLE001  as where there is no card
-            self._report(None, defect, is_defect=True)
+            self._tell(AuditEvent(what="defect", request=None, error=defect))
             return False
 
     async def _created(self, message: bytes) -> Verdict:
@@ -134,13 +128,14 @@ class Judge:
             await self._claims.require(request, is_granted=claim is not None)
         if claim is not None:
             verdict = await self._grants.rewrite(message, request, claim)
-            self._note(request, "granted", gen=claim.allocation.gen, kinds=tuple(claim.raw))
+            kinds = tuple(claim.given.grants)
+            self._tell(AuditEvent(what="granted", request=request, gen=claim.allocation.gen, kinds=kinds))
             return verdict
         changes = await self._guarded(request)
         if not changes:
             return Pass()
         said = bool(changes.without_mounts) or any(name in changes.env for name, _ in request.env)
-        self._note(request, "guarded", asked=said)
+        self._tell(AuditEvent(what="guarded", request=request, asked=said))
         return Rewrite(rewritten(message, changes))
 
     async def _guarded(self, request: CreateRequest) -> Changes:
@@ -149,28 +144,12 @@ class Judge:
         except Refused:
             raise
         except Exception as defect:  # noqa: BLE001  a guard that fails keeps the door shut
-            self._report(request, defect, is_defect=True)
+            self._tell(AuditEvent(what="defect", request=request, error=defect))
             return void(request)
 
-    def _note(
-        self,
-        request: CreateRequest,
-        why: Literal["granted", "guarded"],
-        *,
-        gen: int = 0,
-        kinds: tuple[Kind, ...] = (),
-        asked: bool = False,
-    ) -> None:
-        who = {"namespace": request.namespace, "pod": request.pod, "container": request.container}
-        self._changed(ContainerChange(**who, why=why, gen=gen, kinds=kinds, asked=asked))
-
     def _refused(self, request: CreateRequest | None, error: Exception, sentence: str) -> Refuse:
-        self._report(request, error)
+        self._tell(AuditEvent(what="refused", request=request, error=error))
         return Refuse(Code.FAILED_PRECONDITION, _line(sentence))
-
-    def _report(self, request: CreateRequest | None, error: Exception, *, is_defect: bool = False) -> None:
-        who = (request.namespace, request.pod, request.container) if request is not None else ("", "", "")
-        self._tell(Incident(namespace=who[0], pod=who[1], container=who[2], error=error, is_defect=is_defect))
 
 
 def _line(sentence: str) -> str:

@@ -12,12 +12,18 @@ from typing import Final
 
 from partage_crishim.containerd import Containerd
 from partage_crishim.records import Records
-from partage_crishim.reservations import Reservations
-from partage_crishim.rules.capacity import Holding, require_room
+from partage_crishim.reservations import Reservations, Table
+from partage_crishim.rules.allocation import require_not_older
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
-from partage_crishim.rules.holdings import Listing, Reservation, highest_gen, holders, holders_of
-from partage_crishim.rules.trust import require_not_older
-from partage_crishim.table import Table
+from partage_crishim.rules.holdings import (
+    Holding,
+    Listing,
+    Reservation,
+    highest_gen,
+    holders,
+    holders_of,
+    require_room,
+)
 from partage_crishim.verdicts import Ending
 from partage_plugins.vocabulary import ContainerKey, GpuPart
 
@@ -26,10 +32,14 @@ _TRIES: Final = 5
 
 
 class CardLedger:
-    def __init__(self, reservations: Reservations, records: Records, containerd: Containerd) -> None:
+    def __init__(
+        self, reservations: Reservations, records: Records, containerd: Containerd, clean_up: asyncio.Event
+    ) -> None:
+        """`clean_up` is set when a create has failed: something of it may be left behind."""
         self._reservations = reservations
         self._records = records
         self._containerd = containerd
+        self._clean_up = clean_up
         self._keys: dict[ContainerKey, tuple[asyncio.Lock, int]] = {}
         self._spoken: Listing | None = None
 
@@ -59,6 +69,7 @@ class CardLedger:
             self._reservations.done(reservation)
         elif ending is Ending.FAILED:
             self._reservations.failed(reservation)
+            self._clean_up.set()
 
     @contextlib.asynccontextmanager
     async def alone_with(self, key: ContainerKey) -> AsyncGenerator[None, None]:

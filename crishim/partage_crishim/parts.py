@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from partage_base.claim_records import ClaimRecords
-from partage_base.cri import CHECKPOINT, PodResources, RuntimeClient
+from partage_base.cri import PodResources, RuntimeClient
 from partage_base.inventory_file import InventoryFile
 from partage_base.keyring import Keyring
 from partage_crishim.claims import ClaimGate
 from partage_crishim.collector import Collector
 from partage_crishim.containerd import Containerd
-from partage_crishim.criu import has_criu
 from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
 from partage_crishim.guardian import Guardian
-from partage_crishim.judge import ContainerChange, Incident, Judge
+from partage_crishim.judge import AuditEvent, Judge
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
-from partage_crishim.natives import Natives
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, since_boot
 from partage_crishim.rules.confinement import Confinement
@@ -81,23 +79,25 @@ class Parts:
         runtime: RuntimeClient,
         resources: PodResources,
         host: PluginHost,
-        tell: Callable[[Incident], None],
-        changed: Callable[[ContainerChange], None],
+        tell: Callable[[AuditEvent], None],
+        took: Callable[[float], None],
         trouble: Callable[[PartageError | OSError], None],
         clock: Callable[[], float] = since_boot,
     ) -> None:
-        """`tell` gets refusals, `changed` rewritten requests, `trouble` what could not be cleaned up yet."""
+        """`tell` gets what a log should have, `took` the seconds of plugins, `trouble` what could not be done yet."""
         own = root / OWN_FOLDER
         self.inventory, self.keyring = InventoryFile(root), Keyring(keys)
-        self.containerd = Containerd(runtime, has_criu=partial(has_criu, root), clock=clock)
+        self.containerd = Containerd(runtime, root=root, clock=clock)
         self.reservations, self.records = Reservations(own / "reserved", clock=clock), Records(own / "records")
-        self.ledger = CardLedger(self.reservations, self.records, self.containerd)
+        kubelet, self.clean_up = Kubelet(resources, root), asyncio.Event()
+        self.ledger = CardLedger(self.reservations, self.records, self.containerd, self.clean_up)
         self.collector = Collector(
             reservations=self.reservations,
             records=self.records,
             containerd=self.containerd,
             ledger=self.ledger,
             host=host,
+            clean_up=self.clean_up,
             tell=trouble,
         )
         siblings = Siblings(self.containerd, self.ledger, policy.grants.confinement)
@@ -105,7 +105,7 @@ class Parts:
             policy=policy.guard,
             inventory=self.inventory,
             containerd=self.containerd,
-            kubelet=Kubelet(resources, root / CHECKPOINT),
+            kubelet=kubelet,
             ledger=self.ledger,
             siblings=siblings,
         )
@@ -118,9 +118,9 @@ class Parts:
             ledger=self.ledger,
             guardian=self.guardian,
             siblings=siblings,
-            natives=Natives(resources, root),
+            kubelet=kubelet,
             host=host,
-            clean_up=self.collector.wake,
+            took=took,
             closed=policy.closed,
         )
         claims = ClaimGate(
@@ -130,4 +130,4 @@ class Parts:
             runtime=runtime,
             confinement=policy.grants.confinement,
         )
-        self.judge = Judge(grants, self.guardian, claims, tell=tell, changed=changed)
+        self.judge = Judge(grants, self.guardian, claims, tell)

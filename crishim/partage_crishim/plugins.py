@@ -1,10 +1,8 @@
-"""The plugin host, with its time measured and its life in the log."""
+"""The plugin host, with its life in the log."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 
 import structlog
 
@@ -13,18 +11,16 @@ from partage_plugins.errors import PartageError
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.host import HostEvent
 from partage_plugins.registry.entry_points import blocked_names, tracing
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import Container, Granted, NodeName
+from partage_plugins.vocabulary import NodeName
 
 _log = structlog.get_logger()
 
 
-class MeasuredHost(PluginHost):
-    """The plugin host; `took` is told the seconds of each question about a container."""
+class WatchedHost(PluginHost):
+    """The plugin host of a daemon that serves on whatever becomes of it."""
 
-    def __init__(self, settings: HostSettings, *, took: Callable[[float], None]) -> None:
+    def __init__(self, settings: HostSettings) -> None:
         super().__init__(settings, on_event=self._heard)
-        self._took = took
         self.is_up = False
         """Whether the plugins' process runs, as far as it was last heard of."""
         self.faults: tuple[str, ...] = ()
@@ -43,13 +39,6 @@ class MeasuredHost(PluginHost):
     async def restart(self) -> None:
         await self.stop()
         await self.try_start()
-
-    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        started = time.perf_counter()
-        try:
-            return await super().adjust(container, granted)
-        finally:
-            self._took(time.perf_counter() - started)
 
     def _heard(self, event: HostEvent) -> None:
         self.is_up = not isinstance(event, PartageError)

@@ -12,7 +12,7 @@ import structlog
 from partage_base.condition import LONGEST_NAME, MOST_GUARDED, Guarded
 from partage_base.daemon.logs import Repeats
 from partage_base.daemon.metrics import Histogram, Metrics
-from partage_crishim.judge import ContainerChange, Incident
+from partage_crishim.judge import AuditEvent
 from partage_crishim.splice.counters import SECONDS, Counters
 from partage_plugins.errors import PartageError
 
@@ -60,32 +60,29 @@ class Reports:
         )
         metrics.add("histogram", "partage_crishim_plugin_seconds", "What plugins took for a container.", self.plugins)
 
-    def incident(self, incident: Incident) -> None:
-        """Counts and logs a refusal or a defect."""
-        reason = type(incident.error).__name__
+    def event(self, event: AuditEvent) -> None:
+        """Counts and logs; of a container that goes on after the verdict is out, two turns of the loop later."""
+        if event.error is None:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._changed, event)
+            return
+        reason = type(event.error).__name__
         self.refused[reason] += 1
-        who = {"namespace": incident.namespace, "pod": incident.pod, "container": incident.container}
-        if (silent := self._repeats.due((*who.values(), reason))) is None:
+        if (silent := self._repeats.due((*event.container.values(), reason))) is None:
             return
-        if incident.is_defect:
-            _log.error("a defect of crishim", **who, exc_info=incident.error)
+        if event.what == "defect":
+            _log.error("a defect of crishim", **event.container, exc_info=event.error)
         else:
-            _log.warning("refused", **who, reason=reason, why=str(incident.error), repeats=silent)
+            _log.warning("refused", **event.container, reason=reason, why=str(event.error), repeats=silent)
 
-    def change(self, change: ContainerChange) -> None:
-        """Logs after the verdict is out, since a container waits for that: two turns of the loop later."""
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, self._log_change, change)
-
-    def _log_change(self, change: ContainerChange) -> None:
-        self.changed[change.why] += 1
-        who = {"namespace": change.namespace, "pod": change.pod, "container": change.container}
-        if change.why == "granted":
-            _log.info("granted", **who, gen=change.gen, kinds=list(change.kinds))
+    def _changed(self, event: AuditEvent) -> None:
+        self.changed[event.what] += 1
+        if event.what == "granted":
+            _log.info("granted", **event.container, gen=event.gen, kinds=list(event.kinds))
             return
-        _log.info("guarded", asked=change.asked, **who)
-        if change.asked:
-            guarded = Guarded(*(name[:LONGEST_NAME] for name in who.values()))
+        _log.info("guarded", asked=event.asked, **event.container)
+        if event.asked:
+            guarded = Guarded(*(name[:LONGEST_NAME] for name in event.container.values()))
             self._guarded.pop(guarded, None)
             self._guarded[guarded] = time.monotonic()
 

@@ -29,7 +29,7 @@ from partage_crishim.kubelet import KubeletSign
 from partage_crishim.ledger import CardLedger
 from partage_crishim.listener import Listener, listen
 from partage_crishim.parts import OWN_FOLDER, Parts, Policy
-from partage_crishim.plugins import MeasuredHost, host_settings
+from partage_crishim.plugins import WatchedHost, host_settings
 from partage_crishim.reports import Reports
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
@@ -56,7 +56,7 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
     reports = Reports(counters, daemon.metrics)
     runtime = stack.enter_context(contextlib.closing(UnaryClient(runtime_path)))
     resources = stack.enter_context(contextlib.closing(UnaryClient(settings.below_root(settings.pod_resources))))
-    host = MeasuredHost(host_settings(settings), took=reports.plugins.observe)
+    host = WatchedHost(host_settings(settings))
     stack.push_async_callback(host.stop)
     parts = Parts(
         settings.root,
@@ -66,8 +66,8 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
         runtime=RuntimeClient(runtime),
         resources=PodResources(resources),
         host=host,
-        tell=reports.incident,
-        changed=reports.change,
+        tell=reports.event,
+        took=reports.plugins.observe,
         trouble=reports.trouble,
     )
     stack.push_async_callback(_settle, parts.ledger)
@@ -98,7 +98,7 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
 class Crishim:
     daemon: Daemon
     parts: Parts
-    host: MeasuredHost
+    host: WatchedHost
     listener: Listener
     condition: ConditionFile
     mistakes: tuple[str, ...]

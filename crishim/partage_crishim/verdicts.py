@@ -6,9 +6,9 @@ how it ended: a reservation must not outlive a create that failed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -72,5 +72,5 @@ class Refuse(Struct, frozen=True):
 
 
 Verdict = Pass | Rewrite | Refuse
-Decide = Callable[[HeldCall], Awaitable[Verdict]]
+Decide = Callable[[HeldCall], Coroutine[Any, Any, Verdict]]
 """Never raises but for a cancelled call; whatever goes wrong inside becomes a verdict."""

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.cards import card, part
-from partage_crishim.rules.capacity import Holding, require_room
 from partage_crishim.rules.errors import NoRoom
+from partage_crishim.rules.holdings import Holding, require_room
 from partage_dialects.native import NativeDialect
 from partage_fpga_template.kind import FPGA, FpgaRequest
 from partage_fpga_template.scheduler import FpgaScheduler

@@ -13,9 +13,8 @@ from typing import Final
 import msgspec
 
 from fuzz import _codecs
-from partage_base.kube.answers import decoded
+from partage_base.kube.answers import decoded, shallow
 from partage_base.kube.errors import Nonsense
-from partage_base.kube.shallow import shallow
 from partage_plugins.vocabulary import Slot
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates import Predicates, needs

@@ -97,7 +97,7 @@ def target(data: bytes) -> str:
     crishim.stage.told.clear()
     crishim.stage.now_s += 1000
     verdict = _LOOP.run_until_complete(crishim.judge(HeldCall(CREATE_CONTAINER, message)))
-    if defects := [told.error for told in crishim.stage.told if told.is_defect]:
+    if defects := [told.error for told in crishim.stage.told if told.what == "defect" and told.error]:
         raise defects[0]
     match verdict:
         case Pass():

@@ -1,7 +1,6 @@
 """Prometheus' text format: figures in, a page out. Pure.
 
-Our own, since the usual library brings servers, clients and the email package along, 3 MiB that a node daemon would
-hold for a page of forty lines. A test reads our pages with that library's parser.
+Our own: docs/decisions.md has what the usual library costs. A test reads our pages with that library's parser.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ wait after which error. `event_writer` writes events for people.
 
 What stands behind: `configuration` reads kubeconfigs, of which `kubeconfig` and `proxies` know the meaning and are
 pure, and asks their plugins by `exec_plugin`. `transport` alone speaks HTTP: calls by `connections` and `http1`, which
-is pure, watches by aiohttp. `answers`, `shallow`, `pages`, `events` and `unread` decide what bytes mean and are pure.
+is pure, watches by aiohttp. `answers`, `pages`, `events` and `unread` decide what bytes mean and are pure.
 Nothing here decides what is written or when.
 """
 

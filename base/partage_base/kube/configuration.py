@@ -1,8 +1,8 @@
 """Reads where the API server is and who we are: from kubeconfig files, or from the service account of a pod.
 
-It reads as kubectl does, and not by the Python client of Kubernetes: that is 80 MB on every node, and 20 MiB and half
-a second at each start, for this alone. What is refused here is what kubectl refuses, and what our calls do not do: to
-call on behalf of somebody else, and to log in by a method that kubectl has moved into plugins.
+It reads as kubectl does, and not by the Python client of Kubernetes (docs/decisions.md). What is refused here is what
+kubectl refuses, and what our calls do not do: to call on behalf of somebody else, and to log in by a method that
+kubectl has moved into plugins.
 """
 
 from __future__ import annotations

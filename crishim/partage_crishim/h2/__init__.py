@@ -8,10 +8,9 @@ calls that are held; and at windows, so that the sums agree on both sides althou
     messages    a gRPC message in its frame and out of its compression, and the status of an answer of ours
     windows     the runtime's window for the connection, and what the client believes of it
     quota       how many bytes of held calls this process keeps, and whose turn it is
-    held        one held call: its states, as a table
-    calls       all held calls of a pair
-    upward      the walk over what the client sends
-    downward    the walk over what the runtime sends
-    pair        both, and what they share in `state`
+    calls       the held calls of a pair, and their states as a table
+    outbox      what is to be written to either side, and what the splice is to be told
+    paths       the walks over what the client sends and over what the runtime sends, and what they share
+    pair        both paths
     stand_in    what speaks to clients while the runtime is away
 """

@@ -1,32 +1,106 @@
-"""All held calls of one connection.
+"""All held calls of one connection, and the life of each as a table.
 
 Headers of a held call have gone upstream when it comes here. Its DATA is credited to the client as it comes, so that
 a message may be larger than any window, unless there is no room for it. After the verdict it is sent as the runtime's
 windows allow, or answered: then the runtime sees a reset, and never a message.
+
+    COLLECTING  its headers are upstream, its DATA comes to us
+    JUDGING     it is whole and waits for a verdict
+    SENDING     it goes on upstream, as far as windows allow
+    SENT        the runtime has all of it, and its answer passes
+    DEAF        it has been answered, but the client has not ended it: what still comes is swallowed
+    GONE        nothing is known of it; what comes for it passes
+
+A call that isn't in the table is none of ours. Where the table has no entry, the client broke the protocol.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from typing import Final
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed
-from partage_crishim.h2.held import HeldStream, State, Step
-from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, answer, plain
+from partage_crishim.h2.messages import (
+    MAX_MESSAGE_BYTES,
+    NO_MESSAGE,
+    Message,
+    MessageCollector,
+    Unreadable,
+    answer,
+    plain,
+)
 from partage_crishim.h2.outbox import CallEnded, Outbox, Rejected, VerdictUnwanted, VerdictWanted
-from partage_crishim.h2.quota import Quota
+from partage_crishim.h2.quota import Quota, Slot
 from partage_crishim.h2.requests import Request
 from partage_crishim.h2.windows import MAX, Windows
-from partage_crishim.verdicts import Code, Ending, HeldCall, Refuse, Rewrite, Verdict
+from partage_crishim.verdicts import Code, Ended, Ending, HeldCall, Refuse, Rewrite, Verdict
 
 _OURS: Final = frames.FRAME_BYTES
 _MAX_DEAF: Final = 256
 """A client that was told need not say that it has heard; of those that don't the oldest are forgotten."""
+_NO_ROOM: Final = "partage: too many requests are being held; this one is refused and can be tried again"
+
+
+class State(Enum):
+    COLLECTING = "collecting"
+    JUDGING = "judging"
+    SENDING = "sending"
+    SENT = "sent"
+    DEAF = "deaf"
+    GONE = "gone"
+
+
+class Step(Enum):
+    WHOLE = "its last byte is here, and there is room to judge it"
+    APPROVED = "the verdict lets it go on"
+    EMPTIED = "its last byte has gone upstream"
+    ANSWERED = "it has its answer, from us or from the runtime"
+    CLIENT_ENDED = "the client sent its last byte"
+    CLIENT_LEFT = "the client reset it"
+
+
+_NEXT: Final = {
+    State.COLLECTING: {Step.WHOLE: State.JUDGING, Step.ANSWERED: State.DEAF, Step.CLIENT_LEFT: State.GONE},
+    State.JUDGING: {Step.APPROVED: State.SENDING, Step.ANSWERED: State.GONE, Step.CLIENT_LEFT: State.GONE},
+    State.SENDING: {Step.EMPTIED: State.SENT, Step.ANSWERED: State.GONE, Step.CLIENT_LEFT: State.GONE},
+    State.SENT: {Step.ANSWERED: State.GONE, Step.CLIENT_LEFT: State.GONE},
+    State.DEAF: {Step.CLIENT_ENDED: State.GONE, Step.CLIENT_LEFT: State.GONE},
+}
 _KEPT: Final = frozenset({State.JUDGING, State.SENDING})
 """Where it is not done with its request."""
-_NO_ROOM: Final = "partage: too many requests are being held; this one is refused and can be tried again"
+
+
+class HeldStream:
+    """What is kept of one."""
+
+    def __init__(self, stream: int, request: Request, slot: Slot) -> None:
+        self.stream = stream
+        self.request = request
+        self.slot = slot
+        self.state = State.COLLECTING
+        self.collector = MessageCollector()
+        self.is_complete = False
+        """The client has sent its last byte; it may still wait for room."""
+        self.owed = 0
+        """Credits that the client gets when there is room."""
+        self.message = NO_MESSAGE
+        self.left = memoryview(b"")
+        """What has yet to go upstream."""
+        self.credit = 0
+        """The runtime's credits for this stream, less what was sent on it: added to the initial window."""
+        self.ended: Ended | None = None
+        """The receiver of the end; None once it was told."""
+        self.is_begun = False
+        """The first headers of the answer have passed."""
+
+    def let_go(self) -> None:
+        """Nothing of its request is kept any more."""
+        self.collector = MessageCollector()
+        self.message = NO_MESSAGE
+        self.left = memoryview(b"")
 
 
 class Calls:
@@ -152,10 +226,10 @@ class Calls:
         slot, need = held.slot, held.collector.need
         held.owed += flow
         if not slot.size and need is not None:
-            slot.ask(need + (MAX_MESSAGE_BYTES if held.collector.is_compressed else 0))
+            self._quota.ask(slot, need + (MAX_MESSAGE_BYTES if held.collector.is_compressed else 0))
         if slot.is_let_in:
             self._go_on(held)
-        elif not slot.add_unasked(flow):
+        elif not self._quota.add_unasked(slot, flow):
             raise Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM)
 
     def _go_on(self, held: HeldStream) -> None:
@@ -219,7 +293,7 @@ class Calls:
             self._move(held, Step.CLIENT_ENDED)
 
     def _move(self, held: HeldStream, step: Step) -> None:
-        held.step(step)
+        held.state = _NEXT[held.state][step]
         stream = held.stream
         if held.state in _KEPT:
             return
@@ -233,3 +307,4 @@ class Calls:
             self._deaf.pop(stream, None)
             del self.by_stream[stream]
         held.let_go()
+        self._quota.leave(held.slot)

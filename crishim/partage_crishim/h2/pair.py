@@ -15,10 +15,8 @@ from collections.abc import Callable
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed
-from partage_crishim.h2.downward import Downward
+from partage_crishim.h2.paths import DRAINING, PairState, RequestPath, ResponsePath
 from partage_crishim.h2.quota import Quota
-from partage_crishim.h2.state import PairState
-from partage_crishim.h2.upward import DRAINING, Upward
 from partage_crishim.verdicts import Refuse, Verdict
 
 
@@ -31,10 +29,10 @@ class Pair:
         self.is_broken = False
         """Whether that is because a peer broke the protocol."""
         self._state = PairState(quota, wake)
-        self._upward = Upward(self._state)
-        self._downward = Downward(self._state)
+        self._requests = RequestPath(self._state)
+        self._answers = ResponsePath(self._state)
         self.out = self._state.out
-        self.methods = self._upward.methods
+        self.methods = self._requests.methods
         """The methods of new calls, in order; the reader empties it."""
 
     @property
@@ -50,13 +48,13 @@ class Pair:
     @property
     def kept_bytes(self) -> int:
         """What either side has said that is not whole yet, or has to wait."""
-        return self._upward.kept_bytes + self._downward.kept_bytes
+        return self._requests.kept_bytes + self._answers.kept_bytes
 
     def from_client(self, data: bytes) -> None:
         if self.over is not None:
             return
         try:
-            self._upward.take(data)
+            self._requests.take(data)
         except Malformed as error:
             self._break(error.fault, str(error))
         self._finish_draining()
@@ -65,9 +63,9 @@ class Pair:
         if self.over is not None:
             return
         try:
-            self._downward.take(data)
+            self._answers.take(data)
             if self._state.is_blocked:
-                self._upward.go_on()
+                self._requests.go_on()
         except Malformed as error:
             self._break(ErrorCode.INTERNAL_ERROR, f"between the client and the runtime: {error}")
         self._pump()

@@ -27,6 +27,18 @@ class QuotaLimits:
     """Of one connection."""
 
 
+@dataclass(eq=False)
+class Slot:
+    """One call's part of it."""
+
+    let_in: Callable[[], None]
+    is_one_too_many: bool
+    size: int = 0
+    unasked: int = 0
+    is_let_in: bool = False
+    has_left: bool = False
+
+
 class Quota:
     def __init__(self, limits: QuotaLimits | None = None) -> None:
         self.limits = limits or QuotaLimits()
@@ -38,7 +50,7 @@ class Quota:
     def enter(self, let_in: Callable[[], None]) -> Slot:
         """One more held call, perhaps one too many; `let_in` is called when it gets room after it had to wait."""
         self.calls += 1
-        return Slot(self, let_in, is_one_too_many=self.calls > self.limits.calls)
+        return Slot(let_in, is_one_too_many=self.calls > self.limits.calls)
 
     def ask(self, slot: Slot, size: int) -> None:
         """Gives room, or a place in the line."""
@@ -47,8 +59,17 @@ class Quota:
         if self._line[0] is slot and self._has_room(slot):
             self._give(self._line.popleft())
 
+    def add_unasked(self, slot: Slot, size: int) -> bool:
+        """Counts what came before there was room; False where that is too much."""
+        slot.unasked += size
+        self.unasked += size
+        return self.unasked <= self.limits.unasked_bytes
+
     def leave(self, slot: Slot) -> None:
-        """A call that leaves makes room for the next."""
+        """A call that leaves, the first time that it does, makes room for the next."""
+        if slot.has_left:
+            return
+        slot.has_left = True
         self.calls -= 1
         self.unasked -= slot.unasked
         if slot.is_let_in:
@@ -68,31 +89,3 @@ class Quota:
         slot.is_let_in = True
         self.unasked -= slot.unasked
         slot.unasked = 0
-
-
-class Slot:
-    """One call's part of it."""
-
-    def __init__(self, quota: Quota, let_in: Callable[[], None], *, is_one_too_many: bool) -> None:
-        self.is_one_too_many = is_one_too_many
-        self._quota = quota
-        self.let_in = let_in
-        self.size = 0
-        self.unasked = 0
-        self.is_let_in = False
-        self._has_left = False
-
-    def ask(self, size: int) -> None:
-        """Wants room for so many bytes."""
-        self._quota.ask(self, size)
-
-    def add_unasked(self, size: int) -> bool:
-        """Counts what came before there was room; False where that is too much."""
-        self.unasked += size
-        self._quota.unasked += size
-        return self._quota.unasked <= self._quota.limits.unasked_bytes
-
-    def leave(self) -> None:
-        if not self._has_left:
-            self._has_left = True
-            self._quota.leave(self)

@@ -11,17 +11,16 @@ from typing import Final, get_args
 
 from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount, resources_of
 from partage_base.cri.runtime_config import RuntimeConfig
-from partage_crishim.rules.allocation import Claim
 from partage_crishim.rules.errors import PlacementRefused
-from partage_plugins.codecs import container_key, encode_container
+from partage_plugins.codecs import encode_container
 from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import (
     Adjustment,
     Container,
     ContainerAllocation,
-    ContainerKey,
     ContainerName,
     Device,
+    Gang,
     Mount,
     Namespace,
     PodName,
@@ -34,11 +33,6 @@ from partage_plugins.vocabulary.containers import LONGEST_PATH, DevicePermission
 from partage_plugins.vocabulary.keys import CONTAINER
 
 _PERMISSIONS: Final[Mapping[str, DevicePermissions]] = {each: each for each in get_args(DevicePermissions)}
-
-
-def key_of(request: CreateRequest) -> ContainerKey:
-    """Names the container; each attempt at it is another."""
-    return container_key(PodUid(request.uid), ContainerName(request.container), request.attempt)
 
 
 def security_of(request: CreateRequest, runtime_handler: str) -> Security:
@@ -57,15 +51,11 @@ def runtime_of(config: RuntimeConfig, handler: str) -> Runtime:
 
 
 def shown(
-    request: CreateRequest,
-    key: ContainerKey,
-    security: Security,
-    runtime: Runtime,
-    claim: Claim,
+    request: CreateRequest, record: ContainerAllocation, security: Security, runtime: Runtime, *, gang: Gang | None
 ) -> Container:
     """The request as plugins see it, without volumes that are images; refuses paths that can't be shown to them."""
     return Container(
-        key=key,
+        key=record.key,
         pod=PodRef(namespace=Namespace(request.namespace), name=PodName(request.pod), uid=PodUid(request.uid)),
         name=ContainerName(request.container),
         attempt=request.attempt,
@@ -92,14 +82,13 @@ def shown(
         ),
         security=security,
         runtime=runtime,
-        budgets=claim.budgets,
-        gang=claim.allocation.gang,
+        budgets=record.budgets,
+        gang=gang,
     )
 
 
-def changes_of(adjustment: Adjustment, claim: Claim, key: ContainerKey, guard: Changes) -> Changes:
+def changes_of(adjustment: Adjustment, record: ContainerAllocation, guard: Changes) -> Changes:
     """The plugins' answer, what the guard says of all that they leave alone, and the container's own record."""
-    record = ContainerAllocation(key=key, gen=claim.allocation.gen, grants=claim.raw, budgets=claim.budgets)
     return Changes(
         env={**guard.env, **{name: value.encode() for name, value in adjustment.env.items()}},
         mounts=tuple(

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import CardsBesideUs, NoRoom
+from partage_crishim.rules.holdings import Holding
 from partage_plugins.vocabulary import Card, CardId, GpuGrant, GpuPart
 from partage_plugins.vocabulary.node import DeviceUse
 

@@ -38,43 +38,6 @@ class SpliceContext:
     quota: Quota
 
 
-class PendingVerdicts:
-    """The held calls of one connection: a task for each, cancelled when its verdict is no longer wanted."""
-
-    def __init__(self, judge: Decide, counters: Counters, deliver: Callable[[int, Verdict], None]) -> None:
-        self._judge = judge
-        self._counters = counters
-        self._deliver = deliver
-        self._tasks: dict[int, asyncio.Task[Verdict]] = {}
-
-    def start(self, stream: int, call: HeldCall) -> None:
-        task = asyncio.ensure_future(self._verdict(call))
-        self._tasks[stream] = task
-        task.add_done_callback(partial(self._done, stream, time.monotonic()))
-
-    def drop(self, stream: int) -> None:
-        """Its verdict is no longer wanted."""
-        task = self._tasks.get(stream)
-        if task is not None:
-            task.cancel()
-
-    async def _verdict(self, call: HeldCall) -> Verdict:
-        return await self._judge(call)
-
-    def _done(self, stream: int, started: float, task: asyncio.Task[Verdict]) -> None:
-        del self._tasks[stream]
-        if task.cancelled():
-            self._counters.held["dropped"] += 1
-            return
-        if (error := task.exception()) is not None:
-            why = {"message": "a judge raised, which it must not", "exception": error}
-            task.get_loop().call_exception_handler(why)
-        verdict = _DEFECT if error is not None else task.result()
-        self._counters.judging.observe(time.monotonic() - started)
-        self._counters.held[_OUTCOMES[type(verdict)]] += 1
-        self._deliver(stream, verdict)
-
-
 class Side(asyncio.Protocol):
     """One of the two sockets."""
 
@@ -142,7 +105,8 @@ class Link:
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._pair = Pair(shared.quota, wake=self._wake)
-        self._judging = PendingVerdicts(shared.judge, shared.counters, self._judged)
+        self._judging: dict[int, asyncio.Task[Verdict]] = {}
+        """The held calls that wait for their verdict, by stream."""
         self.client = Side(self._from_client, self._set_reading, partial(self.end, "the client closed"))
         self.upstream = Side(self._from_upstream, self._set_reading, partial(self.end, "the runtime closed"))
         self._is_ending = False
@@ -189,7 +153,23 @@ class Link:
         self._pair.from_upstream(data)
         self._flush()
 
-    def _judged(self, stream: int, verdict: Verdict) -> None:
+    def _judge(self, stream: int, call: HeldCall) -> None:
+        task = self._loop.create_task(self._shared.judge(call))
+        self._judging[stream] = task
+        task.add_done_callback(partial(self._judged, stream, time.monotonic()))
+
+    def _judged(self, stream: int, started: float, task: asyncio.Task[Verdict]) -> None:
+        """The verdict is there; a task that was cancelled was no longer wanted."""
+        counters = self._shared.counters
+        del self._judging[stream]
+        if task.cancelled():
+            counters.held["dropped"] += 1
+            return
+        if (error := task.exception()) is not None:
+            self._loop.call_exception_handler({"message": "a judge raised, which it must not", "exception": error})
+        verdict = _DEFECT if error is not None else task.result()
+        counters.judging.observe(time.monotonic() - started)
+        counters.held[_OUTCOMES[type(verdict)]] += 1
         self._pair.judged(stream, verdict)
         self._flush()
 
@@ -226,9 +206,10 @@ class Link:
     def _act(self, happening: Happening) -> None:
         match happening:
             case VerdictWanted(stream, call):
-                self._judging.start(stream, call)
+                self._judge(stream, call)
             case VerdictUnwanted(stream):
-                self._judging.drop(stream)
+                if (task := self._judging.get(stream)) is not None:
+                    task.cancel()
             case Rejected():
                 self._shared.counters.held["rejected"] += 1
             case CallEnded(ended, ending):

@@ -1,13 +1,17 @@
-"""The Lease, before an API server that does not always take it."""
+"""When the Lease is renewed and when it is not, whose it is, and what becomes of it in trouble."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 
 from partage_advertiser.heartbeat import Heartbeat
-from partage_base.kube import ApiServer, lease_path
-from partage_plugins.vocabulary.keys import VERSIONS
+from partage_base.kube import ApiServer, lease_path, leases_path
+from partage_plugins.vocabulary.keys import KEYS, VERSIONS
 from support.fake_api import Drop, FakeApi, Refuse
 from support.kube import beside, until
 
@@ -16,58 +20,133 @@ LEASE = lease_path(SYSTEM, "n1")
 EVERY_S = 0.01
 
 
-async def beating(api: FakeApi, server: ApiServer, trouble: Callable[[], object]) -> Counter[str]:
-    """What was asked once three beats had succeeded and trouble came, up to the next success."""
-    outcomes: list[str] = []
+@dataclass
+class Beating:
+    """A heartbeat that runs, and what a test steers of it."""
+
+    api: FakeApi
+    is_true: bool = True
+    asked: int = 0
+    """How often it was asked whether it beats."""
+    uid: str = "uid-of-n1"
+    keys: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    outcomes: list[str] = field(default_factory=list[str])
+
+    def lease(self) -> dict[str, Any]:
+        return self.api.objects.get(LEASE)
+
+    def owner(self) -> str:
+        return str(self.lease()["metadata"]["ownerReferences"][0]["uid"])
+
+    def is_to_beat(self) -> bool:
+        self.asked += 1
+        return self.is_true
+
+    async def is_asked(self, more: int = 2) -> None:
+        wanted = self.asked + more
+        await until(lambda: self.asked >= wanted)
+
+    async def beats(self, more: int = 2) -> None:
+        """Until it has beaten some more."""
+        wanted = self.outcomes.count("done") + more
+        await until(lambda: self.outcomes.count("done") >= wanted)
+
+    async def after(self, trouble: Callable[[], object]) -> Counter[str]:
+        """What is asked once trouble came, up to the next success."""
+        await self.beats()
+        self.outcomes.clear()
+        before = len(self.api.asked)
+        trouble()
+        await until(lambda: "failed" in self.outcomes and self.outcomes[-1] == "done")
+        return Counter(each.method for each in self.api.asked[before:])
+
+
+@pytest.fixture
+async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
+    beating = Beating(api)
     heartbeat = Heartbeat(
         server,
         namespace=SYSTEM,
         node="n1",
         every_s=EVERY_S,
-        node_uid=lambda: "",
-        beats=lambda: True,
-        keys=lambda: (),
-        beaten=outcomes.append,
+        node_uid=lambda: beating.uid,
+        beats=beating.is_to_beat,
+        keys=lambda: beating.keys,
+        versions=lambda: beating.versions,
+        beaten=beating.outcomes.append,
     )
     async with beside(heartbeat.run()):
-        await until(lambda: len(outcomes) >= 3)
-        outcomes.clear()
-        before = len(api.asked)
-        trouble()
-        await until(lambda: "failed" in outcomes and outcomes[-1] == "done")
-    return Counter(each.method for each in api.asked[before:])
+        yield beating
 
 
-async def test_a_beat_that_is_turned_away_costs_no_further_call(api: FakeApi, server: ApiServer) -> None:
+async def test_it_beats_only_while_what_is_told_is_true(beating: Beating) -> None:
+    await beating.beats()
+    beating.is_true = False
+    await beating.is_asked()  # one may be under way
+    before = beating.api.objects.version
+    await beating.is_asked(10)
+    assert beating.api.objects.version == before
+    beating.is_true = True
+    await beating.beats()
+
+
+async def test_each_beat_says_which_keys_the_node_trusts(beating: Beating) -> None:
+    await beating.beats()
+    assert beating.lease()["metadata"]["annotations"][KEYS] == ""
+    beating.keys = ("b" * 16, "a" * 16)
+    await beating.beats()
+    assert beating.lease()["metadata"]["annotations"][KEYS] == f"{'a' * 16},{'b' * 16}"
+
+
+async def test_a_beat_is_one_call(beating: Beating) -> None:
+    await beating.beats()
+    before = len(beating.api.asked)
+    await beating.beats(5)
+    assert {each.method for each in beating.api.asked[before:]} == {"PUT"}
+
+
+async def test_a_lease_that_others_changed_meanwhile_is_read_and_renewed(beating: Beating) -> None:
+    await beating.beats()
+    beating.api.objects.patch(LEASE, {"metadata": {"labels": {"by": "another"}}})
+    await beating.beats()
+    assert "failed" not in beating.outcomes
+
+
+async def test_a_lease_of_a_life_before_is_taken_over_with_the_time_of_its_making(beating: Beating) -> None:
+    before = {"acquireTime": "2026-01-01T00:00:00.000000Z"}
+    beating.api.objects.create(leases_path(SYSTEM), {"metadata": {"name": "n1"}, "spec": before})
+    await beating.beats()
+    assert beating.lease()["spec"]["acquireTime"] == "2026-01-01T00:00:00.000000Z"
+    assert beating.lease()["spec"]["renewTime"] > "2026-01-01"
+
+
+async def test_it_follows_the_node_object_that_is_there_now(beating: Beating) -> None:
+    await beating.beats()
+    assert beating.owner() == "uid-of-n1"
+    beating.uid = "uid-of-another"
+    await beating.beats()
+    assert beating.owner() == "uid-of-another"
+
+
+async def test_a_beat_says_which_versions_run(beating: Beating) -> None:
+    beating.versions = {"crishim": "0.2.0", "advertiser": "0.1.0"}
+    await beating.beats()
+    assert beating.lease()["metadata"]["annotations"][VERSIONS] == "advertiser=0.1.0,crishim=0.2.0"
+
+
+async def test_a_beat_that_is_turned_away_costs_no_further_call(api: FakeApi, beating: Beating) -> None:
     refused = Refuse(429, retry_after="0")
-    asked = await beating(api, server, lambda: api.expect(refused, method="PUT", times=3))
-    assert set(asked) == {"PUT"}
+    assert set(await beating.after(lambda: api.expect(refused, method="PUT", times=3))) == {"PUT"}
 
 
-async def test_a_beat_that_may_have_been_heard_is_mended_by_asking(api: FakeApi, server: ApiServer) -> None:
-    asked = await beating(api, server, lambda: api.expect(Drop(after_success=True), method="PUT"))
-    assert asked["GET"] == 1
+async def test_a_beat_that_may_have_been_heard_is_mended_by_asking(api: FakeApi, beating: Beating) -> None:
+    assert (await beating.after(lambda: api.expect(Drop(after_success=True), method="PUT")))["GET"] == 1
 
 
-async def test_a_lease_that_was_removed_is_made_anew(api: FakeApi, server: ApiServer) -> None:
+async def test_a_lease_that_was_removed_is_made_anew(api: FakeApi, beating: Beating) -> None:
     def removed() -> None:
         api.expect(Refuse(500), method="PUT")
         api.objects.delete(LEASE)
 
-    assert (await beating(api, server, removed))["POST"] == 1
-
-
-async def test_a_beat_says_which_versions_run(api: FakeApi, server: ApiServer) -> None:
-    heartbeat = Heartbeat(
-        server,
-        namespace=SYSTEM,
-        node="n1",
-        every_s=EVERY_S,
-        node_uid=lambda: "",
-        beats=lambda: True,
-        keys=lambda: (),
-        versions=lambda: {"crishim": "0.2.0", "advertiser": "0.1.0"},
-    )
-    async with beside(heartbeat.run()):
-        await until(lambda: api.count("PUT", LEASE))
-    assert api.objects.get(LEASE)["metadata"]["annotations"][VERSIONS] == "advertiser=0.1.0,crishim=0.2.0"
+    assert (await beating.after(removed))["POST"] == 1

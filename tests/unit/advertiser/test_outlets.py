@@ -37,20 +37,16 @@ class Heard(OwnLog):
         self.reasons.append(happening.reason)
 
 
-def _outlets(file: InventoryFile, heard: Heard) -> Outlets:
-    return Outlets(file, heard)
-
-
 def test_an_inventory_reaches_the_file_the_api_server_and_people(tmp_path: Path) -> None:
     heard = Heard()
-    _outlets(InventoryFile(tmp_path), heard).tell(LOST)
+    Outlets(InventoryFile(tmp_path), heard).tell(LOST)
     assert (tmp_path / INVENTORY_FILE).read_bytes() == encode_inventory(LOST)
     assert (heard.wanted, heard.reasons) == ([encode_inventory(LOST).decode()], ["CardLost"])
 
 
 def test_a_file_without_room_keeps_no_news_from_the_cluster_and_is_told_each_time(tmp_path: Path) -> None:
     heard = Heard()
-    outlets = _outlets(Full(tmp_path), heard)
+    outlets = Outlets(Full(tmp_path), heard)
     for _ in range(2):
         with pytest.raises(NoInventory, match="No space left on device; free room in /run"):
             outlets.tell(LOST)
@@ -61,14 +57,14 @@ def test_a_file_without_room_keeps_no_news_from_the_cluster_and_is_told_each_tim
 def test_people_hear_only_of_what_the_advertiser_before_did_not_tell(tmp_path: Path) -> None:
     InventoryFile(tmp_path).write(encode_inventory(LOST))
     heard = Heard()
-    _outlets(InventoryFile(tmp_path), heard).tell(LOST)
+    Outlets(InventoryFile(tmp_path), heard).tell(LOST)
     assert not heard.reasons
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"v":2,"kinds":{}}'])
 def test_a_file_that_says_nothing_is_made_anew(tmp_path: Path, text: bytes) -> None:
     InventoryFile(tmp_path).write(text)
-    outlets = _outlets(InventoryFile(tmp_path), Heard())
+    outlets = Outlets(InventoryFile(tmp_path), Heard())
     assert outlets.told is None
     outlets.tell(LOST)
     assert (tmp_path / INVENTORY_FILE).read_bytes() == encode_inventory(LOST)

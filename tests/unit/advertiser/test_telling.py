@@ -6,7 +6,7 @@ import pytest
 
 from partage_advertiser.happenings import happenings, of_crishim, of_guarded
 from partage_base.condition import Fault, Guarded
-from partage_plugins.vocabulary import CardHealth, HealthCause
+from partage_plugins.vocabulary import Card, CardHealth, HealthCause
 from partage_plugins.vocabulary.inventory import Inventory
 from unit.advertiser.cards import A, B, card, inventory
 
@@ -24,26 +24,23 @@ def test_the_same_again_says_nothing() -> None:
     assert not happenings(broken, broken)
 
 
-def test_a_start_with_a_broken_card_says_so() -> None:
-    assert _told(None, inventory(card(health="lost"))) == [("Warning", "CardLost")]
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (None, card(health="lost"), [("Warning", "CardLost")]),
+        (card(health="degraded: a"), card(health="degraded: b"), [("Warning", "CardDegraded")]),
+        (card(health="lost"), card(), [("Normal", "CardRecovered")]),
+        (card(), card(B), [("Normal", "CardFound"), ("Normal", "CardRemoved")]),
+        (card(), card(pool="kubelet"), [("Normal", "CardPoolChanged")]),
+    ],
+)
+def test_what_became_of_a_card_is_told(before: Card | None, after: Card, told: list[tuple[str, str]]) -> None:
+    assert _told(inventory(before) if before else None, inventory(after)) == told
 
 
 def test_a_lost_card_is_told_with_its_reason_and_what_it_means() -> None:
     (told,) = happenings(inventory(card()), inventory(card(health="lost", lost_because="XID 79: off the bus")))
     assert told.message == f"Card 0 (NVIDIA L4, {A}) is lost: XID 79: off the bus. Pods that have it can't use it."
-
-
-def test_another_reason_is_told_again() -> None:
-    before, after = inventory(card(health="degraded: a")), inventory(card(health="degraded: b"))
-    assert _told(before, after) == [("Warning", "CardDegraded")]
-
-
-def test_a_card_that_works_again_is_told() -> None:
-    assert _told(inventory(card(health="lost")), inventory(card())) == [("Normal", "CardRecovered")]
-
-
-def test_cards_that_come_and_go_are_told() -> None:
-    assert _told(inventory(card()), inventory(card(B))) == [("Normal", "CardFound"), ("Normal", "CardRemoved")]
 
 
 def test_a_card_with_two_owners_is_told_with_what_to_do() -> None:
@@ -58,10 +55,6 @@ def test_a_health_that_only_begins_like_two_owners_is_told_as_it_is() -> None:
     health = CardHealth.degraded(HealthCause.OTHER, "kubelet gave it to pod a")
     for alike in (card().being(health), card(health=str(health))):
         assert _told(inventory(card()), inventory(alike)) == [("Warning", "CardDegraded")]
-
-
-def test_a_card_that_changes_hands_is_told() -> None:
-    assert _told(inventory(card()), inventory(card(pool="kubelet"))) == [("Normal", "CardPoolChanged")]
 
 
 @pytest.mark.parametrize(

@@ -190,3 +190,13 @@ class RunningDaemon:
     def events(self) -> list[str]:
         """What it said, without the values."""
         return [json.loads(line)["event"] for line in self.lines if line.startswith("{")]
+
+
+def stopped(
+    script: Path, *arguments: str, at: str = "ready", number: signal.Signals = signal.SIGTERM, **environment: str
+) -> tuple[int, RunningDaemon]:
+    """The exit code of a daemon that was sent a signal when it had said `at`, and what it said."""
+    with RunningDaemon(script, *arguments, **environment) as daemon:
+        daemon.until(at)
+        daemon.send(number)
+        return daemon.end(), daemon

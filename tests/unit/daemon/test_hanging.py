@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.daemon.processes import RunningDaemon, run_to_end, write_script
+from unit.daemon.processes import RunningDaemon, run_to_end, stopped, write_script
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -15,37 +15,22 @@ _SOON = ("--stop-deadline-s", "0.2")
 
 
 @pytest.mark.parametrize(
-    ("step", "code"),
+    ("named", "steps", "at"),
     [
-        ("run", "await forever()"),
-        ("run", "await stubborn()"),
-        ("stop", "await forever()"),
-        ("stop", "await stubborn()"),
+        ("run", {"run": "await forever()"}, "ready"),
+        ("run", {"run": "await stubborn()"}, "ready"),
+        ("stop", {"stop": "await forever()"}, "ready"),
+        ("stop", {"stop": "await stubborn()"}, "ready"),
+        ("start", {"start": "log.info('up'); await stubborn()"}, "up"),
+        ("tasks", {"start": "self.daemon.tasks.start(stubborn(), name='deaf')"}, "ready"),
     ],
 )
-def test_a_step_that_outlives_the_deadline_ends_the_process_by_name(tmp_path: Path, step: str, code: str) -> None:
-    with RunningDaemon(write_script(tmp_path, **{step: code}), *_SOON) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 1
-        assert daemon.events[-1].startswith(f"step {step} was not done 0.2 s after the stop began")
-
-
-def test_a_start_that_ignores_its_cancellation_ends_the_process_by_name(tmp_path: Path) -> None:
-    with RunningDaemon(write_script(tmp_path, start="log.info('up'); await stubborn()"), *_SOON) as daemon:
-        daemon.until("up")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 1
-        assert "step start was not done" in daemon.events[-1]
-
-
-def test_a_task_that_ignores_its_cancellation_ends_the_process_by_name(tmp_path: Path) -> None:
-    start = "self.daemon.tasks.start(stubborn(), name='deaf')"
-    with RunningDaemon(write_script(tmp_path, start=start), *_SOON) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 1
-        assert "step tasks was not done" in daemon.events[-1]
+def test_what_outlives_the_deadline_ends_the_process_by_the_name_of_the_step(
+    tmp_path: Path, named: str, steps: dict[str, str], at: str
+) -> None:
+    code, daemon = stopped(write_script(tmp_path, **steps), *_SOON, at=at)
+    assert code == 1
+    assert daemon.events[-1].startswith(f"step {named} was not done 0.2 s after the stop began")
 
 
 @pytest.mark.parametrize("step", ["start", "run", "stop"])
@@ -53,20 +38,16 @@ def test_a_step_that_blocks_the_loop_is_ended_with_its_place_in_the_code(tmp_pat
     """The watchdog is beneath the interpreter: a call into a driver that never returns can't hold it."""
     code = "log.info('blocked'); time.sleep(3600)"
     code = f"await stopping.wait(); {code}" if step == "run" else code
-    with RunningDaemon(write_script(tmp_path, **{step: code}), *_SOON) as daemon:
-        daemon.until("blocked" if step == "start" else "ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 1
-        assert any(f"in {step}\n" in line and "partage-crishim.py" in line for line in daemon.lines)
+    at = "blocked" if step == "start" else "ready"
+    exit_code, daemon = stopped(write_script(tmp_path, **{step: code}), *_SOON, at=at)
+    assert exit_code == 1
+    assert any(f"in {step}\n" in line and "partage-crishim.py" in line for line in daemon.lines)
 
 
 def test_a_thread_that_never_ends_does_not_hold_the_process(tmp_path: Path) -> None:
     start = "asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)"
-    with RunningDaemon(write_script(tmp_path, start=start), *_SOON) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 1
-        assert "stopped" in daemon.events
+    code, daemon = stopped(write_script(tmp_path, start=start), *_SOON)
+    assert (code, "stopped" in daemon.events) == (1, True)
 
 
 def test_a_stop_after_an_error_has_the_same_deadline(tmp_path: Path) -> None:

@@ -8,43 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from unit.daemon.processes import RunningDaemon, run_to_end, write_script
+from unit.daemon.processes import RunningDaemon, run_to_end, stopped, write_script
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
 
-def _last(stderr: str) -> dict[str, str]:
-    """The last line but the one that says that the daemon stopped."""
-    *_, line, stopped = stderr.splitlines()
-    assert json.loads(stopped)["event"] == "stopped"
-    return dict(json.loads(line))
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_a_running_daemon_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    with RunningDaemon(write_script(tmp_path)) as daemon:
-        daemon.until("ready")
-        daemon.send(number)
-        assert daemon.end() == 0
-        assert daemon.events == ["starting", "ready", "stop asked for", "given back", "stopped"]
+    code, daemon = stopped(write_script(tmp_path), number=number)
+    assert (code, daemon.events) == (0, ["starting", "ready", "stop asked for", "given back", "stopped"])
 
 
 def test_the_run_is_asked_and_finishes_what_it_does_before_the_stop(tmp_path: Path) -> None:
     """A request that is under way when a daemon is stopped is answered."""
     run = "await stopping.wait(); await asyncio.sleep(0.01); log.info('answered')"
-    with RunningDaemon(write_script(tmp_path, run=run)) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 0
-        assert daemon.events[-3:] == ["answered", "given back", "stopped"]
+    code, daemon = stopped(write_script(tmp_path, run=run))
+    assert (code, daemon.events[-3:]) == (0, ["answered", "given back", "stopped"])
 
 
 def test_a_signal_during_the_start_cancels_it_and_gives_back_what_it_took(tmp_path: Path) -> None:
-    with RunningDaemon(write_script(tmp_path, start="log.info('half way'); await forever()")) as daemon:
-        daemon.until("half way")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 0
-        assert daemon.events == ["starting", "half way", "stop asked for", "given back", "stopped"]
+    code, daemon = stopped(write_script(tmp_path, start="log.info('half way'); await forever()"), at="half way")
+    assert (code, daemon.events) == (0, ["starting", "half way", "stop asked for", "given back", "stopped"])
 
 
 def test_a_daemon_that_ends_by_itself_is_not_cut_short_by_the_first_signal_that_comes_then(tmp_path: Path) -> None:
@@ -81,74 +65,74 @@ def test_a_hangup_makes_a_service_reload_that_can(tmp_path: Path, also: str, sai
         assert daemon.end() == 0
 
 
-def test_an_expected_error_is_one_line_and_still_stops_what_was_started(tmp_path: Path) -> None:
-    start = "raise CannotStart('cannot reach containerd at /run/c.sock: refused; is it running?')"
-    done = run_to_end(write_script(tmp_path, start=start))
-    events = [json.loads(line) for line in done.stderr.splitlines()]
-    assert done.returncode == 1
-    assert [event["event"] for event in events] == [
-        "starting",
-        "cannot reach containerd at /run/c.sock: refused; is it running?",
-        "given back",
-        "stopped",
-    ]
-    assert "traceback" not in events[1]
+START, RUN = "start", "run"
 
 
-def test_an_expected_error_of_another_part_is_one_line_too(tmp_path: Path) -> None:
-    start = "from partage_plugins.errors import SignatureRefused; raise SignatureRefused('no key signs; make one')"
-    done = run_to_end(write_script(tmp_path, start=start))
-    assert done.returncode == 1
-    assert '"event":"no key signs; make one"' in done.stderr
+@pytest.mark.parametrize(
+    ("steps", "code", "told"),
+    [
+        (
+            {START: "raise CannotStart('cannot reach c.sock; is it running?')"},
+            1,
+            ["cannot reach c.sock; is it running?"],
+        ),
+        (
+            {START: "from partage_plugins.errors import SignatureRefused; raise SignatureRefused('no key signs')"},
+            1,
+            ["no key signs"],
+        ),
+        ({START: "raise BadConfiguration('no keys in a', 'no keys in b')"}, 78, ["no keys in a", "no keys in b"]),
+        (
+            {RUN: "raise ExceptionGroup('g', [CannotStart('a'), ExceptionGroup('h', [BadConfiguration('b')])])"},
+            1,
+            ["a", "b"],
+        ),
+        ({RUN: "pass"}, 1, ["the run ended by itself before a stop was asked for; this is a defect, please report it"]),
+    ],
+)
+def test_an_expected_error_is_a_line_and_still_stops_what_was_started(
+    tmp_path: Path, steps: dict[str, str], code: int, told: list[str]
+) -> None:
+    done = run_to_end(write_script(tmp_path, **steps))
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    begun = ["starting"] if START in steps else ["starting", "ready"]
+    assert (done.returncode, events) == (code, [*begun, *told, "given back", "stopped"])
     assert "traceback" not in done.stderr
 
 
-def test_bad_configuration_that_shows_only_at_the_start_exits_with_78(tmp_path: Path) -> None:
-    done = run_to_end(write_script(tmp_path, start="raise BadConfiguration('no keys in a', 'no keys in b')"))
-    assert done.returncode == 78
-    assert '"event":"no keys in a"' in done.stderr
-    assert '"event":"no keys in b"' in done.stderr
-
-
-def test_an_unexpected_error_keeps_its_traceback(tmp_path: Path) -> None:
-    done = run_to_end(write_script(tmp_path, run="1 / 0", stop="pass"))
+@pytest.mark.parametrize(
+    ("run", "ends"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        (
+            "raise ExceptionGroup('g', [CannotStart('a'), OSError('b')])",
+            "OSError: b\n    +------------------------------------",
+        ),
+    ],
+)
+def test_an_error_with_anything_unexpected_in_it_keeps_its_traceback(tmp_path: Path, run: str, ends: str) -> None:
+    done = run_to_end(write_script(tmp_path, run=run))
     (line,) = [json.loads(line) for line in done.stderr.splitlines() if "traceback" in line]
     assert done.returncode == 1
-    assert line["traceback"].rstrip().endswith("ZeroDivisionError: division by zero")
+    assert line["traceback"].rstrip().endswith(ends)
     assert json.loads(done.stderr.splitlines()[-2])["event"] == "given back"
 
 
-def test_expected_errors_of_a_task_group_are_one_line_each(tmp_path: Path) -> None:
-    run = "raise ExceptionGroup('g', [CannotStart('first'), ExceptionGroup('h', [BadConfiguration('second')])])"
-    done = run_to_end(write_script(tmp_path, run=run))
-    assert done.returncode == 1
-    assert "traceback" not in done.stderr
-    assert ['"event":"first"' in done.stderr, '"event":"second"' in done.stderr] == [True, True]
-
-
-def test_a_group_with_one_unexpected_error_keeps_its_traceback(tmp_path: Path) -> None:
-    done = run_to_end(write_script(tmp_path, run="raise ExceptionGroup('g', [CannotStart('a'), OSError('b')])"))
-    assert "OSError: b" in done.stderr
-
-
 def test_an_error_in_the_stop_fails_a_daemon_that_ran_well(tmp_path: Path) -> None:
-    with RunningDaemon(write_script(tmp_path, stop="raise OSError('cannot give back')")) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 1
+    assert stopped(write_script(tmp_path, stop="raise OSError('cannot give back')"))[0] == 1
 
 
 def test_the_first_error_makes_the_exit_code(tmp_path: Path) -> None:
     done = run_to_end(write_script(tmp_path, start="raise BadConfiguration('no')", stop="raise OSError('nor that')"))
-    assert done.returncode == 78
-    assert "nor that" in done.stderr
+    assert (done.returncode, "nor that" in done.stderr) == (78, True)
 
 
 def test_an_error_while_the_service_is_made_is_told(tmp_path: Path) -> None:
     script = write_script(tmp_path)
     script.write_text(script.read_text().replace("self.settings, self.daemon =", "raise CannotStart('no way') #"))
     done = run_to_end(script)
-    assert (done.returncode, _last(done.stderr)["event"]) == (1, "no way")
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert (done.returncode, events[-2:]) == (1, ["no way", "stopped"])
 
 
 @pytest.mark.parametrize(
@@ -171,27 +155,14 @@ def test_a_task_that_dies_ends_the_daemon(tmp_path: Path, work: str, told: str, 
 
 
 def test_tasks_live_until_the_stop_is_done_and_are_then_cancelled(tmp_path: Path) -> None:
-    script = write_script(tmp_path, start="self.daemon.tasks.start(forever(), name='watch')")
-    with RunningDaemon(script) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 0
-        assert daemon.events[-2:] == ["given back", "stopped"]
+    code, daemon = stopped(write_script(tmp_path, start="self.daemon.tasks.start(forever(), name='watch')"))
+    assert (code, daemon.events[-2:]) == (0, ["given back", "stopped"])
 
 
 def test_a_task_that_fails_while_the_daemon_stops_is_told_once(tmp_path: Path) -> None:
     stop = "self.daemon.tasks.start(failing(), name='late'); await asyncio.sleep(0.01)"
-    with RunningDaemon(write_script(tmp_path, stop=stop)) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 1
-        assert sum("the peer is gone" in line for line in daemon.lines) == 1
-
-
-def test_a_run_that_returns_unasked_is_a_failure(tmp_path: Path) -> None:
-    done = run_to_end(write_script(tmp_path, run="pass"))
-    assert done.returncode == 1
-    assert "the run ended by itself" in done.stderr
+    code, daemon = stopped(write_script(tmp_path, stop=stop))
+    assert (code, sum("the peer is gone" in line for line in daemon.lines)) == (1, 1)
 
 
 @pytest.mark.parametrize("step", ["start", "run", "stop"])

@@ -1,10 +1,19 @@
-"""Metrics have the names that Prometheus asks for, or are not made."""
+"""Metrics have the names that Prometheus asks for, and its own parser reads them, whatever their labels hold."""
 
 from __future__ import annotations
 
-import pytest
+import math
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from partage_base.daemon.exposition import Family, Sample, histogram, page
 from partage_base.daemon.metrics import Metrics
+
+VALUES = st.floats(allow_nan=False)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"))
 
 
 @pytest.fixture
@@ -68,3 +77,60 @@ def test_a_histogram_says_its_unit(metrics: Metrics) -> None:
 def test_a_label_is_lower_case_words(metrics: Metrics) -> None:
     with pytest.raises(ValueError, match="label modelName"):
         metrics.gauge("partage_cards", "Broken.", labels=("node", "modelName"))
+
+
+def read(families: list[Family]) -> list[tuple[str, dict[str, str], float]]:
+    return [
+        (sample.name, sample.labels, sample.value)
+        for family in text_string_to_metric_families(page(families).decode())
+        for sample in family.samples
+    ]
+
+
+@given(TEXTS, TEXTS, VALUES)
+def test_any_text_and_any_number_are_read_again(sentence: str, label: str, value: float) -> None:
+    sample = Sample(value, {"what": label, "a": "1"})
+    assert read([Family("partage_x", "gauge", sentence, (sample,))]) == [
+        ("partage_x", {"what": label, "a": "1"}, value)
+    ]
+
+
+def test_what_is_no_number_is_read_as_such() -> None:
+    (name, _, value) = read([Family("partage_x", "gauge", "X.", (Sample(math.nan),))])[0]
+    assert name == "partage_x"
+    assert math.isnan(value)
+
+
+def test_a_histogram_counts_up_and_ends_with_all() -> None:
+    samples = histogram((0.1, 1), (2, 3, 4), 99.5, {"node": "n1"})
+    assert read([Family("partage_x_seconds", "histogram", "X.", samples)]) == [
+        ("partage_x_seconds_bucket", {"node": "n1", "le": "0.1"}, 2),
+        ("partage_x_seconds_bucket", {"node": "n1", "le": "1.0"}, 5),
+        ("partage_x_seconds_bucket", {"node": "n1", "le": "+Inf"}, 9),
+        ("partage_x_seconds_count", {"node": "n1"}, 9),
+        ("partage_x_seconds_sum", {"node": "n1"}, 99.5),
+    ]
+
+
+def test_a_value_on_a_bound_is_within_it() -> None:
+    metrics = Metrics("test")
+    metrics.histogram("partage_x_seconds", "X.", buckets=(1, 0.1)).observe(0.1)
+    assert b'partage_x_seconds_bucket{le="0.1"} 1.0' in metrics.page()
+
+
+def test_two_metrics_of_one_name_are_a_mistake() -> None:
+    metrics = Metrics("test")
+    metrics.gauge("partage_x", "X.")
+    with pytest.raises(ValueError, match="partage_x: there is one of that name"):
+        metrics.gauge("partage_x", "X.")
+
+
+def test_labels_must_be_those_of_the_metric() -> None:
+    gauge = Metrics("test").gauge("partage_x", "X.", labels=("node",))
+    with pytest.raises(ValueError, match="pod were given; allowed: node"):
+        gauge.labels(pod="p")
+
+
+def test_a_counter_only_grows() -> None:
+    with pytest.raises(ValueError, match="only grows"):
+        Metrics("test").counter("partage_x_total", "X.").inc(-1)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from partage_gpu.node.own_spec import republished
-from partage_gpu.node.spec_file import OwnKind
 from partage_plugins import Refused
-from unit.gpu_node.nodes import FIRST, MIG, SAMPLES, SECOND, VERSION, MadeNode, attaches, part
+from unit.gpu_node.nodes import FIRST, MIG, SAMPLES, SECOND, VERSION, MadeNode, attaches
 
 NVIDIAS: Mapping[str, Any] = json.loads((SAMPLES / "nvidia.json").read_text())
 
@@ -79,33 +78,12 @@ def test_the_folder_that_goes_first_for_runtimes_goes_first_here(node: MadeNode)
     assert published(node)["cdiVersion"] == "0.6.0"
 
 
-def test_a_spec_that_is_made_anew_is_followed_by_the_same_plugin(node: MadeNode) -> None:
-    own, of = OwnKind(node.root, "/"), part()
-    node.write("etc/cdi/nvidia.json", changed())
-    own.ensure(of.cards[:1], of)
-    node.write("etc/cdi/nvidia.json", changed(cdiVersion="1.0.0"))
-    own.ensure(of.cards[:1], of)
-    assert published(node)["cdiVersion"] == "1.0.0"
-
-
 def test_a_file_that_is_right_is_not_written_again(node: MadeNode) -> None:
     node.write("etc/cdi/nvidia.json", changed())
     node.adjusted(FIRST)
     before = node.own_spec.stat()
     node.adjusted(FIRST)
     assert (node.own_spec.stat().st_ino, node.own_spec.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
-def test_a_file_that_is_gone_or_was_changed_is_right_again_for_the_next_container(node: MadeNode) -> None:
-    node.write("etc/cdi/nvidia.json", changed())
-    node.adjusted(FIRST)
-    right = node.own_spec.read_bytes()
-    node.own_spec.unlink()
-    node.adjusted(FIRST)
-    assert node.own_spec.read_bytes() == right
-    node.own_spec.write_text('{"kind": "partage.dev/gpu", "devices": []}')
-    node.adjusted(FIRST)
-    assert node.own_spec.read_bytes() == right
 
 
 @pytest.mark.parametrize(

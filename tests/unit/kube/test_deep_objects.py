@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.kube import Changed, Deleted, Unread
-from partage_base.kube.answers import decoded
+from partage_base.kube.answers import DEEPEST, decoded, shallow
 from partage_base.kube.events import event_of
 from partage_base.kube.pages import page_of
-from partage_base.kube.shallow import DEEPEST, shallow
 
 DEPTHS = (900, 1000, 5000, 9990)
 """The API server takes 10,000."""

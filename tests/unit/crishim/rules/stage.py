@@ -23,7 +23,7 @@ from partage_base.cri import (
     UnaryClient,
 )
 from partage_crishim.grants import GrantPolicy, default_roots
-from partage_crishim.judge import ContainerChange, Incident
+from partage_crishim.judge import AuditEvent
 from partage_crishim.parts import Parts, Policy
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.verdicts import CREATE_CONTAINER, Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
@@ -196,8 +196,7 @@ class Stage:
     runtime: FakeRuntime = field(default_factory=FakeRuntime)
     resources: FakePodResources = field(default_factory=FakePodResources)
     host: PluginHost = field(default_factory=FakeHost)
-    told: list[Incident] = field(default_factory=list[Incident])
-    changed: list[ContainerChange] = field(default_factory=list[ContainerChange])
+    told: list[AuditEvent] = field(default_factory=list[AuditEvent])
     faults: list[Exception] = field(default_factory=list[Exception])
     now_s: float = 1000.0
 
@@ -247,7 +246,7 @@ class Crishim(Parts):
             resources=stage.resources,
             host=stage.host,
             tell=stage.told.append,
-            changed=stage.changed.append,
+            took=lambda _: None,
             trouble=stage.faults.append,
             clock=clock,
         )

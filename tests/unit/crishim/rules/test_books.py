@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_crishim.reservations import Reservations
-from partage_crishim.rules.capacity import Holding
+from partage_crishim.reservations import Reservations, Table
 from partage_crishim.rules.errors import NodeNotReady
-from partage_crishim.rules.holdings import Listing, OnNode, Reservation, highest_gen, holders, holders_of
-from partage_crishim.table import Table
+from partage_crishim.rules.holdings import Holding, Listing, OnNode, Reservation, highest_gen, holders, holders_of
 from partage_plugins.vocabulary import CardId, ContainerKey, GpuGrant
 
 CARDS = [CardId(f"GPU-{number}") for number in range(3)]
@@ -119,7 +117,7 @@ def test_one_that_failed_to_write_looks_again(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("partage_crishim.table.write_whole", full)
+        patch.setattr("partage_crishim.reservations.write_whole", full)
         with pytest.raises(OSError, match="No space"):
             written(mine, replace(ONE, key=ContainerKey("b")))
     assert standing(mine) == (ONE,)
@@ -147,7 +145,7 @@ def test_a_folder_that_was_cleared_is_begun_anew(tmp_path: Path) -> None:
 def test_our_own_reservation_is_not_read_from_the_disk_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Reservations(tmp_path)
     written(mine, ONE)
-    monkeypatch.setattr("partage_crishim.table._load", None)
+    monkeypatch.setattr("partage_crishim.reservations._load", None)
     assert standing(mine) == (ONE,)
 
 

@@ -396,4 +396,4 @@ def test_a_guard_that_breaks_keeps_the_door_shut_and_lets_the_container_start(
 
     monkeypatch.setattr(stage.resources, "served", broken)
     assert guarded(crishim, asking(CARD)).variable(VISIBLE) == b"void"
-    assert [told.is_defect for told in stage.told] == [True]
+    assert [told.what for told in stage.told] == ["defect", "guarded"]

@@ -9,7 +9,7 @@ import pytest
 
 from partage_base.cri import CHECKPOINT
 from partage_base.cri.device_uses import LOGS
-from partage_crishim.natives import CLAIMS
+from partage_crishim.kubelet import CLAIMS
 from partage_crishim.verdicts import Refuse, Verdict
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from partage_base.cri import Changes, MessageWrong, RequestDevice, RequestMount, read_create, rewritten
 from partage_base.cri.create_request import resources_of
-from partage_plugins.vocabulary import Adjustment, Container, Mount
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_plugins.vocabulary import Adjustment, Container, Gang, Mount, Namespace
+from partage_plugins.vocabulary.keys import ALLOCATION, GANG, GANG_SIZE, SIGNATURE
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import NODE_PIDS, POD_PIDS, TARGET_PIDS, Create, Seen
@@ -202,6 +202,14 @@ class TestWhatPluginsSee:
             "a\N{REPLACEMENT CHARACTER}",
             {"y": "\N{REPLACEMENT CHARACTER}"},
         )
+
+    def test_of_which_gang_it_is_says_the_signed_allocation_and_nothing_that_users_edit(self, stage: Stage) -> None:
+        train = {"namespace": "team", "name": "train", "size": 2}
+        stage.crishim().rewrite(Create(annotations=signed(allocation(gang=train))))
+        stage.crishim().rewrite(
+            Create(uid="u2", annotations=signed(allocation(pod="u2")) | {GANG: "train", GANG_SIZE: "2"})
+        )
+        assert [asked.gang for asked, _ in stage.fake.asked] == [Gang(Namespace("team"), "train", 2), None]
 
     @pytest.mark.parametrize("mount", [("/x" * 2049, "/d"), ("/data", "/d" * 2049), ("/data", "d"), ("/a\0b", "/d")])
     def test_paths_that_they_cannot_be_shown_are_refused(self, mount: tuple[str, str], stage: Stage) -> None:

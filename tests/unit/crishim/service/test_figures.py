@@ -7,10 +7,12 @@ import asyncio
 import pytest
 
 from partage_base.condition import MOST_GUARDED, Condition, decode_condition, encode_condition
+from partage_base.cri import read_create
 from partage_base.daemon.metrics import Metrics
-from partage_crishim.judge import ContainerChange
+from partage_crishim.judge import AuditEvent
 from partage_crishim.reports import Reports
 from partage_crishim.splice.counters import Counters
+from unit.crishim.rules.requests import Create
 
 
 def page(counters: Counters) -> tuple[Reports, list[str]]:
@@ -54,7 +56,8 @@ async def test_containers_that_asked_for_cards_in_vain_are_known_for_a_while(mon
     figures = Reports(Counters(), Metrics("crishim"))
 
     async def change(pod: str, *, asked: bool = True) -> None:
-        figures.change(ContainerChange(namespace="team", pod=pod, container="main", why="guarded", asked=asked))
+        request = read_create(Create(namespace="team", pod=pod).bytes())
+        figures.event(AuditEvent(what="guarded", request=request, asked=asked))
         for _ in range(3):
             await asyncio.sleep(0)
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from partage_base.condition import Condition, decode_condition, encode_condition, fault
-from partage_crishim.rules.capacity import Holding
-from partage_crishim.rules.holdings import Reservation
+from partage_crishim.rules.holdings import Holding, Reservation
 from partage_isolation.leases.line import LineState, pack, unpack
 from partage_isolation.ledger.account import Account
 from partage_isolation.ledger.budget import Process, State

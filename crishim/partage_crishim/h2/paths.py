@@ -1,0 +1,327 @@
+"""The request path and the response path of one client: two walks from frame to frame over what has come.
+
+Each passes frames in the longest runs it can: where nothing has to be taken out or put in, that is the very object that
+came. No object is made for a frame that passes. Of requests only headers and DATA of held calls are looked into. Of
+answers everything passes but credits that are not the client's, and their headers are not decoded: that a call has
+ended, and whether it brought a message, can be told from frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from partage_base.http2 import frames
+from partage_base.http2.frames import ErrorCode, Malformed, Remainder
+from partage_crishim.h2.calls import Calls, HeldStream
+from partage_crishim.h2.outbox import Outbox
+from partage_crishim.h2.quota import Quota
+from partage_crishim.h2.requests import Request, Requests, block
+from partage_crishim.h2.windows import Windows
+from partage_crishim.verdicts import HELD, Ending
+
+MAX_OPEN: Final = 1 << 14
+"""Calls of one connection at a time."""
+DRAINING: Final = b"partage\x00"
+"""What our PING says. Its echo means that the client has read the GOAWAY before it."""
+_HEADER: Final = frames.HEADER_BYTES
+_NUMBER_BYTES: Final = 4
+_REQUESTS_LOOKED_AT: Final = frozenset(
+    {
+        frames.DATA,
+        frames.HEADERS,
+        frames.RST_STREAM,
+        frames.SETTINGS,
+        frames.PING,
+        frames.PUSH_PROMISE,
+        frames.CONTINUATION,
+    }
+)
+_ANSWERS_LOOKED_AT: Final = frozenset({frames.RST_STREAM, frames.SETTINGS, frames.GOAWAY, frames.CONTINUATION})
+_ANSWERS_BLOCKS: Final = frozenset({frames.HEADERS, frames.PUSH_PROMISE})
+
+
+class PairState:
+    """What both paths of a pair share."""
+
+    def __init__(self, quota: Quota, wake: Callable[[], None]) -> None:
+        self.out = Outbox()
+        self.windows = Windows()
+        self.requests = Requests()
+        self.calls = Calls(self.out, self.windows, quota, wake)
+        self.open: set[int] = set()
+        """Calls that have no answer yet."""
+        self.last = 0
+        """The newest of the client's streams."""
+        self.request_bound = Bound()
+        self.answer_bound = Bound()
+        self.is_blocked = False
+        """What the client sent next has to wait for the runtime's window."""
+        self.is_draining = False
+        self.has_seen_goaway = False
+
+
+class Bound:
+    """How large a frame may be that has to be kept until it is whole: as its receiver has said, who may say more."""
+
+    def __init__(self) -> None:
+        self._bytes = frames.FRAME_BYTES
+
+    def widen(self, values: Mapping[int, int]) -> None:
+        """The receiver's SETTINGS. Never narrower: frames made before may still be on their way."""
+        self._bytes = max(self._bytes, values.get(frames.MAX_FRAME_SIZE, 0))
+
+    def checked(self, need: int) -> int:
+        """How many bytes are needed for a frame, or for a header block with what continues it."""
+        if need > max(self._bytes, frames.MAX_BLOCK_BYTES) + 2 * frames.HEADER_BYTES:
+            raise Malformed(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {need - frames.HEADER_BYTES} bytes")
+        return need
+
+
+class _Path:
+    """One of the two: what it keeps until the rest has come, and where it passes the rest to."""
+
+    def __init__(self, state: PairState, passed: list[bytes]) -> None:
+        self._state = state
+        self._calls = state.calls
+        self._windows = state.windows
+        self._passed = passed
+        self._remainder = Remainder()
+
+    @property
+    def kept_bytes(self) -> int:
+        """What waits for its end, or for the runtime."""
+        return len(self._remainder)
+
+    def _pass(self, data: bytes, start: int, end: int) -> None:
+        """A run of frames goes on; where it is all that came, as the very object."""
+        if start < end:
+            self._passed.append(data if end - start == len(data) else data[start:end])
+
+
+class RequestPath(_Path):
+    """From the client to the runtime."""
+
+    def __init__(self, state: PairState) -> None:
+        super().__init__(state, state.out.to_upstream)
+        self.methods: list[str] = []
+        self._has_preface = False
+
+    def take(self, data: bytes) -> None:
+        whole = self._remainder.joined(data)
+        if whole is None:
+            return
+        if self._state.is_blocked:
+            self._remainder.keep(whole, 0, 0)
+        elif self._has_preface:
+            self._walk(whole, 0)
+        else:
+            self._begin(whole)
+
+    def go_on(self) -> None:
+        """The runtime has more room."""
+        self._state.is_blocked = False
+        self._walk(self._remainder.take(), 0)
+
+    def _begin(self, data: bytes) -> None:
+        preface = len(frames.PREFACE)
+        if data[:preface] != frames.PREFACE[: len(data)]:
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, "the client does not speak HTTP/2")
+        if len(data) < preface:
+            self._remainder.keep(data, 0, preface)
+            return
+        self._has_preface = True
+        self._walk(data, preface)
+
+    def _walk(self, data: bytes, at: int) -> None:
+        """`end` is where the frame ends that begins at `at`, or its header, as far as is known."""
+        start, size, end = 0, len(data), at + _HEADER
+        by_stream, windows, state = self._calls.by_stream, self._windows, self._state
+        while end <= size:
+            length = data[at] << 16 | data[at + 1] << 8 | data[at + 2]
+            kind = data[at + 3]
+            end += length
+            if kind == frames.HEADERS and not data[at + 4] & frames.END_HEADERS:
+                end = frames.block_end(data, at)
+            if end > size:
+                break
+            if kind == frames.DATA and not by_stream and not windows.debt:
+                windows.left -= length
+            elif kind in _REQUESTS_LOOKED_AT:
+                start = self._look(kind, data, (start, at, end))
+                if state.is_blocked:
+                    end = at
+                    break
+            at = end
+            end += _HEADER
+        self._pass(data, start, at)
+        if at < size:
+            self._remainder.keep(data, at, state.request_bound.checked(end - at))
+        self._calls.flush_credits()
+
+    def _look(self, kind: int, data: bytes, where: tuple[int, int, int]) -> int:
+        """Looks at one frame; answers where the run begins to which the next one belongs."""
+        start, at, end = where
+        if kind == frames.HEADERS:
+            request = self._request(data, at, end)
+            if request is None:
+                return start
+            self._pass(data, start, end)
+            self._calls.open(self._state.last, request)
+            return end
+        self._pass(data, start, at)
+        return at if self._passes(kind, data, at, end) else end
+
+    def _request(self, data: bytes, at: int, end: int) -> Request | None:
+        """Reads the headers of a request; answers with those of a call that is to be held."""
+        state, stream, is_last = self._state, frames.number(data, at + 5), bool(data[at + 4] & frames.END_STREAM)
+        request = state.requests.read(block(data, at, end))
+        if stream <= state.last:
+            if not is_last:
+                raise Malformed(ErrorCode.PROTOCOL_ERROR, "headers in the middle of a call")
+            held = self._calls.by_stream.get(stream)
+            if held is not None:
+                self._calls.trailers(held)
+            return None
+        if not stream & 1 or len(state.open) >= MAX_OPEN:
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, f"a call on stream {stream}, with {len(state.open)} open")
+        state.last = stream
+        state.open.add(stream)
+        self.methods.append(request.method)
+        return None if is_last or request.method not in HELD else request
+
+    def _passes(self, kind: int, data: bytes, at: int, end: int) -> bool:
+        """Looks at a frame that is no HEADERS; answers whether it passes."""
+        if kind == frames.DATA:
+            return self._data(data, at, end)
+        if kind == frames.RST_STREAM:
+            stream = frames.number(data, at + 5)
+            self._state.open.discard(stream)
+            held = self._calls.by_stream.get(stream)
+            return held is None or self._calls.reset(held)
+        if kind == frames.SETTINGS:
+            if not data[at + 4] & frames.ACK:
+                self._state.answer_bound.widen(frames.settings(data, at, end))
+            return True
+        if kind == frames.PING:
+            is_echo = data[at + 4] & frames.ACK and data[at + _HEADER : end] == DRAINING and self._state.is_draining
+            self._state.has_seen_goaway = self._state.has_seen_goaway or bool(is_echo)
+            return not is_echo
+        raise Malformed(ErrorCode.PROTOCOL_ERROR, f"a frame of kind {kind} where none may be")
+
+    def _data(self, data: bytes, at: int, end: int) -> bool:
+        held = self._calls.by_stream.get(frames.number(data, at + 5))
+        length, flags = end - at - _HEADER, data[at + 4]
+        if held is not None:
+            payload = frames.content(data, at, end, flags)
+            self._calls.data(held, payload, length, is_last=bool(flags & frames.END_STREAM))
+            return False
+        if self._windows.must_wait(length):
+            self._state.is_blocked = True
+        else:
+            self._windows.left -= length
+        return True
+
+
+class ResponsePath(_Path):
+    """From the runtime to the client."""
+
+    def __init__(self, state: PairState) -> None:
+        super().__init__(state, state.out.to_client)
+
+    def take(self, data: bytes) -> None:
+        whole = self._remainder.joined(data)
+        if whole is not None:
+            self._walk(whole)
+
+    def _walk(self, data: bytes) -> None:
+        start, at, size, end = 0, 0, len(data), _HEADER
+        while end <= size:
+            kind, flags = data[at + 3], data[at + 4]
+            end += data[at] << 16 | data[at + 1] << 8 | data[at + 2]
+            if kind in _ANSWERS_BLOCKS and not flags & frames.END_HEADERS:
+                end = frames.block_end(data, at)
+            if end > size:
+                break
+            if kind <= frames.HEADERS:
+                self._answer(kind, flags, data, at, end)
+            elif kind == frames.WINDOW_UPDATE:
+                start = self._credit(data, start, at, end)
+            elif kind in _ANSWERS_LOOKED_AT:
+                self._look(kind, data, at, end)
+            at = end
+            end += _HEADER
+        self._pass(data, start, at)
+        if at:
+            self._state.out.begin()
+        if at < size:
+            self._remainder.keep(data, at, self._state.answer_bound.checked(end - at))
+
+    def _answer(self, kind: int, flags: int, data: bytes, at: int, end: int) -> None:
+        """Headers or DATA of an answer."""
+        by_stream = self._calls.by_stream
+        if not by_stream and not flags & frames.END_STREAM:
+            return
+        stream = frames.number(data, at + 5)
+        held = by_stream.get(stream)
+        if held is not None:
+            self._answer_of_held(held, kind, end - at - _HEADER)
+        if flags & frames.END_STREAM:
+            self._ended(stream, Ending.FAILED, is_reset=False)
+
+    def _answer_of_held(self, held: HeldStream, kind: int, length: int) -> None:
+        if kind == frames.HEADERS:
+            held.is_begun = True
+        elif length:
+            self._calls.has_message(held)
+
+    def _ended(self, stream: int, ending: Ending, *, is_reset: bool) -> None:
+        """The runtime has ended this stream."""
+        self._state.open.discard(stream)
+        held = self._calls.by_stream.get(stream)
+        if held is not None:
+            self._calls.answered(held, ending, is_reset=is_reset)
+
+    def _credit(self, data: bytes, start: int, at: int, end: int) -> int:
+        """Takes note of credits; answers where the run begins to which the next frame belongs."""
+        if end - at != _HEADER + _NUMBER_BYTES:
+            raise Malformed(ErrorCode.FRAME_SIZE_ERROR, "a WINDOW_UPDATE that is cut off")
+        stream, credit = frames.number(data, at + 5), frames.number(data, at + _HEADER)
+        if stream:
+            held = self._calls.by_stream.get(stream)
+            if held is None:
+                return start
+            self._calls.credited(held, credit)
+        else:
+            known = self._windows.credited(credit)
+            if known == credit:
+                return start
+            if known:
+                self._pass(data, start, at)
+                self._state.out.tell_client(frames.window_update(0, known))
+                return end
+        self._pass(data, start, at)
+        return end
+
+    def _look(self, kind: int, data: bytes, at: int, end: int) -> None:
+        if kind == frames.CONTINUATION:
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, "a continuation of nothing")
+        if kind == frames.SETTINGS:
+            if not data[at + 4] & frames.ACK:
+                self._set(frames.settings(data, at, end))
+            return
+        if end - at < _HEADER + _NUMBER_BYTES:
+            raise Malformed(ErrorCode.FRAME_SIZE_ERROR, f"a frame of kind {kind} that is cut off")
+        said = frames.number(data, at + _HEADER)
+        if kind == frames.GOAWAY:
+            self._calls.beyond(said)
+            return
+        ending = Ending.FAILED if said == ErrorCode.REFUSED_STREAM else Ending.UNKNOWN
+        self._ended(frames.number(data, at + 5), ending, is_reset=True)
+
+    def _set(self, values: dict[int, int]) -> None:
+        self._state.request_bound.widen(values)
+        if (size := values.get(frames.INITIAL_WINDOW_SIZE)) is not None:
+            self._windows.set_initial(size)
+        if (size := values.get(frames.HEADER_TABLE_SIZE)) is not None:
+            self._state.requests.allow_table(size)

@@ -50,7 +50,7 @@ async def until_states(api: FakeApi, *wanted: str, version: str = V1) -> None:
     await until(lambda: states(api, version) == list(wanted))
 
 
-async def test_all_come_into_force_and_every_slot_is_given_back(api: FakeApi, stage: RolloutStage) -> None:
+async def test_all_come_into_force_and_the_lease_is_given_back(api: FakeApi, stage: RolloutStage) -> None:
     stage.start(*NAMES)
     await until_states(api, "in-force", "in-force", "in-force")
     await until(lambda: holders(api) == [])
@@ -114,16 +114,17 @@ async def test_a_version_that_is_replaced_in_the_middle_is_left_and_the_newer_on
     assert {host.version for host in stage.hosts.values()} == {V2}
 
 
-async def test_the_label_off_takes_everything_out_and_a_failure_of_others_is_no_reason_to_wait(
+async def test_the_label_off_takes_everything_out_and_waits_for_nobody_who_is_at_work(
     api: FakeApi, stage: RolloutStage
 ) -> None:
     stage.start("n00")
     await until(lambda: states(api)[0] == "in-force")
-    stage.host("n01").trouble = "no"
+    stage.host("n01").at_work = asyncio.Event().wait
     stage.start("n01")
-    await until(lambda: states(api)[1] == "failed")
+    await until(lambda: states(api)[1] == "working")
     api.objects.patch(node_path("n00"), {"metadata": {"labels": {INSTALL: "off"}}})
     await until(lambda: states(api)[0] == "off")
+    assert holders(api) == ["n01"]
     host = stage.host("n00")
     assert host.touched == ["install", "switch-on", "uninstall"]
     assert not (host.root / "etc/partage").exists()
@@ -297,7 +298,7 @@ async def test_a_node_that_died_at_work_stops_the_others_until_it_lives_again(
 
 
 @pytest.mark.slow
-async def test_a_node_that_is_gone_with_its_slot_keeps_nobody(api: FakeApi, stage: RolloutStage) -> None:
+async def test_a_node_that_is_gone_with_the_lease_keeps_nobody(api: FakeApi, stage: RolloutStage) -> None:
     stage.set(lease_s=1.0, look_every_s=0.1)
     at_work = asyncio.Event()
 

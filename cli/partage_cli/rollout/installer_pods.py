@@ -14,25 +14,22 @@ LABELS: Final = f"app.kubernetes.io/name={DAEMON_SET},app.kubernetes.io/componen
 _LONGEST: Final = 300
 
 
-class _Ended(msgspec.Struct, frozen=True, rename="camel"):
-    exit_code: int = 0
-    message: str = ""
+class _Phase(msgspec.Struct, frozen=True, rename="camel"):
+    """Of a container that waits or has ended."""
 
-
-class _Waits(msgspec.Struct, frozen=True):
     reason: str = ""
     message: str = ""
+    exit_code: int = 0
 
 
 class _ContainerState(msgspec.Struct, frozen=True):
-    waiting: _Waits | None = None
-    terminated: _Ended | None = None
+    waiting: _Phase | None = None
+    terminated: _Phase | None = None
 
 
 class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     state: _ContainerState = _ContainerState()
     last_state: _ContainerState = _ContainerState()
-    restart_count: int = 0
 
 
 class _InstallerSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -20,10 +20,10 @@ from msgspec import Meta
 from partage_cli.doctor.local_node import Unseen, text_of
 from partage_cli.installation.errors import StepFailed, UnfitNode
 from partage_cli.installation.places import SERVICES
+from partage_cli.installation.programs import SHOWN, run
 
 _BOOTED: Final = "run/systemd/system"
 _WITHIN_S: Final = 90.0
-_SHOWN: Final = 300
 
 
 class ServiceManager(Protocol):
@@ -80,24 +80,10 @@ class Systemctl:
     def _do(self, *words: str) -> None:
         done = self._told(*words)
         if done.returncode:
-            raise StepFailed(f"`{' '.join((*self.command, *words))}` failed: {done.stderr.strip()[-_SHOWN:]}")
+            raise StepFailed(f"`{' '.join((*self.command, *words))}` failed: {done.stderr.strip()[-SHOWN:]}")
 
     def _told(self, *words: str) -> subprocess.CompletedProcess[str]:
-        argv = (*self.command, *words)
-        try:
-            return subprocess.run(  # noqa: S603  the host's own
-                argv,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=_WITHIN_S,
-            )
-        except subprocess.TimeoutExpired:
-            raise StepFailed(f"`{' '.join(argv)}` did not end within {_WITHIN_S:g} s") from None
-        except OSError as error:
-            raise StepFailed(f"`{' '.join(argv)}` cannot run: {error.strerror}") from None
+        return run(*self.command, *words, within_s=_WITHIN_S)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

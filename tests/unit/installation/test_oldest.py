@@ -10,7 +10,7 @@ import pytest
 
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.journal import kept
-from partage_cli.installation.oldest import NodeInfo, too_old
+from partage_cli.installation.refusals import NodeInfo, too_old
 from partage_cli.installation.switch import install, to_switch_on
 from support import kubeconfigs
 from support.fake_api import FakeApi

@@ -20,7 +20,7 @@ from partage_cli.installation.tree import ADVERTISER_UNIT, OUR_UNITS, pointed
 from partage_cli.installation.versions import daemons
 from partage_cli.installation.versions.contracts import OURS, encode
 from partage_cli.installation.versions.daemons import ADVERTISER, BROKER, CRISHIM
-from partage_cli.installation.versions.upgrade import Upgrade
+from partage_cli.installation.versions.upgrade import NewVersion, upgrade
 
 OLD, NEW = "1.0-g1", "1.1-g2"
 _PROGRAM = """\
@@ -113,7 +113,7 @@ class Node:
     def upgrade(self, tree: Path) -> None:
         host = Host(self.root, self.services, self.said.append)
         with journal.kept(self.root) as kept:
-            Upgrade(host, kept, clock=lambda: self.now, sleep=self._sleep).carry_out(tree)
+            upgrade(host, kept, NewVersion(tree, clock=lambda: self.now, sleep=self._sleep))
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds

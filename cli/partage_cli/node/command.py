@@ -20,7 +20,7 @@ from partage_cli.node.rest import RestState, look, wait_until
 from partage_cli.pauses import pause as ask_for_pause
 from partage_cli.pauses import resume as take_back
 from partage_cli.pauses import said_pauses
-from partage_cli.tables import printable, table
+from partage_cli.tables import few, printable, table
 
 _LONGEST_REASON: Final = 200
 _FEW: Final = 8
@@ -156,5 +156,4 @@ def _not_resting(seen: RestState) -> str:
 
 
 def _named(found: Sequence[Holder]) -> str:
-    more = f" and {len(found) - _FEW} more" if len(found) > _FEW else ""
-    return ", ".join(printable(str(each)) for each in found[:_FEW]) + more
+    return few(map(str, found), _FEW)

@@ -18,8 +18,9 @@ from partage_cli.main import FAILED, FOUND_WRONG, SUBCOMMANDS
 from partage_cli.nodes.reports import of_cluster
 from partage_cli.rollout.installer_pods import DAEMON_SET, LABELS, InstallerPod, why_silent
 from partage_cli.rollout.lease import RolloutLease
-from partage_cli.rollout.progress import RolloutProgress, as_json, as_line, as_table, progress
+from partage_cli.rollout.progress import RolloutProgress, as_line, as_table, progress
 from partage_cli.rollout.told import INSTALL, members_of
+from partage_cli.tables import as_json
 
 LEASE_S: Final = 60.0
 """As the installers have it, unless the Lease says more."""

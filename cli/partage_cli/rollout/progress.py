@@ -67,10 +67,6 @@ def as_table(found: RolloutProgress) -> str:
     )
 
 
-def as_json(found: RolloutProgress) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
-
-
 def as_line(found: RolloutProgress) -> str:
     """All of it in one line."""
     if not found.nodes:

@@ -13,7 +13,8 @@ import click
 from partage_base.kube import ApiServer, Lease, Node, leases_path, nodes_path, pods_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import SUBCOMMANDS
-from partage_cli.versions.running import PART_OF, OurPod, Running, as_json, as_table, running
+from partage_cli.tables import as_json
+from partage_cli.versions.running import PART_OF, OurPod, Running, as_table, running
 
 _AT_A_TIME: Final = 500
 
@@ -37,7 +38,7 @@ def command(*, output: str, kubeconfig: Path | None, namespace: str) -> None:
     it brought the node. DRA driver and SharePods' controller go by the tags of their images.
     """
     found = ask_cluster(kubeconfig, functools.partial(_asked, namespace=namespace))
-    click.echo(as_json(found) if output == "json" else as_table(found), nl=False)
+    click.echo(as_json({"daemons": found}) if output == "json" else as_table(found), nl=False)
 
 
 async def _asked(server: ApiServer, *, namespace: str) -> tuple[Running, ...]:

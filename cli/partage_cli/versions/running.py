@@ -13,7 +13,7 @@ from partage_base.version import VERSION
 from partage_cli.nodes.reports import heartbeat
 from partage_cli.rollout.command import tag_of
 from partage_cli.rollout.told import members_of
-from partage_cli.tables import age, printable, table
+from partage_cli.tables import age, few, printable, table
 from partage_plugins.vocabulary.keys import INVENTORY, VERSIONS
 from partage_scheduler.published import of_lease
 
@@ -22,7 +22,6 @@ _NAME: Final = "app.kubernetes.io/name"
 _BY_IMAGE: Final = {"partage-dra": "dra", "partage-sharepods": "sharepods"}
 """Daemons that say nothing of themselves, by the label of their pods."""
 _HEADER: Final = ("DAEMON", "VERSION", "WHERE")
-_FEW: Final = 5
 _UNKNOWN: Final = "unknown"
 
 
@@ -68,12 +67,7 @@ def running(
 
 
 def as_table(found: Iterable[Running]) -> str:
-    return table(_HEADER, ((each.daemon, printable(each.version), printable(_shown(each.where))) for each in found))
-
-
-def as_json(found: Iterable[Running]) -> bytes:
-    """For programs; docs/configuration.md has the shape."""
-    return msgspec.json.format(msgspec.json.encode({"daemons": tuple(found)}), indent=1) + b"\n"
+    return table(_HEADER, ((each.daemon, printable(each.version), few(each.where)) for each in found))
 
 
 def _leading(leases: Iterable[Lease]) -> Iterator[tuple[str, str, str]]:
@@ -106,8 +100,3 @@ def _of_pods(pods: Iterable[OurPod]) -> Iterator[tuple[str, str, str]]:
         daemon = _BY_IMAGE.get(pod.metadata.labels.get(_NAME, ""))
         if daemon is not None and pod.spec.containers:
             yield daemon, tag_of(pod.spec.containers[0].image) or _UNKNOWN, pod.spec.node_name or pod.metadata.name
-
-
-def _shown(where: tuple[str, ...]) -> str:
-    more = f" and {len(where) - _FEW} more" if len(where) > _FEW else ""
-    return ", ".join(where[:_FEW]) + more

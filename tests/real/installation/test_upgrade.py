@@ -8,10 +8,10 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
-from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
 
 from partage_base.cri import CriError, UnaryClient
 from partage_cli.installation import journal
+from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
 from rig.client.wait import until
 from rig.rig import CHECKOUT
 from support.crishim_stage import SOCKET

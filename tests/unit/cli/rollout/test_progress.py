@@ -16,8 +16,9 @@ from partage_base.kube import ApiServer, leases_path, micro_time, nodes_path, po
 from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_cli.rollout.command import followed, image_version
 from partage_cli.rollout.order import Stoppage
-from partage_cli.rollout.progress import as_json, as_line, as_table, progress
+from partage_cli.rollout.progress import as_line, as_table, progress
 from partage_cli.rollout.told import INSTALLED, Member, State, Wish, telling
+from partage_cli.tables import as_json
 from partage_plugins.testing.examples import inventory
 from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.keys import INVENTORY

@@ -1,8 +1,7 @@
-"""What commands print: aligned columns, JSON, times as kubectl words them, bytes of cards, and a few of many names."""
+"""What commands print: aligned columns, JSON, a few of many names, times as kubectl words them, bytes of cards. Pure."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -29,11 +28,6 @@ def as_json(found: object) -> bytes:
 
 def as_yaml(found: object) -> bytes:
     return msgspec.yaml.encode(msgspec.to_builtins(found))
-
-
-def colour() -> bool | None:
-    """For `click.echo`; None: where the output is a terminal."""
-    return False if os.environ.get("NO_COLOR") else None
 
 
 def few(names: Iterable[str], most: int = 5) -> str:

@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from partage_cli.doctor.findings import Finding, Severity, worst
-from partage_cli.main import FOUND_WRONG
-from partage_cli.tables import as_json, colour, printable
+from partage_cli.main import FOUND_WRONG, colour
+from partage_cli.tables import as_json, printable
 
 _COLOURS: Final = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.WRONG: "red", Severity.UNKNOWN: "cyan"}
 _INDENT: Final = " " * 4

@@ -11,7 +11,7 @@ from typing import Final
 from partage_base.kube import Access, ApiServer
 from partage_base.version import VERSION
 from partage_cli.installation.errors import UnfitNode
-from partage_cli.installation.services import ServiceManager
+from partage_cli.installation.services import Systemctl
 
 Say = Callable[[str], None]
 _DEADLINE_S: Final = 5.0
@@ -20,7 +20,7 @@ _DEADLINE_S: Final = 5.0
 @dataclass(frozen=True)
 class Host:
     root: Path
-    services: ServiceManager
+    services: Systemctl
     say: Say
     """Takes lines for people."""
     node_name: str = ""

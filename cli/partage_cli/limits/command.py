@@ -11,8 +11,8 @@ import msgspec
 
 from partage_cli.limits.choice import Target, chosen, require_one_container
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
-from partage_cli.main import SUBCOMMANDS
-from partage_cli.tables import amount, as_json, colour, pod_name, short_id, table
+from partage_cli.main import SUBCOMMANDS, colour
+from partage_cli.tables import amount, as_json, pod_name, short_id, table
 from partage_cli.top.grantees import Grantee
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient

@@ -14,10 +14,10 @@ from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
 from partage_base.kube import ApiServer, Lease, Listing, Node, NotFound, leases_path, node_path, nodes_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, lacking
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour, lacking
 from partage_cli.nodes.reports import Report, of_cluster, of_node
 from partage_cli.nodes.shown import as_table
-from partage_cli.tables import as_json, as_yaml, colour, few
+from partage_cli.tables import as_json, as_yaml, few
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.vocabulary.places import INVENTORY_FILE

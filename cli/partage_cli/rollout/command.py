@@ -16,7 +16,8 @@ from partage_base.kube import ApiServer, Lease, Node, NotAllowed, NotFound, leas
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import FAILED, FOUND_WRONG, SUBCOMMANDS
 from partage_cli.nodes.reports import of_cluster
-from partage_cli.rollout.installer_pods import DAEMON_SET, LABELS, InstallerPod, why_silent
+from partage_cli.own_pods import OwnPod, OwnPodSpec
+from partage_cli.rollout.installer_pods import DAEMON_SET, LABELS, why_silent
 from partage_cli.rollout.lease import RolloutLease
 from partage_cli.rollout.progress import RolloutProgress, as_line, as_table, progress
 from partage_cli.rollout.told import INSTALL, members_of
@@ -108,7 +109,7 @@ async def _looked(server: ApiServer, lease: RolloutLease, namespace: str, versio
 async def _installers(server: ApiServer, namespace: str) -> Callable[[str], str]:
     """Why the installer of a node has not spoken."""
     try:
-        pods = await server.list(pods_path(namespace), InstallerPod, labels=LABELS, limit=_AT_A_TIME)
+        pods = await server.list(pods_path(namespace), OwnPod, labels=LABELS, limit=_AT_A_TIME)
     except NotAllowed:
         return lambda _: "its installer's pod may not be seen with these credentials"
     return functools.partial(why_silent, pods=pods.items, namespace=namespace)
@@ -120,25 +121,11 @@ async def image_version(server: ApiServer, namespace: str) -> str | None:
         found = await server.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{DAEMON_SET}", _DaemonSet)
     except NotFound:
         return None
-    images = [container.image for container in found.spec.template.spec.containers]
-    return tag_of(images[0]) if images else None
-
-
-def tag_of(image: str) -> str | None:
-    """None where it has only a digest."""
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[2] or None
-
-
-class _Image(msgspec.Struct, frozen=True):
-    image: str = ""
-
-
-class _PodSpec(msgspec.Struct, frozen=True):
-    containers: tuple[_Image, ...] = ()
+    return found.spec.template.spec.version
 
 
 class _Template(msgspec.Struct, frozen=True):
-    spec: _PodSpec = _PodSpec()
+    spec: OwnPodSpec = OwnPodSpec()
 
 
 class _DaemonSetSpec(msgspec.Struct, frozen=True):

@@ -17,8 +17,8 @@ from partage_base.daemon.settings import host_name
 from partage_base.kube import Access, BadAccess
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
-from partage_cli.tables import as_json, colour, printable
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour
+from partage_cli.tables import as_json, printable
 from partage_cli.top import cluster
 from partage_cli.top.live import show
 from partage_cli.top.nodes import AT_ONCE, WITHIN_S, ask_nodes

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from partage_base.kube import Lease, Meta, Node
+from partage_base.kube import Lease, Node
 from partage_base.version import VERSION
 from partage_cli.nodes.reports import heartbeat
-from partage_cli.rollout.command import tag_of
+from partage_cli.own_pods import OwnPod
 from partage_cli.rollout.told import members_of
 from partage_cli.tables import age, few, printable, table
 from partage_plugins.vocabulary.keys import INVENTORY, VERSIONS
@@ -25,20 +25,6 @@ _HEADER: Final = ("DAEMON", "VERSION", "WHERE")
 _UNKNOWN: Final = "unknown"
 
 
-class _Container(msgspec.Struct, frozen=True):
-    image: str = ""
-
-
-class _OurPodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-    containers: tuple[_Container, ...] = ()
-
-
-class OurPod(msgspec.Struct, frozen=True):
-    metadata: Meta = Meta()
-    spec: _OurPodSpec = _OurPodSpec()
-
-
 class Running(msgspec.Struct, frozen=True, kw_only=True):
     """One version of one daemon."""
 
@@ -49,7 +35,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def running(
-    nodes: Iterable[Node], leases: Iterable[Lease], pods: Iterable[OurPod], now: datetime
+    nodes: Iterable[Node], leases: Iterable[Lease], pods: Iterable[OwnPod], now: datetime
 ) -> tuple[Running, ...]:
     """By daemon, then by version."""
     found: dict[tuple[str, str], list[str]] = {("command line", VERSION): ["here"]}
@@ -95,8 +81,8 @@ def _said(text: str) -> dict[str, str]:
     return {name: version for name, _, version in pairs if name and version}
 
 
-def _of_pods(pods: Iterable[OurPod]) -> Iterator[tuple[str, str, str]]:
+def _of_pods(pods: Iterable[OwnPod]) -> Iterator[tuple[str, str, str]]:
     for pod in pods:
         daemon = _BY_IMAGE.get(pod.metadata.labels.get(_NAME, ""))
         if daemon is not None and pod.spec.containers:
-            yield daemon, tag_of(pod.spec.containers[0].image) or _UNKNOWN, pod.spec.node_name or pod.metadata.name
+            yield daemon, pod.spec.version or _UNKNOWN, pod.spec.node_name or pod.metadata.name

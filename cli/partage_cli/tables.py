@@ -1,4 +1,4 @@
-"""What commands print: aligned columns, JSON, a few of many names, times as kubectl words them, bytes of cards. Pure."""
+"""What commands print: columns, JSON, a few of many names, times as kubectl words them, bytes of cards. Pure."""
 
 from __future__ import annotations
 

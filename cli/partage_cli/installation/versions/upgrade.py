@@ -106,7 +106,7 @@ class NewVersion:
 def upgrade(host: Host, journal: Journal, step: NewVersion) -> None:
     """Returns when the tree is in force and has proved itself; raises `NotProved` where the one before is back."""
     _finish_former(host, journal, step)
-    _before(host)
+    _before(host)  # where there is none, nothing is copied
     home = place(host.root, step.tree)
     plan = step.plan(host)
     course = plan.facts

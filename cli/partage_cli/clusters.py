@@ -1,13 +1,14 @@
-"""How commands reach the cluster: the options, and one question asked and answered."""
+"""How commands reach the cluster: the options, one question asked and answered, and as whom."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import click
+import msgspec
 
 from partage_base.kube import Access, ApiServer
 from partage_base.version import VERSION
@@ -44,3 +45,34 @@ def ask_cluster(
             return await question(server)
 
     return asyncio.run(asked())
+
+
+class Identity(NamedTuple):
+    """Who the API server takes us for, and its time."""
+
+    user: str
+    at: str
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _ReviewStatus(msgspec.Struct, frozen=True):
+    user: _User = msgspec.field(name="userInfo", default=_User())
+
+
+class _ReviewMeta(msgspec.Struct, frozen=True):
+    at: str = msgspec.field(name="creationTimestamp", default="")
+
+
+class _Review(msgspec.Struct, frozen=True):
+    metadata: _ReviewMeta = _ReviewMeta()
+    status: _ReviewStatus = _ReviewStatus()
+
+
+async def identity(server: ApiServer) -> Identity:
+    """Raises `KubeError`."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    found = await server.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", body, _Review)
+    return Identity(found.status.user.username, found.metadata.at)

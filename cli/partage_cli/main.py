@@ -194,6 +194,11 @@ def cli(context: click.Context, root: Path) -> None:
     context.obj = root
 
 
+def colour() -> bool | None:
+    """For `click.echo`; None: where the output is a terminal."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
 def main() -> NoReturn:
     """Runs a command line to its exit code."""
     sys.exit(_flushed(_run()))

@@ -1,4 +1,4 @@
-"""Rows for people: aligned columns, times as kubectl words them, and bytes of cards. Pure."""
+"""What commands print: columns, JSON, a few of many names, times as kubectl words them, bytes of cards. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import click
+import msgspec
 
 _GAP: Final = "   "
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -18,6 +19,22 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [header, *rows]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(header))]
     return "".join(_line(line, widths) for line in lines)
+
+
+def as_json(found: object) -> bytes:
+    """For programs; docs/configuration.md has the shapes."""
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def as_yaml(found: object) -> bytes:
+    return msgspec.yaml.encode(msgspec.to_builtins(found))
+
+
+def few(names: Iterable[str], most: int = 5) -> str:
+    """`a, b and 3 more`: each as one that moves no terminal's cursor."""
+    found = [printable(name) for name in names]
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
 
 
 def age(seconds: float | None) -> str:

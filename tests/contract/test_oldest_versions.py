@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from partage_cli.installation.oldest import OLDEST_CONTAINERD, OLDEST_KUBERNETES, shown
+from partage_cli.installation.refusals import OLDEST_CONTAINERD, OLDEST_KUBERNETES, shown
 from rig.programs.catalogue import RELEASES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,7 +25,7 @@ from partage_cli.rollout.installer.host import HostProgram, Ran
 from partage_cli.rollout.installer.installer import Installer
 from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
-from partage_cli.rollout.slots import Slots
+from partage_cli.rollout.lease import RolloutLease
 from partage_plugins.codecs.signature import key_id
 from support.trees import a_tree
 
@@ -58,7 +58,7 @@ class MadeUpHost:
     """Whether installing again changes nothing of that."""
     looks: int = 0
     """How often it was asked how it is."""
-    at_work: Callable[[], Awaitable[None]] | None = None
+    at_work: Callable[[], Awaitable[object]] | None = None
     """Called within each command that changes something."""
 
     async def __call__(self, argv: Sequence[str], within_s: float) -> Ran:
@@ -202,13 +202,13 @@ class RolloutStage:
         async with server:
             node = ReportedNode(server, name, changed=woken.set)
             host = self.host(name)
-            slots = Slots(server, namespace=self.settings.namespace, lease_s=self.settings.lease_s)
+            lease = RolloutLease(server, namespace=self.settings.namespace, lease_s=self.settings.lease_s)
             installer = Installer(
                 self.settings,
                 version=version,
                 tree=self.trees[version],
                 node=node,
-                fleet=Fleet(server, slots, percent=self.settings.percent),
+                fleet=Fleet(server, lease),
                 host=HostProgram(host.root, version, within_s=60, run=run),
                 woken=woken,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from partage_cli.audit import of_cards, of_claims, of_node, of_pods, of_schedule
 from partage_cli.audit.observation import SeenCluster
 from partage_cli.audit.requests import Readings
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
-from partage_cli.doctor.findings import About, Finding, Severity
-from partage_cli.doctor.output import as_json, as_text, summary
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_cli.doctor.findings import About, Finding
+from partage_cli.doctor.output import tell
+from partage_cli.main import SUBCOMMANDS
 from partage_cli.schedulers import KnownScheduler, all_told
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.keys import PREFIX
@@ -85,8 +84,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         *counted,
         *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
     ]
-    _print(findings, output)
-    return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
+    return tell(findings, output)
 
 
 def _kinds(schedulers: Sequence[KnownScheduler]) -> tuple[AnyKind, ...]:
@@ -124,12 +122,3 @@ def _of_here(
     yield from of_node.runtime(here, cluster, kinds)
     yield from of_node.broker(here, kinds)
     yield from of_claims.claims(here, cluster.claims)
-
-
-def _print(findings: list[Finding], output: str) -> None:
-    if output == "json":
-        click.echo(as_json(findings), nl=False)
-        return
-    colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(as_text(findings, wide=output == "wide"), nl=False, color=colour)
-    click.echo(summary(findings), err=True)

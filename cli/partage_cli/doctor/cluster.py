@@ -23,7 +23,7 @@ from partage_base.kube import (
     leases_path,
     node_path,
 )
-from partage_cli.clusters import ask_cluster
+from partage_cli.clusters import Identity, ask_cluster, identity
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of
 from partage_cli.nodes.reports import Heartbeat, heartbeat, keys_told, of_cluster
@@ -34,7 +34,6 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 A = TypeVar("A")
 
-_WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _DRY_RUN: Final = "?dryRun=All"
 _KUBELETS: Final = "/etc/kubernetes/kubelet.conf"
 _DEADLINE_S: Final = 3.0
@@ -43,35 +42,11 @@ _SEE_LOG: Final = "see advertiser: its log says why it cannot write"
 _ACCOUNT: Final = "partage-advertiser"
 
 
-class _User(msgspec.Struct, frozen=True):
-    username: str = ""
-
-
-class _Status(msgspec.Struct, frozen=True):
-    user: _User = msgspec.field(name="userInfo", default=_User())
-
-
-class _Made(msgspec.Struct, frozen=True):
-    at: str = msgspec.field(name="creationTimestamp", default="")
-
-
-class Review(msgspec.Struct, frozen=True):
-    """Who the API server takes us for, and its time."""
-
-    metadata: _Made = _Made()
-    status: _Status = _Status()
-
-    @classmethod
-    def of(cls, username: str, *, at: str) -> Review:
-        """As the API server would write it."""
-        return cls(metadata=_Made(at), status=_Status(_User(username)))
-
-
 @dataclass(frozen=True)
 class ClusterFacts:
     """What the API server answered, or why not."""
 
-    review: Review | KubeError
+    identity: Identity | KubeError
     node: Node | KubeError
     lease: Lease | KubeError
     renewal: KubeError | None
@@ -92,10 +67,10 @@ def cluster(node: LocalNode) -> Iterator[Finding]:
 
 
 def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen, keys: Iterable[str]) -> Iterator[Finding]:
-    if isinstance(facts.review, KubeError) and isinstance(facts.node, KubeError):
-        yield About("api").wrong(str(facts.review), do="is the API server up, and do the credentials hold?")
+    if isinstance(facts.identity, KubeError) and isinstance(facts.node, KubeError):
+        yield About("api").wrong(str(facts.identity), do="is the API server up, and do the credentials hold?")
         return
-    who = facts.review.status.user.username if isinstance(facts.review, Review) else "somebody"
+    who = facts.identity.user if isinstance(facts.identity, Identity) else "somebody"
     yield _node(facts.node, who, node)
     if isinstance(facts.node, Node):
         yield annotation(facts.node.metadata.annotations.get(ANNOTATION), file, node)
@@ -104,8 +79,8 @@ def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen, keys: Itera
     yield _renewal(facts.renewal, who, node)
     if isinstance(facts.lease, Lease):
         yield keys_known(facts.lease, sorted(keys), node)
-    if isinstance(facts.review, Review):
-        yield clock(facts.review.metadata.at, facts.now)
+    if isinstance(facts.identity, Identity):
+        yield clock(facts.identity.at, facts.now)
 
 
 def annotation(written: str | None, file: str | Unseen, node: LocalNode) -> Finding:
@@ -213,9 +188,8 @@ def _asked(node: LocalNode) -> ClusterFacts:
 
 
 async def _facts(server: ApiServer, node: LocalNode) -> ClusterFacts:
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     who, found, lease = await asyncio.gather(
-        _or_error(server.create(_WHO_AM_I, review, Review)),
+        _or_error(identity(server)),
         _or_error(server.get(node_path(node.name), Node)),
         _or_error(server.get(lease_path(node.namespace, node.name), msgspec.Raw)),
     )

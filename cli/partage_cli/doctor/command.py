@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -28,12 +27,12 @@ from partage_cli.doctor import (
     turns,
 )
 from partage_cli.doctor.checks import Check, run
-from partage_cli.doctor.findings import About, Finding, Severity
+from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode
-from partage_cli.doctor.output import as_json, as_text, summary
+from partage_cli.doctor.output import tell
 from partage_cli.machine.places import DRIVER
 from partage_cli.machine.setup.decision import read_decision
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_cli.main import SUBCOMMANDS
 from partage_crishim.settings import CrishimSettings
 
 CHECKS: Final[Mapping[str, Check]] = {
@@ -115,8 +114,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         findings = list(elsewhere.findings(node))
     else:
         findings = [*mistakes, *run(CHECKS if decision is None else _CHECKS_OF_A_MACHINE, node)]
-    _print(findings, output)
-    return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
+    return tell(findings, output)
 
 
 def _crishim_settings(root: Path) -> tuple[CrishimSettings, list[Finding]]:
@@ -131,12 +129,3 @@ def _crishim_settings(root: Path) -> tuple[CrishimSettings, list[Finding]]:
             about.wrong(each, do="mend it: crishim honours no allocation so, and the other daemons do not start")
             for each in error.mistakes
         ]
-
-
-def _print(findings: list[Finding], output: str) -> None:
-    if output == "json":
-        click.echo(as_json(findings), nl=False)
-        return
-    colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(as_text(findings, wide=output == "wide"), nl=False, color=colour)
-    click.echo(summary(findings), err=True)

@@ -9,6 +9,7 @@ from typing import Final
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 from partage_cli.pauses import said_pauses
+from partage_cli.tables import few
 from partage_gpu.discovery.native import Registered, has_driver, registered_in
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
@@ -45,7 +46,7 @@ def judged(about: About, part: GpuPart | None, pauses: list[str]) -> Finding:
     sick = [f"{card.id} is {card.condition}" for card in cards if card.state != "ok"]
     if sick:
         return about.warning(
-            f"{len(sick)} of {len(cards)} cards take no new pods: {_some(sick)}",
+            f"{len(sick)} of {len(cards)} cards take no new pods: {few(sick, _FEW)}",
             do="`nvidia-smi`; `dmesg | grep -i xid`",
         )
     if not cards:
@@ -97,9 +98,8 @@ def handed_out(about: About, facts: NativeFacts) -> Finding:
     unreserved = shared - {card.id for card in cards if card.reservation}
     theirs = {name: {device.partition("::")[0] for device in devices} for name, devices in facts.registered.items()}
     others = [name for name, has in theirs.items() if has and (name.partition("/")[0] == _NVIDIA or has & known)]
-    twice = [
-        f"{name} has {_some(sorted(devices & unreserved))}" for name, devices in theirs.items() if devices & unreserved
-    ]
+    both = {name: sorted(devices & unreserved) for name, devices in theirs.items()}
+    twice = [f"{name} has {few(shared_too, _FEW)}" for name, shared_too in both.items() if shared_too]
     if twice:
         return about.wrong(
             f"kubelet hands out cards that partage shares: {'; '.join(twice)}",
@@ -119,7 +119,3 @@ def handed_out(about: About, facts: NativeFacts) -> Finding:
     if who:
         return about.ok(f"{' and '.join(who)} is here, and no card is handed out by two")
     return about.ok("only partage hands out cards")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")

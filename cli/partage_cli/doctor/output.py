@@ -1,4 +1,4 @@
-"""What ``partage doctor`` prints. Pure."""
+"""What ``partage doctor`` and ``partage audit`` print."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import click
-import msgspec
 
 from partage_cli.doctor.findings import Finding, Severity, worst
-from partage_cli.tables import printable
+from partage_cli.main import FOUND_WRONG, colour
+from partage_cli.tables import as_json, printable
 
 _COLOURS: Final = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.WRONG: "red", Severity.UNKNOWN: "cyan"}
 _INDENT: Final = " " * 4
@@ -21,7 +21,7 @@ def as_text(findings: Sequence[Finding], *, wide: bool) -> str:
     return "".join(f"{line}\n" for each in findings for line in _lines(each, width, wide=wide))
 
 
-def as_json(findings: Sequence[Finding]) -> bytes:
+def report(findings: Sequence[Finding]) -> dict[str, object]:
     """For programs; docs/troubleshooting.md has the shape."""
     rows = [
         {
@@ -33,8 +33,17 @@ def as_json(findings: Sequence[Finding]) -> bytes:
         }
         for each in findings
     ]
-    whole = {"status": worst(findings).value, "findings": rows}
-    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+    return {"status": worst(findings).value, "findings": rows}
+
+
+def tell(findings: Sequence[Finding], output: str) -> int:
+    """Prints them as `-o` says; returns the exit code."""
+    if output == "json":
+        click.echo(as_json(report(findings)), nl=False)
+    else:
+        click.echo(as_text(findings, wide=output == "wide"), nl=False, color=colour())
+        click.echo(summary(findings), err=True)
+    return FOUND_WRONG if worst(findings) is Severity.WRONG else 0
 
 
 def summary(findings: Iterable[Finding]) -> str:

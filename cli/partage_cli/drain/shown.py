@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from partage_cli.drain.question import Drained, Leaver
-from partage_cli.tables import amount, printable, short_id, table
+from partage_cli.tables import amount, few, printable, short_id, table
 
 _HEADER: Final = ("POD", "OWNER", "CARD", "SHARE", "MEMORY", "THEN")
-_FEW: Final = 5
-
-
-def as_json(found: Drained) -> bytes:
-    """For programs; docs/configuration.md has the shape."""
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
 
 
 def as_text(found: Drained) -> str:
@@ -31,8 +23,7 @@ def notes(found: Drained) -> Iterator[str]:
     yield from found.notes
     bare = [each.pod for each in found.pods if not each.owner and each.state not in {"stays", "leaves already"}]
     if bare:
-        names = ", ".join(map(printable, bare[:_FEW])) + (f" and {len(bare) - _FEW} more" if len(bare) > _FEW else "")
-        yield f"nothing makes these pods again, and `kubectl drain` evicts them only with --force: {names}"
+        yield f"nothing makes these pods again, and `kubectl drain` evicts them only with --force: {few(bare)}"
 
 
 def _rows(pod: Leaver) -> Iterator[tuple[str, ...]]:

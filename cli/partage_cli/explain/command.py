@@ -10,8 +10,9 @@ import click
 from partage_base.daemon import logs
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.explain.question import Question, answer
-from partage_cli.explain.shown import as_json, as_text
+from partage_cli.explain.shown import as_text
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_cli.tables import as_json
 
 
 @click.command(

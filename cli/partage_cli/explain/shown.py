@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from partage_cli.explain.question import Answer
-from partage_cli.tables import amount, printable, short_id, table
+from partage_cli.tables import amount, few, printable, short_id, table
 from partage_scheduler.explanation import CardReport, Explained, GivenCard, NodeReport, PodReport
 
 FEW: Final = 10
 _FEW_HOLDERS: Final = 3
 _HEADER: Final = ("NODE", "CARD", "MODEL", "SHARE LEFT", "MEMORY LEFT", "HELD BY", "IN THE WAY")
 _GIVEN: Final = ("CONTAINER", "CARD", "SHARE", "LIMIT", "MEMORY")
-
-
-def as_json(answer: Answer) -> bytes:
-    """For programs; docs/configuration.md has the shape."""
-    return msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n"
 
 
 def as_text(answer: Answer, *, all_nodes: bool) -> str:
@@ -79,7 +72,7 @@ def _card(card: CardReport) -> tuple[str, ...]:
         card.model,
         str(card.share_left_milli),
         _memory(card),
-        _holders(card.holders),
+        few(card.holders, _FEW_HOLDERS) or "nobody",
         "; ".join(card.obstacles) or "nothing",
     )
 
@@ -89,8 +82,3 @@ def _memory(card: CardReport) -> str:
     if not card.beyond_bytes:
         return left
     return f"{left} (+{amount(card.beyond_bytes)} beyond it, {amount(card.promised_bytes)} promised)"
-
-
-def _holders(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _FEW_HOLDERS} more" if len(names) > _FEW_HOLDERS else ""
-    return ", ".join(names[:_FEW_HOLDERS]) + more or "nobody"

@@ -1,20 +1,26 @@
-"""The machine that is changed: where its files lie, and who keeps its services."""
+"""The machine that is changed: where its files lie, who keeps its services, and the API server by its credentials."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from partage_cli.installation.services import ServiceManager
+from partage_base.kube import Access, ApiServer
+from partage_base.version import VERSION
+from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.services import Systemctl
 
 Say = Callable[[str], None]
+_DEADLINE_S: Final = 5.0
 
 
 @dataclass(frozen=True)
 class Host:
     root: Path
-    services: ServiceManager
+    services: Systemctl
     say: Say
     """Takes lines for people."""
     node_name: str = ""
@@ -23,3 +29,13 @@ class Host:
     def path(self, inside: str | Path) -> Path:
         """A file of the machine."""
         return self.root / str(inside).lstrip("/")
+
+
+@asynccontextmanager
+async def api_of(host: Host, kubeconfig: str) -> AsyncGenerator[ApiServer]:
+    """Asked as that file of the host says, such as kubelet's own; raises `UnfitNode` and `KubeError`."""
+    if not kubeconfig:
+        raise UnfitNode("kubelet's command line names no --kubeconfig, so it can't be asked whether the node is ready")
+    access = Access.find(host.path(kubeconfig))
+    async with ApiServer(access, user_agent=f"partage/{VERSION}", deadline_s=_DEADLINE_S) as server:
+        yield server

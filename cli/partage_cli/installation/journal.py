@@ -20,7 +20,7 @@ from partage_cli.installation.errors import AnotherWorks, JournalWrong
 from partage_cli.installation.places import JOURNAL, LOCK
 
 F = TypeVar("F")
-StepName = Literal["look", "unpack", "units", "speak", "save", "arm", "endpoint", "confirm", "upgrade", "uninstall"]
+StepName = Literal["look", "unpack", "units", "save", "arm", "endpoint", "confirm", "upgrade", "uninstall"]
 """In their order; the last two are begun and never done: they are forgotten."""
 _PRIVATE: Final = 0o700
 

@@ -24,13 +24,11 @@ from partage_cli.doctor.variables import environment_file
 from partage_cli.installation import traces
 from partage_cli.installation.edits import spots
 from partage_cli.installation.errors import UnfitNode
-from partage_cli.installation.host import Host
+from partage_cli.installation.host import Host, api_of
 from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
-from partage_cli.installation.oldest import NodeInfo, too_old
 from partage_cli.installation.places import UNITS
-from partage_cli.installation.refusals import INSTEAD, SwitchFacts, managed, refusals
-from partage_cli.installation.server import api_of
+from partage_cli.installation.refusals import INSTEAD, NodeInfo, SwitchFacts, managed, refusals, too_old
 from partage_cli.installation.steps import Plan
 from partage_cli.machine.places import MACHINE_FILE
 from partage_crishim.settings import CrishimSettings

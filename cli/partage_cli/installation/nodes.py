@@ -14,9 +14,8 @@ from partage_base.kube.errors import KubeError
 from partage_base.kube.paths import node_path
 from partage_cli.installation.canary import ASKED_S, pause_image
 from partage_cli.installation.errors import UnfitNode
-from partage_cli.installation.host import Host
+from partage_cli.installation.host import Host, api_of
 from partage_cli.installation.look import Site
-from partage_cli.installation.server import api_of
 
 _EPOCH: Final = datetime.min.replace(tzinfo=UTC)
 

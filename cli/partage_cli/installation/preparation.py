@@ -1,14 +1,13 @@
 """The steps of `partage node install` after the look: what needs no change of kubelet, and can be seen to work first.
 
-`unpack` puts the tree in its place; `units` starts broker and crishim beside a kubelet that knows nothing of them;
-`speak` asks the container runtime through crishim, as kubelet will.
+`unpack` puts the tree in its place; `units` starts broker and crishim beside a kubelet that knows nothing of them. Then
+the container runtime is asked through crishim, as kubelet will.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Final
@@ -18,12 +17,13 @@ import msgspec
 from partage_base.condition_file import last_condition
 from partage_base.cri import CriError, UnaryClient
 from partage_base.files import write_whole
-from partage_cli.installation.errors import BadTree, StepFailed
+from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import StepName
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import CURRENT, TREES, UNITS
-from partage_cli.installation.steps import Change, NoFacts, Plan
+from partage_cli.installation.programs import SHOWN, run
+from partage_cli.installation.steps import Change, Plan
 from partage_cli.installation.traces import library_folder
 from partage_cli.installation.tree import OUR_UNITS, check, other_units, place, point, pointed, units_of
 from partage_crishim.settings import CrishimSettings
@@ -33,7 +33,6 @@ _SPEAKS_WITHIN_S: Final = 60.0
 _ASK_AGAIN_S: Final = 0.2
 _FRESH_S: Final = 20.0
 _DEADLINE_S: Final = 5.0
-_SHOWN: Final = 300
 _SOCKET: Final = ".socket"
 _SELINUX: Final = "sys/fs/selinux/enforce"
 _RUNTIME_DROPIN: Final = "10-runtime.conf"
@@ -88,31 +87,17 @@ def _label(home: Path, host: Host) -> None:
     program = shutil.which("restorecon")
     if program is None or not host.path(_SELINUX).exists():
         return
-    done = subprocess.run((program, "-R", str(home)), capture_output=True, text=True, errors="replace", check=False)  # noqa: S603  the host's own
+    done = run(program, "-R", str(home), within_s=_CHECK_WITHIN_S)
     if done.returncode:
-        raise StepFailed(f"`restorecon -R {home}` failed: {done.stderr.strip()[-_SHOWN:]}")
+        raise StepFailed(f"`restorecon -R {home}` failed: {done.stderr.strip()[-SHOWN:]}")
 
 
 def _require(*argv: str | Path) -> None:
     """That it starts, and does what it is told; raises `StepFailed` with its words."""
-    line = " ".join(map(str, argv))
-    try:
-        done = subprocess.run(  # noqa: S603  of the tree that was checked
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_CHECK_WITHIN_S,
-        )
-    except subprocess.TimeoutExpired:
-        raise StepFailed(f"`{line}` did not end within {_CHECK_WITHIN_S:g} s") from None
-    except OSError as error:
-        raise BadTree(f"{argv[0]} cannot be started: {error.strerror}; copy the tree again") from None
+    done = run(*map(str, argv), within_s=_CHECK_WITHIN_S)
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-        raise StepFailed(f"`{line}` says: {said[-1][:_SHOWN]}")
+        raise StepFailed(f"`{' '.join(map(str, argv))}` says: {said[-1][:SHOWN]}")
 
 
 class Installed(msgspec.Struct, frozen=True):
@@ -189,23 +174,13 @@ def put_units(host: Host, texts: dict[str, str]) -> None:
     host.services.daemon_reload()
 
 
-class Speak:
-    """Changes nothing: crishim must answer for the runtime, and honour allocations, before kubelet is touched."""
-
-    name: StepName = "speak"
-    facts_type = NoFacts
-
-    def plan(self, host: Host) -> Plan[NoFacts]:
-        return Plan((), NoFacts())
-
-    def do(self, host: Host, facts: NoFacts) -> None:
-        until = time.monotonic() + _SPEAKS_WITHIN_S
-        while (why := _why_silent(host)) is not None:
-            if time.monotonic() >= until:
-                raise StepFailed(f"{why}; see `journalctl -u partage-crishim`. Kubelet was not touched")
-            time.sleep(_ASK_AGAIN_S)
-
-    def undo(self, host: Host, facts: NoFacts) -> None: ...
+def require_crishim(host: Host) -> None:
+    """It must answer for the runtime as kubelet will ask, and honour allocations; raises `StepFailed`."""
+    until = time.monotonic() + _SPEAKS_WITHIN_S
+    while (why := _why_silent(host)) is not None:
+        if time.monotonic() >= until:
+            raise StepFailed(f"{why}; see `journalctl -u partage-crishim`. Kubelet was not touched")
+        time.sleep(_ASK_AGAIN_S)
 
 
 def _why_silent(host: Host) -> str | None:

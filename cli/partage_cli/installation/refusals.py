@@ -1,10 +1,17 @@
-"""What stands in the way of a switch, in words that say what to use there instead. Pure."""
+"""What stands in the way of a switch, in words that say what to use there instead. Pure.
+
+The oldest Kubernetes and containerd are those that `make rig-matrix` tries: older ones hand on what newer ones refuse,
+and nothing here is tried with them. A version that is not understood is none of them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from partage_cli.doctor.endpoint import path_of
 
@@ -17,6 +24,10 @@ _BY_SYSTEM: Final[Mapping[str, str]] = {
 }
 """By ID of os-release."""
 _OF_GKE: Final = "/home/kubernetes/bin/kubelet"
+OLDEST_KUBERNETES: Final = (1, 34)
+OLDEST_CONTAINERD: Final = (1, 6)
+_CONTAINERD: Final = "containerd://"
+_RELEASE: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?!\d)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +91,33 @@ def refusals(facts: SwitchFacts) -> Iterator[str]:
             "there; take it out, or, if it is the runtime's own, set runtime under [crishim] and [broker] in "
             "/etc/partage/partage.toml"
         )
+
+
+class NodeInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """What kubelet tells the API server; empty: it has not."""
+
+    kubelet_version: str = ""
+    container_runtime_version: str = ""
+    """With the runtime's name before it, as in `containerd://2.4.2`."""
+
+
+def too_old(info: NodeInfo) -> Iterator[str]:
+    """Each is one sentence and what to do; none: the node is as new as it must be."""
+    if _is_before(info.kubelet_version, OLDEST_KUBERNETES):
+        yield _sentence(f"kubelet {info.kubelet_version}", "Kubernetes", OLDEST_KUBERNETES)
+    name, found, version = info.container_runtime_version.partition(_CONTAINERD)
+    if found and not name and _is_before(version, OLDEST_CONTAINERD):
+        yield _sentence(f"containerd {version}", "containerd", OLDEST_CONTAINERD)
+
+
+def shown(release: tuple[int, int]) -> str:
+    return f"{release[0]}.{release[1]}"
+
+
+def _is_before(version: str, oldest: tuple[int, int]) -> bool:
+    found = _RELEASE.match(version)
+    return found is not None and (int(found[1]), int(found[2])) < oldest
+
+
+def _sentence(has: str, what: str, oldest: tuple[int, int]) -> str:
+    return f"this node has {has}, and the oldest {what} that is supported is {shown(oldest)}: upgrade the node first"

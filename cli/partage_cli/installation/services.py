@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -20,39 +20,17 @@ from msgspec import Meta
 from partage_cli.doctor.local_node import Unseen, text_of
 from partage_cli.installation.errors import StepFailed, UnfitNode
 from partage_cli.installation.places import SERVICES
+from partage_cli.installation.programs import SHOWN, run
 
 _BOOTED: Final = "run/systemd/system"
 _WITHIN_S: Final = 90.0
-_SHOWN: Final = 300
-
-
-class ServiceManager(Protocol):
-    @property
-    def command(self) -> tuple[str, ...]:
-        """How a script reaches it."""
-        ...
-
-    def start(self, *units: str) -> None: ...
-
-    def stop(self, *units: str) -> None: ...
-
-    def restart(self, unit: str) -> None:
-        """Also one that has failed too often."""
-        ...
-
-    def enable(self, *units: str) -> None: ...
-
-    def disable(self, *units: str) -> None: ...
-
-    def is_active(self, unit: str) -> bool: ...
-
-    def daemon_reload(self) -> None: ...
 
 
 class Systemctl:
     """Each call blocks until it is done; raises `StepFailed`."""
 
     def __init__(self, command: tuple[str, ...] = ("systemctl",)) -> None:
+        """`command`: how a script reaches it, too."""
         self.command = command
 
     def start(self, *units: str) -> None:
@@ -64,7 +42,8 @@ class Systemctl:
         self._told("reset-failed", *units)
 
     def restart(self, unit: str) -> None:
-        self._told("reset-failed", unit)  # fails for a unit that was never loaded, and then there is nothing to reset
+        """Also one that has failed too often."""
+        self.ask("reset-failed", unit)  # fails for a unit that was never loaded, and then there is nothing to reset
         self._do("restart", unit)
 
     def enable(self, *units: str) -> None:
@@ -74,39 +53,26 @@ class Systemctl:
         self._do("disable", "--quiet", *units)
 
     def is_active(self, unit: str) -> bool:
-        return self._told("is-active", "--quiet", unit).returncode == 0
+        return self.ask("is-active", "--quiet", unit).returncode == 0
 
     def daemon_reload(self) -> None:
         self._do("daemon-reload")
 
     def _do(self, *words: str) -> None:
-        done = self._told(*words)
+        done = self.ask(*words)
         if done.returncode:
-            raise StepFailed(f"`{' '.join((*self.command, *words))}` failed: {done.stderr.strip()[-_SHOWN:]}")
+            raise StepFailed(f"`{' '.join((*self.command, *words))}` failed: {done.stderr.strip()[-SHOWN:]}")
 
-    def _told(self, *words: str) -> subprocess.CompletedProcess[str]:
-        argv = (*self.command, *words)
-        try:
-            return subprocess.run(  # noqa: S603  the host's own
-                argv,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=_WITHIN_S,
-            )
-        except subprocess.TimeoutExpired:
-            raise StepFailed(f"`{' '.join(argv)}` did not end within {_WITHIN_S:g} s") from None
-        except OSError as error:
-            raise StepFailed(f"`{' '.join(argv)}` cannot run: {error.strerror}") from None
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """What it answers to these words, also where that is no."""
+        return run(*self.command, *words, within_s=_WITHIN_S)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     systemctl: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
-def services_of(root: Path) -> ServiceManager:
+def services_of(root: Path) -> Systemctl:
     """Raises `UnfitNode` where it is not known who keeps them."""
     path = root / SERVICES
     text = text_of(path)

@@ -1,4 +1,8 @@
-"""How this node is: what is installed, which runtime kubelet has, and whether allocations are honoured."""
+"""How this node is: what is installed, which runtime kubelet has, and whether allocations are honoured.
+
+Kubelet's files are not among those that are altered: to write them means to restart kubelet, which is for a switch with
+its way back. Of the tree only its units are compared; `partage node install` looks at every file of it.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,17 @@ from partage_cli.doctor.daemons import age_of, is_fresh
 from partage_cli.doctor.endpoint import Say, path_of
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.installation import turn
-from partage_cli.installation.altered import altered
-from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.errors import InstallationError, UnfitNode
+from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
 from partage_cli.installation.look import Site, crishim_of
-from partage_cli.installation.preparation import why_not_honoured
+from partage_cli.installation.places import CURRENT, TREES, UNITS
+from partage_cli.installation.preparation import texts_of, why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES
-from partage_cli.installation.versions.places import VERSION_BACK, WENT_BACK
+from partage_cli.installation.services import Systemctl
+from partage_cli.installation.tree import other_units, pointed
+from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
 from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
 
@@ -66,6 +73,26 @@ def status(root: Path, journal: Journal) -> Status:
         speaks_for_good=not wrong,
         altered=altered(root, journal),
     )
+
+
+def altered(root: Path, journal: Journal) -> tuple[str, ...]:
+    """Their paths on the node; none while another version is tried, or all is taken out."""
+    is_changing = (root / VERSION_BACK).exists() or not {"upgrade", "uninstall"}.isdisjoint(journal.states)
+    site = journal.facts("look", Site)
+    if is_changing or site is None or not journal.version or not journal.is_done("units"):
+        return ()
+    return tuple(_altered(Host(root, Systemctl(), lambda _line: None), journal.version, site))
+
+
+def _altered(host: Host, version: str, site: Site) -> Iterator[str]:
+    if pointed(host) != version:
+        yield f"/{CURRENT}"
+    try:
+        texts = texts_of(host, host.path(TREES) / version, site)
+    except InstallationError:
+        yield f"/{TREES}/{version}"
+        return
+    yield from (f"/{UNITS}/{name}" for name in other_units(host, texts))
 
 
 def _of_switch(root: Path, journal: Journal) -> Iterator[str]:

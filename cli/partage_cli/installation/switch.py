@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -29,13 +28,13 @@ from partage_cli.installation.conversion import (
     saved_files,
 )
 from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
-from partage_cli.installation.host import Host
+from partage_cli.installation.host import Host, api_of
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.look import Look, Site, look
 from partage_cli.installation.nodes import require_room, why_not_ready
 from partage_cli.installation.places import WAY_BACK
-from partage_cli.installation.preparation import Speak, Units, Unpack
-from partage_cli.installation.server import api_of
+from partage_cli.installation.preparation import Units, Unpack, require_crishim
+from partage_cli.installation.programs import SHOWN, run
 from partage_cli.installation.status import status
 from partage_cli.installation.steps import Change, Step, carry_out, foreseen, take_back
 from partage_cli.installation.tree import version_of
@@ -46,7 +45,6 @@ AFTER_S: Final = 120.0
 _SCRIPT_WITHIN_S: Final = 60.0
 _BACK_WITHIN_S: Final = 60.0
 _AGAIN_S: Final = 0.5
-_SHOWN: Final = 300
 
 
 def install(host: Host, journal: Journal, tree: Path) -> None:
@@ -59,6 +57,7 @@ def install(host: Host, journal: Journal, tree: Path) -> None:
         go_back(host, journal)
     carry_out([Look()], host, journal, again=not is_on)
     carry_out(_installation(tree, _site(journal)), host, journal, again=True)
+    require_crishim(host)
     journal.take_version(version)
 
 
@@ -75,7 +74,8 @@ def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s:
         host.say("this node is switched on already")
         return
     go_back(host, journal)
-    carry_out([Look(), Speak()], host, journal, again=True)
+    carry_out([Look()], host, journal, again=True)
+    require_crishim(host)
     site = _site(journal)
     if not site.static_pods and kubeconfig is None:
         raise UnfitNode(
@@ -121,7 +121,7 @@ def take_everything_back(host: Host, journal: Journal) -> None:
     site = journal.facts("look", Site)
     if site is not None:
         nowhere = Path(os.devnull)  # what is taken back is known by the journal alone
-        take_back([Look(), Unpack(nowhere), Units(nowhere, site), Speak()], host, journal)
+        take_back([Look(), Unpack(nowhere), Units(nowhere, site)], host, journal)
     turn.remove(host.root)
     journal.take_version("")
 
@@ -164,7 +164,7 @@ def _settled(host: Host, journal: Journal) -> bool:
 
 
 def _installation(tree: Path, site: Site) -> list[Step[Any]]:
-    return [Unpack(tree), Units(tree, site), Speak()]
+    return [Unpack(tree), Units(tree, site)]
 
 
 def _conversion(
@@ -192,19 +192,11 @@ def _run_way_back(host: Host) -> None:
     """The timer runs it too, if it fails here."""
     path = host.path(WAY_BACK)
     try:
-        done = subprocess.run(  # noqa: S603  ours
-            ("/bin/sh", str(path)),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_SCRIPT_WITHIN_S,
-        )
-    except subprocess.TimeoutExpired:
-        raise StepFailed(f"{path} did not end within {_SCRIPT_WITHIN_S:g} s; its timer tries again") from None
+        done = run("/bin/sh", str(path), within_s=_SCRIPT_WITHIN_S)
+    except StepFailed as error:
+        raise StepFailed(f"{error}; its timer tries again") from None
     if done.returncode:
-        raise StepFailed(f"{path} failed, and its timer tries again: {done.stderr.strip()[-_SHOWN:]}")
+        raise StepFailed(f"{path} failed, and its timer tries again: {done.stderr.strip()[-SHOWN:]}")
 
 
 def _wait_back(host: Host, site: Site, since: datetime) -> None:

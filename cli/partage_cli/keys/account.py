@@ -16,23 +16,11 @@ import msgspec
 
 from partage_base.kube import Access, ApiServer, NotFound, token_path
 from partage_base.version import VERSION
+from partage_cli.clusters import identity
 from partage_cli.keys.objects import ACCOUNT
 from partage_plugins.errors import Refused
 
-_WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _LASTS_S: Final = 3600
-
-
-class _Reviewed(msgspec.Struct, frozen=True):
-    username: str = ""
-
-
-class _ReviewStatus(msgspec.Struct, frozen=True):
-    user: _Reviewed = msgspec.field(name="userInfo", default=_Reviewed())
-
-
-class _Review(msgspec.Struct, frozen=True):
-    status: _ReviewStatus = _ReviewStatus()
 
 
 class _TokenStatus(msgspec.Struct, frozen=True):
@@ -46,9 +34,7 @@ class _Token(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def keys_account(server: ApiServer, kubeconfig: Path | None, namespace: str) -> AsyncGenerator[ApiServer]:
     """The API server, as that account; raises `KubeError`."""
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    who = (await server.create(_WHO_AM_I, review, _Review)).status.user.username
-    if who == f"system:serviceaccount:{namespace}:{ACCOUNT}":
+    if (await identity(server)).user == f"system:serviceaccount:{namespace}:{ACCOUNT}":
         yield server
         return
     token = await _token(server, namespace)

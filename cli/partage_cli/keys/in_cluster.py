@@ -17,8 +17,9 @@ from partage_cli.keys import provision, rotation
 from partage_cli.keys.account import keys_account
 from partage_cli.keys.objects import KEYS, SIGNING
 from partage_cli.keys.store import KeyStore
-from partage_cli.keys.trust import SignedPod, Standing, listed, needing, standing
+from partage_cli.keys.trust import SignedPod, Standing, needing, standing
 from partage_cli.nodes.command import cluster as nodes_of_cluster
+from partage_cli.tables import few
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.api.streams import NOT_ENDED
@@ -96,7 +97,7 @@ def rotate(*, wait_s: float, kubeconfig: Path | None, namespace: str) -> None:
     click.echo(rotated.new)
     click.echo(f"signs now:    {rotated.new}, which {len(known.have)} nodes in force trust", err=True)
     if known.silent:
-        click.echo(f"not asked:    nodes that are silent: {listed(known.silent)}", err=True)
+        click.echo(f"not asked:    nodes that are silent: {few(known.silent)}", err=True)
     click.echo(
         f"verify only:  {rotated.old}; when no pod needs it: partage keys retire --in-cluster {rotated.old}", err=True
     )
@@ -127,7 +128,7 @@ class _Cluster:
     async def needing(self, key: KeyId) -> list[str]:
         found = await self._server.list(pods_path(), SignedPod, fields=NOT_ENDED, limit=_AT_A_TIME)
         if found.unread:
-            unread = listed(["/".join(each.key) for each in found.unread])
+            unread = few(["/".join(each.key) for each in found.unread])
             raise Refused(f"{len(found.unread)} pods can't be read, so it is not known which key they need: {unread}")
         return needing(found.items, key)
 
@@ -140,7 +141,7 @@ def _patience(key: KeyId, wait_s: float) -> Callable[[Standing], Awaitable[bool]
     async def wait(found: Standing) -> bool:
         if told[-1:] != [found.lack]:
             told[:] = [found.lack]
-            click.echo(f"wait for {len(found.lack)} nodes to trust {key}: {listed(found.lack)}", err=True)
+            click.echo(f"wait for {len(found.lack)} nodes to trust {key}: {few(found.lack)}", err=True)
         if time.monotonic() + _ASK_EVERY_S > ends_s:
             return False
         await asyncio.sleep(_ASK_EVERY_S)

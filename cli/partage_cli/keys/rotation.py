@@ -16,7 +16,8 @@ from partage_base.keyring.layout import MARKER
 from partage_cli.keys.objects import KEYS, SIGNING, SINCE, Secret, Signing, private_file, public_file, signing_of
 from partage_cli.keys.provision import new_half, settled
 from partage_cli.keys.store import KeyStore
-from partage_cli.keys.trust import Standing, listed
+from partage_cli.keys.trust import Standing
+from partage_cli.tables import few
 from partage_plugins.vocabulary.names import KeyId
 
 SETTLES_S: Final = 300.0
@@ -48,7 +49,7 @@ async def _next_key(store: KeyStore) -> Rotated:
         secret = await store.change_secret(secret, new_half())
         signing = signing_of(secret)
     if len(waiting := signing.waiting()) > 1:
-        raise KeyKept(f"Secret {SIGNING} has {len(waiting)} keys that wait: {listed(waiting)}; take all but one out")
+        raise KeyKept(f"Secret {SIGNING} has {len(waiting)} keys that wait: {few(waiting)}; take all but one out")
     await store.put_files(KEYS, signing.public_files())
     return Rotated(old=signs, new=waiting[0])
 
@@ -58,7 +59,7 @@ async def known_everywhere(cluster: Cluster, key: KeyId, *, wait: Callable[[Stan
     while (found := await cluster.standing(key)).lack:
         if not await wait(found):
             raise KeyKept(
-                f"{len(found.lack)} nodes in force do not trust {key} yet: {listed(found.lack)}; "
+                f"{len(found.lack)} nodes in force do not trust {key} yet: {few(found.lack)}; "
                 "nothing signs with it; see `partage nodes -o wide`, copy keys.d there, and run this again"
             )
     return found
@@ -89,7 +90,7 @@ async def retired(store: KeyStore, cluster: Cluster, key: KeyId, *, force: bool,
         raise KeyKept(f"{key} signs; `partage keys rotate` puts another in its place first")
     found = await store.config_map(KEYS)
     if found is None or public_file(key) not in (found.data or {}):
-        raise KeyUnknown(f"ConfigMap {KEYS} has no key {key}; it has: {listed(sorted((found and found.data) or {}))}")
+        raise KeyUnknown(f"ConfigMap {KEYS} has no key {key}; it has: {few(sorted((found and found.data) or {}))}")
     if not force:
         await _require_unneeded(cluster, key, signs, _since(secret), now_s)
     if key in signing.private:
@@ -104,12 +105,12 @@ async def _require_unneeded(cluster: Cluster, key: KeyId, signs: KeyId, since_s:
         raise KeyKept(f"{signs} signs since a moment ago, and a scheduler may not know it yet; wait {left_s:.0f} s")
     if lack := (await cluster.standing(signs)).lack:
         raise KeyKept(
-            f"{len(lack)} nodes in force do not trust {signs}, which signs now: {listed(lack)}; "
+            f"{len(lack)} nodes in force do not trust {signs}, which signs now: {few(lack)}; "
             "see `partage nodes -o wide`, and copy keys.d there"
         )
     if pods := await cluster.needing(key):
         raise KeyKept(
-            f"{len(pods)} pods have an allocation that {key} signed: {listed(pods)}; "
+            f"{len(pods)} pods have an allocation that {key} signed: {few(pods)}; "
             "their containers could not start again; wait until they have ended, or delete them"
         )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
@@ -14,8 +13,6 @@ from partage_plugins.codecs import decode_signature
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary.keys import SIGNATURE
 from partage_plugins.vocabulary.names import KeyId
-
-FEW: Final = 5
 
 
 class SignedPod(msgspec.Struct, frozen=True):
@@ -48,12 +45,6 @@ def standing(report: Report, key: KeyId) -> Standing:
 def needing(pods: Iterable[SignedPod], key: KeyId) -> list[str]:
     """Pods whose allocation the key signed: their containers could not start again without it."""
     return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods if _signed_by(pod) == key]
-
-
-def listed(names: Sequence[str]) -> str:
-    """A few by their names, the others by their number."""
-    more = len(names) - FEW
-    return ", ".join(names[:FEW]) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_in_force(node: NodeReport) -> bool:

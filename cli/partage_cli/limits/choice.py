@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from partage_cli.tables import printable
+from partage_cli.tables import few
 from partage_cli.top.grantees import Grantee, grantees
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
 from partage_plugins.errors import Refused
@@ -72,5 +72,4 @@ def _card(told: Told, said: str) -> CardId:
 
 
 def _names(names: Iterable[str]) -> str:
-    found = [printable(name) for name in dict.fromkeys(names)]
-    return ", ".join(found[:_FEW]) + (f" and {len(found) - _FEW} more" if len(found) > _FEW else "")
+    return few(dict.fromkeys(names), _FEW)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,8 +11,8 @@ import msgspec
 
 from partage_cli.limits.choice import Target, chosen, require_one_container
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
-from partage_cli.main import SUBCOMMANDS
-from partage_cli.tables import amount, pod_name, short_id, table
+from partage_cli.main import SUBCOMMANDS, colour
+from partage_cli.tables import amount, as_json, pod_name, short_id, table
 from partage_cli.top.grantees import Grantee
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient
@@ -92,11 +91,10 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 def _print(targets: Sequence[Target], output: str) -> None:
     if output == "json":
         rows = [{**_whose(each.grantee), **msgspec.to_builtins(each.held)} for each in targets]
-        click.echo(msgspec.json.format(msgspec.json.encode({"limits": rows}), indent=1))
+        click.echo(as_json({"limits": rows}), nl=False)
         return
     header = ("POD", "CONTAINER", "CARD", "MEMORY", "LIMIT", "GRANTED", "REFUSED", "SHARE")
-    colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(table(header, map(_row, targets)), nl=False, color=colour)
+    click.echo(table(header, map(_row, targets)), nl=False, color=colour())
 
 
 def _whose(grantee: Grantee) -> dict[str, object]:

@@ -14,14 +14,13 @@ from partage_cli.installation.journal import read
 from partage_cli.installation.status import status as status_of
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.node.holders import Holder
-from partage_cli.node.installation import install, installation_line, switch_off, switch_on
+from partage_cli.node.installation import contracts, install, installation_line, say, switch_off, switch_on, upgrade
 from partage_cli.node.removal import uninstall
 from partage_cli.node.rest import RestState, look, wait_until
-from partage_cli.node.versions import contracts, upgrade
 from partage_cli.pauses import pause as ask_for_pause
 from partage_cli.pauses import resume as take_back
 from partage_cli.pauses import said_pauses
-from partage_cli.tables import printable, table
+from partage_cli.tables import few, printable, table
 
 _LONGEST_REASON: Final = 200
 _FEW: Final = 8
@@ -71,16 +70,16 @@ def pause(root: Path, *, reason: str, wait_s: float) -> int:
     """
     ask_for_pause(root, reason)
     if not wait_s:
-        _say("asked for; not waited for")
+        say("asked for; not waited for")
         return 0
-    _say("waiting until the advertiser has let go of the driver")
+    say("waiting until the advertiser has let go of the driver")
     seen = wait_until(lambda seen: seen.rests, functools.partial(look, root), wait_s)
     if not seen.rests:
-        _say(f"after {wait_s:g} s {_not_resting(seen)}; see the advertiser's log. The pause stays until `resume`")
+        say(f"after {wait_s:g} s {_not_resting(seen)}; see the advertiser's log. The pause stays until `resume`")
         return FAILED
-    _say(f"{_cards(seen)}; no process of partage holds the driver")
+    say(f"{_cards(seen)}; no process of partage holds the driver")
     if seen.others:
-        _say(f"others hold it: {_named(seen.others)}")
+        say(f"others hold it: {_named(seen.others)}")
     return 0
 
 
@@ -96,17 +95,17 @@ Examples:
 def resume(root: Path, *, wait_s: float) -> int:
     """Take back `pause`. Other pauses, such as the GPU operator's, stay."""
     if not take_back(root):
-        _say("this node was not paused by hand")
+        say("this node was not paused by hand")
     if others := said_pauses(root):
-        _say(printable(f"still paused by {', '.join(f'{who}: {why}' if why else who for who, why in others)}"))
+        say(printable(f"still paused by {', '.join(f'{who}: {why}' if why else who for who, why in others)}"))
         return 0
     if not wait_s:
         return 0
     seen = wait_until(lambda seen: seen.works, functools.partial(look, root), wait_s)
     if not seen.works:
-        _say(f"after {wait_s:g} s the advertiser still says that the cards are paused: see its log")
+        say(f"after {wait_s:g} s the advertiser still says that the cards are paused: see its log")
         return FAILED
-    _say(_after_resume(seen))
+    say(_after_resume(seen))
     return 0
 
 
@@ -126,16 +125,16 @@ def status(root: Path, *, output: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(installed)).decode())
         return
     if line := installation_line(installed):
-        _say(line)
+        say(line)
     for path in installed.altered:
-        _say(f"{path} is missing, or other than it was installed: `partage node install` puts it back")
+        say(f"{path} is missing, or other than it was installed: `partage node install` puts it back")
     seen, pauses = look(root), said_pauses(root)
     if pauses:
         rows = [(printable(who), printable(why) or "-") for who, why in pauses]
         click.echo(table(("PAUSED BY", "WHY"), rows), nl=False)
-    _say(_cards(seen) if pauses else _after_resume(seen))
+    say(_cards(seen) if pauses else _after_resume(seen))
     if seen.holders:
-        _say(f"processes that hold the driver: {_named(seen.holders)}")
+        say(f"processes that hold the driver: {_named(seen.holders)}")
 
 
 def _cards(seen: RestState) -> str:
@@ -157,9 +156,4 @@ def _not_resting(seen: RestState) -> str:
 
 
 def _named(found: Sequence[Holder]) -> str:
-    more = f" and {len(found) - _FEW} more" if len(found) > _FEW else ""
-    return ", ".join(printable(str(each)) for each in found[:_FEW]) + more
-
-
-def _say(line: str) -> None:
-    click.echo(f"partage: {line}", err=True)
+    return few(map(str, found), _FEW)

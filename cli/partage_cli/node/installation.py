@@ -1,4 +1,7 @@
-"""The words and options of `partage node install`, `switch-on` and `switch-off`."""
+"""The words and options of `partage node install`, `switch-on`, `switch-off` and `upgrade`.
+
+`contracts` is what `upgrade` asks other versions by.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,26 @@ from typing import Final
 import click
 
 from partage_cli.installation import switch
+from partage_cli.installation.errors import BadTree
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal, kept, read
 from partage_cli.installation.services import services_of
 from partage_cli.installation.status import Status
 from partage_cli.installation.steps import Change
 from partage_cli.installation.tree import own_tree
+from partage_cli.installation.versions import contracts as agreed
+from partage_cli.installation.versions.upgrade import NewVersion
+from partage_cli.installation.versions.upgrade import upgrade as put_in_force
 from partage_cli.tables import printable
 
-_DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Only say what would change.")
+DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Only say what would change.")
 _NODE_NAME: Final = click.option(
     "--node-name", metavar="NAME", default="", envvar="PARTAGE_NODE_NAME", help="As kubelet registered it."
+)
+_TREE: Final = click.option(
+    "--tree",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The unpacked bundle.  [default: the one that this program is in]",
 )
 
 
@@ -32,28 +44,22 @@ Examples:
   /opt/partage/0.1.0-g0123456789ab/bin/partage node install
 """,
 )
-@click.option(
-    "--tree",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="The unpacked bundle.  [default: the one that this program is in]",
-)
+@_TREE
 @_NODE_NAME
-@_DRY_RUN
+@DRY_RUN
 @click.pass_obj
 def install(root: Path, *, tree: Path | None, node_name: str, dry_run: bool) -> None:
     """Put partage on this node: its programs, broker and crishim as services. Kubelet is not touched.
 
     Refuses, in words, a node that can't be switched on later. May be repeated at any time, also after it was killed.
     """
-    found = tree or own_tree()
-    if found is None:
-        raise click.UsageError("this program is in no unpacked bundle: name one by --tree")
+    found = _meant(tree)
     if dry_run:
-        _foresee(switch.to_install(_host(root, node_name), read(root), found))
+        foresee(switch.to_install(host_of(root, node_name), read(root), found))
         return
-    with _changing(root, node_name) as (host, journal):
+    with changing(root, node_name) as (host, journal):
         switch.install(host, journal, found)
-        _say(f"version {journal.version} is installed, and crishim answers; next: partage node switch-on")
+        say(f"version {journal.version} is installed, and crishim answers; next: partage node switch-on")
 
 
 @click.command(
@@ -80,7 +86,7 @@ Examples:
     help="May make pods in kube-system; needed where kubelet takes no static pods.",
 )
 @_NODE_NAME
-@_DRY_RUN
+@DRY_RUN
 @click.pass_obj
 def switch_on(root: Path, *, after_s: float, kubeconfig: Path | None, node_name: str, dry_run: bool) -> None:
     """Point kubelet to crishim and restart it. Running containers go on.
@@ -89,11 +95,11 @@ def switch_on(root: Path, *, after_s: float, kubeconfig: Path | None, node_name:
     and a pod has started within the time; also where this command is killed, and at a reboot.
     """
     if dry_run:
-        _foresee(switch.to_switch_on(_host(root, node_name), after_s=after_s))
+        foresee(switch.to_switch_on(host_of(root, node_name), after_s=after_s))
         return
-    with _changing(root, node_name) as (host, journal):
+    with changing(root, node_name) as (host, journal):
         switch.switch_on(host, journal, kubeconfig=kubeconfig, after_s=after_s)
-        _say("kubelet speaks through crishim, the node is ready and a pod has started")
+        say("kubelet speaks through crishim, the node is ready and a pod has started")
 
 
 @click.command(
@@ -106,7 +112,7 @@ Examples:
 """,
 )
 @_NODE_NAME
-@_DRY_RUN
+@DRY_RUN
 @click.pass_obj
 def switch_off(root: Path, *, node_name: str, dry_run: bool) -> None:
     """Give kubelet the container runtime that it had before, and restart it. Running containers go on.
@@ -114,11 +120,42 @@ def switch_off(root: Path, *, node_name: str, dry_run: bool) -> None:
     A container with an allocation that starts again meanwhile gets no card: drain such pods first.
     """
     if dry_run:
-        _foresee(switch.to_switch_off(read(root)))
+        foresee(switch.to_switch_off(read(root)))
         return
-    with _changing(root, node_name) as (host, journal):
+    with changing(root, node_name) as (host, journal):
         switch.switch_off(host, journal)
-        _say("kubelet has its container runtime, as before partage")
+        say("kubelet has its container runtime, as before partage")
+
+
+@click.command(
+    short_help="Put another version in force.",
+    epilog="""\b
+Examples:
+  /opt/partage/VERSION/bin/partage node upgrade
+  partage node upgrade --tree /mnt/partage-node --dry-run
+""",
+)
+@_TREE
+@DRY_RUN
+@click.pass_obj
+def upgrade(root: Path, *, tree: Path | None, dry_run: bool) -> None:
+    """Put the version of TREE in force in place of the one that is; containers run on.
+
+    The daemons start again one by one, crishim behind its socket. Where one does not prove itself, the version before
+    is in force again when this ends. An older version is an upgrade like others, as far as it reads what is here.
+    """
+    step = NewVersion(_meant(tree))
+    if dry_run:
+        foresee(step.plan(host_of(root)).changes)
+        return
+    with changing(root) as (host, journal):
+        put_in_force(host, journal, step)
+
+
+@click.command(short_help="Print what this version reads and leaves on a node.")
+def contracts() -> None:
+    """Print the forms that this version reads, and those that it leaves on a node, as JSON."""
+    click.echo(agreed.encode(agreed.OURS))
 
 
 def installation_line(found: Status) -> str:
@@ -129,21 +166,27 @@ def installation_line(found: Status) -> str:
     return f"version {found.version or 'unknown'}; kubelet speaks to {found.endpoint}; {said}"
 
 
+def _meant(tree: Path | None) -> Path:
+    if found := tree or own_tree():
+        return found
+    raise BadTree("this program is in no unpacked bundle: name one by --tree")
+
+
 @contextmanager
-def _changing(root: Path, node_name: str) -> Generator[tuple[Host, Journal]]:
-    host = _host(root, node_name)
+def changing(root: Path, node_name: str = "") -> Generator[tuple[Host, Journal]]:
+    host = host_of(root, node_name)
     with kept(root) as journal:
         yield host, journal
 
 
-def _host(root: Path, node_name: str) -> Host:
-    return Host(root, services_of(root), _say, node_name)
+def host_of(root: Path, node_name: str = "") -> Host:
+    return Host(root, services_of(root), say, node_name)
 
 
-def _foresee(changes: Iterable[Change]) -> None:
+def foresee(changes: Iterable[Change]) -> None:
     lines = [printable(str(change)) for change in changes]
     click.echo("\n".join(lines) if lines else "nothing would change")
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     click.echo(f"partage: {printable(line)}", err=True)

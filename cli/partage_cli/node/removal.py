@@ -18,9 +18,9 @@ from partage_cli.installation.host import Host
 from partage_cli.installation.look import Site
 from partage_cli.installation.removal.drain import Drain, withdraw
 from partage_cli.installation.removal.uninstall import Uninstall
-from partage_cli.installation.services import services_of
 from partage_cli.installation.switch import take_everything_back
 from partage_cli.installation.versions.daemons import ADVERTISER, kubelet_speaks
+from partage_cli.node.installation import DRY_RUN, changing, foresee, host_of, say
 from partage_cli.node.rest import RestState, look, wait_until
 from partage_cli.pauses import pause
 
@@ -37,7 +37,7 @@ Examples:
   partage node uninstall --timeout 3600
 """,
 )
-@click.option("--dry-run", is_flag=True, help="Print what would go, then exit.")
+@DRY_RUN
 @click.option(
     "--timeout",
     "within_s",
@@ -60,17 +60,14 @@ def uninstall(root: Path, *, dry_run: bool, within_s: float, kubeconfig: Path | 
     The cards are paused first, so that no pod comes. Pods leave through the Eviction API, which respects their
     budgets. What an operator wrote below /etc/partage stays.
     """
-    host = Host(root, services_of(root), _say)
     if dry_run:
-        looked = journal.read(root)
-        for change in Uninstall(host, looked, leave=_nothing, switch_off=_nothing).foreseen():
-            click.echo(str(change))
+        foresee(Uninstall(host_of(root), journal.read(root), leave=_nothing, switch_off=_nothing).foreseen())
         return
-    with journal.kept(root) as kept:
+    with changing(root) as (host, kept):
         leave = functools.partial(_leave, host, kept, kubeconfig, within_s)
         switch_off = functools.partial(take_everything_back, host, kept)
         script = Uninstall(host, kept, leave=leave, switch_off=switch_off).carry_out(forced=force)
-    _say("removed; the programs go last")
+    say("removed; the programs go last")
     os.execv("/bin/sh", ("/bin/sh", str(script)))  # noqa: S606  it must need nothing of the tree that it removes
 
 
@@ -118,7 +115,3 @@ def _ask(access: Path | None, question: Callable[[ApiServer], Awaitable[None]]) 
 
 
 def _nothing() -> None: ...
-
-
-def _say(line: str) -> None:
-    click.echo(f"partage: {line}", err=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,14 +14,13 @@ from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
 from partage_base.kube import ApiServer, Lease, Listing, Node, NotFound, leases_path, node_path, nodes_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, lacking
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour, lacking
 from partage_cli.nodes.reports import Report, of_cluster, of_node
-from partage_cli.nodes.shown import as_json, as_table, as_yaml
+from partage_cli.nodes.shown import as_table
+from partage_cli.tables import as_json, as_yaml, few
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-
-_FEW: Final = 5
 
 
 @click.command(
@@ -80,7 +78,7 @@ def _show_holders(root: Path, kubeconfig: Path | None, namespace: str, node: str
     question = functools.partial(holders.held_cards, namespace=namespace, root=root, node=node)
     found = ask_cluster(kubeconfig, question, deadline_s=30.0)
     if output in {"json", "yaml"}:
-        click.echo(holders.as_json(found) if output == "json" else holders.as_yaml(found), nl=False)
+        click.echo(as_json(found) if output == "json" else as_yaml(found), nl=False)
     elif found.cards:
         click.echo(holders.as_table(found), nl=False)
     for note in found.notes if found.cards else (*found.notes, "no node tells of cards"):
@@ -100,8 +98,7 @@ def _print(report: Report, output: str) -> None:
     elif output == "yaml":
         click.echo(as_yaml(report), nl=False)
     elif report.nodes:
-        colour = False if os.environ.get("NO_COLOR") else None
-        click.echo(as_table(report, wide=output == "wide"), nl=False, color=colour)
+        click.echo(as_table(report, wide=output == "wide"), nl=False, color=colour())
 
 
 def _tell(report: Report, *, local: bool) -> None:
@@ -109,9 +106,8 @@ def _tell(report: Report, *, local: bool) -> None:
     for node, fault in report.faults.items():
         where = INVENTORY_FILE if local else "its annotation partage.dev/inventory"
         click.echo(f"partage: node {node}: {where} cannot be read: {fault}", err=True)
-    if without := report.without_inventory:
-        names = ", ".join(without[:_FEW]) + (f" and {len(without) - _FEW} more" if len(without) > _FEW else "")
-        click.echo(f"without an inventory: {names}", err=True)
+    if report.without_inventory:
+        click.echo(f"without an inventory: {few(report.without_inventory)}", err=True)
     if not report.nodes and not report.faults:
         click.echo("no node tells of cards; install partage's advertiser on nodes that have some", err=True)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from partage_base.kube import ApiServer
@@ -62,15 +61,6 @@ async def held_cards(server: ApiServer, *, namespace: str, root: Path, node: str
 
 def as_table(found: HeldCards) -> str:
     return table(_HEADER, (row for card in found.cards for row in _rows(card)))
-
-
-def as_json(found: HeldCards) -> bytes:
-    """For programs; docs/configuration.md has the shape."""
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
-
-
-def as_yaml(found: HeldCards) -> bytes:
-    return msgspec.yaml.encode(msgspec.to_builtins(found))
 
 
 def _of_node(core: Core, node: NodeName) -> Iterator[HeldCard]:

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 import click
-import msgspec
 
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
-from partage_cli.tables import age, printable, table
+from partage_cli.tables import age, printable, short_id, table
 from partage_plugins.vocabulary import Card, State
 
 _HEADER: Final = ("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "POOL", "READY", "DRIVER", "HEARTBEAT", "WHY")
 _WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "KEYS")
 _COLOURS: Final[dict[State, str]] = {"ok": "green", "degraded": "yellow", "lost": "red"}
 _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"))
-_SHORT: Final = 12
 
 
 def as_table(report: Report, *, wide: bool) -> str:
@@ -26,15 +24,6 @@ def as_table(report: Report, *, wide: bool) -> str:
     """
     header = (*_HEADER[:-1], *_WIDE, _HEADER[-1]) if wide else _HEADER
     return table(header, (row for node in report.nodes for row in _rows(node, wide=wide)))
-
-
-def as_json(report: Report) -> bytes:
-    """For programs; docs/configuration.md has the shape."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
-
-
-def as_yaml(report: Report) -> bytes:
-    return msgspec.yaml.encode(msgspec.to_builtins(report))
 
 
 def _rows(node: NodeReport, *, wide: bool) -> Iterator[tuple[str, ...]]:
@@ -53,7 +42,7 @@ def _why(*why: str) -> str:
 def _cells(node: NodeReport, card: Card) -> tuple[str, ...]:
     return (
         node.node,
-        f"- {_short(card)}" if card.parent else f"{card.index} {_short(card)}",
+        f"- {short_id(card.id)}" if card.parent else f"{card.index} {short_id(card.id)}",
         printable(card.model),
         _memory(card),
         click.style(card.state, fg=_COLOURS[card.state]),
@@ -76,10 +65,6 @@ def _more(node: NodeReport, card: Card) -> tuple[str, ...]:
         printable(node.cuda or "-"),
         printable(",".join(node.keys) or "-"),
     )
-
-
-def _short(card: Card) -> str:
-    return card.id[:_SHORT]
 
 
 def _ready(node: NodeReport) -> str:

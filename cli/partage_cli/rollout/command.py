@@ -16,13 +16,15 @@ from partage_base.kube import ApiServer, Lease, Node, NotAllowed, NotFound, leas
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import FAILED, FOUND_WRONG, SUBCOMMANDS
 from partage_cli.nodes.reports import of_cluster
-from partage_cli.rollout.progress import RolloutProgress, as_json, as_line, as_table, progress
-from partage_cli.rollout.silent import DAEMON_SET, LABELS, InstallerPod, why_silent
-from partage_cli.rollout.slots import Slots
+from partage_cli.own_pods import OwnPod, OwnPodSpec
+from partage_cli.rollout.installer_pods import DAEMON_SET, LABELS, why_silent
+from partage_cli.rollout.lease import RolloutLease
+from partage_cli.rollout.progress import RolloutProgress, as_line, as_table, progress
 from partage_cli.rollout.told import INSTALL, members_of
+from partage_cli.tables import as_json
 
 LEASE_S: Final = 60.0
-"""As the installers have it, unless a Lease says more."""
+"""As the installers have it, unless the Lease says more."""
 _AGAIN_S: Final = 2.0
 _AT_A_TIME: Final = 500
 
@@ -56,8 +58,8 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 ) -> int:
     """Show how far the nodes with the label partage.dev/install are, and why those that are not in force are not.
 
-    Nodes are worked on one after the other: a canary, then a few at a time. After a failure no other node begins, and
-    the exit code is 3. To go on, mend the node, or take its annotation partage.dev/installed away, or roll out another
+    Nodes are worked on one after the other, a labelled canary first. After a failure no other node begins, and the
+    exit code is 3. To go on, mend the node, or take its annotation partage.dev/installed away, or roll out another
     version.
     """
 
@@ -81,10 +83,10 @@ async def followed(
     """What there is once it is over or the time is, and whether it is over; raises `KubeError`."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
-    slots = Slots(server, namespace=namespace, lease_s=LEASE_S)
+    lease = RolloutLease(server, namespace=namespace, lease_s=LEASE_S)
     said = ""
     while True:
-        found = await _looked(server, slots, namespace, version or await image_version(server, namespace))
+        found = await _looked(server, lease, namespace, version or await image_version(server, namespace))
         is_over = found.stopped is not None or found.is_done
         if is_over or loop.time() >= until:
             return found, is_over
@@ -94,20 +96,20 @@ async def followed(
         await asyncio.sleep(_AGAIN_S)
 
 
-async def _looked(server: ApiServer, slots: Slots, namespace: str, version: str | None) -> RolloutProgress:
-    """Nodes before slots: one that then has no slot has given it back since, or is silent."""
+async def _looked(server: ApiServer, lease: RolloutLease, namespace: str, version: str | None) -> RolloutProgress:
+    """Nodes before the Lease: one that then does not hold it has given it back since, or is silent."""
     nodes = await server.list(nodes_path(), Node, labels=INSTALL, limit=_AT_A_TIME)
-    held = await slots.held()
+    holder = await lease.holder()
     leases = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
     report = of_cluster(nodes.items, leases.items, datetime.now(UTC))
     silent = await _installers(server, namespace)
-    return progress(members_of(nodes.items), held, version, why_not=report.why_not, why_silent=silent)
+    return progress(members_of(nodes.items), holder, version, why_not=report.why_not, why_silent=silent)
 
 
 async def _installers(server: ApiServer, namespace: str) -> Callable[[str], str]:
     """Why the installer of a node has not spoken."""
     try:
-        pods = await server.list(pods_path(namespace), InstallerPod, labels=LABELS, limit=_AT_A_TIME)
+        pods = await server.list(pods_path(namespace), OwnPod, labels=LABELS, limit=_AT_A_TIME)
     except NotAllowed:
         return lambda _: "its installer's pod may not be seen with these credentials"
     return functools.partial(why_silent, pods=pods.items, namespace=namespace)
@@ -119,25 +121,11 @@ async def image_version(server: ApiServer, namespace: str) -> str | None:
         found = await server.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{DAEMON_SET}", _DaemonSet)
     except NotFound:
         return None
-    images = [container.image for container in found.spec.template.spec.containers]
-    return tag_of(images[0]) if images else None
-
-
-def tag_of(image: str) -> str | None:
-    """None where it has only a digest."""
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[2] or None
-
-
-class _Image(msgspec.Struct, frozen=True):
-    image: str = ""
-
-
-class _PodSpec(msgspec.Struct, frozen=True):
-    containers: tuple[_Image, ...] = ()
+    return found.spec.template.spec.version
 
 
 class _Template(msgspec.Struct, frozen=True):
-    spec: _PodSpec = _PodSpec()
+    spec: OwnPodSpec = OwnPodSpec()
 
 
 class _DaemonSetSpec(msgspec.Struct, frozen=True):

@@ -1,38 +1,69 @@
-"""Whose turn it is: one canary, then a few at a time, and nobody more after a failure. Pure.
+"""What is to be done with a node, and whose turn it is. Pure.
 
-Decided by each node for itself, from what all nodes say and who holds a slot, so there is no leader to lose. A node
-writes `working` after it has a slot and before it touches anything, and what came of it before it gives the slot back.
-So one that says `working` and holds no slot has gone silent in the middle: it may be the one that a new version broke,
-and it stops the others like one that failed. It goes on itself as soon as its installer lives again.
+The labelled canary comes first, then one node at a time, and nobody after a failure. Each node decides that for itself,
+from what all nodes say and who holds the Lease, so there is no leader to lose. A node writes `working` after it has the
+Lease and before it touches anything, and what came of it before it gives the Lease back. So one that says `working` and
+does not hold it has gone silent in the middle: it may be the one that a new version broke, and it stops the others like
+one that failed. It goes on itself as soon as its installer lives again.
 
-Being switched off waits for a slot and for nothing else: it is the way out of a version that fails.
+Being switched off waits for nobody: it is the way out of a version that fails.
+
+The host's own facts win over what was said: a node that a person has mended says so by itself, and the roll-out goes
+on. What failed stays so and is not tried again at that version: another try may restart kubelet once more, and who
+looks into it shall find the node as it failed. Another version, another label, or taking the annotation away begins
+again.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
-from partage_cli.rollout.told import Member, Wish
+from partage_cli.rollout.told import Member, Told, Wish, telling
 
-_PERCENT: Final = 100
+Command = Literal["install", "upgrade", "switch-on", "uninstall"]
+"""Of `partage node`."""
 
 
-class Take(msgspec.Struct, frozen=True):
-    """It may work, with this slot."""
+class HostState(msgspec.Struct, frozen=True, kw_only=True):
+    """By the word of its own `partage node status -o json`, as far as it is needed here."""
 
-    slot: int
+    version: str | None = None
+    """What is installed; None: nothing is."""
+    in_force: bool = False
+    why: str | None = ""
+    """Why it is not in force."""
+    altered: tuple[str, ...] = ()
+    """Files of the installation that are missing or other than they were installed."""
+
+    def is_as_asked(self, wish: Wish, version: str) -> bool:
+        if wish is Wish.OFF:
+            return self.version is None
+        return self.in_force and self.version == version
+
+
+def wanted(node: Member, version: str, host: HostState) -> Told | tuple[Command, ...]:
+    """What the node says from now on, or what must be done first, until the host is as it should be."""
+    if host.is_as_asked(node.wish, version):
+        return telling(version, node.wish, "in-force" if node.wish is Wish.ON else "off")
+    said = node.state(version)
+    if said == "failed" and node.told is not None:
+        return node.told
+    if said == "in-force":
+        return telling(version, node.wish, "failed", f"it was in force and is no more: {host.why}")
+    if node.wish is Wish.OFF:
+        return ("uninstall",)
+    return ("upgrade" if host.version not in (None, version) else "install", "switch-on")
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """It must wait, and looks at one thing until that changes."""
+    """A node must wait, and looks at one thing until that changes."""
 
     why: str
-    on: str | int
-    """A node, or a slot."""
+    on: str | None
+    """A node; None: the Lease."""
 
 
 class Stoppage(msgspec.Struct, frozen=True):
@@ -42,69 +73,34 @@ class Stoppage(msgspec.Struct, frozen=True):
     why: str
 
 
-def turn(me: str, version: str, members: Sequence[Member], held: Mapping[int, str], *, percent: int) -> Take | Hold:
-    """What the node `me`, which is one of the members, may do. `held` has who holds each slot that is alive."""
+def hold(me: str, version: str, members: Sequence[Member], holder: str) -> Hold | None:
+    """Why the node `me`, one of the members, has to wait for its version; None: it may take the Lease, or has it.
+
+    `holder` has the Lease and is alive; empty: nobody.
+    """
     mine = next(member for member in members if member.name == me)
-    ours = next((slot for slot, holder in held.items() if holder == me), None)
-    most = width(len(members), percent)
-    if mine.wish is Wish.ON:
-        begun = mine.state(version) == "working"
-        stopped = None if begun else stoppage(version, members, held)
+    if mine.state(version) != "working":
+        stopped, first = stoppage(version, members, holder), canary(version, members)
         if stopped is not None:
             return Hold(f"stopped: {stopped.node} {stopped.why}", on=stopped.node)
-        if not is_proven(version, members):
-            most = 1
-            first = me if begun else canary(version, members, me)
-            if first != me:
-                return Hold(f"the canary {first} comes first", on=first)
-    if ours is not None:
-        return Take(ours)
-    if len(held) >= most:
-        return Hold(f"{len(held)} at work, and {most} may be at a time", on=_one_of(held, me))
-    return Take(next(slot for slot in range(most) if slot not in held))
+        if first not in (None, me):
+            return Hold(f"the canary {first} comes first", on=first)
+    return Hold(f"{holder} is at work, and one may be at a time", on=None) if holder not in ("", me) else None
 
 
-def stoppage(version: str, members: Sequence[Member], held: Mapping[int, str]) -> Stoppage | None:
+def stoppage(version: str, members: Sequence[Member], holder: str) -> Stoppage | None:
     """The first node by name that failed at this version, or went silent while it worked."""
-    holders = set(held.values())
     for member in members:
         state = member.state(version) if member.wish is Wish.ON else None
         if state == "failed" and member.told is not None:
             return Stoppage(member.name, f"failed: {member.told.why}")
-        if state == "working" and member.name not in holders:
+        if state == "working" and member.name != holder:
             return Stoppage(member.name, "went silent while it worked; is the node up, and its installer?")
     return None
 
 
-def is_proven(version: str, members: Sequence[Member]) -> bool:
-    """Whether the canary came into force at this version; without a labelled one, whether any node did."""
-    labelled = _labelled(members)
-    return any(
-        member.state(version) == "in-force"
-        for member in members
-        if member.wish is Wish.ON and (labelled is None or member.name == labelled)
-    )
-
-
-def canary(version: str, members: Sequence[Member], me: str) -> str:
-    """The labelled one; without one the first by name of those whose installers have spoken at this version."""
-    speaks = (
-        member.name
-        for member in members
-        if member.wish is Wish.ON and (member.name == me or member.state(version) in ("waiting", "working"))
-    )
-    return _labelled(members) or min(speaks)
-
-
-def width(members: int, percent: int) -> int:
-    """How many may work at the same time, once the canary has."""
-    return max(1, -(-members * percent // _PERCENT))
-
-
-def _labelled(members: Sequence[Member]) -> str | None:
-    return min((each.name for each in members if each.is_canary and each.wish is Wish.ON), default=None)
-
-
-def _one_of(held: Mapping[int, str], me: str) -> int:
-    """Each node looks at one slot alone, and not all at the same."""
-    return sorted(held)[zlib.crc32(me.encode()) % len(held)]
+def canary(version: str, members: Sequence[Member]) -> str | None:
+    """The first node by name with the canary's label, until it is in force at this version."""
+    labelled = (member for member in members if member.is_canary and member.wish is Wish.ON)
+    first = next(labelled, None)
+    return None if first is None or first.state(version) == "in-force" else first.name

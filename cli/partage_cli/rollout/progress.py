@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
 
-from partage_cli.rollout.order import Stoppage, canary, is_proven, stoppage
-from partage_cli.rollout.told import Member, State, Wish
+from partage_cli.rollout.order import Stoppage, canary, stoppage
+from partage_cli.rollout.told import Member, State
 from partage_cli.tables import printable, table
 
 _HEADER = ("NODE", "VERSION", "STATE", "WHY")
@@ -31,7 +31,7 @@ class RolloutProgress(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeProgress, ...]
     stopped: Stoppage | None = None
     canary: str | None = None
-    """The node that comes first, until it is in force."""
+    """The labelled node that comes first, until it is in force."""
 
     @property
     def is_done(self) -> bool:
@@ -41,13 +41,13 @@ class RolloutProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 def progress(
     members: Sequence[Member],
-    held: Mapping[int, str],
+    holder: str,
     version: str | None,
     *,
     why_not: Callable[[str], str] = lambda _: "",
     why_silent: Callable[[str], str] = lambda _: "",
 ) -> RolloutProgress:
-    """Towards `version`, or without one towards what the most nodes say something about.
+    """Towards `version`, or without one towards what the most nodes say something about; `holder` has the Lease.
 
     `why_not`: why the cluster sees a node as not in force; `why_silent`: why its installer has not spoken.
     """
@@ -55,12 +55,8 @@ def progress(
     nodes = tuple(_of_node(member, why_not, why_silent) for member in members)
     if aim is None:
         return RolloutProgress(version=None, nodes=nodes)
-    stopped = stoppage(aim, members, held)
-    first = None
-    if stopped is None and not is_proven(aim, members):
-        on = [member for member in members if member.wish is Wish.ON]
-        speaks = [member.name for member in on if member.state(aim) in ("waiting", "working")]
-        first = canary(aim, on, min(speaks)) if speaks else None
+    stopped = stoppage(aim, members, holder)
+    first = canary(aim, members) if stopped is None else None
     return RolloutProgress(version=aim, nodes=nodes, stopped=stopped, canary=first)
 
 
@@ -69,10 +65,6 @@ def as_table(found: RolloutProgress) -> str:
         _HEADER,
         ((each.node, each.version or "-", each.state or "-", printable(each.why) or "-") for each in found.nodes),
     )
-
-
-def as_json(found: RolloutProgress) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
 
 
 def as_line(found: RolloutProgress) -> str:

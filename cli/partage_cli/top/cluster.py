@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-import msgspec
-
 from partage_cli.tables import amount, pod_name, printable, short_id, table
 from partage_cli.top.grantees import grantees
 from partage_cli.top.nodes import AllTold
@@ -23,10 +21,10 @@ def as_table(found: AllTold) -> str:
     return table(_HEADER, (row for node, told in found.told.items() for row in _rows(node, told)))
 
 
-def as_json(found: AllTold) -> bytes:
+def fields(found: AllTold) -> dict[str, object]:
     """For programs: each node as `partage top -o json` shows it there; docs/isolation.md has the shape."""
     nodes = [{"node": node, "at": found.at, **told_fields(told)} for node, told in found.told.items()]
-    return msgspec.json.format(msgspec.json.encode({"nodes": nodes, "silent": found.silent}), indent=1) + b"\n"
+    return {"nodes": nodes, "silent": found.silent}
 
 
 def _rows(node: str, told: Told) -> Iterator[tuple[str, ...]]:

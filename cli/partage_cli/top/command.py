@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import sys
 import time
@@ -12,17 +11,18 @@ from datetime import datetime
 from pathlib import Path
 
 import click
+import msgspec
 
 from partage_base.daemon.settings import host_name
 from partage_base.kube import Access, BadAccess
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
-from partage_cli.tables import printable
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour
+from partage_cli.tables import as_json, printable
 from partage_cli.top import cluster
 from partage_cli.top.live import show
 from partage_cli.top.nodes import AT_ONCE, WITHIN_S, ask_nodes
-from partage_cli.top.shown import Frame, as_json, as_lines
+from partage_cli.top.shown import Frame, as_lines, fields
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import Told
 from partage_plugins.vocabulary.places import BROKER_SOCKET
@@ -89,7 +89,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
             click.echo(notice, err=True)
         _print_json(broker, told, once=once, every_s=every_s)
     elif once or not sys.stdout.isatty():
-        click.echo("\n".join(as_lines(told, replace(_frame(), notice=notice))), color=_colour())
+        click.echo("\n".join(as_lines(told, replace(_frame(), notice=notice))), color=colour())
     else:
         _watch(broker, told, every_s, notice)
     return 0
@@ -110,9 +110,9 @@ def _show_cluster(kubeconfig: Path | None, namespace: str, nodes: tuple[str, ...
     question = functools.partial(ask_nodes, namespace=namespace, only=nodes)
     found = ask_cluster(kubeconfig, question, deadline_s=WITHIN_S, connections=AT_ONCE)
     if output == "json":
-        click.echo(cluster.as_json(found), nl=False)
+        click.echo(as_json(cluster.fields(found)), nl=False)
     elif found.told:
-        click.echo(cluster.as_table(found), nl=False, color=_colour())
+        click.echo(cluster.as_table(found), nl=False, color=colour())
     for node, why in found.silent.items():
         click.echo(f"{printable(node)} does not answer: {printable(why)}", err=True)
     if not found.told and not found.silent:
@@ -121,10 +121,13 @@ def _show_cluster(kubeconfig: Path | None, namespace: str, nodes: tuple[str, ...
 
 
 def _print_json(broker: BrokerClient, told: Told, *, once: bool, every_s: float) -> None:
-    click.echo(as_json(told, _frame(), indented=once), nl=False)
-    while not once:
+    if once:
+        click.echo(as_json(fields(told, _frame())), nl=False)
+        return
+    while True:
+        click.echo(msgspec.json.encode(fields(told, _frame())))
         time.sleep(every_s)
-        click.echo(as_json(broker.tell(), _frame(), indented=False), nl=False)
+        told = broker.tell()
 
 
 def _watch(broker: BrokerClient, told: Told, every_s: float, notice: str) -> None:
@@ -140,7 +143,7 @@ def _watch(broker: BrokerClient, told: Told, every_s: float, notice: str) -> Non
         size = shutil.get_terminal_size()
         frame = replace(_frame(size.columns, size.lines), notice=notice)
         lines = as_lines(last, frame, trouble=trouble)
-        return lines if _colour() is None else list(map(click.unstyle, lines))
+        return lines if colour() is None else list(map(click.unstyle, lines))
 
     try:
         show(draw, every_s)
@@ -152,8 +155,3 @@ def _frame(width: int = 0, height: int = 0) -> Frame:
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     at = datetime.now().astimezone()
     return Frame(node=host_name(), at=at, width=width, height=height, blocks=encoding.startswith("utf"))
-
-
-def _colour() -> bool | None:
-    """None: where somebody sees them."""
-    return False if os.environ.get("NO_COLOR") else None

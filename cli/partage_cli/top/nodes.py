@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from partage_base.kube import ApiServer, KubeError, Node, nodes_path, pod_page_path, pods_path
+from partage_cli.own_pods import OwnPod
 from partage_isolation.wire.messages import No, Told, read_answer
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary.keys import INVENTORY
@@ -22,29 +23,6 @@ _ADVERTISERS: Final = "app.kubernetes.io/name=partage-advertiser"
 _PAGE: Final = "broker"
 _AT_A_TIME: Final = 500
 _NO_POD: Final = "no pod of the advertiser runs there, which would ask its broker"
-
-
-class _Meta(Struct, frozen=True, rename="camel"):
-    name: str
-    deletion_timestamp: str | None = None
-
-
-class _AdvertiserSpec(Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-
-
-class _AdvertiserStatus(Struct, frozen=True):
-    phase: str = ""
-
-
-class AdvertiserPod(Struct, frozen=True):
-    metadata: _Meta
-    spec: _AdvertiserSpec = _AdvertiserSpec()
-    status: _AdvertiserStatus = _AdvertiserStatus()
-
-    @property
-    def answers(self) -> bool:
-        return self.status.phase == "Running" and self.metadata.deletion_timestamp is None
 
 
 class AllTold(Struct, frozen=True, kw_only=True):
@@ -59,13 +37,13 @@ async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -
     """Of nodes that tell of devices, or of these alone; raises `KubeError`, and `Refused` where one is not there."""
     nodes, pods = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
-        server.list(pods_path(namespace), AdvertiserPod, labels=_ADVERTISERS, limit=_AT_A_TIME),
+        server.list(pods_path(namespace), OwnPod, labels=_ADVERTISERS, limit=_AT_A_TIME),
     )
     there = {node.metadata.name: INVENTORY in node.metadata.annotations for node in nodes.items}
     if unknown := [name for name in only if name not in there]:
         raise Refused(f"there is no node {unknown[0]}; `kubectl get nodes` has their names")
     names = sorted(only) or sorted(name for name, tells in there.items() if tells)
-    pod_on = {each.spec.node_name: each.metadata.name for each in pods.items if each.answers}
+    pod_on = {each.spec.node_name: each.metadata.name for each in pods.items if _answers(each)}
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def asked(name: str) -> Told | str:
@@ -80,6 +58,10 @@ async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -
         told={name: each for name, each in answers.items() if isinstance(each, Told)},
         silent={name: each for name, each in answers.items() if isinstance(each, str)},
     )
+
+
+def _answers(pod: OwnPod) -> bool:
+    return pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
 
 
 async def _ask(server: ApiServer, path: str) -> Told | str:

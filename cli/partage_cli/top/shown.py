@@ -52,10 +52,9 @@ def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
     return _shortened([*above, *body], frame)
 
 
-def as_json(told: Told, frame: Frame, *, indented: bool) -> bytes:
+def fields(told: Told, frame: Frame) -> dict[str, object]:
     """For programs; docs/isolation.md has the shape."""
-    line = msgspec.json.encode({"node": frame.node, "at": frame.at, **told_fields(told)})
-    return (msgspec.json.format(line, indent=1) if indented else line) + b"\n"
+    return {"node": frame.node, "at": frame.at, **told_fields(told)}
 
 
 def told_fields(told: Told) -> dict[str, Any]:

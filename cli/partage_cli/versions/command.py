@@ -13,7 +13,9 @@ import click
 from partage_base.kube import ApiServer, Lease, Node, leases_path, nodes_path, pods_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import SUBCOMMANDS
-from partage_cli.versions.running import PART_OF, OurPod, Running, as_json, as_table, running
+from partage_cli.own_pods import OwnPod
+from partage_cli.tables import as_json
+from partage_cli.versions.running import PART_OF, Running, as_table, running
 
 _AT_A_TIME: Final = 500
 
@@ -37,13 +39,13 @@ def command(*, output: str, kubeconfig: Path | None, namespace: str) -> None:
     it brought the node. DRA driver and SharePods' controller go by the tags of their images.
     """
     found = ask_cluster(kubeconfig, functools.partial(_asked, namespace=namespace))
-    click.echo(as_json(found) if output == "json" else as_table(found), nl=False)
+    click.echo(as_json({"daemons": found}) if output == "json" else as_table(found), nl=False)
 
 
 async def _asked(server: ApiServer, *, namespace: str) -> tuple[Running, ...]:
     nodes, leases, pods = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
         server.list(leases_path(namespace), Lease, limit=_AT_A_TIME),
-        server.list(pods_path(namespace), OurPod, labels=PART_OF, limit=_AT_A_TIME),
+        server.list(pods_path(namespace), OwnPod, labels=PART_OF, limit=_AT_A_TIME),
     )
     return running(nodes.items, leases.items, pods.items, datetime.now(UTC))

@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from partage_base.kube import Lease, Meta, Node
+from partage_base.kube import Lease, Node
 from partage_base.version import VERSION
 from partage_cli.nodes.reports import heartbeat
-from partage_cli.rollout.command import tag_of
+from partage_cli.own_pods import OwnPod
 from partage_cli.rollout.told import members_of
-from partage_cli.tables import age, printable, table
+from partage_cli.tables import age, few, printable, table
 from partage_plugins.vocabulary.keys import INVENTORY, VERSIONS
 from partage_scheduler.published import of_lease
 
@@ -22,22 +22,7 @@ _NAME: Final = "app.kubernetes.io/name"
 _BY_IMAGE: Final = {"partage-dra": "dra", "partage-sharepods": "sharepods"}
 """Daemons that say nothing of themselves, by the label of their pods."""
 _HEADER: Final = ("DAEMON", "VERSION", "WHERE")
-_FEW: Final = 5
 _UNKNOWN: Final = "unknown"
-
-
-class _Container(msgspec.Struct, frozen=True):
-    image: str = ""
-
-
-class _OurPodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-    containers: tuple[_Container, ...] = ()
-
-
-class OurPod(msgspec.Struct, frozen=True):
-    metadata: Meta = Meta()
-    spec: _OurPodSpec = _OurPodSpec()
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +35,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def running(
-    nodes: Iterable[Node], leases: Iterable[Lease], pods: Iterable[OurPod], now: datetime
+    nodes: Iterable[Node], leases: Iterable[Lease], pods: Iterable[OwnPod], now: datetime
 ) -> tuple[Running, ...]:
     """By daemon, then by version."""
     found: dict[tuple[str, str], list[str]] = {("command line", VERSION): ["here"]}
@@ -68,12 +53,7 @@ def running(
 
 
 def as_table(found: Iterable[Running]) -> str:
-    return table(_HEADER, ((each.daemon, printable(each.version), printable(_shown(each.where))) for each in found))
-
-
-def as_json(found: Iterable[Running]) -> bytes:
-    """For programs; docs/configuration.md has the shape."""
-    return msgspec.json.format(msgspec.json.encode({"daemons": tuple(found)}), indent=1) + b"\n"
+    return table(_HEADER, ((each.daemon, printable(each.version), few(each.where)) for each in found))
 
 
 def _leading(leases: Iterable[Lease]) -> Iterator[tuple[str, str, str]]:
@@ -101,13 +81,8 @@ def _said(text: str) -> dict[str, str]:
     return {name: version for name, _, version in pairs if name and version}
 
 
-def _of_pods(pods: Iterable[OurPod]) -> Iterator[tuple[str, str, str]]:
+def _of_pods(pods: Iterable[OwnPod]) -> Iterator[tuple[str, str, str]]:
     for pod in pods:
         daemon = _BY_IMAGE.get(pod.metadata.labels.get(_NAME, ""))
         if daemon is not None and pod.spec.containers:
-            yield daemon, tag_of(pod.spec.containers[0].image) or _UNKNOWN, pod.spec.node_name or pod.metadata.name
-
-
-def _shown(where: tuple[str, ...]) -> str:
-    more = f" and {len(where) - _FEW} more" if len(where) > _FEW else ""
-    return ", ".join(where[:_FEW]) + more
+            yield daemon, pod.spec.version or _UNKNOWN, pod.spec.node_name or pod.metadata.name

@@ -19,7 +19,6 @@ INSTALL_DIES_AFTER = (
     "journal.done look",
     "journal.done unpack",
     "journal.done units",
-    "journal.done speak",
     "journal.take_version",
 )
 SWITCH_DIES_AFTER = (

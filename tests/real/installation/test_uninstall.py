@@ -21,7 +21,6 @@ DIES_AFTER = (
     "journal.forget endpoint",
     "journal.forget arm",
     "journal.forget save",
-    "journal.forget speak",
     "journal.forget units",
     "journal.forget unpack",
     "journal.forget look",

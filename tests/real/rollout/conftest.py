@@ -48,7 +48,7 @@ def admin(control: ControlPlane) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(admin: Cluster) -> Iterator[Cluster]:
-    """Nothing is told, and nobody holds a slot."""
+    """Nothing is told, and nobody holds the Lease."""
     yield admin
     for name in NAMES:
         admin.api.patch(f"/api/v1/nodes/{name}", a_made_up_node(name))

@@ -1,4 +1,4 @@
-"""The installer's account as we deliver it: its own node's word, slots for itself, and nothing of all the rest."""
+"""The installer's account as we deliver it: its own node's word, the Lease for itself, and nothing of all the rest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from partage_cli.rollout.slots import LABELS
+from partage_cli.rollout.lease import LABELS, NAME
 from partage_cli.rollout.told import INSTALLED
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import a_lease
@@ -18,7 +18,7 @@ from rig.identity.people import INSTALLER, OUR_NAMESPACE
 
 Attempt = Callable[[Cluster], object]
 N0, N1 = NODES.at(name="n00"), NODES.at(name="n01")
-SLOT = LEASES.at(OUR_NAMESPACE, "partage-rollout-0")
+LEASE = LEASES.at(OUR_NAMESPACE, NAME)
 
 
 @pytest.fixture
@@ -27,15 +27,14 @@ def installer(cluster: Cluster) -> Cluster:
     return cluster.as_account(INSTALLER, cluster.nodes.get("n00"))
 
 
-def slot(holder: str, name: str = "partage-rollout-0") -> dict[str, object]:
-    lease = a_lease(name, holder=holder)
-    return {**lease, "metadata": {"name": name, "labels": dict(LABELS)}}
+def lease(holder: str, name: str = NAME) -> dict[str, object]:
+    return {**a_lease(name, holder=holder), "metadata": {"name": name, "labels": dict(LABELS)}}
 
 
 def held_by(holder: str | None) -> Attempt:
     def attempt(us: Cluster) -> None:
-        now = us.api.get(SLOT)
-        us.api.replace(SLOT, {**now, "spec": {**now["spec"], "holderIdentity": holder}})
+        now = us.api.get(LEASE)
+        us.api.replace(LEASE, {**now, "spec": {**now["spec"], "holderIdentity": holder}})
 
     return attempt
 
@@ -47,14 +46,12 @@ ATTEMPTS: dict[str, Attempt] = {
     "taint its node": lambda us: us.api.patch(N0, {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}),
     "write its node's status": lambda us: us.api.patch(f"{N0}/status", {"status": {"capacity": {"cpu": "1"}}}),
     "delete its node": lambda us: us.api.delete(N0),
-    "take a slot for another node": lambda us: us.api.create(
-        LEASES.at(OUR_NAMESPACE), slot("n01", "partage-rollout-1")
-    ),
-    "make a heartbeat": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), slot("n00", "n00")),
-    "lead as the scheduler": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), slot("n00", "partage-scheduler")),
-    "make a slot of an odd name": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), slot("n00", "partage-rollout-x")),
-    "give another node's slot back": held_by(None),
-    "delete a slot": lambda us: us.api.delete(SLOT),
+    "make a heartbeat": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), lease("n00", "n00")),
+    "lead as the scheduler": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), lease("n00", "partage-scheduler")),
+    "make a second lease": lambda us: us.api.create(LEASES.at(OUR_NAMESPACE), lease("n00", "partage-rollout-1")),
+    "give another node's lease back": held_by(None),
+    "take the lease for another node": held_by("n02"),
+    "delete the lease": lambda us: us.api.delete(LEASE),
     "read other leases": lambda us: us.api.list(LEASES.at("kube-node-lease")),
     "list pods": lambda us: us.api.list(PODS.at()),
     "make a pod": lambda us: us.api.create(PODS.at(OUR_NAMESPACE), a_pod("as-us", node="n01")),
@@ -68,7 +65,7 @@ ATTEMPTS: dict[str, Attempt] = {
 
 @pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS.keys())
 def test_it_may_not(cluster: Cluster, installer: Cluster, attempt: Attempt) -> None:
-    cluster.api.create(LEASES.at(OUR_NAMESPACE), slot("n01"))
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), lease("n01"))
     with pytest.raises(Refused) as refused:
         attempt(installer)
     assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
@@ -79,18 +76,18 @@ def test_without_a_node_in_its_token_it_writes_nothing(cluster: Cluster) -> None
     with pytest.raises(Refused, match="does not say which node it is for"):
         no_node.nodes.annotate("n00", {INSTALLED: "{}"})
     with pytest.raises(Refused, match="does not say which node it is for"):
-        no_node.api.create(LEASES.at(OUR_NAMESPACE), slot("n00"))
+        no_node.api.create(LEASES.at(OUR_NAMESPACE), lease("n00"))
 
 
-def test_it_takes_over_a_slot_renews_it_and_gives_it_back(cluster: Cluster, installer: Cluster) -> None:
-    cluster.api.create(LEASES.at(OUR_NAMESPACE), slot("n01"))
+def test_it_takes_over_the_lease_renews_it_and_gives_it_back(cluster: Cluster, installer: Cluster) -> None:
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), lease("n01"))
     held_by("n00")(installer)
     held_by("n00")(installer)
     held_by(None)(installer)
-    assert "holderIdentity" not in cluster.api.get(SLOT)["spec"]
+    assert "holderIdentity" not in cluster.api.get(LEASE)["spec"]
 
 
 def test_others_are_not_held_by_its_policies(cluster: Cluster) -> None:
     cluster.nodes.annotate("n01", {INSTALLED: "{}"})
-    cluster.api.create(LEASES.at(OUR_NAMESPACE), slot("n01"))
-    cluster.api.delete(SLOT)
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), lease("n01"))
+    cluster.api.delete(LEASE)

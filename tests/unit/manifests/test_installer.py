@@ -8,8 +8,8 @@ import pytest
 
 from partage_base.version import VERSION
 from partage_cli.rollout.installer.settings import InstallerSettings
-from partage_cli.rollout.silent import DAEMON_SET
-from partage_cli.rollout.slots import PREFIX
+from partage_cli.rollout.installer_pods import DAEMON_SET
+from partage_cli.rollout.lease import NAME
 from partage_cli.rollout.told import INSTALL, INSTALLED, Wish
 from rig.identity.people import INSTALLER, OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, Manifest, delivered
@@ -62,10 +62,14 @@ def test_kustomize_takes_every_file_and_policies_before_the_account() -> None:
     }
 
 
-def test_the_account_patches_nodes_and_takes_slots_and_nothing_else() -> None:
+def test_the_account_patches_nodes_and_takes_the_lease_and_nothing_else() -> None:
     (cluster_role,), (role,) = of_kind("ClusterRole"), of_kind("Role")
     assert rights(cluster_role) == {("nodes", verb) for verb in ("get", "list", "watch", "patch")}
-    assert rights(role) == {("leases", verb) for verb in ("get", "list", "create", "update")}
+    assert rights(role) == {("leases", verb) for verb in ("get", "create", "update")}
+    assert {tuple(rule["verbs"]): rule.get("resourceNames") for rule in role["rules"]} == {
+        ("get", "update"): [NAME],
+        ("create",): None,
+    }
     assert role["metadata"]["namespace"] == InstallerSettings().namespace == OUR_NAMESPACE
     subject = {"kind": "ServiceAccount", "name": INSTALLER.name, "namespace": INSTALLER.namespace}
     for binding in (*of_kind("ClusterRoleBinding"), *of_kind("RoleBinding")):
@@ -87,7 +91,8 @@ def test_each_policy_holds_for_the_account_fails_closed_and_is_in_force(kind: st
 def test_policies_and_code_use_the_same_words() -> None:
     installed = [each for each in policy("nodes")["spec"]["variables"] if each["name"] == "installed"]
     assert installed == [{"name": "installed", "expression": f"'{INSTALLED}'"}]
-    assert f"matches('^{PREFIX}[0-9]+$')" in str(policy("leases")).replace("\\", "")
+    names = [each["expression"] for each in policy("leases")["spec"]["validations"]]
+    assert f"request.namespace == '{OUR_NAMESPACE}' && object.metadata.name == '{NAME}'" in names
 
 
 def test_it_runs_where_the_label_asks_for_one_thing_or_the_other() -> None:

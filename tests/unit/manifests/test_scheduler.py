@@ -10,7 +10,7 @@ import pytest
 
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
-from partage_cli.rollout.slots import PREFIX as SLOTS
+from partage_cli.rollout.lease import NAME as ROLLOUT
 from partage_plugins.vocabulary.claims import DRIVER
 from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX
@@ -201,7 +201,7 @@ def test_the_prefix_that_nodes_may_not_use_is_that_of_every_lease_of_ours() -> N
         for name in re.findall(r"resources: \[leases\]\n +resourceNames: \[(.+)\]", path.read_text())
     }
     assert granted >= {SchedulerSettings().scheduler_name, LEADS_SHAREPODS}
-    for name in (*granted, SchedulerSettings().scheduler_name, LEADS_SHAREPODS, SLOTS):
+    for name in (*granted, SchedulerSettings().scheduler_name, LEADS_SHAREPODS, ROLLOUT):
         assert name.startswith(prefix)
 
 

@@ -17,9 +17,8 @@ from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.places import TREES, UNITS
 from partage_cli.installation.steps import Change
+from partage_cli.installation.versions import trial
 from partage_cli.installation.versions.daemons import DAEMONS
-from partage_cli.installation.versions.trial import Trial
-from partage_cli.installation.versions.upgrade import Course
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -66,10 +65,8 @@ class Uninstall:
         return traces.write_last_act(self.host)
 
     def _end_trial(self) -> None:
-        course = self.journal.facts("upgrade", Course)
-        if course is not None:
-            Trial(self.host, course.before, course.target, course.daemons).disarm()
-            self.journal.forget("upgrade")
+        trial.disarm(self.host)
+        self.journal.forget("upgrade")
 
     def _end_daemons(self) -> None:
         """Those that are not the installation's and have units of ours, such as the advertiser."""

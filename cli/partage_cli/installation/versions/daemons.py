@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from partage_cli.doctor.local_node import Unseen, names_in, status_of, text_of
 from partage_cli.doctor.runtimes import runtime_at
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
+from partage_cli.installation.programs import SHOWN, run
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.places import BROKER_ALIVE, CRISHIM_CONDITION, KUBELET_SPOKE
@@ -22,7 +22,6 @@ from partage_plugins.vocabulary.places import BROKER_ALIVE, CRISHIM_CONDITION, K
 _CHECK_WITHIN_S: Final = 120.0
 _FRESH_S: Final = 20.0
 _AGAIN_S: Final = 0.25
-_SHOWN: Final = 300
 _CRISHIM_SOCKET: Final = "run/partage/crishim.sock"
 _KEPT_VARIABLES: Final = ("PARTAGE_", "KUBECONFIG")
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -75,24 +74,10 @@ def by_unit(units: Sequence[str]) -> tuple[Daemon, ...]:
 def asked(host: Host, tree: Path, program: str, *words: str, variables: Mapping[str, str] | None = None) -> str:
     """What a program of a tree prints; raises `StepFailed` with what it says is wrong."""
     argv = (str(tree / "bin" / program), "--root", str(host.root), *words)
-    try:
-        done = subprocess.run(  # noqa: S603  of the tree
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_CHECK_WITHIN_S,
-            cwd="/",
-            env={"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8", **(variables or {})},
-        )
-    except subprocess.TimeoutExpired:
-        raise StepFailed(f"`{' '.join(argv)}` did not end within {_CHECK_WITHIN_S:g} s") from None
-    except OSError as error:
-        raise StepFailed(f"`{' '.join(argv)}` cannot run: {error.strerror}") from None
+    environment = {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8", **(variables or {})}
+    done = run(*argv, within_s=_CHECK_WITHIN_S, environment=environment, folder="/")
     if done.returncode:
-        said = "; ".join(done.stderr.strip().splitlines())[-_SHOWN:]
+        said = "; ".join(done.stderr.strip().splitlines())[-SHOWN:]
         raise StepFailed(f"`{' '.join(argv)}` ended with {done.returncode}: {said or 'it says nothing'}")
     return done.stdout
 

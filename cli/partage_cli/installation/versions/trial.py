@@ -1,115 +1,177 @@
-"""A version on trial: its way back is put in place before it is in force, and taken away when it has proved itself.
+"""A version on trial, and its way back: laid before it is in force, and taken away when it has proved itself.
 
 The link to the tree and the units are the only things on a host that say which version runs.
+
+The script puts the version before in force where the new one does not start. It needs nothing of either version: a
+shell, and a few programs that every system has. systemd runs it whenever a daemon has ended (`ExecStopPost=` of the
+units); `now` in place of a unit acts at once. It only renames what was made before, so a full disk does not keep it
+from acting; and a death in the middle does no harm, since the next failure, or the next upgrade, runs it again. At the
+end it takes itself away.
 """
 
 from __future__ import annotations
 
+import shlex
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from partage_base.files import write_whole
 from partage_cli.doctor.local_node import Unseen, text_of
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
-from partage_cli.installation.places import CURRENT, UNITS
-from partage_cli.installation.preparation import put_units
-from partage_cli.installation.tree import other_units, point, put_on_disk
-from partage_cli.installation.versions.places import FAILURES, LINK_BACK, VERSION_BACK, WENT_BACK, kept_unit
-from partage_cli.installation.versions.version_back import NOW, WayBack, script
+from partage_cli.installation.places import CURRENT, STATE, TREES, UNITS
+from partage_cli.installation.programs import SHOWN, run
+from partage_cli.installation.tree import other_units, put_on_disk
 
-_UNIT_MODE: Final = 0o644
+VERSION_BACK: Final = f"{STATE}/version-back"
+"""The script; there while a version is on trial. The units name it too."""
+WENT_BACK: Final = f"{STATE}/went-back"
+"""One line that the script left."""
+_LINK_BACK: Final = f"{TREES}/.before"
+"""The link to the version before, ready to be renamed."""
+_FAILURES: Final = "run/partage/trial"
+"""When daemons on trial have failed, a file for each."""
+_NOW: Final = "now"
 _SCRIPT_WITHIN_S: Final = 30.0
-_SHOWN: Final = 300
+_ALLOWED: Final = 2
+"""Failures of one daemon within the time below; the next one ends the trial."""
+_WITHIN_S: Final = 300
+"""Three starts that hang are timed out within that."""
+_BAD_CONFIGURATION: Final = 78
+"""A daemon that ends so is not started again by itself."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    host: Host
+class Course(msgspec.Struct, frozen=True):
+    """What the journal knows of a change of versions that is under way."""
+
     before: str
-    """The version that was in force."""
     target: str
-    """The version that shall be."""
-    daemons: Sequence[str]
+    daemons: tuple[str, ...]
     """The units that ran."""
+    tolerated: frozenset[str] = frozenset()
+    """Why crishim honoured no allocation, before."""
+    with_kubelet: bool = False
+    """It spoke through crishim."""
 
-    @property
-    def is_armed(self) -> bool:
-        return self._path(VERSION_BACK).exists()
 
-    @property
-    def went_back(self) -> str | None:
-        """What the script left, where it has acted."""
-        said = text_of(self._path(WENT_BACK))
-        return None if isinstance(said, Unseen) else said.strip() or "the version before is in force again"
+def is_armed(host: Host) -> bool:
+    return host.path(VERSION_BACK).exists()
 
-    @property
-    def has_failures(self) -> bool:
-        """Whether a daemon has failed since the trial was armed."""
-        return any(self._path(FAILURES).glob("*"))
 
-    def arm(self, units: Mapping[str, str]) -> None:
-        """Everything that the way back needs, the script last; `units` are those that the target brings."""
-        self.disarm()
-        for name in other_units(self.host, dict(units)):
-            self._keep(name)
-        beside = self._path(f"{LINK_BACK}.new")
-        beside.unlink(missing_ok=True)
-        beside.symlink_to(self.before)
-        beside.rename(self._path(LINK_BACK))
-        way = WayBack(
-            before=self.before,
-            tried=self.target,
-            units=tuple(units),
-            daemons=self.daemons,
-            systemctl=self.host.services.command,
-            root=str(self.host.root).rstrip("/"),
-        )
-        write_whole(self._path(VERSION_BACK), script(way).encode(), mode=0o700, synced=True)
-        put_on_disk(self._path(VERSION_BACK).parent)
+def went_back(host: Host) -> str | None:
+    """What the script left, where it has acted."""
+    said = text_of(host.path(WENT_BACK))
+    return None if isinstance(said, Unseen) else said.strip() or "the version before is in force again"
 
-    def put_in_force(self, units: Mapping[str, str]) -> None:
-        """The link and the units; running daemons are as they were."""
-        point(self.host, self.target)
-        put_units(self.host, dict(units))
 
-    def go_back(self) -> None:
-        """Raises `StepFailed` where the version before cannot be linked."""
-        if self.is_armed:
-            done = subprocess.run(  # noqa: S603  our own script
-                ("/bin/sh", str(self._path(VERSION_BACK)), NOW),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=_SCRIPT_WITHIN_S,
+def has_failures(host: Host) -> bool:
+    """Whether a daemon has failed since the trial was armed."""
+    return any(host.path(_FAILURES).glob("*"))
+
+
+def arm(host: Host, course: Course, units: Mapping[str, str]) -> None:
+    """Everything that the way back needs, the script last; `units` are those that the target brings."""
+    disarm(host)
+    for name in other_units(host, dict(units)):
+        text = text_of(host.path(UNITS) / name)
+        if not isinstance(text, Unseen):  # one that is new stays where it is: nothing starts it
+            write_whole(host.path(UNITS) / _kept_unit(name), text.encode(), mode=0o644, synced=True)
+    beside = host.path(f"{_LINK_BACK}.new")
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(course.before)
+    beside.rename(host.path(_LINK_BACK))
+    text = script(course, tuple(units), systemctl=host.services.command, root=str(host.root).rstrip("/"))
+    write_whole(host.path(VERSION_BACK), text.encode(), mode=0o700, synced=True)
+    put_on_disk(host.path(VERSION_BACK).parent)
+
+
+def go_back(host: Host, course: Course) -> None:
+    """Raises `StepFailed` where the version before cannot be linked."""
+    if is_armed(host):
+        done = run("/bin/sh", str(host.path(VERSION_BACK)), _NOW, within_s=_SCRIPT_WITHIN_S)
+        if is_armed(host):
+            raise StepFailed(
+                f"{host.path(VERSION_BACK)} has not put {course.before} back: {done.stderr.strip()[-SHOWN:]}; "
+                f"link {host.path(CURRENT)} to {course.before} and start the daemons again"
             )
-            if self.is_armed:
-                raise StepFailed(
-                    f"{self._path(VERSION_BACK)} has not put {self.before} back: {done.stderr.strip()[-_SHOWN:]}; "
-                    f"link {self._path(CURRENT)} to {self.before} and start the daemons again"
-                )
-        self.host.services.daemon_reload()
+    host.services.daemon_reload()
 
-    def disarm(self) -> None:
-        """The script first: without it nothing acts on the rest."""
-        for each in (VERSION_BACK, LINK_BACK, WENT_BACK):
-            self._path(each).unlink(missing_ok=True)
-        for left in self._path(UNITS).glob(kept_unit("*")):
-            left.unlink(missing_ok=True)
-        shutil.rmtree(self._path(FAILURES), ignore_errors=True)
 
-    def _keep(self, name: str) -> None:
-        """One that is new stays where it is: nothing starts it."""
-        text = text_of(self._path(UNITS) / name)
-        if not isinstance(text, Unseen):
-            kept = self._path(UNITS) / kept_unit(name)
-            write_whole(kept, text.encode(), mode=_UNIT_MODE, synced=True)
+def disarm(host: Host) -> None:
+    """The script first: without it nothing acts on the rest."""
+    for each in (VERSION_BACK, _LINK_BACK, WENT_BACK):
+        host.path(each).unlink(missing_ok=True)
+    for left in host.path(UNITS).glob(_kept_unit("*")):
+        left.unlink(missing_ok=True)
+    shutil.rmtree(host.path(_FAILURES), ignore_errors=True)
 
-    def _path(self, inside: str) -> Path:
-        return self.host.root / inside
+
+def _kept_unit(unit: str) -> str:
+    """Where the unit of the version before waits, beside its place; systemd does not read such names."""
+    return f".{unit}.before"
+
+
+def script(course: Course, units: Sequence[str], *, systemctl: Sequence[str] = ("systemctl",), root: str = "") -> str:
+    """`units`: all of ours that a version may bring; `root` is in front of every path, with no slash at its end."""
+
+    def path(inside: str) -> str:
+        return shlex.quote(f"{root}/{inside}")
+
+    return _SCRIPT.format(
+        tried=shlex.quote(course.target),
+        before=shlex.quote(course.before),
+        current=path(CURRENT),
+        link=path(_LINK_BACK),
+        failures=path(_FAILURES),
+        went_back=path(WENT_BACK),
+        itself=path(VERSION_BACK),
+        folder=path(UNITS),
+        units=shlex.join(units),
+        daemons=shlex.join(course.daemons),
+        systemctl=shlex.join(systemctl),
+        now=_NOW,
+        within_s=_WITHIN_S,
+        allowed=_ALLOWED,
+        bad_configuration=_BAD_CONFIGURATION,
+    )
+
+
+_SCRIPT: Final = """\
+#!/bin/sh
+# Puts the version before in force where the new one does not start. `partage node upgrade` made it, and takes it away
+# when the new version has proved itself. systemd runs it when a daemon has ended. By hand: sh {itself} {now}
+who=$1
+
+if [ "$who" != {now} ]; then
+    [ "${{SERVICE_RESULT:-success}}" != success ] || exit 0
+    read -r up idle </proc/uptime
+    up=${{up%%.*}}
+    mkdir -p {failures}
+    if echo "$up" >>{failures}/"$who"; then
+        failed=0
+        while read -r at; do
+            [ $((up - at)) -gt {within_s} ] || failed=$((failed + 1))
+        done <{failures}/"$who"
+        [ "$failed" -gt {allowed} ] || [ "${{EXIT_STATUS:-}}" = {bad_configuration} ] || exit 0
+    fi
+fi
+
+for unit in {units}; do
+    [ ! -e {folder}/".$unit.before" ] || mv -f {folder}/".$unit.before" {folder}/"$unit"
+done
+[ ! -L {link} ] || mv -fT {link} {current}
+[ "$(readlink {current})" = {before} ] || exit 1
+case "$who" in {now}) why="was taken back" ;; *) why="does not start: $who failed" ;; esac
+echo {tried}" $why; "{before}" is in force again" >{went_back}
+rm -f {itself}
+
+[ "$who" != {now} ] || exit 0
+{systemctl} --no-block daemon-reload
+for daemon in {daemons}; do
+    [ "$daemon" = "$who.service" ] || {systemctl} --no-block try-restart "$daemon"
+done
+{systemctl} --no-block start "$who.service"
+"""

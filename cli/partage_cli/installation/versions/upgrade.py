@@ -1,10 +1,10 @@
 """Another version in force, in an order in which a death at any point leaves a node that works.
 
-Checks come first: the new daemons read the node's configuration, and each version reads what the other leaves. Then the
-way back is put in place, the link is set, and the daemons start again, the broker before crishim; systemd keeps
-crishim's socket meanwhile, so kubelet waits and containers notice nothing. A version that does not prove itself is gone
-again before this ends. Where this dies on the way, systemd runs the way back at the third failure of a daemon, and the
-next run goes back first.
+Checks come first: the new daemons read the node's configuration, and each version reads what the other leaves. Then, as
+one step of the journal, the way back is put in place, the link is set, and the daemons start again, the broker before
+crishim; systemd keeps crishim's socket meanwhile, so kubelet waits and containers notice nothing. A version that does
+not prove itself is gone again before this ends. Where this dies on the way, systemd runs the way back at the third
+failure of a daemon, and the next run goes back first.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import msgspec
 from partage_cli.installation import traces
 from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitVersion
 from partage_cli.installation.host import Host
-from partage_cli.installation.journal import Journal
+from partage_cli.installation.journal import Journal, StepName
 from partage_cli.installation.places import CURRENT, TREES
-from partage_cli.installation.steps import Change
-from partage_cli.installation.tree import check, kept_units, other_units, place, pointed
-from partage_cli.installation.versions import contracts
+from partage_cli.installation.preparation import put_units
+from partage_cli.installation.steps import Change, Plan, carry_out, take_back
+from partage_cli.installation.tree import check, kept_units, other_units, place, point, pointed
+from partage_cli.installation.versions import contracts, trial
 from partage_cli.installation.versions.daemons import (
     BROKER,
     CRISHIM,
@@ -37,166 +38,148 @@ from partage_cli.installation.versions.daemons import (
     running,
     started_with,
 )
-from partage_cli.installation.versions.trial import Trial
+from partage_cli.installation.versions.trial import Course
 
 _PROVED_WITHIN_S: Final = 60.0
 """After each start; signs of life come every 5 s."""
 
 
-class Course(msgspec.Struct, frozen=True):
-    """What the journal knows of a change of versions that is under way."""
-
-    before: str
-    target: str
-    daemons: tuple[str, ...]
-    tolerated: frozenset[str]
-    """Why crishim honoured no allocation, before."""
-    with_kubelet: bool
-    """It spoke through crishim."""
-    is_proved: bool = False
-
-
 @dataclass(frozen=True)
-class Upgrade:
-    host: Host
-    journal: Journal
+class NewVersion:
+    """The step: the version of a tree proves itself in force; taken back, the one before is at work again."""
+
+    tree: Path
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    name: StepName = "upgrade"
+    facts_type = Course
 
-    def foreseen(self, tree: Path) -> list[Change]:
-        """What would change; raises where it could not be done."""
-        target, before = check(tree), self._before()
-        if target == before:
-            return []
-        home = self.host.path(TREES) / target
-        changes = [Change("copy", f"{tree} to {home}")]
-        if home.exists():
-            self._require_fit(before, home)
-            changes = []
-        changes += [Change("write", each) for each in other_units(self.host, kept_units(self.host, tree))]
-        changes.append(Change("point", f"{self.host.path(CURRENT)} to {target}; it points to {before}"))
-        return [*changes, *(Change("restart", f"{each.unit}; no container is") for each in running(self.host))]
-
-    def carry_out(self, tree: Path) -> None:
-        """Returns when the tree is in force and has proved itself; raises `NotProved` where the one before is back."""
-        self._finish_former()
-        before = self._before()
-        home = place(self.host.root, tree)
-        if home.name == before:
-            self.host.say(f"{before} is in force")
-            return
-        self._require_fit(before, home)
-        daemons = running(self.host)
+    def plan(self, host: Host) -> Plan[Course]:
+        """Without changes where the version is in force; raises `UnfitVersion` where it could not be."""
+        target, before = check(self.tree), _before(host)
+        daemons, home = running(host), host.path(TREES) / target
         course = Course(
             before=before,
-            target=home.name,
+            target=target,
             daemons=tuple(each.unit for each in daemons),
-            tolerated=refusing(self.host),
-            with_kubelet=CRISHIM in daemons and kubelet_speaks(self.host),
+            tolerated=refusing(host),
+            with_kubelet=CRISHIM in daemons and kubelet_speaks(host),
         )
-        if BROKER in daemons:
-            self._install_library(home)
-        self.journal.begin("upgrade", course)
-        trial, units = self._trial(course), kept_units(self.host, home)
-        trial.arm(units)
-        try:
-            self._try(course, trial, units)
-        except InstallationError as error:
-            self._back(course, trial)
-            raise NotProved(f"{course.target}: {error}; {before} is in force again") from error
-        self.journal.begin("upgrade", msgspec.structs.replace(course, is_proved=True))
-        self._end(course, trial)
+        if target == before:
+            return Plan((), course)
+        changes = [] if home.exists() else [Change("copy", f"{self.tree} to {home}")]
+        if home.exists():  # a tree runs at that path alone
+            _require_fit(host, before, home)
+        changes += [Change("write", each) for each in other_units(host, kept_units(host, self.tree))]
+        changes.append(Change("point", f"{host.path(CURRENT)} to {target}; it points to {before}"))
+        changes += [Change("restart", f"{each.unit}; no container is") for each in daemons]
+        return Plan(tuple(changes), course)
 
-    def _finish_former(self) -> None:
-        """What one that died has left goes back, unless it had proved itself."""
-        course = self.journal.facts("upgrade", Course)
-        if course is None:
-            return
-        trial = self._trial(course)
-        if course.is_proved:
-            self._end(course, trial)
-            return
-        why = trial.went_back
-        if trial.is_armed or why is not None:
-            self.host.say(f"an upgrade to {course.target} was cut off; {course.before} comes back first")
-            self._back(course, trial)
-        else:
-            self._forget(trial)
-        if why is not None:
-            raise NotProved(f"{why}; say it again to try once more")
-
-    def _try(self, course: Course, trial: Trial, units: dict[str, str]) -> None:
-        daemons = by_unit(course.daemons)
-        trial.put_in_force(units)
-        self.host.say(f"{course.target} is on trial")
+    def do(self, host: Host, facts: Course) -> None:
+        units, daemons = kept_units(host, host.path(TREES) / facts.target), by_unit(facts.daemons)
+        trial.arm(host, facts, units)
+        point(host, facts.target)
+        put_units(host, units)
+        host.say(f"{facts.target} is on trial")
         for number, daemon in enumerate(daemons, 1):
             since_s = time.time()
-            self.host.services.restart(daemon.unit)
-            self._proof(course, daemons[:number]).wait(since_s, _PROVED_WITHIN_S, give_up=lambda: _failed(trial))
-            self.host.say(f"{daemon.program} works")
-        self._proof(course, daemons).wait(time.time(), _PROVED_WITHIN_S, give_up=lambda: _failed(trial))
+            host.services.restart(daemon.unit)
+            self._proof(host, facts, daemons[:number]).wait(since_s, _PROVED_WITHIN_S, give_up=lambda: _failed(host))
+            host.say(f"{daemon.program} works")
+        self._proof(host, facts, daemons).wait(time.time(), _PROVED_WITHIN_S, give_up=lambda: _failed(host))
 
-    def _back(self, course: Course, trial: Trial) -> None:
-        """The version before, at work again; raises `StepFailed` where even that fails, and the next run goes on."""
-        trial.go_back()
-        daemons = by_unit(course.daemons)
-        since_s = time.time()
-        for daemon in daemons:
-            self.host.services.restart(daemon.unit)
-        self._proof(course, daemons).wait(since_s, _PROVED_WITHIN_S)
-        self._forget(trial)
+    def undo(self, host: Host, facts: Course) -> None:
+        """Raises `StepFailed` where even the version before does not work; the next run goes on."""
+        if trial.is_armed(host) or trial.went_back(host) is not None:
+            trial.go_back(host, facts)
+            daemons, since_s = by_unit(facts.daemons), time.time()
+            for daemon in daemons:
+                host.services.restart(daemon.unit)
+            self._proof(host, facts, daemons).wait(since_s, _PROVED_WITHIN_S)
+        trial.disarm(host)
 
-    def _end(self, course: Course, trial: Trial) -> None:
-        trial.disarm()
-        self.journal.take_version(course.target)
-        self._tidy(course.before, course.target)
-        self.journal.forget("upgrade")
-
-    def _tidy(self, *versions: str) -> None:
-        """Leaves the version before, for a way back by hand, and libraries that containers have."""
-        traces.remove([tree for tree in traces.trees(self.host) if tree.name not in versions])
-        libraries = {*traces.used_libraries(self.host), traces.current_library(self.host)}
-        traces.remove([each for each in traces.libraries(self.host) if each.name not in libraries])
-
-    def _forget(self, trial: Trial) -> None:
-        trial.disarm()
-        self.journal.forget("upgrade")
-
-    def _install_library(self, home: Path) -> None:
-        """Beside those that are there, which containers keep; the broker's unit does so too, but goes on without."""
-        _, variables = started_with(self.host, BROKER)
-        asked(self.host, home, BROKER.program, "--install-library", variables=variables)
-
-    def _require_fit(self, before: str, home: Path) -> None:
-        """The new version understands the node and what is on it; raises `UnfitVersion`."""
-        contracts.require_neighbours(self._contracts(self.host.path(TREES) / before), self._contracts(home))
-        for daemon in running(self.host):
-            flags, variables = started_with(self.host, daemon)
-            try:
-                asked(self.host, home, daemon.program, *flags, "--check", variables=variables)
-            except StepFailed as error:
-                raise UnfitVersion(f"{error}; nothing was changed") from None
-
-    def _contracts(self, tree: Path) -> contracts.Contracts:
-        try:
-            return contracts.decode(asked(self.host, tree, "partage", "node", "contracts").encode())
-        except (StepFailed, msgspec.MsgspecError) as error:
-            raise UnfitVersion(f"it is not known what {tree.name} reads and writes: {error}") from None
-
-    def _before(self) -> str:
-        if before := pointed(self.host):
-            return before
-        raise UnfitVersion(f"{self.host.path(CURRENT)} points to no version; `partage node install` comes first")
-
-    def _trial(self, course: Course) -> Trial:
-        return Trial(self.host, course.before, course.target, course.daemons)
-
-    def _proof(self, course: Course, daemons: Sequence[Daemon]) -> Proof:
+    def _proof(self, host: Host, course: Course, daemons: Sequence[Daemon]) -> Proof:
         with_kubelet = course.with_kubelet and CRISHIM in daemons
-        return Proof(self.host, daemons, course.tolerated, with_kubelet, clock=self.clock, sleep=self.sleep)
+        return Proof(host, daemons, course.tolerated, with_kubelet, clock=self.clock, sleep=self.sleep)
 
 
-def _failed(trial: Trial) -> str | None:
-    if trial.went_back:
-        return trial.went_back
-    return "a daemon has failed since it was started" if trial.has_failures else None
+def upgrade(host: Host, journal: Journal, step: NewVersion) -> None:
+    """Returns when the tree is in force and has proved itself; raises `NotProved` where the one before is back."""
+    _finish_former(host, journal, step)
+    _before(host)  # where there is none, nothing is copied
+    home = place(host.root, step.tree)
+    plan = step.plan(host)
+    course = plan.facts
+    if not plan.changes:
+        host.say(f"{course.before} is in force")
+        return
+    if BROKER.unit in course.daemons:
+        _install_library(host, home)
+    journal.begin("upgrade", course)
+    try:
+        carry_out([step], host, journal)
+    except InstallationError as error:
+        take_back([step], host, journal)
+        raise NotProved(f"{course.target}: {error}; {course.before} is in force again") from error
+    _end(host, journal, course)
+
+
+def _finish_former(host: Host, journal: Journal, step: NewVersion) -> None:
+    """What one that died has left goes back, unless it had proved itself."""
+    course = journal.facts("upgrade", Course)
+    if course is None:
+        return
+    if journal.is_done("upgrade"):
+        _end(host, journal, course)
+        return
+    why = trial.went_back(host)
+    if trial.is_armed(host) or why is not None:
+        host.say(f"an upgrade to {course.target} was cut off; {course.before} comes back first")
+    take_back([step], host, journal)
+    if why is not None:
+        raise NotProved(f"{why}; say it again to try once more")
+
+
+def _end(host: Host, journal: Journal, course: Course) -> None:
+    """Leaves the version before, for a way back by hand, and libraries that containers have."""
+    trial.disarm(host)
+    journal.take_version(course.target)
+    traces.remove([tree for tree in traces.trees(host) if tree.name not in (course.before, course.target)])
+    libraries = {*traces.used_libraries(host), traces.current_library(host)}
+    traces.remove([each for each in traces.libraries(host) if each.name not in libraries])
+    journal.forget("upgrade")
+
+
+def _before(host: Host) -> str:
+    if before := pointed(host):
+        return before
+    raise UnfitVersion(f"{host.path(CURRENT)} points to no version; `partage node install` comes first")
+
+
+def _install_library(host: Host, home: Path) -> None:
+    """Beside those that are there, which containers keep; the broker's unit does so too, but goes on without."""
+    _, variables = started_with(host, BROKER)
+    asked(host, home, BROKER.program, "--install-library", variables=variables)
+
+
+def _require_fit(host: Host, before: str, home: Path) -> None:
+    """The new version understands the node and what is on it; raises `UnfitVersion`."""
+    contracts.require_neighbours(_contracts(host, host.path(TREES) / before), _contracts(host, home))
+    for daemon in running(host):
+        flags, variables = started_with(host, daemon)
+        try:
+            asked(host, home, daemon.program, *flags, "--check", variables=variables)
+        except StepFailed as error:
+            raise UnfitVersion(f"{error}; nothing was changed") from None
+
+
+def _contracts(host: Host, tree: Path) -> contracts.Contracts:
+    try:
+        return contracts.decode(asked(host, tree, "partage", "node", "contracts").encode())
+    except (StepFailed, msgspec.MsgspecError) as error:
+        raise UnfitVersion(f"it is not known what {tree.name} reads and writes: {error}") from None
+
+
+def _failed(host: Host) -> str | None:
+    why = trial.went_back(host)
+    return why or ("a daemon has failed since it was started" if trial.has_failures(host) else None)

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from partage_cli.installation.places import CURRENT, JOURNAL, TREES
-from partage_cli.rollout.errand import Command, HostState
+from partage_cli.rollout.order import Command, HostState
 
 PROGRAM: Final = "bin/partage"
 STATUS_WITHIN_S: Final = 60.0
@@ -48,15 +48,6 @@ Run = Callable[[Sequence[str], float], Awaitable[Ran]]
 """Runs a program of the host, by its path there, for at most so many seconds."""
 
 
-class _HostStatus(msgspec.Struct, frozen=True):
-    """What ``partage node status -o json`` prints, as far as it is needed here."""
-
-    version: str | None = None
-    in_force: bool = False
-    why: str | None = ""
-    altered: tuple[str, ...] = ()
-
-
 class HostProgram:
     def __init__(self, root: Path, version: str, *, within_s: float, run: Run) -> None:
         self.root = root
@@ -77,12 +68,10 @@ class HostProgram:
             return HostState(version="", why=why, altered=(f"/{TREES}/{self._version}",))
         ran = await self._run([program, "node", "status", "-o", "json"], STATUS_WITHIN_S)
         try:
-            status = msgspec.json.decode(ran.out, type=_HostStatus)
+            state = msgspec.json.decode(ran.out, type=HostState)
         except (msgspec.DecodeError, RecursionError):
             return HostState(version="", why=f"`partage node status` on the host: {_ended(ran, STATUS_WITHIN_S)}")
-        return HostState(
-            version=status.version or "", in_force=status.in_force, why=status.why or "", altered=status.altered
-        )
+        return msgspec.structs.replace(state, version=state.version or "", why=state.why or "")
 
     async def do(self, command: Command) -> str | None:
         """Runs one command to its end; None where it is done, else why not. Raises `OSError`."""

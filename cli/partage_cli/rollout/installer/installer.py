@@ -3,9 +3,11 @@
 Each round starts from what the Node and the host say now, so one that died anywhere goes on where it was:
 
     keys, settings and tree are on the host     no turn is needed: nothing uses them yet, or they stood there before
-    `waiting` is told, and a slot taken         it may be given back or run out: nothing was touched
-    `working` is told, then commands run        the next installer of this node goes on with a slot of its own
-    what came of it is told                     the slot goes back after that, never before
+    `waiting` is told, and the Lease taken      it may be given back or run out: nothing was touched
+    `working` is told, then commands run        the next installer of this node goes on, once it has the Lease
+    what came of it is told                     the Lease goes back after that, never before
+
+A node that is switched off needs no Lease.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -24,14 +26,13 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import Backoff, KubeError
 from partage_cli.installation.tree import place
-from partage_cli.rollout.errand import Errand, HostState, is_as_asked, wanted
 from partage_cli.rollout.fleet import Fleet
 from partage_cli.rollout.installer import deliveries
 from partage_cli.rollout.installer.deliveries import NoKeys
 from partage_cli.rollout.installer.host import HostProgram
 from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
-from partage_cli.rollout.order import Hold
+from partage_cli.rollout.order import Command, Hold, HostState, wanted
 from partage_cli.rollout.told import Member, State, Told, Wish, telling
 from partage_plugins.errors import PartageError
 
@@ -128,7 +129,7 @@ class Installer:
     async def _settle(self, node: Member, told: Told) -> None:
         """Nothing is to be done but what goes on for as long as the node is in force."""
         if self._is_fresh:
-            await self._fleet.release(node.name)
+            await self._fleet.lease.give_back(node.name)  # which one that died here may have held
             self._is_fresh = False
         if told.state == "off":
             await asyncio.to_thread(deliveries.take_back, self._host.root)
@@ -142,14 +143,12 @@ class Installer:
         if not host.altered or is_again or not is_ours or not self._may_begin():
             return host
         self._put_back, self._put_back_at = host.altered, now_s
-        self.at_rest.clear()
         try:
-            await asyncio.to_thread(place, self._host.root, self._tree)
-            why = await self._host.do("install")
+            with self._at_work():
+                await asyncio.to_thread(place, self._host.root, self._tree)
+                why = await self._host.do("install")
         except PartageError as error:
             why = str(error)
-        finally:
-            self.at_rest.set()
         names = ", ".join(host.altered)
         self._wrote(f"could not put back {names}: {why}" if why else f"put back {names}")
         return await self._host.state()
@@ -184,45 +183,49 @@ class Installer:
         self._has_tree = True
         return supply
 
-    async def _try(self, node: Member, errand: Errand) -> Hold | None:
+    async def _try(self, node: Member, commands: tuple[Command, ...]) -> Hold | None:
         """Works if it is the node's turn."""
         self._is_fresh = False
         if node.state(self._version) is None:
             await self._node.tell(self._said(node.wish, "waiting"))
         if not self._may_begin():
             return None
-        slot = await self._fleet.slot_for(node.name, self._version)
-        if isinstance(slot, Hold):
+        if node.wish is Wish.OFF:
+            await self._work(node.wish, commands)
+            return None
+        hold = await self._fleet.take_turn(node.name, self._version)
+        if hold is not None:
             if node.state(self._version) != "working":
-                await self._node.tell(self._said(node.wish, "waiting", slot.why))
-            return slot
-        await self._node.tell(self._said(node.wish, "working"))
-        self.at_rest.clear()
-        try:
-            async with self._renewed(slot):
-                why = await self._worked(node.wish, errand)
-                done: State = "in-force" if node.wish is Wish.ON else "off"
-                await self._tell_surely(self._said(node.wish, "failed" if why else done, why or ""))
-        finally:
-            self.at_rest.set()
-        await self._fleet.slots.give_back(slot, node.name)
+                await self._node.tell(self._said(node.wish, "waiting", hold.why))
+            return hold
+        async with self._renewed():
+            await self._work(node.wish, commands)
+        await self._fleet.lease.give_back(node.name)
         return None
 
-    async def _worked(self, wish: Wish, errand: Errand) -> str | None:
-        """None where the host is as it should be, else why not."""
+    async def _work(self, wish: Wish, commands: tuple[Command, ...]) -> None:
+        """To its end, and says what came of it."""
+        await self._node.tell(self._said(wish, "working"))
+        with self._at_work():
+            why = await self._why_not_done(wish, commands)
+            done: State = "in-force" if wish is Wish.ON else "off"
+            await self._tell_surely(self._said(wish, "failed" if why else done, why or ""))
+
+    async def _why_not_done(self, wish: Wish, commands: tuple[Command, ...]) -> str | None:
+        """None where the host is as it should be after these commands."""
         state = HostState()
         try:
-            for command in errand.commands:
+            for command in commands:
                 _log.info("at work on the host", command=command)
                 why = await self._host.do(command)
                 if why is not None:
                     return why
                 state = await self._host.state()
-                if is_as_asked(wish, self._version, state):
+                if state.is_as_asked(wish, self._version):
                     break
             else:
                 state = await self._settled(wish, state)
-            if not is_as_asked(wish, self._version, state):
+            if not state.is_as_asked(wish, self._version):
                 return f"every command was done, and the host is not as it should be: {state.why}"
             if wish is Wish.OFF:
                 await asyncio.to_thread(deliveries.take_back, self._host.root)
@@ -234,29 +237,38 @@ class Installer:
     async def _settled(self, wish: Wish, state: HostState) -> HostState:
         """Kubelet's word to crishim may be some seconds off, and it is no failure that it is not there at once."""
         until = asyncio.get_running_loop().time() + min(self._settings.lapse_s, _SETTLES_WITHIN_S)
-        while not is_as_asked(wish, self._version, state) and asyncio.get_running_loop().time() < until:
+        while not state.is_as_asked(wish, self._version) and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(_SETTLE_LOOKS_S)
             state = await self._host.state()
         return state
 
+    @contextmanager
+    def _at_work(self) -> Generator[None]:
+        self.at_rest.clear()
+        try:
+            yield
+        finally:
+            self.at_rest.set()
+
     @asynccontextmanager
-    async def _renewed(self, slot: int) -> AsyncGenerator[None]:
-        renewing = asyncio.create_task(self._keep_renewing(slot))
+    async def _renewed(self) -> AsyncGenerator[None]:
+        """With the Lease renewed meanwhile."""
+        renewing = asyncio.create_task(self._keep_renewing())
         try:
             yield
         finally:
             renewing.cancel()
             await asyncio.wait((renewing,))  # to await the task itself would take our own cancellation for its end
 
-    async def _keep_renewing(self, slot: int) -> None:
-        """What has begun goes on without the slot too: others stop at a node that is at work and has none."""
+    async def _keep_renewing(self) -> None:
+        """What has begun goes on without the Lease too: others stop at a node that is at work and does not hold it."""
         while True:
             await asyncio.sleep(self._settings.lease_s / _RENEWALS)
             try:
-                if not await self._fleet.slots.renew(slot, self._node.name):
-                    self._repeats.say("another node has this one's slot; it goes on with what it has begun", slot=slot)
+                if not await self._fleet.lease.renew(self._node.name):
+                    self._repeats.say("another node has the Lease; this one goes on with what it has begun")
             except KubeError as error:
-                self._repeats.failed("the slot is not renewed; it will be tried again", error, slot=slot)
+                self._repeats.failed("the Lease is not renewed; it will be tried again", error)
 
     async def _tell_surely(self, told: Told) -> None:
         _log.info("the work is done" if told.state != "failed" else "the work failed", state=told.state, why=told.why)
@@ -271,7 +283,7 @@ class Installer:
 
     def _is_lapsing(self, node: Member, host: HostState) -> bool:
         """Whether the node was in force and is not just now, as while it starts."""
-        if node.state(self._version) != "in-force" or is_as_asked(node.wish, self._version, host):
+        if node.state(self._version) != "in-force" or host.is_as_asked(node.wish, self._version):
             self._lapsed_at = None
             return False
         now = asyncio.get_running_loop().time()

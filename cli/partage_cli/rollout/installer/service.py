@@ -27,7 +27,7 @@ from partage_cli.rollout.installer.host import HostProgram, inside
 from partage_cli.rollout.installer.installer import Installer
 from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
-from partage_cli.rollout.slots import Slots
+from partage_cli.rollout.lease import RolloutLease
 
 _KEPT_FOR_THE_END_S: Final = 3.0
 _log = structlog.get_logger()
@@ -47,6 +47,8 @@ async def start(settings: InstallerSettings, daemon: Daemon) -> InstallerLife:
     except BadAccess as error:
         raise BadConfiguration(str(error)) from None
     server = await daemon.stack.enter_async_context(ApiServer(access, user_agent=f"partage-installer/{VERSION}"))
+    if settings.percent is not None:
+        _log.warning("the setting percent is not used any more: nodes are worked on one at a time")
     _log.info("installs on this node when it is its turn", version=version)
     return InstallerLife(settings, daemon, server, tree=tree, version=version)
 
@@ -61,7 +63,7 @@ class InstallerLife:
         self._is_stopping = False
         woken = asyncio.Event()
         self._node = ReportedNode(server, settings.node_name, changed=woken.set)
-        slots = Slots(server, namespace=settings.namespace, lease_s=settings.lease_s)
+        lease = RolloutLease(server, namespace=settings.namespace, lease_s=settings.lease_s)
         host = HostProgram(
             settings.host, version, within_s=settings.work_within_s, run=inside(settings.host, settings.node_name)
         )
@@ -70,7 +72,7 @@ class InstallerLife:
             version=version,
             tree=tree,
             node=self._node,
-            fleet=Fleet(server, slots, percent=settings.percent),
+            fleet=Fleet(server, lease),
             host=host,
             woken=woken,
             may_begin=lambda: not self._is_stopping,

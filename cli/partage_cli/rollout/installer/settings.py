@@ -20,7 +20,7 @@ class InstallerSettings(CommonSettings, frozen=True, kw_only=True):
     namespace: Annotated[
         str,
         Meta(pattern=r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"),
-        Setting("Namespace of partage, where the Leases are by which nodes take turns."),
+        Setting("Namespace of partage, where the Lease is by which nodes take turns."),
     ] = "partage-system"
     host: Annotated[Path, Setting("Where the host's root is mounted.")] = Path("/host")
     tree: Annotated[
@@ -33,11 +33,7 @@ class InstallerSettings(CommonSettings, frozen=True, kw_only=True):
     node_settings: Annotated[
         Path, Setting("Folder whose partage.toml the host gets, if there is one: the ConfigMap partage-node.")
     ] = Path("/etc/partage-node")
-    percent: Annotated[
-        int,
-        Meta(ge=1, le=100),
-        Setting("Nodes that may be worked on at the same time, in percent of all; at least one. The first is alone."),
-    ] = 5
+    percent: Annotated[int | None, Setting("Not used any more: nodes are worked on one at a time.")] = None
     work_within_s: Annotated[
         float,
         Meta(ge=10, le=7200),

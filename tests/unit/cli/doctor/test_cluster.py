@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from partage_base.kube import KubeError, Lease, LeaseSpec, Meta, Node, NotAllowed, NotFound, Unreachable, micro_time
-from partage_cli.doctor.cluster import ClusterFacts, Review, annotation, clock, cluster, judged
+from partage_cli.clusters import Identity
+from partage_cli.doctor.cluster import ClusterFacts, annotation, clock, cluster, judged
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen
 from partage_plugins.codecs import encode_inventory
@@ -37,7 +38,7 @@ def lease(age_s: float) -> Lease:
 
 def found(file: str | Unseen = WELL, who: str = ADVERTISER, **facts: Any) -> dict[str, Finding]:
     all_well: dict[str, Any] = {
-        "review": Review.of(who, at=NOW.isoformat()),
+        "identity": Identity(who, NOW.isoformat()),
         "node": Node(metadata=Meta(name="n1", annotations={INVENTORY: WELL})),
         "lease": lease(5),
         "renewal": None,
@@ -66,7 +67,7 @@ def test_a_node_that_the_cluster_sees_as_not_in_force_is_said_why() -> None:
 
 
 def test_an_api_server_that_is_away_is_one_finding() -> None:
-    findings = found(review=AWAY, node=AWAY, lease=AWAY, renewal=AWAY)
+    findings = found(identity=AWAY, node=AWAY, lease=AWAY, renewal=AWAY)
     assert [each.status for each in findings.values()] == [Severity.WRONG]
 
 

@@ -12,9 +12,10 @@ import pytest
 from partage_base.condition import Condition, encode_condition
 from partage_cli.doctor.broker import OBJECTS
 from partage_cli.doctor.command import CHECKS
-from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.output import as_json, as_text, summary
+from partage_cli.doctor.findings import About
+from partage_cli.doctor.output import as_text, report, summary
 from partage_cli.machine.setup.decision import Decision, write_decision
+from partage_cli.tables import as_json
 from partage_plugins.vocabulary.places import CRISHIM_CONDITION
 from support.broker import serving, told
 from unit.cli.doctor.made import Made
@@ -116,7 +117,7 @@ def test_people_see_what_to_do_below_what_is_not_well() -> None:
 
 
 def test_programs_see_all_of_it() -> None:
-    told = json.loads(as_json(FINDINGS))
+    told = json.loads(as_json(report(FINDINGS)))
     assert told["status"] == "wrong"
     assert told["findings"][1] == {
         "check": "kernel",
@@ -126,7 +127,7 @@ def test_programs_see_all_of_it() -> None:
         "advice": "upgrade it",
     }
     assert told["findings"][0]["advice"] is None
-    assert json.loads(as_json(list[Finding]()))["status"] == "ok"
+    assert report([])["status"] == "ok"
 
 
 def test_the_sum_begins_with_the_worst() -> None:

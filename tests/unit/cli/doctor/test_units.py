@@ -1,4 +1,4 @@
-"""A unit and its drop-ins give the command line that systemd would start."""
+"""A unit and its drop-ins give the command line that systemd would start, and each flag what kubelet takes it for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_cli.doctor.units import Source, UnitService, Unreadable, Word, split_leniently, words
+from partage_cli.doctor.units import Source, UnitService, Unreadable, Word, last_use, split_leniently, words
+from partage_cli.doctor.variables import environment_file
 
 
 def started(*files: str, environment: str = "") -> list[str]:
@@ -100,3 +101,93 @@ def test_no_unit_is_too_hostile_to_be_read(text: str) -> None:
     service = UnitService()
     service.add(Source("x", f"[Service]\n{text}"))
     assert all(word.where == "x" for word in service.command_line({}))
+
+
+def value(*argv: str) -> str | None:
+    use = last_use([Word(each, "x") for each in ("kubelet", *argv)], "a-b")
+    return None if use is None else use.text
+
+
+@pytest.mark.parametrize(
+    ("argv", "found"),
+    [
+        (("--a-b=1",), "1"),
+        (("--a-b", "1"), "1"),
+        (("--a_b=1",), "1"),
+        (("--a-b=1", "--a-b", "2"), "2"),
+        (("--a-b", "1", "--a-b=2"), "2"),
+        (("--a-b=",), ""),
+        (("--a-b=c=d",), "c=d"),
+        (("--a-b", "--v"), "--v"),
+        (("--a-b",), None),
+        (("-a-b=1", "a-b=1", "--a-bc=1", "--a=1"), None),
+        (("--", "--a-b=1"), None),
+        ((), None),
+    ],
+)
+def test_the_last_value_holds(argv: tuple[str, ...], found: str | None) -> None:
+    assert value(*argv) == found
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a-b", "a_b", "v", "config"]), st.text("a=-/ ", max_size=5))))
+def test_of_any_command_line(pairs: list[tuple[str, str]]) -> None:
+    wanted = [text for name, text in pairs if name.replace("_", "-") == "a-b"]
+    assert value(*(f"--{name}={text}" for name, text in pairs)) == (wanted[-1] if wanted else None)
+
+
+NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=40)
+
+
+def quoted(value: str) -> str:
+    return '"' + "".join(f"\\{each}" if each in '"\\`$' else each for each in value) + '"'
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("A=b", "b"),
+        ("A = b c \t", "b c"),
+        ("  A=b\r\n", "b"),
+        ("A=", ""),
+        ('A="b c"', "b c"),
+        ("A=\"b\" 'c' d", "bcd"),
+        ("A='b\\n$c'", "b\\n$c"),
+        ('A="b\\"c\\\\\\$\\x"', 'b"c\\$\\x'),
+        ("A=b\\\nc", "bc"),
+        ('A="b\nc"', "b\nc"),
+        ("A=b\\ ", "b "),
+        ('A=b"c"', 'b"c"'),  # quotes count only where a part begins
+        ("A=b # c", "b # c"),
+        ("A=1\nA=2", "2"),
+        ('A="not closed\nB=1', "not closed\nB=1"),
+        ("A=b\\", "b"),
+    ],
+)
+def test_a_value_is_what_systemd_takes_it_for(text: str, value: str) -> None:
+    assert environment_file(text)["A"] == value
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# A=1", "; A=1", "  # A=1", "A", "export A=1", "1A=1", "=1", "A-B=1"])
+def test_what_is_no_assignment_is_passed_over(text: str) -> None:
+    assert environment_file(text) == {}
+    assert environment_file(f"{text}\nZ=9") == {"Z": "9"}
+
+
+@given(st.dictionaries(NAMES, TEXTS))
+def test_quoted_values_come_back_as_they_went_in(variables: dict[str, str]) -> None:
+    text = "\n".join(f"{name}={quoted(value)}" for name, value in variables.items())
+    assert environment_file(text) == variables
+
+
+@given(NAMES, st.lists(TEXTS, min_size=1))
+def test_of_many_values_the_last_one_holds(name: str, values: list[str]) -> None:
+    text = "\n".join(f"{name}={quoted(value)}" for value in values)
+    assert environment_file(text) == {name: values[-1]}
+
+
+@given(st.text("ab=#;'\"\\ \t\r\n$`", max_size=60))
+def test_no_file_is_too_hostile_to_be_read(text: str) -> None:
+    for name, value in environment_file(text).items():
+        assert name
+        assert set(value) <= set(text)

@@ -11,7 +11,7 @@ import pytest
 
 from partage_base.kube import ApiServer
 from partage_cli.explain.question import Answer, Question, answer
-from partage_cli.explain.shown import as_json
+from partage_cli.tables import as_json
 from partage_plugins.errors import Refused
 from support.fake_api import FakeApi
 from support.kube import access_to

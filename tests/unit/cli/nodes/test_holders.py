@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from partage_cli.nodes.holders import HeldCard, HeldCards, HoldingPod, as_json, as_table, as_yaml
+from partage_cli.nodes.holders import HeldCard, HeldCards, HoldingPod, as_table
+from partage_cli.tables import as_json, as_yaml
 from partage_plugins.vocabulary import CardId, NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from support.fake_api import FakeApi

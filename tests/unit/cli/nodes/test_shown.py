@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
-from partage_cli.nodes.shown import as_json, as_table, as_yaml
+from partage_cli.nodes.shown import as_table
+from partage_cli.tables import as_json, as_yaml
 from partage_plugins.vocabulary import CardId
 from partage_plugins.vocabulary.inventory import Ready
 from unit.gpu_node.nodes import CARDS, MIG_CARD

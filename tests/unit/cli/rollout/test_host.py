@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from partage_cli.installation.places import JOURNAL
-from partage_cli.rollout.errand import HostState
 from partage_cli.rollout.installer.host import HostProgram, Ran, inside
+from partage_cli.rollout.order import HostState
 
 VERSION = "0.1.0-g000000000001"
 STATUS = b'{"version":"0.1.0-g000000000001","in_force":true,"why":null,"endpoint":"crishim","steps":{}}'

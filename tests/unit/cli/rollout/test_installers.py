@@ -46,13 +46,34 @@ def holders(api: FakeApi) -> list[str]:
     return [holder for lease in leases if (holder := lease["spec"].get("holderIdentity"))]
 
 
-async def until_states(api: FakeApi, *wanted: str, version: str = V1) -> None:
-    await until(lambda: states(api, version) == list(wanted))
+async def all_in_force(api: FakeApi, version: str = V1) -> None:
+    await until(lambda: states(api, version) == ["in-force"] * len(NAMES))
 
 
-async def test_all_come_into_force_and_every_slot_is_given_back(api: FakeApi, stage: RolloutStage) -> None:
+async def come_to(api: FakeApi, stage: RolloutStage, state: str) -> None:
+    """The first node's installer, started alone."""
+    stage.start(NAMES[0])
+    await until(lambda: states(api)[0] == state)
+
+
+async def hung_at_work(api: FakeApi, stage: RolloutStage) -> None:
+    """The first node, which holds the Lease, while the others wait for it."""
+    at_work = asyncio.Event()
+
+    async def hang() -> None:
+        at_work.set()
+        await asyncio.Event().wait()
+
+    stage.host(NAMES[0]).at_work = hang
+    stage.start(NAMES[0])
+    await at_work.wait()
+    stage.start(*NAMES[1:])
+    await until(lambda: states(api)[1:] == ["waiting", "waiting"])
+
+
+async def test_all_come_into_force_and_the_lease_is_given_back(api: FakeApi, stage: RolloutStage) -> None:
     stage.start(*NAMES)
-    await until_states(api, "in-force", "in-force", "in-force")
+    await all_in_force(api)
     await until(lambda: holders(api) == [])
     for host in stage.hosts.values():
         assert host.touched == ["install", "switch-on"]
@@ -64,8 +85,7 @@ async def test_nobody_is_touched_after_a_failure_and_a_mended_node_lets_them_go_
     api: FakeApi, stage: RolloutStage
 ) -> None:
     stage.host("n00").trouble = "kubelet refuses its configuration"
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "failed")
+    await come_to(api, stage, "failed")
     stage.start("n01", "n02")
     await until(lambda: told(api, "n01")[2].startswith("stopped: n00"))
     assert told(api, "n00") == (
@@ -76,23 +96,22 @@ async def test_nobody_is_touched_after_a_failure_and_a_mended_node_lets_them_go_
     assert stage.touched == ["n00"]
     stage.host("n00").trouble = ""
     api.objects.patch(node_path("n00"), {"metadata": {"annotations": {INSTALLED: None}}})
-    await until_states(api, "in-force", "in-force", "in-force")
+    await all_in_force(api)
 
 
 async def test_a_person_mends_a_host_by_hand_and_it_goes_on(api: FakeApi, stage: RolloutStage) -> None:
     stage.set(look_every_s=0.05)
     stage.host("n00").trouble = "no"
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "failed")
+    await come_to(api, stage, "failed")
     stage.start("n01", "n02")
     stage.host("n00").in_force = True
-    await until_states(api, "in-force", "in-force", "in-force")
+    await all_in_force(api)
     assert stage.host("n00").touched == ["install", "switch-on"], "nothing was tried again"
 
 
 async def test_another_version_begins_again_and_upgrades(api: FakeApi, stage: RolloutStage) -> None:
     stage.start(*NAMES)
-    await until_states(api, "in-force", "in-force", "in-force")
+    await all_in_force(api)
     stage.host("n01").trouble = "the new broker does not start"
     stage.kill(*NAMES)
     stage.start("n00", version=V2)
@@ -110,28 +129,27 @@ async def test_a_version_that_is_replaced_in_the_middle_is_left_and_the_newer_on
     await until(lambda: "in-force" in states(api))
     stage.kill(*NAMES)
     stage.start(*NAMES, version=V2)
-    await until_states(api, "in-force", "in-force", "in-force", version=V2)
+    await all_in_force(api, V2)
     assert {host.version for host in stage.hosts.values()} == {V2}
 
 
-async def test_the_label_off_takes_everything_out_and_a_failure_of_others_is_no_reason_to_wait(
+async def test_the_label_off_takes_everything_out_and_waits_for_nobody_who_is_at_work(
     api: FakeApi, stage: RolloutStage
 ) -> None:
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "in-force")
-    stage.host("n01").trouble = "no"
+    await come_to(api, stage, "in-force")
+    stage.host("n01").at_work = asyncio.Event().wait
     stage.start("n01")
-    await until(lambda: states(api)[1] == "failed")
+    await until(lambda: states(api)[1] == "working")
     api.objects.patch(node_path("n00"), {"metadata": {"labels": {INSTALL: "off"}}})
     await until(lambda: states(api)[0] == "off")
+    assert holders(api) == ["n01"]
     host = stage.host("n00")
     assert host.touched == ["install", "switch-on", "uninstall"]
     assert not (host.root / "etc/partage").exists()
 
 
 async def test_a_label_that_is_taken_away_undoes_nothing(api: FakeApi, stage: RolloutStage) -> None:
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "in-force")
+    await come_to(api, stage, "in-force")
     api.objects.patch(node_path("n00"), {"metadata": {"labels": {INSTALL: None}}})
     stage.start("n01")
     await until(lambda: states(api)[1] == "in-force")
@@ -174,16 +192,14 @@ async def test_a_host_without_room_fails_before_its_turn_and_is_not_touched(
     api: FakeApi, stage: RolloutStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("partage_cli.installation.tree.SPARE_BYTES", 1 << 60)
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "failed")
+    await come_to(api, stage, "failed")
     assert "MiB must be free at" in told(api, "n00")[2]
     assert stage.touched == []
 
 
 async def test_a_host_that_falls_out_of_force_stops_the_others(api: FakeApi, stage: RolloutStage) -> None:
     stage.set(look_every_s=0.05)
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "in-force")
+    await come_to(api, stage, "in-force")
     stage.host("n00").in_force = False
     await until(lambda: states(api)[0] == "failed")
     assert told(api, "n00")[2] == "it was in force and is no more: kubelet speaks to containerd"
@@ -194,8 +210,7 @@ async def test_a_key_that_is_taken_from_a_host_comes_back_though_the_host_fell_o
     api: FakeApi, stage: RolloutStage
 ) -> None:
     stage.set(look_every_s=0.05, lapse_s=600)
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "in-force")
+    await come_to(api, stage, "in-force")
     (key,) = (stage.host("n00").root / "etc/partage/keys.d").iterdir()
     stage.host("n00").in_force = False
     key.unlink()
@@ -208,8 +223,7 @@ async def test_files_of_the_installation_are_put_back_and_kubelet_is_left_alone(
     api: FakeApi, stage: RolloutStage
 ) -> None:
     stage.set(look_every_s=0.05)
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "in-force")
+    await come_to(api, stage, "in-force")
     host, unit = stage.host("n00"), "/etc/systemd/system/partage-crishim.socket"
     host.altered = (unit,)
     await until(lambda: told(api, "n00")[2].endswith(f"put back {unit}"))
@@ -222,8 +236,7 @@ async def test_files_that_somebody_else_keeps_writing_are_not_put_back_in_every_
     api: FakeApi, stage: RolloutStage
 ) -> None:
     stage.set(look_every_s=0.01)
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "in-force")
+    await come_to(api, stage, "in-force")
     host = stage.host("n00")
     host.altered, host.stays_altered = ("/opt/partage/current",), True
     await until(lambda: host.touched == ["install", "switch-on", "install"])
@@ -236,8 +249,7 @@ async def test_files_that_somebody_else_keeps_writing_are_not_put_back_in_every_
 
 async def test_a_host_whose_programs_are_gone_gets_them_again(api: FakeApi, stage: RolloutStage) -> None:
     stage.set(look_every_s=0.05, lapse_s=600)
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "in-force")
+    await come_to(api, stage, "in-force")
     host = stage.host("n00")
     tree = host.root / "opt/partage" / V1
     shutil.rmtree(tree)
@@ -259,8 +271,7 @@ async def test_a_host_that_says_so_a_little_later_has_not_failed(
 
 async def test_a_host_that_never_says_so_has_failed(api: FakeApi, stage: RolloutStage) -> None:
     stage.host("n00").late_looks = 1 << 30
-    stage.start("n00")
-    await until(lambda: states(api)[0] == "failed")
+    await come_to(api, stage, "failed")
     assert told(api, "n00")[2].startswith("every command was done, and the host is not as it should be: kubelet speaks")
 
 
@@ -269,7 +280,7 @@ async def test_an_api_server_that_refuses_for_a_while_stops_nothing_for_good(api
     for method in ("PATCH", "PUT", "POST", "GET"):
         api.expect(Refuse(503), method=method)
     stage.start(*NAMES)
-    await until_states(api, "in-force", "in-force", "in-force")
+    await all_in_force(api)
 
 
 @pytest.mark.slow
@@ -277,39 +288,19 @@ async def test_a_node_that_died_at_work_stops_the_others_until_it_lives_again(
     api: FakeApi, stage: RolloutStage
 ) -> None:
     stage.set(lease_s=0.2, look_every_s=0.1)
-    at_work = asyncio.Event()
-
-    async def forever() -> None:
-        at_work.set()
-        await asyncio.Event().wait()
-
-    stage.host("n00").at_work = forever
-    stage.start("n00")
-    await at_work.wait()
-    stage.start("n01", "n02")
-    await until(lambda: states(api)[1:] == ["waiting", "waiting"])
+    await hung_at_work(api, stage)
     stage.kill("n00")
     await until(lambda: "went silent while it worked" in told(api, "n01")[2])
     assert stage.touched == ["n00"]
     stage.host("n00").at_work = None
     stage.start("n00")
-    await until_states(api, "in-force", "in-force", "in-force")
+    await all_in_force(api)
 
 
 @pytest.mark.slow
-async def test_a_node_that_is_gone_with_its_slot_keeps_nobody(api: FakeApi, stage: RolloutStage) -> None:
+async def test_a_node_that_is_gone_with_the_lease_keeps_nobody(api: FakeApi, stage: RolloutStage) -> None:
     stage.set(lease_s=1.0, look_every_s=0.1)
-    at_work = asyncio.Event()
-
-    async def forever() -> None:
-        at_work.set()
-        await asyncio.Event().wait()
-
-    stage.host("n00").at_work = forever
-    stage.start("n00")
-    await at_work.wait()
-    stage.start("n01", "n02")
-    await until(lambda: states(api)[1:] == ["waiting", "waiting"])
+    await hung_at_work(api, stage)
     stage.kill("n00")
     api.objects.delete(node_path("n00"), {})
     await until(lambda: [told(api, name)[1] for name in NAMES[1:]] == ["in-force", "in-force"])
@@ -342,6 +333,6 @@ async def test_an_installer_that_dies_before_or_after_any_write_is_followed_by_o
     stage.kill("n00")
     stage.server_of = lambda _name: Mortal(access_to(api.url))
     stage.start(*NAMES)
-    await until_states(api, "in-force", "in-force", "in-force")
+    await all_in_force(api)
     await until(lambda: holders(api) == [])
     assert died.is_set() == (point < _POINTS)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from partage_base.kube import ApiServer, leases_path, micro_time, nodes_path, pods_path
 from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_cli.rollout.command import followed, image_version
 from partage_cli.rollout.order import Stoppage
-from partage_cli.rollout.progress import as_json, as_line, as_table, progress
+from partage_cli.rollout.progress import as_line, as_table, progress
 from partage_cli.rollout.told import INSTALLED, Member, State, Wish, telling
+from partage_cli.tables import as_json
 from partage_plugins.testing.examples import inventory
 from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.keys import INVENTORY
@@ -34,7 +36,7 @@ def a_member(name: str, state: State | None = None, *, version: str = V1, off: b
 
 
 def test_a_row_for_each_node_says_how_far_it_is_and_why() -> None:
-    found = progress([a_member("n1", "failed", why="no room\x1b[2J"), a_member("n2")], {}, V1)
+    found = progress([a_member("n1", "failed", why="no room\x1b[2J"), a_member("n2")], "", V1)
     rows = [line.split() for line in as_table(found).splitlines()]
     assert rows[0] == ["NODE", "VERSION", "STATE", "WHY"]
     assert rows[1:] == [["n1", V1, "failed", "no", "room", "[2J"], ["n2", "-", "-", "-"]]
@@ -46,10 +48,10 @@ def test_a_row_for_each_node_says_how_far_it_is_and_why() -> None:
         ([], "no node is labelled: kubectl label node NODE partage.dev/install=yes"),
         ([a_member("n1")], "1 nodes are labelled, and no installer has spoken yet"),
         (
-            [a_member("n1", "working"), a_member("n2", "waiting"), a_member("n3")],
+            [a_member("n1", "working"), replace(a_member("n2", "waiting"), is_canary=True), a_member("n3")],
             (
                 f"0 of 3 nodes are as asked at {V1}; 1 waiting; 1 working; 1 not heard of at this version; "
-                "the canary is n1"
+                "the canary is n2"
             ),
         ),
         (
@@ -63,23 +65,23 @@ def test_a_row_for_each_node_says_how_far_it_is_and_why() -> None:
     ],
 )
 def test_one_line_says_it_all(members: list[Member], line: str) -> None:
-    assert as_line(progress(members, {0: "n1"}, None)) == line
+    assert as_line(progress(members, "n1", None)) == line
 
 
 def test_it_is_done_when_each_node_is_as_asked_at_the_version_that_is_meant() -> None:
     members = [a_member("n1", "in-force"), a_member("n2", "off", off=True)]
-    assert progress(members, {}, V1).is_done
-    assert not progress(members, {}, V2).is_done
-    assert not progress([*members, a_member("n3", "in-force", off=False, version=V2)], {}, V1).is_done
+    assert progress(members, "", V1).is_done
+    assert not progress(members, "", V2).is_done
+    assert not progress([*members, a_member("n3", "in-force", off=False, version=V2)], "", V1).is_done
 
 
 def test_without_a_version_it_is_the_one_that_the_most_nodes_speak_of() -> None:
     members = [a_member("n1", "in-force"), a_member("n2", "waiting", version=V2), a_member("n3", "waiting", version=V2)]
-    assert progress(members, {}, None).version == V2
+    assert progress(members, "", None).version == V2
 
 
 def test_programs_are_told_the_same() -> None:
-    found = json.loads(as_json(progress([a_member("n1", "failed", why="no")], {}, V1)))
+    found = json.loads(as_json(progress([a_member("n1", "failed", why="no")], "", V1)))
     assert found == {
         "version": V1,
         "nodes": [{"node": "n1", "version": V1, "state": "failed", "why": "no"}],
@@ -180,9 +182,9 @@ def an_installer(node: str, phase: str = "Running", **status: Any) -> dict[str, 
             an_installer(
                 "n1",
                 state={"waiting": {"reason": "CrashLoopBackOff"}},
-                lastState={"terminated": {"exitCode": 78, "message": "x\npercent is 0; allowed: from 1\n"}},
+                lastState={"terminated": {"exitCode": 78, "message": "x\nlease_s is 0; allowed: from 3\n"}},
             ),
-            "its installer ended with exit code 78: percent is 0; allowed: from 1",
+            "its installer ended with exit code 78: lease_s is 0; allowed: from 3",
         ),
         (an_installer("n1", "Pending"), "its installer is Pending: partage-installer-n1"),
     ],
@@ -209,7 +211,7 @@ async def test_waiting_ends_where_it_stopped(api: FakeApi, server: ApiServer) ->
     assert found.stopped == Stoppage("n1", "failed: no")
 
 
-async def test_one_at_work_with_a_slot_stops_nothing(api: FakeApi, server: ApiServer) -> None:
+async def test_one_at_work_with_the_lease_stops_nothing(api: FakeApi, server: ApiServer) -> None:
     node = a_made_up_node("n1")
     node["metadata"]["annotations"] = {INSTALLED: telling(V1, Wish.ON, "working").text()}
     api.objects.create(nodes_path(), node)

@@ -13,6 +13,7 @@ from partage_cli.installation import journal
 from partage_cli.installation.errors import PodsStay
 from partage_cli.installation.host import Host
 from partage_cli.installation.removal.uninstall import Uninstall
+from unit.installation.made import Services
 
 UNITS = "etc/systemd/system"
 LIMITS = "run/partage/state/containers/0123.json"
@@ -20,28 +21,6 @@ LIMITS = "run/partage/state/containers/0123.json"
 
 class Killed(BaseException):
     """The process ends here."""
-
-
-@dataclass
-class Services:
-    told: list[str] = field(default_factory=list[str])
-    command: tuple[str, ...] = ("true",)
-
-    def start(self, *units: str) -> None: ...
-
-    def stop(self, *units: str) -> None:
-        self.told += [f"stop {unit}" for unit in units]
-
-    def restart(self, unit: str) -> None: ...
-
-    def enable(self, *units: str) -> None: ...
-
-    def disable(self, *units: str) -> None: ...
-
-    def is_active(self, unit: str) -> bool:
-        return False
-
-    def daemon_reload(self) -> None: ...
 
 
 @dataclass

@@ -20,7 +20,8 @@ from partage_cli.installation.tree import ADVERTISER_UNIT, OUR_UNITS, pointed
 from partage_cli.installation.versions import daemons
 from partage_cli.installation.versions.contracts import OURS, encode
 from partage_cli.installation.versions.daemons import ADVERTISER, BROKER, CRISHIM
-from partage_cli.installation.versions.upgrade import Upgrade
+from partage_cli.installation.versions.upgrade import NewVersion, upgrade
+from unit.installation import made
 
 OLD, NEW = "1.0-g1", "1.1-g2"
 _PROGRAM = """\
@@ -34,21 +35,17 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-@dataclass
-class Services:
+class Services(made.Services):
     """Starts what the link points to; a tree with a file `broken-UNIT` does not start that unit."""
 
-    root: Path
-    active: set[str] = field(default_factory=set[str])
-    restarted: list[str] = field(default_factory=list[str])
-    command: tuple[str, ...] = ("true",)
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root, self.command = root, ("true",)
+        self.restarted: list[str] = []
 
     def start(self, *units: str) -> None:
         for unit in units:
             self.restart(unit)
-
-    def stop(self, *units: str) -> None:
-        self.active -= set(units)
 
     def restart(self, unit: str) -> None:
         version = os.readlink(self.root / "opt/partage/current")  # noqa: PTH115  patched here
@@ -58,15 +55,6 @@ class Services:
             raise StepFailed(f"{unit} failed")
         self.active.add(unit)
         self.live()
-
-    def enable(self, *units: str) -> None: ...
-
-    def disable(self, *units: str) -> None: ...
-
-    def is_active(self, unit: str) -> bool:
-        return unit in self.active
-
-    def daemon_reload(self) -> None: ...
 
     def live(self) -> None:
         """Every daemon shows its sign of life."""
@@ -113,7 +101,7 @@ class Node:
     def upgrade(self, tree: Path) -> None:
         host = Host(self.root, self.services, self.said.append)
         with journal.kept(self.root) as kept:
-            Upgrade(host, kept, clock=lambda: self.now, sleep=self._sleep).carry_out(tree)
+            upgrade(host, kept, NewVersion(tree, clock=lambda: self.now, sleep=self._sleep))
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -142,10 +130,10 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    return made(tmp_path / "node", monkeypatch)
+    return a_node(tmp_path / "node", monkeypatch)
 
 
-def made(root: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+def a_node(root: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """Version 1.0 is in force there and works."""
     for folder in ("etc/systemd/system", "usr/local/lib/partage", "run/partage"):
         (root / folder).mkdir(parents=True)
@@ -306,7 +294,7 @@ def test_killed_before_any_change_it_leaves_a_node_that_works_and_the_next_run_f
     deaths = 0
     while True:
         with pytest.MonkeyPatch.context() as patches:
-            node = made(tmp_path / str(deaths), patches)
+            node = a_node(tmp_path / str(deaths), patches)
             new = node.tree(NEW, broken=broken)
             with pytest.MonkeyPatch.context() as mortal:
                 Deaths(mortal, deaths)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_cli.installation.versions.version_back import WayBack, script
+from partage_cli.installation.versions.trial import Course, script
 from rig.patience import patience_s
 
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
@@ -59,8 +59,9 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
     recorder = tmp_path / "systemctl"
     recorder.write_text(f'#!/bin/sh\necho "$@" >>"{root}/told"\n')
     recorder.chmod(0o755)
-    way = WayBack("1.0-g1", "1.1-g2", (BROKER, SOCKET, CRISHIM), (BROKER, CRISHIM), (str(recorder),), str(root))
-    (root / "var/lib/partage/node/version-back").write_text(script(way))
+    course = Course("1.0-g1", "1.1-g2", (BROKER, CRISHIM))
+    text = script(course, (BROKER, SOCKET, CRISHIM), systemctl=(str(recorder),), root=str(root))
+    (root / "var/lib/partage/node/version-back").write_text(text)
     return Node(root, SHELLS[request.param])
 
 

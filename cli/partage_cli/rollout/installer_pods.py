@@ -5,53 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
-from partage_base.kube import Meta
+from partage_cli.own_pods import OwnPod
 
 DAEMON_SET: Final = "partage-installer"
 LABELS: Final = f"app.kubernetes.io/name={DAEMON_SET},app.kubernetes.io/component=installer"
 _LONGEST: Final = 300
 
 
-class _Ended(msgspec.Struct, frozen=True, rename="camel"):
-    exit_code: int = 0
-    message: str = ""
-
-
-class _Waits(msgspec.Struct, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class _ContainerState(msgspec.Struct, frozen=True):
-    waiting: _Waits | None = None
-    terminated: _Ended | None = None
-
-
-class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    state: _ContainerState = _ContainerState()
-    last_state: _ContainerState = _ContainerState()
-    restart_count: int = 0
-
-
-class _InstallerSpec(msgspec.Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-
-
-class _InstallerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    phase: str = ""
-    message: str = ""
-    container_statuses: tuple[_ContainerStatus, ...] = ()
-
-
-class InstallerPod(msgspec.Struct, frozen=True):
-    metadata: Meta = Meta()
-    spec: _InstallerSpec = _InstallerSpec()
-    status: _InstallerStatus = _InstallerStatus()
-
-
-def why_silent(node: str, *, pods: Iterable[InstallerPod], namespace: str) -> str:
+def why_silent(node: str, *, pods: Iterable[OwnPod], namespace: str) -> str:
     pod = next((each for each in pods if each.spec.node_name == node), None)
     if pod is None:
         return f"no installer is on it: kubectl -n {namespace} describe daemonset {DAEMON_SET}"

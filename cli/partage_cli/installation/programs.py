@@ -1,0 +1,34 @@
+"""Runs a program of the host to its end, for a bounded time, and keeps what it says."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from typing import Final
+
+from partage_cli.installation.errors import StepFailed
+
+SHOWN: Final = 300
+"""Characters of what a program says, where people are told of it."""
+
+
+def run(
+    *argv: str, within_s: float, environment: Mapping[str, str] | None = None, folder: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Raises `StepFailed` where it cannot be started or takes too long; what its end means is the caller's to say."""
+    try:
+        return subprocess.run(  # noqa: S603  of the host, or of a tree
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=within_s,
+            env=environment,
+            cwd=folder,
+        )
+    except subprocess.TimeoutExpired:
+        raise StepFailed(f"`{' '.join(argv)}` did not end within {within_s:g} s") from None
+    except OSError as error:
+        raise StepFailed(f"`{' '.join(argv)}` cannot run: {error.strerror}") from None

@@ -1,7 +1,7 @@
 """All nodes' cards: what is left of each, in exact integers.
 
-What is left of cards stands in arrays over all nodes, by slot and the card's place on its node. Beside them a node keeps
-what is left of its own in lists: an array's numbers would overflow. Cards that neither pods nor claims may be given are
+What is left of cards stands in arrays over all nodes, by slot and the card's place on its node. A node keeps the same
+of its own cards in lists, since numbers of an array could overflow. Cards that neither pods nor claims may be given are
 never counted.
 Nothing is decided here.
 """

@@ -26,7 +26,7 @@ from partage_plugins.vocabulary import (
 )
 from partage_scheduler.cluster import Cause, Cluster, Unknown
 from partage_scheduler.decision import Decision
-from partage_scheduler.intake.pods import PodIntake
+from partage_scheduler.intake import PodIntake
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue

@@ -180,13 +180,13 @@ async def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(api: Fak
     add_node(api, "n1")
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: not running.health.against_ready)
-        running.parts.freshness.lost("nodes")
-        add_pod(api, "p", 500)
+        api.expect(Refuse(500), under=NODES, times=20)
+        api.end_watches()
         await until(lambda: "caches" in running.health.against_ready)
-        await asyncio.sleep(0.05)
-        assert unbound(api) == ["p"]
-        running.parts.freshness.fresh("nodes")
-        api.objects.patch(f"{NODES}/n1", {"metadata": {"labels": {"x": "y"}}})
+        add_pod(api, "p", 500)
+        while "nodes" in running.parts.freshness.missing:
+            assert unbound(api) == ["p"]
+            await asyncio.sleep(0.005)
         await until(lambda: not unbound(api))
         assert not running.health.against_ready
 

@@ -71,7 +71,7 @@ class Imagined:
     def place(self, decision: Decision) -> None:
         """A pod that waits holds this; what others mind of it beside devices and room is left out."""
         self._placed.append(decision.request.pod.uid)
-        self._decider.take(decision.all(), decision.request.needs)
+        self._decider.take(decision.taken, decision.request.needs)
 
     def __enter__(self) -> Self:
         return self

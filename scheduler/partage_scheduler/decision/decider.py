@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -47,13 +48,14 @@ class Decision:
     node: NodeName
     grants: Mapping[ContainerName, Mapping[Kind, Any]]
 
-    def allocation(self, gen: int = 1) -> Allocation:
+    @cached_property
+    def allocation(self) -> Allocation:
         """As it is written on the pod: without what its claims are given, which is written on those."""
         asked, grants = self.request, self.grants
         if any(claim_of(name) is not None for name in grants):
             grants = {name: each for name, each in grants.items() if claim_of(name) is None}
         return Allocation(
-            gen=gen,
+            gen=1,
             crit=(MOVABLE,) if moves(asked) else (),
             pod=asked.pod.uid,
             node=self.node,
@@ -62,7 +64,8 @@ class Decision:
             gang=asked.gang,
         )
 
-    def all(self) -> Allocation:
+    @cached_property
+    def taken(self) -> Allocation:
         """All that it takes of the node's devices, its claims' included."""
         return Allocation(gen=1, pod=self.request.pod.uid, node=self.node, containers=self.grants)
 

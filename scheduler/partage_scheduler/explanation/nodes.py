@@ -49,7 +49,7 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
     barred = cycle.barred(pod, request, now)
     stays, absent = isinstance(verdict, Stay), cycle.absent(pod)
     hopeless = tuple(map(INSUFFICIENT.of, absent))
-    nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.nodes)
+    nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.fleet.nodes)
     return Explained(
         message=verdict.message if isinstance(verdict, Stay) else "",
         goes_to=None if isinstance(verdict, Stay) else verdict.node,

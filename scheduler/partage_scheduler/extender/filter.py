@@ -99,7 +99,7 @@ class NodeFilter:
         names, request = args.node_names or (), self._request(args.pod)
         if isinstance(request, str):
             return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
-        with self._cycle.cluster.room_for(args.pod):
+        with self._cycle.cluster.kept.lifted(args.pod):
             offers = self._offers(args.pod, request, names, now)
         places = np.flatnonzero(offers.scores > _NOWHERE)
         if not places.size:
@@ -130,7 +130,7 @@ class NodeFilter:
         if isinstance(request, str):
             return request
         decider = self._cycle.decider
-        with self._cycle.cluster.room_for(pod):
+        with self._cycle.cluster.kept.lifted(pod):
             slot = decider.slot(node)
             if slot is not None and not any(each.has(slot) for each in self._barred(pod, request, now)):
                 decision = decider.decide_on(request, node)
@@ -143,7 +143,7 @@ class NodeFilter:
         request, decider = self._request(pod), self._cycle.decider
         if isinstance(request, str) or not decider.end:
             return False
-        with self._cycle.cluster.room_for(pod):
+        with self._cycle.cluster.kept.lifted(pod):
             scores = decider.open(decider.liked(request), self._barred(pod, request, now))
         return bool(np.any(scores > _NOWHERE))
 

@@ -60,7 +60,7 @@ class Demand:
     def _free(self, coming: Mapping[NodeName, int], unbound: Mapping[NodeName, int]) -> dict[NodeName, int]:
         """By node, how many cards kubelet may give that nobody is waiting for."""
         cluster, free = self._cycle.cluster, dict[NodeName, int]()
-        for node in cluster.nodes:
+        for node in cluster.fleet.nodes:
             part, slot = cluster.inventory(node.name).part(GPU), self._cycle.decider.slot(node.name)
             if part is not None and part.reservable and slot is not None:
                 left = self._predicates.free(slot, RESOURCE) - unbound.get(node.name, 0)
@@ -97,7 +97,7 @@ class _Prospect:
     def _is_placed(self, pod: ApiPod) -> bool:
         """Or has room that is kept for it."""
         cluster = self._cycle.cluster
-        return cluster.seat(pod.uid) is not None or cluster.kept_on(pod.uid) is not None
+        return cluster.seats.get(pod.uid) is not None or cluster.kept.node_of(pod.uid) is not None
 
     def _more(self, pod: ApiPod, request: PodRequest, barred: Sequence[Barred]) -> Want | None:
         for node in self._candidates(barred):

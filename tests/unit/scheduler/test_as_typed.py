@@ -9,8 +9,8 @@ import pytest
 
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.errors import DecodeError
-from partage_scheduler.as_typed import APPLIED, as_typed
 from partage_scheduler.objects import ApiPod, seen
+from partage_scheduler.requests import APPLIED, as_typed
 from support.scheduling import pod_body, read_pod
 
 MEMORY = "partage.dev/gpu-memory"

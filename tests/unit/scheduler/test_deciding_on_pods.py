@@ -58,8 +58,8 @@ def test_a_pod_is_assumed_where_it_is_to_be_bound() -> None:
     stage = Stage(m=1, n=2)
     (verdict,) = stage.cycle.decide(Waiting((pod("a", milli=600, cpu="1"),)), NOW)
     assert isinstance(verdict, Bind)
-    assert (verdict.decision.node, verdict.allocation.pod) == ("m", "uid-a")
-    assert verdict.allocation.containers
+    assert (verdict.decision.node, verdict.decision.allocation.pod) == ("m", "uid-a")
+    assert verdict.decision.allocation.containers
     assert stage.place(pod("b", milli=600)) == ["n"]
 
 
@@ -67,7 +67,7 @@ def test_a_pod_without_devices_has_an_allocation_without_containers() -> None:
     stage = Stage(m=0)
     (verdict,) = stage.cycle.decide(Waiting((pod("a", cpu="1"),)), NOW)
     assert isinstance(verdict, Bind)
-    assert not verdict.allocation.containers
+    assert not verdict.decision.allocation.containers
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_gang_is_bound_all_or_none() -> None:
     messages = stage.place(*three, gang=gang)
     assert messages[2] == "0/2 nodes are available: 2 Insufficient GPU share."
     assert messages[0] == f"gang train is bound all or none, and pod a2 fits nowhere: {messages[2]}"
-    assert stage.cluster.seated(gang) == 0
+    assert stage.cluster.seats.seated(gang) == 0
     assert stage.place(pod("b", milli=1000), pod("c", milli=1000), gang=gang) == ["m", "n"]
 
 
@@ -236,7 +236,7 @@ def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_sa
     stage = Stage(m=4)
     pods = [pod(f"p{number}", milli=500, labels={"app": "x"}) for number in range(3)]
     verdicts = [stage.cycle.decide(Waiting((each,)), NOW)[0] for each in pods]
-    assert [each.allocation.pod for each in verdicts if isinstance(each, Bind)] == ["uid-p0", "uid-p1", "uid-p2"]
+    assert [each.pod.uid for each in verdicts if isinstance(each, Bind)] == ["uid-p0", "uid-p1", "uid-p2"]
     other = pod("p9", milli=500, labels={"app": "x"}, annotations={"partage.dev/models": "H100"})
     assert isinstance(stage.cycle.decide(Waiting((other,)), NOW)[0], Stay)
 
@@ -253,7 +253,7 @@ def test_gangs_that_want_the_same_room_are_never_bound_in_part_and_all_that_fit_
 ) -> None:
     """Each pod wants a whole card. What is bound ends; whoever can be bound at all is bound in the end."""
     stage = Stage(m=rooms)
-    queue = Queue(seated=stage.cluster.seated)
+    queue = Queue(seated=stage.cluster.seats.seated)
     gangs = [
         [pod(f"g{g}-{n}", milli=1000, gang=f"g{g}", size=size) for n in range(size)] for g, size in enumerate(sizes)
     ]

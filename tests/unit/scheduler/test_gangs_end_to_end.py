@@ -35,11 +35,11 @@ class Chain:
     whole: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.queue = Queue(QueueSettings(gang_timeout_s=1e9), seated=self.stage.cluster.seated)
+        self.queue = Queue(QueueSettings(gang_timeout_s=1e9), seated=self.stage.cluster.seats.seated)
 
     def round(self) -> None:
         self.now += 11.0
-        for node in self.stage.cluster.nodes:
+        for node in self.stage.cluster.fleet.nodes:
             self.queue.happened(self.stage.cluster.heartbeat(node.name, self.now, self.now), self.now)
         while (waiting := self.queue.next(self.now)) is not None:
             verdicts = self.stage.cycle.decide(waiting, self.now)
@@ -59,7 +59,7 @@ class Chain:
             cluster.keep_for_gang(each, bind.decision)
             self.queue.failed(each.uid, AGAIN, self.now)
             return
-        notes = {**each.metadata.annotations, **noted(bind.allocation)}
+        notes = {**each.metadata.annotations, **noted(bind.decision.allocation)}
         there = replace(
             each,
             metadata=replace(each.metadata, annotations=notes),

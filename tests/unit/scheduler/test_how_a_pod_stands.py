@@ -13,7 +13,7 @@ from unit.scheduler.test_deciding_on_pods import NOW
 
 
 def stands(stage: Preempted, of: ApiPod, *, lacking: int = 0) -> PodReport:
-    return stand(stage.finder, of, NOW, lacking=lambda _pod: lacking, flagged=stage.cluster.flagged)
+    return stand(stage.finder, of, NOW, lacking=lambda _pod: lacking, flagged=stage.cluster.verified.flagged)
 
 
 def test_a_pod_on_a_node_is_shown_with_what_it_was_given() -> None:

@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from partage_plugins.vocabulary import Gang, Namespace, NodeName
-from partage_scheduler.cycle import Bind
-from partage_scheduler.placement.gang_span import spans
+from partage_scheduler.cycle import Bind, spans_nodes
 from partage_scheduler.queue import Waiting
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
@@ -25,8 +24,8 @@ def told(*nodes: str, before: tuple[str, ...] = (), milli: int = 500) -> str | N
         (verdict,) = stage.cycle.decide(Waiting((each,)), NOW)
         assert isinstance(verdict, Bind)
         binds.append(verdict)
-    assert stage.cluster.nodes_of(TRAIN) == Counter(nodes)
-    return spans(TRAIN, binds, Counter(NodeName(node) for node in (*nodes, *before)))
+    assert stage.cluster.seats.of_gang(TRAIN) == Counter(nodes)
+    return spans_nodes(TRAIN, binds, Counter(NodeName(node) for node in (*nodes, *before)))
 
 
 def test_it_is_told_once_it_is_on_several() -> None:

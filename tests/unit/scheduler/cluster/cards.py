@@ -110,7 +110,7 @@ class Cards:
 
     def books(self, now: float) -> dict[str, object]:
         """All that is known, without slots, which depend on the order of things."""
-        names = sorted(each.name for each in self.cluster.nodes)
+        names = sorted(each.name for each in self.cluster.fleet.nodes)
         return {
             "free": {name: self.decider.free(name) for name in names},
             "left": {name: self.left(name) for name in names},
@@ -118,6 +118,6 @@ class Cards:
                 name: {pod.uid: allocation for pod, allocation in self.cluster.holders(name)} for name in names
             },
             "rules": self.rules.state(),
-            "flagged": dict(self.cluster.flagged),
-            "taking part": {name: self.cluster.why_not(name, now) for name in names},
+            "flagged": dict(self.cluster.verified.flagged),
+            "taking part": {name: self.cluster.fleet.why_not(name, now) for name in names},
         }

@@ -195,7 +195,7 @@ class Stage:
         request = wanting(devices, pod="uid-new")
         if budget:
             request = replace(request, uses=(BudgetUse(MAIN, THING.name, BudgetName("pod")),))
-        names = {self.world.decider.slot(each.name): str(each.name) for each in self.cluster.nodes}
+        names = {self.world.decider.slot(each.name): str(each.name) for each in self.cluster.fleet.nodes}
         barred = self.cluster.barred(pod("new", priority=priority), request, now)
         return {
             str(each.reason): sorted(names[Slot(slot)] for slot in each.flags(len(names)).nonzero()[0].tolist())
@@ -216,7 +216,7 @@ def bound(pod_: ApiPod, decision: Decision, signature: str = "good", version: in
         node=decision.node,
         cpu=requests.get("cpu", ""),
         version=version,
-        annotations={**pod_.metadata.annotations, **given(decision.allocation(), signature)},
+        annotations={**pod_.metadata.annotations, **given(decision.allocation, signature)},
     )
 
 

@@ -103,7 +103,7 @@ def test_a_node_that_can_not_share_takes_no_pod_with_devices_and_any_other(
     stage = Stage(piled("m", 3), node("n", inventory))
     assert stage.why_not() == {why: ["n"]}
     assert stage.why_not(devices=0) == {}
-    assert str(stage.cluster.why_not(node("n").name, 0.0)) == why
+    assert str(stage.cluster.fleet.why_not(node("n").name, 0.0)) == why
     assert stage.cluster.node(piled("n", 3, labels={"now": "well"})) == INVENTORY | NODE
     assert stage.why_not() == {}
 

@@ -122,7 +122,7 @@ class History(RuleBasedStateMachine):
         for step in steps:
             there = self.pods.get(name)
             if step == "arrives" and there and there.uid == uid and not there.node and not there.is_terminal:
-                self.write(name, node=decision.node, annotations=given(decision.allocation()))
+                self.write(name, node=decision.node, annotations=given(decision.allocation))
             if step == "heard" and there and there.node:
                 self.tell(there)
             if step == "answered" and there and there.node and not failed:

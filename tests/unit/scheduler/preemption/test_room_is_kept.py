@@ -26,7 +26,7 @@ def test_before_and_after_the_victim_has_left_no_lower_and_no_equal_pod_gets_it(
         assert stage.decides(pod("equal", milli=600, priority=5)) is None
         stage.cluster.pod_gone(low)
     assert stage.decides(pod("new", milli=500, priority=5)) == "m"
-    assert stage.cluster.kept_on(UID) is None
+    assert stage.cluster.kept.node_of(UID) is None
 
 
 def test_a_higher_pod_takes_it_and_the_one_that_waited_is_told() -> None:
@@ -34,7 +34,7 @@ def test_a_higher_pod_takes_it_and_the_one_that_waited_is_told() -> None:
     stage.cluster.pod_gone(low)
     assert stage.decides(pod("higher", milli=600, priority=6)) == "m"
     assert [each.uid for each in stage.cluster.pointless()] == [UID]
-    assert stage.cluster.kept_on(UID) is None
+    assert stage.cluster.kept.node_of(UID) is None
     assert stage.decides(pod("new", milli=500, priority=5)) is None
 
 
@@ -51,7 +51,7 @@ def test_a_node_that_goes_takes_it_along() -> None:
     stage.cluster.node_gone("m")
     assert [each.uid for each in stage.cluster.pointless()] == [UID]
     stage.cluster.node(carded("m", "ok", uid="another"))
-    assert stage.cluster.kept_on(UID) is None
+    assert stage.cluster.kept.node_of(UID) is None
     assert stage.decides(pod("lower", milli=200)) == "m"
 
 

@@ -120,7 +120,7 @@ async def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(
         api.objects.delete(f"{PODS}/odd")
         await until(lambda: not unbound(api))
         api.objects.patch(f"{NODES}/n2", {"spec": {"unschedulable": "odd"}})
-        await until(lambda: running.parts.core.cluster.size == 1)
+        await until(lambda: len(running.parts.core.cluster.fleet) == 1)
 
 
 async def test_pods_of_other_schedulers_are_left_alone_and_count(api: FakeApi, tmp_path: Path) -> None:

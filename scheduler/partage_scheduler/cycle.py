@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 from msgspec.structs import replace
 
 from partage_plugins.answers import Scores
@@ -118,11 +117,11 @@ class Cycle:
 
     def preferences(self, pod: ApiPod) -> Scores | None:
         """By slot; None where all are alike."""
-        return self._predicates.preferences(pod, self.decider.end)
+        return self._predicates.preferences(pod, self.decider.slots.end)
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Where it can't be, by everything but plugins and room, in the order in which reasons are told."""
-        plain = self._predicates.barred(pod, self.decider.end) + self.cluster.barred(pod, request, now)
+        plain = self._predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
         pins = self.cluster.claims.pins(pod)
         return [*pinned(pins, self.decider), *plain] if pins else plain
 
@@ -146,12 +145,11 @@ class Cycle:
         return [stay if pod is stay.pod else Stay(pod, message, stay.causes) for pod in waiting.pods]
 
     def _best(self, pod: ApiPod, request: PodRequest, barred: list[Barred]) -> Decision | None:
-        preferences = self._predicates.preferences(pod, self.decider.end)
+        preferences = self._predicates.preferences(pod, self.decider.slots.end)
         nominated = pod.status.nominated_node_name
-        if nominated and (slot := self.decider.slot(NodeName(nominated))) is not None:
-            others = np.ones(self.decider.end, dtype=np.bool_)
-            others[slot] = False
-            there = self.decider.decide(request, [*barred, Barred(_ELSEWHERE, others)], preferences)
+        if nominated and NodeName(nominated) in self.decider.slots:
+            others = Barred(_ELSEWHERE, ~self.decider.slots.flags((NodeName(nominated),)))
+            there = self.decider.decide(request, [*barred, others], preferences)
             if there is not None:
                 return there
         return self.decider.decide(request, barred, preferences)

@@ -95,13 +95,12 @@ class Cluster:
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Nodes that just refused such a pod, and room that is promised; for devices also nodes that share none now."""
-        decider = self._decider
-        silent: list[Barred] = []
-        if request.containers:
-            silent = [*self.fleet.barred(request, now), *self._unread.barred(decider.end, decider.slot)]
-        promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self.kept)
-        refused = self._refusals.barred(pod.namespace, now, decider.end, decider.slot)
-        return [*silent, *self._closed.barred(request, decider.end, decider.slot), *promised, *refused]
+        slots = self._decider.slots
+        found = [*self.fleet.barred(request, now), *self._unread.barred(slots)] if request.containers else []
+        found += self._closed.barred(request, slots)
+        found += self._promised.barred(pod, request.needs, self._decider, kept=self.kept)
+        found += self._refusals.barred(pod.namespace, now, slots)
+        return found
 
     def refused(self, pod: ApiPod, now: float) -> None:
         """Its kubelet had no room for a pod that we sent there."""

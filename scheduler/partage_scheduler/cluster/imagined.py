@@ -55,7 +55,7 @@ class Imagined:
         """A pod that had not left is there anyway."""
         if self._away.pop(seat.pod.uid, None) is None:
             return
-        slot = self._decider.slot(seat.node)
+        slot = self._decider.slots.of(seat.node)
         if slot is None:
             raise ValueError(f"node {seat.node} went away while somebody looked at it")
         self._decider.take(seat.allocation, seat.needs)

@@ -63,7 +63,7 @@ class Extender:
         self._preemptor, self._sends_away = preemptor, settings.extender_preempts
 
         def is_known(node: NodeName) -> bool:
-            return core.cycle.decider.slot(node) is not None
+            return core.cycle.decider.slots.of(node) is not None
 
         def is_helped(uid: PodUid) -> bool:
             return core.cluster.kept.node_of(uid) is not None

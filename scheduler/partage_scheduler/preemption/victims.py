@@ -16,7 +16,6 @@ from itertools import islice
 from math import inf
 from typing import Final
 
-import numpy as np
 from msgspec import Struct
 
 from partage_plugins.vocabulary import GPU, NodeName, PodRequest, PodUid, Slot
@@ -154,12 +153,9 @@ class VictimFinder:
 
     def _helpless(self, pod: ApiPod, request: PodRequest, now: float) -> frozenset[NodeName]:
         """Nodes that are out of the question for reasons that no pod takes away."""
-        decider = self._cycle.decider
-        out = np.zeros(decider.end, dtype=np.bool_)
-        for each in self._cycle.barred(pod, request, now):
-            if each.reason.lasts:
-                out |= each.flags(decider.end)
-        return frozenset(node.name for node in self.cluster.fleet.nodes if out[self._slot(node.name)])
+        lasting = (each for each in self._cycle.barred(pod, request, now) if each.reason.lasts)
+        open_ = self._cycle.decider.unbarred(lasting)
+        return frozenset(node.name for node in self.cluster.fleet.nodes if not open_[self._slot(node.name)])
 
     def _promising(
         self, pod: ApiPod, request: PodRequest, helpless: Collection[NodeName]
@@ -257,11 +253,9 @@ class VictimFinder:
         """What it would get on that node as it is imagined now."""
         decider = self._cycle.decider
         barred = self._cycle.barred(look.pod, look.request, look.now)
-        if any(look.slot < each.slots.size and each.slots[look.slot] for each in barred):
+        if any(each.has(look.slot) for each in barred):
             return None
-        others = np.ones(decider.end, dtype=np.bool_)
-        others[look.slot] = False
-        return decider.decide(look.request, [Barred(_ELSEWHERE, others)])
+        return decider.decide(look.request, [Barred(_ELSEWHERE, ~decider.slots.flags((look.node,)))])
 
     def _leaves(self, pod: ApiPod) -> bool:
         """Whether it is being deleted, and can be expected to be gone soon."""
@@ -275,7 +269,7 @@ class VictimFinder:
         return now - OVERDUE_S < ends <= now + self._longest_grace_s
 
     def _slot(self, node: NodeName) -> Slot:
-        slot = self._cycle.decider.slot(node)
+        slot = self._cycle.decider.slots.of(node)
         if slot is None:
             raise ValueError(f"node {node} is not known")
         return slot

@@ -18,8 +18,7 @@ from partage_base.version import VERSION
 from partage_scheduler.api.election import Elector, until_stopped
 from partage_scheduler.api.streams import Follower, Freshness, Stream
 from partage_scheduler.core import decider_over, plugins
-from partage_scheduler.sharepods.controller import Controller
-from partage_scheduler.sharepods.herald import COMPONENT, Herald
+from partage_scheduler.sharepods.controller import COMPONENT, Controller, Herald
 from partage_scheduler.sharepods.objects import OURS, SHAREPODS, OwnedPod, SharePod
 from partage_scheduler.sharepods.scene import Scene
 from partage_scheduler.sharepods.settings import SharePodSettings

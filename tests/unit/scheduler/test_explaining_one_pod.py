@@ -13,9 +13,9 @@ from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 
 def explained(stage: Stage, waiting: ApiPod) -> Explained:
-    before = stage.decider.end
+    before = stage.decider.slots.end
     found = explain(stage.cycle, waiting, NOW)
-    assert stage.decider.end == before
+    assert stage.decider.slots.end == before
     return found
 
 

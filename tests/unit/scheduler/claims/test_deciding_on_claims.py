@@ -195,7 +195,7 @@ def test_allocations_that_others_wrote_count_as_they_stand() -> None:
         stage.claims.put(
             replace(stands, status=replace(stands.status, allocation=replace(allocation, devices=devices)))
         )
-        held = stage.decider.holding(holder_of("uid-c", grant.node))
+        held = stage.decider.ledger.holding(holder_of("uid-c", grant.node))
         assert held is not None
         (grants,) = held.allocation.of(GPU).values()
         assert (grants[0].share_milli, grants[0].memory_bytes) == (1000, 16 * GIB)

@@ -102,7 +102,7 @@ class Cards:
 
     def left(self, name: str) -> list[tuple[int, int]]:
         """Of each card of a node: milli and GiB that are free; -1 of cards that are not given out."""
-        slot = self.decider.slot(NodeName(name))
+        slot = self.decider.slots.of(NodeName(name))
         assert slot is not None
         plugin = next(each.plugin for each in vars(self.side)["_registry"].implementations("partage_fits"))
         counted = plugin.cluster.nodes[slot]

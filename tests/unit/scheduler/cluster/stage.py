@@ -183,7 +183,7 @@ class Stage:
 
     def left(self, name: str) -> tuple[int, int, int]:
         """Things, CPU milli and GiB that are free on a node."""
-        slot = self.world.decider.slot(NodeName(name))
+        slot = self.world.decider.slots.of(NodeName(name))
         free = self.world.decider.free(NodeName(name))
         assert slot is not None
         return len(self.world.plugin.free[slot]), free.cpu_milli, free.memory_bytes // GIB
@@ -195,7 +195,7 @@ class Stage:
         request = wanting(devices, pod="uid-new")
         if budget:
             request = replace(request, uses=(BudgetUse(MAIN, THING.name, BudgetName("pod")),))
-        names = {self.world.decider.slot(each.name): str(each.name) for each in self.cluster.fleet.nodes}
+        names = {self.world.decider.slots.of(each.name): str(each.name) for each in self.cluster.fleet.nodes}
         barred = self.cluster.barred(pod("new", priority=priority), request, now)
         return {
             str(each.reason): sorted(names[Slot(slot)] for slot in each.flags(len(names)).nonzero()[0].tolist())

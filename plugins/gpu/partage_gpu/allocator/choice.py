@@ -23,19 +23,19 @@ _BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
 """Policies that take the first of equal cards, as published."""
 
 
-def _ranked(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
+def ranked_cards(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
     """What each card is worth; below nothing where it is not possible."""
     return np.where(offer.possible, worths(mix, offer, judge), _IMPOSSIBLE)
 
 
 def chosen_quickly(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Reals]:
     """The best cards of each node, and what they are worth."""
-    return _chosen(mix, offer, judge, _ranked(mix, offer, judge))
+    return _chosen(mix, offer, judge, ranked_cards(mix, offer, judge))
 
 
 def chosen_finely(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Reals]:
     """The same for one node alone."""
-    all_ranked = _ranked(mix, offer, judge)
+    all_ranked = ranked_cards(mix, offer, judge)
     chosen, score = _chosen(mix, offer, judge, all_ranked)
     if _has_bundles(offer) or mix.alone in _BY_ORDER or mix.weight_of("topology") or not chosen.any():
         return chosen, score
@@ -57,7 +57,7 @@ def _chosen(mix: Mix, offer: Offer, judge: PolicyJudge, ranked: Reals) -> tuple[
         chosen = gathered_cards(offer.cluster, offer.request, offer.slots, offer.possible, ranked).cards
     elif mix.weight_of("topology"):
         others = mix.without("topology")
-        chosen = _tight_sets(offer, _ranked(others, offer, judge) if others.weights else ranked * 0)
+        chosen = _tight_sets(offer, ranked_cards(others, offer, judge) if others.weights else ranked * 0)
     else:
         chosen = _only(offer, np.argsort(-ranked, axis=1, kind="stable")[:, : offer.count])
     return chosen, worths_of_sets(mix, offer, chosen, judge)

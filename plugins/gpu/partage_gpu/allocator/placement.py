@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from partage_gpu.allocator.choice import chosen_finely, chosen_quickly
+from partage_gpu.allocator.choice import chosen_finely, chosen_quickly, ranked_cards
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.policies import PolicyJudge, worths_of_sets
@@ -75,9 +75,13 @@ def placed_finely(judge: PolicyJudge, plan: Plan, slot: Slot) -> Placed:
 
 def scored(judge: PolicyJudge, plan: Plan, slots: Slots) -> Reals:
     """How good nodes are. A pod that needs no card should not take the CPU that cards need."""
+    trial = Trial(judge.cluster, slots, plan.cpu_milli)
+    if len(plan.asks) == 1 and plan.asks[0].request.count == 1:  # as most do: its best card is the node's worth
+        (ask,) = plan.asks
+        best: Reals = ranked_cards(ask.mix, Offer(trial, trial.possible(ask), ask), judge).max(axis=1)
+        return best
     if plan.asks:
         return placed(judge, plan, slots).scores
-    trial = Trial(judge.cluster, slots, plan.cpu_milli)
     none = np.zeros(trial.level.shape, np.bool_)
     return worths_of_sets(plan.mix, Offer(trial, none, None), none, judge)
 

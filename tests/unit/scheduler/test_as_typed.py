@@ -11,7 +11,8 @@ from partage_plugins.codecs.native import read_requests
 from partage_plugins.errors import DecodeError
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.requests import APPLIED, as_typed
-from support.scheduling import pod_body, read_pod
+from support.objects import pod_body
+from support.scheduling import read_pod
 
 MEMORY = "partage.dev/gpu-memory"
 

@@ -7,8 +7,8 @@ import pytest
 from partage_plugins.errors import DecodeError
 from partage_scheduler.explanation import Explained, explain
 from partage_scheduler.objects import ApiPod
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import carded, granted
-from unit.scheduler.cluster_made import given, pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 

@@ -15,8 +15,8 @@ from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings
-from unit.scheduler.cluster_made import given as noted
-from unit.scheduler.cluster_made import pod
+from support.objects import given as noted
+from support.objects import pod
 from unit.scheduler.test_deciding_on_pods import Stage
 
 AGAIN = frozenset((Cause.TIME,))

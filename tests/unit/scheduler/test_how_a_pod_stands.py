@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from partage_plugins.vocabulary import CardId, NodeName, keys
 from partage_scheduler.explanation import Displaced, PodReport, stand
 from partage_scheduler.objects import ApiPod
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 from unit.scheduler.preemption.stage import Preempted, running
 from unit.scheduler.test_deciding_on_pods import NOW
 

@@ -13,8 +13,8 @@ from partage_scheduler.cycle import Bind
 from partage_scheduler.explanation import explain, stand
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Waiting
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import carded
-from unit.scheduler.cluster_made import given, pod
 from unit.scheduler.preemption.stage import Preempted
 from unit.scheduler.test_deciding_on_pods import NOW
 

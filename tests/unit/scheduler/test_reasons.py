@@ -21,8 +21,8 @@ from partage_plugins.vocabulary.reasons import SAID
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import causes_of, nowhere
 from partage_scheduler.decision.standings import MOST_SAID, Standings
+from support.objects import pod
 from support.sides import Thing
-from unit.scheduler.cluster_made import pod
 from unit.scheduler.piles import Piles, World, wanting
 
 DOCS = Path(__file__).parents[3] / "docs"

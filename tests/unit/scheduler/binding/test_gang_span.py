@@ -9,7 +9,7 @@ import pytest
 from partage_plugins.vocabulary import Gang, Namespace, NodeName
 from partage_scheduler.cycle import Bind, spans_nodes
 from partage_scheduler.queue import Waiting
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 TRAIN = Gang(Namespace("team"), "train", 2)

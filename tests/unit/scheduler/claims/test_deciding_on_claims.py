@@ -11,8 +11,8 @@ from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Bind
 from partage_scheduler.queue import Waiting
 from support.gpu_fleet import GIB
+from support.objects import node, pod
 from unit.scheduler.claims.made import NOW, Stage, allocated, claim, claimable, request, templated, using
-from unit.scheduler.cluster_made import node, pod
 
 
 def grants_of(bind: Bind) -> list[GpuGrant]:

@@ -30,14 +30,13 @@ from partage_scheduler.intake import PodIntake
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue
+from support.objects import READY, given, node, pod
 from support.sides import MAIN, THING, Thing
-from unit.scheduler.cluster_made import given, node, pod
 from unit.scheduler.piles import GIB, World, pile, wanting
 
 FREED, POD, NODE = frozenset((Cause.FREED,)), frozenset((Cause.POD,)), frozenset((Cause.NODE,))
 INVENTORY = frozenset((Cause.INVENTORY,))
 NONE: frozenset[Cause] = frozenset()
-READY = Ready(crishim=True, broker=True)
 _FIRST, BUDGETS_TOO = Reads(), Reads(crit=CRIT)
 
 
@@ -73,13 +72,13 @@ class Noted(Predicates):
         }
 
 
-def trusted(pod: ApiPod) -> Allocation | None:
+def trusted(pod: ApiPod, kind: AnyKind = THING) -> Allocation | None:
     """Believes what has the signature `good`."""
     annotations = pod.metadata.annotations
     if annotations.get(keys.SIGNATURE) != "good":
         return None
     try:
-        return decode_allocation(annotations[keys.ALLOCATION], (THING,))
+        return decode_allocation(annotations[keys.ALLOCATION], (kind,))
     except PartageError:
         return None
 

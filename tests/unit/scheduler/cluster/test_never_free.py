@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from partage_plugins.vocabulary import GPU, Allocation, GpuGrant, PodUid, keys
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
-from unit.scheduler.cluster_made import given, pod
 
 NODES, PODS = ("l", "m"), ("p0", "p1", "p2")
 nodes, pods = st.sampled_from(NODES), st.sampled_from(PODS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.vocabulary import Gang, Namespace, PodUid
+from support.objects import pod
 from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, bound, holding, piled
-from unit.scheduler.cluster_made import pod
 
 A = PodUid("uid-a")
 

@@ -11,8 +11,8 @@ from partage_plugins.vocabulary import PodUid, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
-from unit.scheduler.cluster_made import given, pod
 
 NODES, PODS = ("l", "m"), tuple(f"p{number}" for number in range(3))
 HEALTHS = ("ok", "ok", "lost", "degraded: why")

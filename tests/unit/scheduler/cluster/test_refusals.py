@@ -10,8 +10,8 @@ from partage_plugins.vocabulary import NodeName
 from partage_scheduler.cluster.refusals import REFUSED, RESTS_S, Refusals
 from partage_scheduler.decision import SlotTable
 from partage_scheduler.objects import ApiPod
+from support.objects import pod
 from unit.scheduler.cluster.stage import Stage, piled
-from unit.scheduler.cluster_made import pod
 from unit.scheduler.test_deciding_on_pods import Stage as Deciding
 
 

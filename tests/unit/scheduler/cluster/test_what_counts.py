@@ -13,9 +13,9 @@ from partage_scheduler.cluster import Asks
 from partage_scheduler.cluster.unknown import CLOSED
 from partage_scheduler.cluster.verified import BROKEN, OLDER, STRIPPED, UNKNOWN, UNREADABLE
 from partage_scheduler.objects import ApiPod, seen
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
 from unit.scheduler.cluster.stage import FREED, POD, Stage, holding, piled
-from unit.scheduler.cluster_made import given, pod
 
 WHOLE = granted("uid-a", "n", 0, 1000)
 NEW = pod("new", milli=1000)

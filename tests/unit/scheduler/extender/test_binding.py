@@ -18,8 +18,9 @@ from partage_scheduler.extender.reminders import CONDITION
 from partage_scheduler.extender.verbs import NO_NAMES
 from support.fake_api import FakeApi, Hang, Refuse
 from support.kube import until
+from support.objects import pod_body
 from support.scheduler_stage import Running, Truth, add_node, scheduler, settings_below, unbound
-from support.scheduling import PODS, pod_body, stands
+from support.scheduling import PODS, stands
 from unit.scheduler.extender.stage import FOREIGN, Caller
 
 N1 = NodeName("n1")

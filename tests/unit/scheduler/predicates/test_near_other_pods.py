@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from partage_plugins.cache import Cache
-from unit.scheduler.objects_made import HOSTNAME, ZONE, affine, apart, labelled, namespace, near, node, pod
+from support.objects import HOSTNAME, ZONE, affine, apart, labelled, namespace, near, node, pod
 from unit.scheduler.placing import World
 
 FAR = "node(s) didn't match pod affinity rules"
@@ -15,7 +15,7 @@ WEB, DB = {"app": "web"}, {"app": "db"}
 
 def world() -> World:
     """Two nodes in one zone, one in another, one nowhere."""
-    zones = [node(name, {ZONE: zone}) for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b"))]
+    zones = [node(name, labels={ZONE: zone}) for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b"))]
     return World(*zones, node("nowhere"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unit.scheduler.objects_made import REQUIRED, node, pod
+from support.objects import REQUIRED, node, pod
 from unit.scheduler.placing import World
 
 Json = Mapping[str, Any]
@@ -68,7 +68,9 @@ def expression(operator: str, *values: str, key: str = "disk") -> Json:
 )
 def test_all_expressions_of_a_term_must_hold(term: Json, nodes: str) -> None:
     world = World(
-        node("a", {"disk": "ssd", "cores": "4"}), node("b", {"disk": "nvme", "cores": "16"}), node("c", {"cores": "x"})
+        node("a", labels={"disk": "ssd", "cores": "4"}),
+        node("b", labels={"disk": "nvme", "cores": "16"}),
+        node("c", labels={"cores": "x"}),
     )
     assert world.where(pod("p", affinity=required(term))) == nodes
 

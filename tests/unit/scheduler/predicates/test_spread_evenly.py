@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partage_scheduler.objects import ApiPod
-from unit.scheduler.objects_made import ZONE, Json, labelled, node, pod
+from support.objects import ZONE, Json, labelled, node, pod
 from unit.scheduler.placing import World
 
 WEB = {"app": "web"}
@@ -24,7 +24,7 @@ def web(name: str, *constraints: Json, labels: Json | None = None, **spec: Any) 
 
 def world(*counts: int, **labels: str) -> World:
     """Zones with so many pods each, on one node each."""
-    there = World(*(node(f"n{place}", {ZONE: f"z{place}", **labels}) for place in range(len(counts))))
+    there = World(*(node(f"n{place}", labels={ZONE: f"z{place}", **labels}) for place in range(len(counts))))
     for place, count in enumerate(counts):
         there.on(f"n{place}", *(pod(f"there-{place}-{number}", WEB) for number in range(count)))
     return there

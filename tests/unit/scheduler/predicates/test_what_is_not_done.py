@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unit.scheduler.objects_made import PREFERRED, REQUIRED, ZONE, affine, near, pod
+from support.objects import PREFERRED, REQUIRED, ZONE, affine, near, pod
 from unit.scheduler.placing import World
 
 STRANGE = {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import NoVictims
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 from unit.scheduler.preemption.stage import Preempted, budget, running
 from unit.scheduler.test_deciding_on_pods import NOW
 

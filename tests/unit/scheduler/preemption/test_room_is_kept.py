@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster import Cause
+from support.objects import pod
 from unit.scheduler.cluster.cards import carded
-from unit.scheduler.cluster_made import pod
 from unit.scheduler.preemption.stage import Preempted, running
 
 UID = PodUid("uid-new")
@@ -67,7 +67,7 @@ def test_it_counts_once_however_the_pod_is_nominated() -> None:
     stage = Preempted(running("low", "m", cpu="6"), m=0)
     new = pod("new", cpu="4", priority=5)
     stage.keep(new, stage.victims(new))
-    stage.cluster.pod(pod("new", cpu="4", priority=5, status_nominated="m", version=7))
+    stage.cluster.pod(pod("new", cpu="4", priority=5, nominated="m", version=7))
     stage.cluster.pod_gone(PodUid("uid-low"))
     assert stage.decides(pod("lower", cpu="4", priority=0)) == "m"
 

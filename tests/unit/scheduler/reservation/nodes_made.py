@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-from msgspec.structs import replace
+from typing import Any
 
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, NodeName
+import msgspec
+
+from partage_plugins.vocabulary import NodeName
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.reservation import Reservation, body_of
 from partage_scheduler.reservation.pods import RESOURCE
 from support.gpu_fleet import card
-from unit.scheduler.cluster.cards import READY
-from unit.scheduler.cluster_made import node, pod
+from support.objects import node, of_cards, pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 
@@ -19,9 +19,8 @@ def kubelets(name: str, cards: int, *, reserved: tuple[str, ...] = (), reservabl
     """All of its cards are kubelet's but the first ones, each of which such a pod of `partage-cards` has."""
     held = [card(f"{name}-{place}", reservation=f"partage-cards/{each}") for place, each in enumerate(reserved)]
     rest = [card(f"{name}-{place}", pool="kubelet") for place in range(len(reserved), cards)]
-    part = GpuPart(driver="580", cuda="13.0", cards=(*held, *rest), reservable=reservable)
-    made = node(name, Inventory(kinds={GPU.name: part}, ready=READY), labels={"name": name})
-    return replace(made, status=replace(made.status, allocatable={**made.status.allocatable, RESOURCE: str(cards)}))
+    inventory = of_cards((*held, *rest), reservable=reservable)
+    return node(name, inventory, labels={"name": name}, **dict[str, Any]({RESOURCE: str(cards)}))
 
 
 def native(name: str, on: str, count: int = 1) -> ApiPod:

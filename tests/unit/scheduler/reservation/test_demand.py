@@ -6,7 +6,7 @@ from partage_plugins.vocabulary import GPU, NodeName
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.reservation import Demand
 from partage_scheduler.reservation.demand import LOOKS
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 from unit.scheduler.reservation.nodes_made import Pooled, kubelets, native, reserving
 from unit.scheduler.test_deciding_on_pods import NOW
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from partage_plugins.vocabulary import GPU, NodeName
 from partage_scheduler.reservation import Upkeep
 from partage_scheduler.reservation.upkeep import PATIENCE_S
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import granted
-from unit.scheduler.cluster_made import given, pod
 from unit.scheduler.reservation.nodes_made import Pooled, kubelets, reserving
 from unit.scheduler.test_deciding_on_pods import NOW
 

@@ -13,8 +13,9 @@ from partage_scheduler.api.streams import KINDS
 from partage_scheduler.cluster.unknown import UNREAD
 from support.fake_api import FakeApi, Lists, Refuse
 from support.kube import until
+from support.objects import pod_body
 from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
-from support.scheduling import PODS, pod_body, stands
+from support.scheduling import PODS, stands
 
 
 async def test_pods_are_bound_with_signed_allocations_and_no_card_is_over_committed(

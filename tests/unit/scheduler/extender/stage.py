@@ -45,7 +45,8 @@ def _now() -> str:
 
 
 def a_pod(name: str = "p", milli: int = 500, annotations: Mapping[str, str] | None = None, **spec: Any) -> ApiPod:
-    return pod(name, milli=milli, annotations=annotations, **({"schedulerName": FOREIGN} | spec))
+    spec.setdefault("schedulerName", FOREIGN)
+    return pod(name, milli=milli, annotations=annotations, **spec)
 
 
 def asking(pod: ApiPod, *names: str) -> Args:

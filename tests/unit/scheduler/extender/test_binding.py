@@ -65,8 +65,8 @@ def told(
 
 
 def a_pod(api: FakeApi, name: str, milli: int = 500, **spec: Any) -> dict[str, Any]:
-    body = pod_body(name, limits={GPU_MILLI: str(milli)}, **({"schedulerName": FOREIGN} | spec))
-    return api.objects.create(PODS, body)
+    spec.setdefault("schedulerName", FOREIGN)
+    return api.objects.create(PODS, pod_body(name, limits={GPU_MILLI: str(milli)}, **spec))
 
 
 @told("n1", "n2", bound=1)

@@ -1,3 +1,4 @@
+# pyright: reportPrivateUsage=false
 """Where a pod can't be by upstream's filters, and in which words."""
 
 from __future__ import annotations
@@ -169,9 +170,6 @@ def test_groups_that_were_forgotten_for_others_are_gathered_again() -> None:
             there.off("more")
     assert 2 <= len(kinds._groups) < 9
     assert kinds.bytes <= 90_000
-
-
-WEB = {"app": "web"}
 
 
 def constraint(skew: int = 1, key: str = ZONE, **more: Any) -> Json:

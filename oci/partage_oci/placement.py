@@ -54,7 +54,7 @@ class Placement:
         decision = self._decider.decide(request)
         if decision is None:
             return self._no_room(request)
-        allocation = decision.allocation(GEN)
+        allocation = decision.allocation
         self.hold(allocation)
         return allocation
 

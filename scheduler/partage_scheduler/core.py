@@ -97,7 +97,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         kinds=registry.kinds,
     )
     budgets = Budgets()
-    queue = Queue(_queue_settings(settings), seated=cluster.seated)
+    queue = Queue(_queue_settings(settings), seated=cluster.seats.seated)
     intake = Intake(
         cluster,
         predicates,

@@ -12,8 +12,7 @@ import click
 from partage_base.daemon import logs
 from partage_base.daemon.cli import CHECK_SETTINGS, Instead
 from partage_base.kube import ApiServer
-from partage_scheduler.api import streams
-from partage_scheduler.api.streams import Sink, Stream, T
+from partage_scheduler.api.streams import all_streams
 from partage_scheduler.assembly import api_server
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.cycle import Bind, Verdict
@@ -49,26 +48,11 @@ async def _show(settings: SchedulerSettings, core: Core) -> None:
 
 
 async def look(server: ApiServer, core: Core, *, namespace: str, claims: bool = False) -> None:
-    intake = core.intake
-
-    async def listed(stream: Stream[T], sink: Sink[T]) -> None:
+    for stream, sink in all_streams(core.intake, namespace=namespace, claims=claims):
         listing = await server.list(stream.path, stream.item_type, fields=stream.fields, limit=_PAGE)
         sink.listed(listing.items, listing.unread)
         for each in listing.unread:
             sink.unread(each)
-
-    await listed(streams.NODES, intake.nodes)
-    await listed(streams.heartbeats(namespace), intake.heartbeats)
-    await listed(streams.NAMESPACES, intake.namespaces)
-    await listed(streams.VOLUMES, intake.volumes)
-    await listed(streams.CLAIMS, intake.claims)
-    await listed(streams.CLASSES, intake.classes)
-    await listed(streams.CSI_NODES, intake.csi_nodes)
-    await listed(streams.BUDGETS, intake.budgets)
-    if claims:
-        await listed(streams.DEVICE_CLASSES, intake.device_classes)
-        await listed(streams.RESOURCE_CLAIMS, intake.resource_claims)
-    await listed(streams.PODS, intake.pods)
 
 
 def verdicts(core: Core) -> Iterator[Verdict]:

@@ -61,7 +61,7 @@ class Notices:
     def _troubled(self) -> Iterable[tuple[NodeName, Troubles]]:
         """Nodes in trouble; an inventory is read once."""
         known, self._known = self._known, {}
-        for node in self._cluster.nodes:
+        for node in self._cluster.fleet.nodes:
             inventory, before = self._cluster.inventory(node.name), known.get(node.name)
             is_same = before is not None and before[0] is inventory
             self._known[node.name] = before if before and is_same else (inventory, troubles_of(inventory))

@@ -183,5 +183,5 @@ class _Fullness:
 
 
 def _held_on(cluster: Cluster) -> Iterator[tuple[Inventory, Iterator[Allocation]]]:
-    for node in cluster.nodes:
+    for node in cluster.fleet.nodes:
         yield cluster.inventory(node.name), (allocation for _, allocation in cluster.holders(node.name))

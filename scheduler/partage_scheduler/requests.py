@@ -1,15 +1,21 @@
-"""What pods ask for, read once for all pods that say the same: most come from few templates."""
+"""What pods ask for, read once for all pods that say the same: most come from few templates.
+
+A refusal is in the words that were typed: the API server keeps the largest number of any quantity that is larger. Who
+applied the pod with kubectl left on it what was typed; of others it is said what stands there.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
-from partage_plugins.errors import Refused
+from partage_plugins.codecs.quantity import CAPPED
+from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import (
     BudgetUse,
     ContainerRequest,
@@ -27,6 +33,9 @@ from partage_scheduler.predicates.needs import needs
 
 _MOST_BYTES: Final = 32 << 20
 _TEXT: Final = msgspec.json.Encoder()
+APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_AMOUNT: Final = re.compile(r"containers\.(?P<container>[^.\[\]]+)\.(?P<where>limits|requests)\[(?P<key>[^\]]+)\]")
+_MEANS: Final = f"{CAPPED!r}, which stands for whatever is larger"
 
 
 class _Known(NamedTuple):
@@ -61,9 +70,12 @@ class RequestReader:
         return PodRequest(pod=ref, containers=known.containers, uses=known.uses, gang=known.gang, needs=known.needs)
 
     def _read(self, pod: ApiPod) -> _Known:
-        gang = read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
-        asked = self._ask(seen(pod))
-        return _Known(asked.containers, asked.uses, gang, needs(pod))
+        try:
+            gang = read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
+            asked = self._ask(seen(pod))
+            return _Known(asked.containers, asked.uses, gang, needs(pod))
+        except DecodeError as error:
+            raise as_typed(error, pod) from None
 
 
 def _said_by(pod: ApiPod) -> bytes:
@@ -80,3 +92,30 @@ def _said_by(pod: ApiPod) -> bytes:
             spec.resources,
         )
     )
+
+
+def as_typed(error: DecodeError, pod: ApiPod) -> DecodeError:
+    """The same refusal; another only where the amount that it names is the largest there is."""
+    if error.value != repr(CAPPED):
+        return error
+    typed = _typed(pod.metadata.annotations.get(APPLIED, ""), error.path)
+    value = _MEANS if typed is None else repr(typed)
+    return DecodeError(error.what, path=error.path, value=value, allowed=error.allowed)
+
+
+def _typed(applied: str, path: str) -> str | None:
+    """None where it does not say."""
+    match = _AMOUNT.fullmatch(path)
+    if match is None:
+        return None
+    try:
+        found: Any = msgspec.json.decode(applied)
+        spec = found["spec"]
+        (amounts,) = [
+            each["resources"][match["where"]]
+            for each in (*spec.get("initContainers", ()), *spec["containers"])
+            if each["name"] == match["container"]
+        ]
+        return str(amounts[match["key"]])
+    except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        return None  # anybody may write that annotation

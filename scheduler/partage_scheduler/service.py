@@ -15,6 +15,7 @@ import structlog
 
 from partage_base.daemon.life import Daemon
 from partage_base.kube import ApiServer
+from partage_scheduler.api.election import until_stopped
 from partage_scheduler.assembly import Parts, api_server, assemble, signer_of
 from partage_scheduler.core import plugins
 from partage_scheduler.leader import Leader
@@ -58,16 +59,7 @@ class SchedulerService:
     async def run(self, stopping: asyncio.Event) -> None:
         if self._parts.extender is not None:
             await self._parts.extender.open(self._daemon.tasks)
-        leading = asyncio.create_task(self._leader.lead(), name="leading")
-        asked = asyncio.create_task(stopping.wait())
-        try:
-            await asyncio.wait({leading, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if leading.done():
-                leading.result()
-            await stopping.wait()
-        finally:
-            asked.cancel()
-            leading.cancel()
+        await until_stopped(self._leader.lead(), stopping)
 
 
 async def _hand_back(parts: Parts) -> None:

@@ -131,7 +131,7 @@ class Scheduler:
         self.predicates, self.key = Predicates(), Ed25519PrivateKey.generate()
         self.asks = Asks(self.side.requests, (keys.PREFIX,))
         self.cluster = Cluster(self.decider, self.predicates, trusted=lambda _pod: None, asks=self.asks.of)
-        self.queue = Queue(seated=self.cluster.seated)
+        self.queue = Queue(seated=self.cluster.seats.seated)
         self.cycle = Cycle(self.decider, self.side.requests, self.cluster, self.predicates)
         for node in fleet(nodes):
             self.cluster.node(node_object(node))
@@ -141,9 +141,9 @@ class Scheduler:
         return [pod_object(self.pool, number) for number in range(first, first + count)]
 
     def signed(self, bind: Bind) -> dict[str, str]:
-        if not bind.allocation.containers:
+        if not bind.decision.allocation.containers:
             return {}
-        text = encode_allocation(bind.allocation)
+        text = encode_allocation(bind.decision.allocation)
         return {keys.ALLOCATION: text, keys.SIGNATURE: sign(text, self.key)}
 
     def offered(self, pod: ApiPod) -> None:

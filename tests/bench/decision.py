@@ -83,7 +83,7 @@ def decide_all(decider: Decider, requests: list[PodRequest], *, forgetful: bool 
             decider.renewed()
         decision = decider.decide(request)
         if decision is not None:
-            decider.take(decision.allocation(), request.needs)
+            decider.take(decision.allocation, request.needs)
             placed.append(request.pod.uid)
     return placed
 

@@ -119,7 +119,7 @@ FILLS: Final[Mapping[str, tuple[Fill, int]]] = {
 class Hostile:
     def __init__(self, scheduler: Scheduler, fill: Fill, count: int) -> None:
         self._scheduler, self._fill, self._count = scheduler, fill, count
-        self._nodes = [node.name for node in scheduler.cluster.nodes]
+        self._nodes = [node.name for node in scheduler.cluster.fleet.nodes]
         self.slowest_s = 0.0
 
     def come(self, pods: int) -> None:
@@ -162,7 +162,7 @@ def as_large(fill: Fill) -> int:
 
 def settled(scheduler: Scheduler, pods: int) -> None:
     """So many pods on nodes, of which one in ten has a label of its own, as jobs have it."""
-    nodes = [node.name for node in scheduler.cluster.nodes]
+    nodes = [node.name for node in scheduler.cluster.fleet.nodes]
     for number in range(pods):
         pod = msgspec.json.decode(pod_object(scheduler.pool, number, nodes[number % len(nodes)]), type=dict[str, Any])
         pod["metadata"]["uid"] = f"there-{number}"
@@ -185,7 +185,7 @@ def main() -> int:
     scheduler = Scheduler(NODES // smaller)
     bench.figure("resident with nodes, MiB", round(resident_mib()))
     settled(scheduler, PODS // smaller)
-    bench.engaged("nodes and pods are there", scheduler.cluster.size == NODES // smaller)
+    bench.engaged("nodes and pods are there", len(scheduler.cluster.fleet) == NODES // smaller)
     bench.bar("resident with nodes and pods", resident_mib(), at_most=MOST_MIB, unit="MiB")
     count, highest = max(2, HOSTILE // smaller), 0.0
     for name, fill, number in sorts():

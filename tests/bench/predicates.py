@@ -19,7 +19,7 @@ from bench.harness import Bench
 from partage_plugins.vocabulary import Slot
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
-from unit.scheduler.objects_made import HOSTNAME, PREFERRED, REQUIRED, ZONE, affine, apart, labelled, near, node, pod
+from support.objects import HOSTNAME, PREFERRED, REQUIRED, ZONE, affine, apart, labelled, near, node, pod
 from unit.scheduler.pods_written import FULL_POD
 
 NODES: Final = 5_000
@@ -59,7 +59,7 @@ def a_node(number: int) -> ApiNode:
     """Of one of three zones; every hundredth is tainted."""
     labels = {ZONE: f"zone-{number % ZONES}", "disk": f"disk-{number % 2}"}
     taints = ({"key": "dedicated", "value": "infra", "effect": "NoSchedule"},) if number % 100 == 0 else ()
-    return node(f"node-{number:05}", labels, taints=taints)
+    return node(f"node-{number:05}", labels=labels, taints=taints)
 
 
 def a_pod(name: str, app: int = 7, **spec: Any) -> ApiPod:

@@ -56,8 +56,8 @@ def placed(decider: Decider, requests: list[PodRequest]) -> list[tuple[PodReques
     for request in requests:
         decision = decider.decide(request)
         if decision is not None:
-            decider.take(decision.allocation(), request.needs)
-            found.append((request, decision.allocation()))
+            decider.take(decision.allocation, request.needs)
+            found.append((request, decision.allocation))
     return found
 
 

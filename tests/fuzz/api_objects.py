@@ -18,7 +18,7 @@ from partage_base.kube.errors import Nonsense
 from partage_plugins.vocabulary import Slot
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates import Predicates, needs
-from unit.scheduler.objects_made import node
+from support.objects import node
 from unit.scheduler.pods_written import FULL_POD
 
 _NODE: Final = {
@@ -61,7 +61,7 @@ def target(data: bytes) -> str:
 
 def _asked(found: ApiPod, there: ApiNode) -> str:
     predicates = Predicates()
-    predicates.put_node(Slot(0), node("n1", {"zone": "a", "cores": "9", "disk": "ssd"}))
+    predicates.put_node(Slot(0), node("n1", labels={"zone": "a", "cores": "9", "disk": "ssd"}))
     predicates.put_node(Slot(2), there)
     why = predicates.unsupported(found)
     before = [(each.reason, each.flags(3).tolist()) for each in predicates.barred(found, 3)]

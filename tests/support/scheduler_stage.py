@@ -19,7 +19,7 @@ from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_base.kube import ApiServer, micro_time
 from partage_plugins.codecs import decode_allocation, encode_inventory, verify
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary import GPU, Inventory
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_scheduler.api.streams import patience
 from partage_scheduler.assembly import Parts, assemble, signer_of
@@ -30,7 +30,8 @@ from partage_scheduler.settings import SchedulerSettings
 from support.fake_api import FakeApi
 from support.gpu_fleet import card
 from support.kube import access_to
-from support.scheduling import PODS, node_body, pod_body
+from support.objects import node_body, of_cards, pod_body
+from support.scheduling import PODS
 
 NODES: Final = "/api/v1/nodes"
 OURS: Final = "partage-system"
@@ -49,8 +50,7 @@ def settings_below(root: Path, **more: Any) -> SchedulerSettings:
 def an_inventory(name: str, *, health: str = "ok") -> Inventory:
     """Of that node; its first card is in that health."""
     cards = tuple(card(f"{name}-{place}", health="ok" if place else health) for place in range(CARDS))
-    part = GpuPart(driver="580", cuda="13.0", cards=cards)
-    return Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+    return of_cards(cards)
 
 
 def inventory_text(name: str, *, health: str = "ok") -> str:

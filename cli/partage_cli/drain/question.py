@@ -62,7 +62,7 @@ async def drained(server: ApiServer, *, node: str, namespace: str, root: Path) -
     scheduler = await told(server, namespace)
     settings = scheduler.settings(root, namespace)
     async with looking(server, scheduler, settings, root) as seen:
-        if all(each.name != node for each in seen.core.cluster.nodes):
+        if all(each.name != node for each in seen.core.cluster.fleet.nodes):
             raise Refused(f"there is no node {node}; `kubectl get nodes` has their names")
         listed = await server.list(pods_path(), NodePod, fields=f"spec.nodeName={node},{NOT_ENDED}", limit=_PAGE)
         written = {each.metadata.uid: each for each in listed.items}
@@ -116,21 +116,21 @@ class _Holder(NamedTuple):
 
 def _holders(core: Core, node: NodeName, written: Mapping[str, NodePod]) -> Iterator[_Holder]:
     """Pods with cards there, by name; one that was gone between two looks is none."""
-    pods = (seat.pod for seat in core.cluster.seats_on(node))
+    pods = (seat.pod for seat in core.cluster.seats.on(node))
     for pod in sorted(pods, key=lambda each: (each.namespace, each.name)):
         report = stand(
             core.preemption.finder,
             pod,
             time.monotonic(),
             lacking=lambda each: core.queue.lacking(each.uid),
-            flagged=core.cluster.flagged,
+            flagged=core.cluster.verified.flagged,
         )
         if report.given and pod.uid in written:
             yield _Holder(pod, report.given, written[pod.uid])
 
 
 def _cordon(core: Core, node: NodeName) -> None:
-    (found,) = (each for each in core.cluster.nodes if each.name == node)
+    (found,) = (each for each in core.cluster.fleet.nodes if each.name == node)
     unversioned = replace(found.metadata, resource_version="")  # so that it is news
     core.intake.nodes.changed(replace(found, metadata=unversioned, spec=replace(found.spec, unschedulable=True)))
 

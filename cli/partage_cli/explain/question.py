@@ -62,7 +62,7 @@ def _report(core: Core, pod: ApiPod, ours: str) -> PodReport:
         pod,
         time.monotonic(),
         lacking=lambda each: core.queue.lacking(each.uid),
-        flagged=core.cluster.flagged,
+        flagged=core.cluster.verified.flagged,
         ours=ours,
     )
 

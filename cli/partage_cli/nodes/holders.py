@@ -52,7 +52,7 @@ async def held_cards(server: ApiServer, *, namespace: str, root: Path, node: str
     """Of all nodes that say what they have, or of one. Raises `KubeError`, and `Refused` where that is not there."""
     scheduler = await told(server, namespace)
     async with looking(server, scheduler, scheduler.settings(root, namespace), root) as seen:
-        names = sorted(each.name for each in seen.core.cluster.nodes)
+        names = sorted(each.name for each in seen.core.cluster.fleet.nodes)
         if node is not None and node not in names:
             raise Refused(f"there is no node {node}; `kubectl get nodes` has their names")
         cards = tuple(card for name in names if node in (None, name) for card in _of_node(seen.core, NodeName(name)))

@@ -69,7 +69,7 @@ class Replay:
             return False
         if decision is None:
             return False
-        allocation = decision.allocation()
+        allocation = decision.allocation
         self._decider.take(allocation, request.needs)
         self._meter.take(allocation, request)
         return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -182,3 +182,17 @@ class Elector:
 
 def _now() -> str:
     return micro_time(datetime.now(UTC))
+
+
+async def until_stopped(leading: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
+    """Gains the lead, and returns when a stop is asked for, whether or not there was one to gain."""
+    lead = asyncio.create_task(leading, name="leading")
+    asked = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait({lead, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if lead.done():
+            lead.result()
+        await stopping.wait()
+    finally:
+        asked.cancel()
+        lead.cancel()

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from partage_base.daemon.health import Health
+from partage_base.daemon.life import Tasks
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
     ApiServer,
@@ -28,6 +30,7 @@ from partage_base.kube import (
     nodes_path,
     pods_path,
 )
+from partage_scheduler.intake import Intake
 from partage_scheduler.objects import (
     ApiBudget,
     ApiClaim,
@@ -95,16 +98,26 @@ KINDS: Final = (
 )
 
 
-def heartbeats(namespace: str) -> Stream[ApiLease]:
-    return Stream("leases", leases_path(namespace), ApiLease)
+def all_streams(intake: Intake, *, namespace: str, claims: bool) -> Iterator[tuple[Stream[Any], Sink[Any]]]:
+    """With who hears of each kind; `claims`: this scheduler allocates them. `namespace` has the nodes' heartbeats."""
+    yield NODES, intake.nodes
+    yield Stream("leases", leases_path(namespace), ApiLease), intake.heartbeats
+    yield NAMESPACES, intake.namespaces
+    yield VOLUMES, intake.volumes
+    yield CLAIMS, intake.claims
+    yield CLASSES, intake.classes
+    yield CSI_NODES, intake.csi_nodes
+    yield BUDGETS, intake.budgets
+    if claims:
+        yield DEVICE_CLASSES, intake.device_classes
+        yield RESOURCE_CLAIMS, intake.resource_claims
+    yield PODS, intake.pods
 
 
 class Freshness:
     def __init__(self, kinds: Iterable[str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lost: dict[str, float] = dict.fromkeys(kinds, clock())
-        self.is_other = False
-        """Whether a kind was lost or found since somebody looked, who then says no."""
 
     @property
     def missing(self) -> Iterable[str]:
@@ -115,59 +128,97 @@ class Freshness:
         now = self._clock()
         return {kind: now - since for kind, since in self._lost.items()}
 
-    def fresh(self, kind: str) -> None:
-        self.is_other |= self._lost.pop(kind, None) is not None
+    def fresh(self, kind: str) -> bool:
+        """Whether it was out of date before."""
+        return self._lost.pop(kind, None) is not None
 
-    def lost(self, kind: str) -> None:
-        self.is_other |= kind not in self._lost
+    def lost(self, kind: str) -> bool:
+        """Whether it was known before."""
+        is_news = kind not in self._lost
         self._lost.setdefault(kind, self._clock())
+        return is_news
 
 
 def patience(first_s: float = FIRST_AGAIN_S, most_s: float = MOST_AGAIN_S) -> Backoff:
     return Backoff(first_s=first_s, most_s=most_s, random=random.random)
 
 
-async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
-    server: ApiServer,
-    stream: Stream[T],
-    sink: Sink[T],
-    *,
-    freshness: Freshness,
-    told: Callable[[], None],
-    backoff: Backoff,
-    passed_over: Callable[[str], None] = lambda _kind: None,
-) -> None:
-    """Runs for ever; `told` is called after each thing, `passed_over` for each object that can't be read."""
-    repeats, unread = Repeats(every_s=30), Repeats(every_s=30)
+class Follower:
+    """Follows kinds of objects for a daemon that leads, which is ready while it knows all of them as of now."""
 
-    def pass_over(which: Unread) -> None:
-        sink.unread(which)
-        passed_over(stream.name)
-        _say_unread(unread, stream.name, which)
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        freshness: Freshness,
+        *,
+        tasks: Tasks,
+        health: Health,
+        heard: Callable[[], None],
+        known: Callable[[], None],
+        patience: Callable[[], Backoff] = patience,
+        passed_over: Callable[[str], None] = lambda _kind: None,
+        hint: str = "",
+    ) -> None:
+        """`heard` is called after each thing, `passed_over` for each object that can't be read.
 
-    following = follow(
-        server, stream.path, stream.item_type, labels=stream.labels, fields=stream.fields, backoff=backoff
-    )
-    async with aclosing(following):
-        async for seen in following:
-            match seen:
-                case Changed(item):
-                    sink.changed(item)
-                case Deleted(item):
-                    sink.gone(item)
-                case Listed():
-                    sink.listed(
-                        seen.items, seen.unread
-                    )  # and keeps no name for them: they'd be held for as long as it follows
-                    for each in seen.unread:
-                        pass_over(each)
-                    freshness.fresh(stream.name)
-                case Unread():
-                    pass_over(seen)
-                case Lost(error):
-                    freshness.lost(stream.name)
-                    repeats.failed("nothing is placed until this is followed again", error, kind=stream.name)
-            told()
+        `known` is called when everything is known, at first and after something was lost. `hint` ends the sentence that
+        says what is not.
+        """
+        self._server, self._freshness, self._tasks, self._health = server, freshness, tasks, health
+        self._heard, self._known, self._patience, self._passed_over = heard, known, patience, passed_over
+        self._hint = hint
+
+    def judge(self) -> None:
+        missing = sorted(self._freshness.missing)
+        if missing:
+            self._health.unready("caches", f"not known as of now: {', '.join(missing)}{self._hint}")
+        else:
+            self._health.ready("caches")
+            self._known()
+
+    def follow(self, stream: Stream[T], sink: Sink[T]) -> None:
+        """From now on `sink` hears of all objects of the kind."""
+        self._tasks.start(self._followed(stream, sink), name=f"following {stream.name}")
+
+    def _turned(self, *, is_news: bool) -> None:
+        if is_news:
+            self.judge()
+
+    async def _followed(self, stream: Stream[T], sink: Sink[T]) -> None:
+        repeats, unread = Repeats(every_s=30), Repeats(every_s=30)
+
+        def pass_over(*which: Unread) -> None:
+            for each in which:
+                sink.unread(each)
+                self._passed_over(stream.name)
+                _say_unread(unread, stream.name, each)
+
+        objects = follow(
+            self._server,
+            stream.path,
+            stream.item_type,
+            labels=stream.labels,
+            fields=stream.fields,
+            backoff=self._patience(),
+        )
+        async with aclosing(objects):
+            async for seen in objects:
+                match seen:
+                    case Changed(item):
+                        sink.changed(item)
+                    case Deleted(item):
+                        sink.gone(item)
+                    case Listed():
+                        # no name is kept for its objects: they'd be held for as long as it follows
+                        sink.listed(seen.items, seen.unread)
+                        pass_over(*seen.unread)
+                        self._turned(is_news=self._freshness.fresh(stream.name))
+                    case Unread():
+                        pass_over(seen)
+                    case Lost(error):
+                        repeats.failed("nothing is placed until this is followed again", error, kind=stream.name)
+                        self._turned(is_news=self._freshness.lost(stream.name))
+                self._heard()
 
 
 def _say_unread(repeats: Repeats, kind: str, which: Unread) -> None:

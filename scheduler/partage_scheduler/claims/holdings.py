@@ -29,7 +29,7 @@ class Holdings:
 
     def of(self, uid: str) -> list[Allocation]:
         """All that a claim holds on nodes that are known."""
-        found = (self._decider.holding(holder_of(uid, node)) for node in self._counts.get(uid, ()))
+        found = (self._decider.ledger.holding(holder_of(uid, node)) for node in self._counts.get(uid, ()))
         return [each.allocation for each in found if each is not None]
 
     def put(self, uid: str, node: NodeName, count: Count) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-import numpy as np
-
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.reasons import Reason
@@ -25,10 +23,7 @@ class NotYet(Refused):
 def pinned(pins: Iterable[tuple[str, NodeName]], decider: Decider) -> Iterator[Barred]:
     """All nodes but those of claims that are allocated, or about to be."""
     for claim, node in pins:
-        others = np.ones(decider.end, dtype=np.bool_)
-        if (slot := decider.slot(node)) is not None:
-            others[slot] = False
-        yield Barred(PINNED.of(claim), others)
+        yield Barred(PINNED.of(claim), ~decider.slots.flags((node,)))
 
 
 def claims_of(pod: ApiPod) -> Mapping[str, str]:

@@ -14,8 +14,7 @@ Pure: it tells the decider and the predicates what changed, and reads no clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -23,13 +22,11 @@ from partage_plugins.vocabulary import (
     GPU,
     Allocation,
     AnyKind,
-    Gang,
     Inventory,
     NodeName,
     PodRequest,
     PodUid,
 )
-from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.claims import ClaimBook, ClaimGrant
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.fleet import Fleet, Known
@@ -75,7 +72,7 @@ class Cluster:
         """
         self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
         settings = settings or ClusterSettings()
-        self._fleet = Fleet(
+        self.fleet = Fleet(
             decider,
             predicates,
             silent_after_s=settings.silent_after_s,
@@ -83,118 +80,72 @@ class Cluster:
             claims=bool(settings.claims_of),
         )
         self.claims = ClaimBook(decider, self._inventory_of, ours=settings.claims_of)
-        self._seats, self._closed, self._verified = Seats(), Closed(), Verified(trusted, asks, told)
+        self.seats, self._closed, self.verified = Seats(), Closed(), Verified(trusted, asks, told)
         self._promised = Promised()
-        self._kept = Kept(decider, predicates)
+        self.kept = Kept(decider, predicates)
         self._pointless: list[ApiPod] = []
         self._unread, self._refusals = UnreadPods(), Refusals()
 
-    @property
-    def flagged(self) -> Mapping[PodUid, str]:
-        """Pods that say something other than what counts for them, and what that means."""
-        return self._verified.flagged
-
-    @property
-    def nodes(self) -> Iterable[ApiNode]:
-        return self._fleet.nodes
-
-    @property
-    def size(self) -> int:
-        return len(self._fleet)
-
     def inventory(self, node: NodeName) -> Inventory:
-        return self._fleet[node].inventory
+        return self.fleet[node].inventory
 
     def holders(self, node: NodeName) -> list[tuple[ApiPod, Allocation]]:
         """Pods on a node with what each was given there."""
-        return [(seat.pod, seat.allocation) for seat in self._seats.on(node)]
-
-    def node_of(self, uid: PodUid) -> NodeName | None:
-        """Where a pod is, or is assumed to be; None where it waits."""
-        seat = self._seats.get(uid)
-        return None if seat is None else seat.node
-
-    def seated(self, gang: Gang) -> int:
-        """How many pods of a gang are on nodes, or assumed to be."""
-        return sum(self._seats.of_gang(gang).values())
-
-    def nodes_of(self, gang: Gang) -> Mapping[NodeName, int]:
-        """How many of them are on each node."""
-        return self._seats.of_gang(gang)
+        return [(seat.pod, seat.allocation) for seat in self.seats.on(node)]
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Nodes that just refused such a pod, and room that is promised; for devices also nodes that share none now."""
-        decider = self._decider
-        silent: list[Barred] = []
-        if request.containers:
-            silent = [*self._fleet.barred(request, now), *self._unread.barred(decider.end, decider.slot)]
-        promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self._kept)
-        refused = self._refusals.barred(pod.namespace, now, decider.end, decider.slot)
-        return [*silent, *self._closed.barred(request, decider.end, decider.slot), *promised, *refused]
+        slots = self._decider.slots
+        found = [*self.fleet.barred(request, now), *self._unread.barred(slots)] if request.containers else []
+        found += self._closed.barred(request, slots)
+        found += self._promised.barred(pod, request.needs, self._decider, kept=self.kept)
+        found += self._refusals.barred(pod.namespace, now, slots)
+        return found
 
     def refused(self, pod: ApiPod, now: float) -> None:
         """Its kubelet had no room for a pod that we sent there."""
         self._refusals.put(pod.namespace, NodeName(pod.node), now)
 
-    def seats_on(self, node: NodeName) -> tuple[Seat, ...]:
-        return self._seats.on(node)
-
-    def seat(self, uid: PodUid) -> Seat | None:
-        return self._seats.get(uid)
-
-    def has_lower(self, priority: int) -> bool:
-        return self._seats.has_lower(priority)
-
     def imagined(self) -> Imagined:
         """The cluster as if some pods had left, or it had other devices."""
-        return Imagined(self._decider, self._predicates, self._closed, self._fleet, self.claims)
-
-    def room_for(self, pod: ApiPod) -> AbstractContextManager[None]:
-        """While this is open, what is kept for this pod and for pods of a lower priority is free."""
-        return self._kept.lifted(pod)
+        return Imagined(self._decider, self._predicates, self._closed, self.fleet, self.claims)
 
     def keep(self, pod: ApiPod, decision: Decision) -> None:
         """Keeps this for a pod that waits for others to leave. Pods of a lower priority lose their room there."""
-        self._pointless += self._kept.yields(decision.node, pod.priority)
-        self._kept.put(pod, decision)
+        self._pointless += self.kept.yields(decision.node, pod.priority)
+        self.kept.put(pod, decision)
 
     def keep_for_gang(self, pod: ApiPod, decision: Decision) -> None:
         """Its binding failed while others of its gang are on nodes: what it was to have is kept for it."""
         gang = gang_of(pod)
-        if gang is not None and self._seats.of_gang(gang) and decision.node in self._fleet:
+        if gang is not None and self.seats.of_gang(gang) and decision.node in self.fleet:
             self.keep(pod, decision)
 
     def keep_no_more(self, uid: PodUid) -> Causes:
-        return _FREED if self._kept.remove(uid) else NOTHING
-
-    def kept_on(self, uid: PodUid) -> NodeName | None:
-        return self._kept.node_of(uid)
+        return _FREED if self.kept.remove(uid) else NOTHING
 
     def pointless(self) -> list[ApiPod]:
         """Pods that wait and lost what was kept for them since the last call."""
         found, self._pointless = self._pointless, []
         return found
 
-    def why_not(self, node: NodeName, now: float) -> Reason | None:
-        return self._fleet.why_not(node, now)
-
     def node(self, node: ApiNode) -> Causes:
-        if not self._fleet.is_news(node):
+        if not self.fleet.is_news(node):
             return NOTHING
-        known = self._fleet.get(node.name)
+        known = self.fleet.get(node.name)
         if known is None:
             return self._node_comes(node)
         if known.node.metadata.uid == node.metadata.uid:
-            causes = self._fleet.changes(known, node)
+            causes = self.fleet.changes(known, node)
             if Cause.INVENTORY in causes:
-                self._count_anew(self._fleet[node.name])
+                self._count_anew(self.fleet[node.name])
             return causes
         return self.node_gone(node.name) | self._node_comes(node)
 
     def withhold(self, reservations: Iterable[str]) -> Causes:
         """Pods of ours that hold cards, and leave or are gone: their cards are kubelet's, whatever inventories say."""
         causes = NOTHING
-        for known in self._fleet.withhold(frozenset(reservations)):
+        for known in self.fleet.withhold(frozenset(reservations)):
             self._count_anew(known)
             causes |= _NODE
         return causes
@@ -204,24 +155,24 @@ class Cluster:
 
         With a `uid`: only if it is that one, and not another that has its name since.
         """
-        known = self._fleet.get(NodeName(name))
+        known = self.fleet.get(NodeName(name))
         if known is None or uid not in {"", known.node.metadata.uid}:
             return NOTHING
-        for seat in self._seats.on(known.node.name):
+        for seat in self.seats.on(known.node.name):
             self._predicates.remove_pod(seat.pod.uid)
             self._closed.remove(seat.pod.uid)
-        self._pointless += self._kept.node_gone(known.node.name)
-        self._fleet.goes(known)
+        self._pointless += self.kept.node_gone(known.node.name)
+        self.fleet.goes(known)
         return _NODE | _FREED  # pods elsewhere may have kept others away from its whole zone
 
     def heartbeat(self, name: str, renewed_s: float | None, now: float) -> Causes:
         """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
-        return self._fleet.beats(NodeName(name), renewed_s, now)
+        return self.fleet.beats(NodeName(name), renewed_s, now)
 
     def relisted_nodes(self, nodes: Iterable[ApiNode]) -> Causes:
         listed = {node.name: node for node in nodes}
         causes = NOTHING
-        for name in [name for name in self._fleet.names if name not in listed]:
+        for name in [name for name in self.fleet.names if name not in listed]:
             causes |= self.node_gone(name)
         for node in listed.values():
             causes |= self.node(node)
@@ -240,13 +191,13 @@ class Cluster:
 
         It holds what it held; of one that was never seen, what is signed for it there.
         """
-        seat = self._seats.get(pod.uid)
+        seat = self.seats.get(pod.uid)
         node = NodeName(pod.node) or (seat.node if seat is not None else NodeName(""))
         if not node:
             return
         self._unread.put(pod.uid, node)
         if seat is None:
-            held = self._verified.held(pod, node, None)
+            held = self.verified.held(pod, node, None)
             if held.allocation.containers:
                 self._place(Seat(pod, node, held))
 
@@ -259,7 +210,7 @@ class Cluster:
         if not pod.node:
             return self._waits(pod)
         let_go = self._let_go(pod.uid)
-        seat = self._seats.get(pod.uid)
+        seat = self.seats.get(pod.uid)
         if seat is None:
             return let_go | self._is_seen(pod)
         if seat.node != pod.node:
@@ -269,59 +220,59 @@ class Cluster:
 
     def pod_gone(self, uid: PodUid) -> Causes:
         """The pod is deleted, or has ended."""
-        self._verified.forget(uid)
+        self.verified.forget(uid)
         self.claims.pod_gone(uid)
         let_go = self._let_go(uid) | self._is_read(uid)
-        seat = self._seats.get(uid)
+        seat = self.seats.get(uid)
         if seat is not None:
             self._remove(seat)
         return let_go if seat is None else _FREED
 
     def assume(self, pod: ApiPod, decision: Decision) -> tuple[ClaimGrant, ...]:
         """The pod is about to be bound; what is to be written on its claims before."""
-        if self._seats.get(pod.uid) is not None:
+        if self.seats.get(pod.uid) is not None:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
-        self._pointless += self._kept.yields(decision.node, pod.priority)
-        self._place(Seat(pod, decision.node, Held(decision.allocation()), needed=decision.request.needs, assumed=True))
+        self._pointless += self.kept.yields(decision.node, pod.priority)
+        self._place(Seat(pod, decision.node, Held(decision.allocation), needed=decision.request.needs, assumed=True))
         return self.claims.assume(pod, decision)
 
     def confirmed(self, uid: PodUid) -> None:
         """The API server said that the pod is bound; the watch will say so too."""
-        seat = self._seats.get(uid)
+        seat = self.seats.get(uid)
         if seat is not None:
             seat.assumed = False
 
     def undo(self, uid: PodUid) -> Causes:
         """Its binding failed. What was seen on its node meanwhile stays."""
         freed = _FREED if self.claims.undo(uid) else NOTHING
-        seat = self._seats.get(uid)
+        seat = self.seats.get(uid)
         if seat is None or not seat.assumed:
             return freed
         self._remove(seat)
         return _FREED
 
     def _node_comes(self, node: ApiNode) -> Causes:
-        known = self._fleet.comes(node)
-        for seat in self._seats.on(node.name):
+        known = self.fleet.comes(node)
+        for seat in self.seats.on(node.name):
             self._count(seat, known)
         self.claims.node_comes(node.name)
         return _NODE
 
     def _inventory_of(self, node: NodeName) -> Inventory | None:
-        known = self._fleet.get(node)
+        known = self.fleet.get(node)
         return None if known is None else known.inventory
 
     def _count_anew(self, known: Known) -> None:
         """Its devices changed: what counts on all of them counts on the new ones from now on."""
         self.claims.node_comes(known.node.name)
-        for seat in self._seats.on(known.node.name):
+        for seat in self.seats.on(known.node.name):
             if seat.held.unknown is not None:
                 self._count_no_more(seat)
                 self._count(seat, known)
 
     def _waits(self, pod: ApiPod) -> Causes:
-        if self._seats.get(pod.uid) is not None:  # told late, or while its binding is under way
+        if self.seats.get(pod.uid) is not None:  # told late, or while its binding is under way
             return NOTHING
         if pod.is_going:
             return self._let_go(pod.uid)
@@ -331,18 +282,18 @@ class Cluster:
 
     def _let_go(self, uid: PodUid) -> Causes:
         """The pod waits no more: nothing is promised to it or kept for it."""
-        promised, kept = self._promised.remove(uid), self._kept.remove(uid)
+        promised, kept = self._promised.remove(uid), self.kept.remove(uid)
         return _FREED if promised or kept else NOTHING
 
     def _is_seen(self, pod: ApiPod) -> Causes:
         node = NodeName(pod.node)
-        self._place(Seat(pod, node, self._verified.held(pod, node, None)))
+        self._place(Seat(pod, node, self.verified.held(pod, node, None)))
         return _POD
 
     def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
         """The pod is seen where it was, or where it was assumed to be."""
         before, was = seat.pod, seat.held
-        held = self._verified.held(pod, seat.node, was, is_assumed=seat.assumed)
+        held = self.verified.held(pod, seat.node, was, is_assumed=seat.assumed)
         now = Seat(pod, seat.node, held)
         is_other = (held.allocation, held.unknown) != (was.allocation, was.unknown)
         if is_other or now.needs != seat.needs:
@@ -350,23 +301,23 @@ class Cluster:
             self._place(now)
             return _POD | (_FREED if is_other or lower(now.needs, seat.needs) else NOTHING)
         seat.assumed, seat.held = False, held
-        self._seats.update(seat, pod)
+        self.seats.update(seat, pod)
         is_other = counts_otherwise(pod, before)
-        if is_other and (known := self._fleet.get(seat.node)):
+        if is_other and (known := self.fleet.get(seat.node)):
             self._predicates.put_pod(known.slot, pod)
         return _POD if was.notes is None or is_other else NOTHING
 
     def _place(self, seat: Seat) -> None:
-        self._seats.add(seat)
-        known = self._fleet.get(seat.node)
+        self.seats.add(seat)
+        known = self.fleet.get(seat.node)
         if known is not None:
             self._count(seat, known)
 
     def _remove(self, seat: Seat) -> None:
-        self._seats.remove(seat)
-        if self._kept and (gang := gang_of(seat.pod)) is not None and not self._seats.of_gang(gang):
-            self._kept.remove_gang(gang)  # a gang without pods there holds nothing
-        if seat.node in self._fleet:
+        self.seats.remove(seat)
+        if self.kept and (gang := gang_of(seat.pod)) is not None and not self.seats.of_gang(gang):
+            self.kept.remove_gang(gang)  # a gang without pods there holds nothing
+        if seat.node in self.fleet:
             self._count_no_more(seat)
 
     def _count(self, seat: Seat, known: Known) -> None:

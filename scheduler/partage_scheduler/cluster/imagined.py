@@ -55,7 +55,7 @@ class Imagined:
         """A pod that had not left is there anyway."""
         if self._away.pop(seat.pod.uid, None) is None:
             return
-        slot = self._decider.slot(seat.node)
+        slot = self._decider.slots.of(seat.node)
         if slot is None:
             raise ValueError(f"node {seat.node} went away while somebody looked at it")
         self._decider.take(seat.allocation, seat.needs)
@@ -71,7 +71,7 @@ class Imagined:
     def place(self, decision: Decision) -> None:
         """A pod that waits holds this; what others mind of it beside devices and room is left out."""
         self._placed.append(decision.request.pod.uid)
-        self._decider.take(decision.all(), decision.request.needs)
+        self._decider.take(decision.taken, decision.request.needs)
 
     def __enter__(self) -> Self:
         return self

@@ -83,10 +83,10 @@ class Kept:
 
     def _take(self, place: _Place) -> None:
         decision = place.decision
-        slot = self._decider.slot(decision.node)
+        slot = self._decider.slots.of(decision.node)
         if slot is None:
             raise ValueError(f"node {decision.node} is not known, and room was to be kept there")
-        self._decider.take(decision.all(), decision.request.needs)
+        self._decider.take(decision.taken, decision.request.needs)
         self._predicates.put_pod(slot, place.pod)
 
     def _give_back(self, place: _Place) -> None:

@@ -6,13 +6,11 @@ found when it comes. Who waits for our own victims to leave has all that it will
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-import numpy as np
-
-from partage_plugins.vocabulary import NodeName, PodUid, Room, Slot
-from partage_scheduler.decision import Barred
+from partage_plugins.vocabulary import NodeName, PodUid, Room
+from partage_scheduler.decision import Barred, Decider
 from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.objects import ApiPod
 
@@ -39,24 +37,15 @@ class Promised:
     def remove(self, uid: PodUid) -> bool:
         return self._by_pod.pop(uid, None) is not None
 
-    def barred(  # noqa: PLR0913 - what is asked, and whom to ask
-        self,
-        pod: ApiPod,
-        needs: Room,
-        end: int,
-        slot: Callable[[NodeName], Slot | None],
-        free: Callable[[NodeName], Room],
-        *,
-        kept: Container[PodUid],
-    ) -> Iterator[Barred]:
+    def barred(self, pod: ApiPod, needs: Room, decider: Decider, *, kept: Container[PodUid]) -> Iterator[Barred]:
         """Nodes with room that would do if it were not promised."""
         if not self._by_pod:
             return
-        cpu, memory = np.zeros(end, dtype=np.bool_), np.zeros(end, dtype=np.bool_)
+        cpu, memory = decider.slots.flags(()), decider.slots.flags(())
         for node, (cpu_milli, memory_bytes) in self._against(pod, kept).items():
-            at = slot(node)
+            at = decider.slots.of(node)
             if at is not None:
-                left = free(node)
+                left = decider.free(node)
                 cpu[at] = 0 < needs.cpu_milli > left.cpu_milli - cpu_milli
                 memory[at] = 0 < needs.memory_bytes > left.memory_bytes - memory_bytes
         for reason, flags in ((INSUFFICIENT_CPU, cpu), (INSUFFICIENT_MEMORY, memory)):

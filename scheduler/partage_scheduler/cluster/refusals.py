@@ -9,15 +9,13 @@ asked: nobody can close a node to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Final
 
-import numpy as np
-
-from partage_plugins.vocabulary import NodeName, Slot
+from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import Barred, SlotTable
 
 REFUSED: Final = Reason("refused-lately", "node(s) just refused a pod of this namespace for lack of room", lasts=True)
 RESTS_S: Final = 30.0
@@ -34,14 +32,11 @@ class Refusals:
         self._until.pop((namespace, node), None)
         self._until[namespace, node] = now + RESTS_S
 
-    def barred(self, namespace: str, now: float, end: int, slot: Callable[[NodeName], Slot | None]) -> Iterator[Barred]:
+    def barred(self, namespace: str, now: float, slots: SlotTable) -> Iterator[Barred]:
         """Nodes that are not chosen now for pods of this namespace."""
         self._forget(now)
         nodes = [node for where, node in self._until if where == namespace]
-        slots = [at for node in nodes if (at := slot(node)) is not None]
-        if slots:
-            flags = np.zeros(end, dtype=np.bool_)
-            flags[slots] = True
+        if nodes and (flags := slots.flags(nodes)).any():
             yield Barred(REFUSED, flags)
 
     def _forget(self, now: float) -> None:

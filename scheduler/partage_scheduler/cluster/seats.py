@@ -68,12 +68,21 @@ class Seats:
     def get(self, uid: PodUid) -> Seat | None:
         return self._seats.get(uid)
 
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """Where a pod is, or is assumed to be; None where it waits."""
+        seat = self._seats.get(uid)
+        return None if seat is None else seat.node
+
     def on(self, node: NodeName) -> tuple[Seat, ...]:
         return tuple(self._on.get(node, _NO_SEATS).values())
 
     def of_gang(self, gang: Gang) -> Mapping[NodeName, int]:
         """How many of its pods are on each node."""
         return self._gangs.get(gang, _NO_NODES)
+
+    def seated(self, gang: Gang) -> int:
+        """How many of its pods are on nodes, or assumed to be."""
+        return sum(self.of_gang(gang).values())
 
     def has_lower(self, priority: int) -> bool:
         return min(self._priorities, default=priority) < priority

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import (
     Allocation,
@@ -25,12 +23,11 @@ from partage_plugins.vocabulary import (
     Pod,
     PodRequest,
     PodUid,
-    Slot,
 )
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.cluster.verified import Unknown
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import Barred, SlotTable
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates.needs import asked_by
 
@@ -111,12 +108,9 @@ class Closed:
         if self._seats:
             self._seats.pop(uid, None)
 
-    def barred(self, request: PodRequest, end: int, slot: Callable[[NodeName], Slot | None]) -> Iterator[Barred]:
-        nodes = {seat.node for seat in self._seats.values() if seat.closes & request.kinds} if self._seats else ()
-        slots = [at for node in nodes if (at := slot(node)) is not None]
-        if slots:
-            flags = np.zeros(end, dtype=np.bool_)
-            flags[slots] = True
+    def barred(self, request: PodRequest, slots: SlotTable) -> Iterator[Barred]:
+        nodes = [seat.node for seat in self._seats.values() if seat.closes & request.kinds] if self._seats else ()
+        if nodes and (flags := slots.flags(nodes)).any():
             yield Barred(CLOSED, flags)
 
 
@@ -140,10 +134,6 @@ class UnreadPods:
         self._nodes.clear()
         return had_some
 
-    def barred(self, end: int, slot: Callable[[NodeName], Slot | None]) -> list[Barred]:
-        slots = [at for node in self._nodes.values() if (at := slot(node)) is not None]
-        if not slots:
-            return []
-        flags = np.zeros(end, dtype=np.bool_)
-        flags[slots] = True
-        return [Barred(UNREAD, flags)]
+    def barred(self, slots: SlotTable) -> Iterator[Barred]:
+        if self._nodes and (flags := slots.flags(self._nodes.values())).any():
+            yield Barred(UNREAD, flags)

@@ -10,6 +10,8 @@ from partage_scheduler.decision.ledger import Holding, Ledger
 from partage_scheduler.decision.reasons import Barred, Explanation
 from partage_scheduler.decision.rooms import INSUFFICIENT
 from partage_scheduler.decision.side import Side
+from partage_scheduler.decision.slots import SlotTable
+from partage_scheduler.decision.standings import only
 
 __all__ = [
     "INSUFFICIENT",
@@ -20,4 +22,6 @@ __all__ = [
     "Holding",
     "Ledger",
     "Side",
+    "SlotTable",
+    "only",
 ]

@@ -7,8 +7,9 @@ then tells of it by `take`), and knows no predicate but room and plugins: other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -47,13 +48,14 @@ class Decision:
     node: NodeName
     grants: Mapping[ContainerName, Mapping[Kind, Any]]
 
-    def allocation(self, gen: int = 1) -> Allocation:
+    @cached_property
+    def allocation(self) -> Allocation:
         """As it is written on the pod: without what its claims are given, which is written on those."""
         asked, grants = self.request, self.grants
         if any(claim_of(name) is not None for name in grants):
             grants = {name: each for name, each in grants.items() if claim_of(name) is None}
         return Allocation(
-            gen=gen,
+            gen=1,
             crit=(MOVABLE,) if moves(asked) else (),
             pod=asked.pod.uid,
             node=self.node,
@@ -62,51 +64,37 @@ class Decision:
             gang=asked.gang,
         )
 
-    def all(self) -> Allocation:
+    @cached_property
+    def taken(self) -> Allocation:
         """All that it takes of the node's devices, its claims' included."""
         return Allocation(gen=1, pod=self.request.pod.uid, node=self.node, containers=self.grants)
 
 
 class Decider:
-    def __init__(self, side: Side, books: Ledger, *, shapes: int = SHAPES) -> None:
-        """`books` is the record from which `side` tells plugins again; empty, and from now on changed here alone."""
-        self._side, self._books = side, books
-        self._numbering = SlotTable()
+    def __init__(self, side: Side, ledger: Ledger, *, shapes: int = SHAPES) -> None:
+        """`ledger` is the record from which `side` tells plugins again; empty, and from now on changed here alone."""
+        self._side, self.ledger = side, ledger
+        self.slots = SlotTable()
         self._rooms = Rooms()
         self._standings = Standings(shapes)
 
-    @property
-    def end(self) -> int:
-        """One more than the highest slot; the length of arrays that callers make by slot."""
-        return self._numbering.end
-
-    def slot(self, node: NodeName) -> Slot | None:
-        return self._numbering.slot(node)
-
-    def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
-        """-1 where a node is not known."""
-        return self._numbering.slots(nodes)
-
     def free(self, node: NodeName) -> Room:
         """CPU and memory that no pod holds."""
-        return self._books.room(self._known(node))[1]
-
-    def holding(self, pod: PodUid) -> Holding | None:
-        return self._books.holding(pod)
+        return self.ledger.room(self._known(node))[1]
 
     def add_node(self, node: NodeName, inventory: Inventory, total: Room) -> None:
-        self._open(self._numbering.give(node), node, inventory, total)
+        self._open(self.slots.give(node), node, inventory, total)
 
     def remove_node(self, node: NodeName) -> None:
         """The node is gone, and all that was held there."""
         slot = self._known(node)
         self._close(slot)
-        self._numbering.free(node)
+        self.slots.free(node)
 
     def replace_inventory(self, node: NodeName, inventory: Inventory) -> None:
         """Its devices changed; what is held there stays held."""
         slot = self._known(node)
-        total, _ = self._books.room(slot)
+        total, _ = self.ledger.room(slot)
         holdings = self._close(slot)
         self._open(slot, node, inventory, total)
         for holding in holdings:
@@ -114,7 +102,7 @@ class Decider:
 
     def resize_node(self, node: NodeName, total: Room) -> None:
         slot = self._known(node)
-        self._books.resize(slot, total)
+        self.ledger.resize(slot, total)
         self._tell_room(slot)
 
     def take(self, allocation: Allocation, needs: Room) -> None:
@@ -123,7 +111,7 @@ class Decider:
 
     def give_back(self, pod: PodUid) -> bool:
         """Whether the pod held anything."""
-        holding = self._books.strike(pod)
+        holding = self.ledger.strike(pod)
         if holding is None:
             return False
         self._side.give_back(holding.slot, holding.allocation)
@@ -142,9 +130,9 @@ class Decider:
         standing = self._standing(request)
         refusals = 0
         while (best := self._best(request, barred, self._liked(standing, preferences))).size:
-            slot = self._numbering.first_by_name(best)
+            slot = self.slots.first_by_name(best)
             try:
-                return Decision(request, self._numbering.name(slot), self._side.allocate(request, slot))
+                return Decision(request, self.slots.name(slot), self._side.allocate(request, slot))
             except Refused as refusal:
                 standing.refuse(slot, SAID.of(str(refusal)))
                 refusals += 1
@@ -172,14 +160,14 @@ class Decider:
 
         With `among` it is right for these slots alone, and plugins are asked about no others.
         """
-        return self._standing(request, among).scores[: self.end]
+        return self._standing(request, among).scores[: self.slots.end]
 
-    def open(self, scores: Scores, barred: Sequence[Barred]) -> Scores:
-        """A copy with minus infinity where a rule bars."""
-        scores = scores.copy()
+    def unbarred(self, barred: Iterable[Barred]) -> Flags:
+        """Slots that no rule bars."""
+        found = np.ones(self.slots.end, dtype=np.bool_)
         for each in barred:
-            scores[each.flags(self.end)] = NO_FIT
-        return scores
+            found &= ~each.flags(self.slots.end)
+        return found
 
     def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[Reason]:
         """Why plugins refuse each of these slots; they do."""
@@ -188,15 +176,15 @@ class Decider:
 
     def weigh(self, request: PodRequest) -> Scores:
         """A score for each slot, minus infinity where it does not fit; a copy, for callers that choose."""
-        scores = self._standing(request).scores[: self.end]
+        scores = self._standing(request).scores[: self.slots.end]
         return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
 
     def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
         """Counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
-        slots = self._numbering.all()
+        slots = self.slots.all()
         nodes, reasons = slots.size, Counter[Reason]()
         for each in barred:
-            out = each.flags(self.end)[slots]
+            out = each.flags(self.slots.end)[slots]
             reasons[each.reason] += int(np.count_nonzero(out))
             slots = slots[~out]
         reasons.update(self._rooms.lacking(request.needs, slots))
@@ -209,9 +197,6 @@ class Decider:
         """Why plugins refuse one node, whatever room it has; None where they do not."""
         slot = np.array([self._known(node)], dtype=np.intp)
         return next(iter(said_of(self._said(request), slot)), None)
-
-    def names(self, slots: NDArray[np.intp]) -> list[NodeName]:
-        return [self._numbering.name(slot) for slot in slots.tolist()]
 
     def renewed(self) -> None:
         """A plugin was made again: what it said before may have been wrong."""
@@ -230,13 +215,13 @@ class Decider:
         return best_of(only(self._possible(request, barred), liked))
 
     def _liked(self, standing: Standing, preferences: Scores | None) -> Scores:
-        scores = standing.scores[: self.end]
-        return scores if preferences is None else scores + preferences[: self.end]
+        scores = standing.scores[: self.slots.end]
+        return scores if preferences is None else scores + preferences[: self.slots.end]
 
     def _said(self, request: PodRequest) -> Standing:
         """A standing with the reasons why it does not fit, right for all nodes."""
         standing = self._standing(request)
-        stale = self._numbering.taken(self._standings.unexplained(standing))
+        stale = self.slots.taken(self._standings.unexplained(standing))
         if stale.size:
             verdict = self._side.fits(request, stale.astype(np.int32))
             codes, table = verdict.reasons()
@@ -251,7 +236,7 @@ class Decider:
         return self._standings.of(self._side.shape(request), ask, among)
 
     def _score(self, request: PodRequest, stale: NDArray[np.int32], scores: Scores) -> None:
-        asked = self._numbering.taken(stale)
+        asked = self.slots.taken(stale)
         if not asked.size:
             return
         fitting = asked[self._side.fits(request, asked).fits]
@@ -260,35 +245,32 @@ class Decider:
 
     def _possible(self, request: PodRequest, barred: Sequence[Barred]) -> Flags:
         """Nodes with room for it that no rule bars."""
-        possible = self._rooms.fit(request.needs, slice(self.end))
-        for each in barred:
-            possible &= ~each.flags(self.end)
-        return possible
+        return self._rooms.fit(request.needs, slice(self.slots.end)) & self.unbarred(barred)
 
     def _open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Room) -> None:
-        self._books.open(slot, node, inventory, total)
+        self.ledger.open(slot, node, inventory, total)
         self._side.node_added(slot, node, inventory)
         self._tell_room(slot)
 
     def _close(self, slot: Slot) -> Sequence[Holding]:
-        holdings = self._books.close(slot)
+        holdings = self.ledger.close(slot)
         self._side.node_removed(slot)
         self._standings.changed(slot)
         return holdings
 
     def _enter(self, holding: Holding) -> None:
-        self._books.enter(holding)
+        self.ledger.enter(holding)
         self._side.take(holding.slot, holding.allocation)
         self._tell_room(holding.slot)
 
     def _tell_room(self, slot: Slot) -> None:
-        total, free = self._books.room(slot)
+        total, free = self.ledger.room(slot)
         self._rooms.set(slot, free)
         self._side.node_room(slot, total, free)
         self._standings.changed(slot)
 
     def _known(self, node: NodeName) -> Slot:
-        slot = self._numbering.slot(node)
+        slot = self.slots.of(node)
         if slot is None:
             raise ValueError(f"node {node} is not known; add it first")
         return slot

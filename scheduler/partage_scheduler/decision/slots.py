@@ -6,7 +6,7 @@ name sorts first is chosen: a choice that depends neither on the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from itertools import repeat
 from typing import Any, Final, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Flags
 from partage_plugins.vocabulary import NodeName, Slot
 
 Integer = TypeVar("Integer", bound=np.integer[Any])
@@ -40,14 +41,20 @@ class SlotTable:
     def __contains__(self, node: NodeName) -> bool:
         return node in self._slots
 
-    def slot(self, node: NodeName) -> Slot | None:
+    def of(self, node: NodeName) -> Slot | None:
         return self._slots.get(node)
 
-    def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
+    def of_all(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
         """-1 where a node has none."""
         if self._scattered > len(self._slots) // 2:
             self._gather()
         return np.fromiter(map(self._slots.get, nodes, repeat(-1)), dtype=np.intp, count=len(nodes))
+
+    def flags(self, nodes: Iterable[NodeName]) -> Flags:
+        """By slot, whether it is one of these; those that are not known have none."""
+        found = np.zeros(self.end, dtype=np.bool_)
+        found[[slot for node in nodes if (slot := self._slots.get(node)) is not None]] = True
+        return found
 
     def name(self, slot: int) -> NodeName:
         name = self._names[slot]

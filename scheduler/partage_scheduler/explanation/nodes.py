@@ -49,7 +49,7 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
     barred = cycle.barred(pod, request, now)
     stays, absent = isinstance(verdict, Stay), cycle.absent(pod)
     hopeless = tuple(map(INSUFFICIENT.of, absent))
-    nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.nodes)
+    nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.fleet.nodes)
     return Explained(
         message=verdict.message if isinstance(verdict, Stay) else "",
         goes_to=None if isinstance(verdict, Stay) else verdict.node,
@@ -73,8 +73,8 @@ def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], no
 
 
 def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> Iterator[Reason]:
-    decider, slot = cycle.decider, cycle.decider.slot(node)
-    yield from (each.reason for each in barred if slot is not None and each.flags(decider.end)[slot])
+    decider, slot = cycle.decider, cycle.decider.slots.of(node)
+    yield from (each.reason for each in barred if slot is not None and each.flags(decider.slots.end)[slot])
     free, needs = decider.free(node), request.needs
     if 0 < needs.cpu_milli > free.cpu_milli:
         yield INSUFFICIENT_CPU

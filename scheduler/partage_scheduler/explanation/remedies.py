@@ -46,10 +46,11 @@ def _other_models(decider: Decider, request: PodRequest, barred: Sequence[Barred
 
 def _less_room(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
     """The node that lacks the least of CPU and main memory, if it lacks nothing else."""
-    fits = np.isfinite(decider.weigh(replace(request, needs=Room())))
-    for each in barred:
-        fits &= ~each.flags(decider.end)
-    lacking = [(_lacking(decider.free(node), request.needs), node) for node in decider.names(np.flatnonzero(fits))]
+    fits = np.isfinite(decider.weigh(replace(request, needs=Room()))) & decider.unbarred(barred)
+    lacking = [
+        (_lacking(decider.free(node), request.needs), node)
+        for node in map(decider.slots.name, np.flatnonzero(fits).tolist())
+    ]
     (memory, cpu), node = min(lacking, default=((0, 0), NodeName("")))
     if memory or cpu:
         words = [f"{cpu} milli of CPU less"] * bool(cpu) + [f"{memory} bytes of main memory less"] * bool(memory)

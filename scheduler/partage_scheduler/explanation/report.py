@@ -91,7 +91,7 @@ def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) ->
         return _stands(pod, "ended", f"it has ended: {pod.status.phase}")
     if not pod.node:
         return _stands(pod, "being deleted", "it is being deleted and was never placed")
-    seat = finder.cluster.seat(pod.uid)
+    seat = finder.cluster.seats.get(pod.uid)
     given = () if seat is None else tuple(_given(seat.allocation))
     for local, held in finder.cluster.claims.held(pod):
         given += tuple(replace(each, container=f"claim {local}") for each in _given(held))

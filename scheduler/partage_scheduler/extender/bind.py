@@ -51,7 +51,7 @@ class BindVerb:
         answered_within_s: float,
     ) -> None:
         """An answer waits for `answered_within_s` at most; what is under way goes on."""
-        self._cluster, self._chooser, self._bindings = core.cluster, chooser, bindings
+        self._cluster, self._cycle, self._chooser, self._bindings = core.cluster, core.cycle, chooser, bindings
         self._server, self._answered_within_s = server, answered_within_s
         self._under_way: dict[PodUid, _UnderWay] = {}
 
@@ -78,7 +78,7 @@ class BindVerb:
         return begun
 
     async def _bound(self, args: BindingArgs) -> Placed:
-        if (node := self._cluster.node_of(args.pod_uid)) is not None:
+        if (node := self._cluster.seats.node_of(args.pod_uid)) is not None:
             return Placed(BOUND) if node == args.node else Placed(ALREADY, f"it is on node {node} already")
         pod = self._chooser.asked(args.pod_uid) or await self._looked_up(args)
         if isinstance(pod, Placed):
@@ -110,7 +110,7 @@ class BindVerb:
             raise
         except PartageError as error:
             return str(error)
-        return decision if isinstance(decision, str) else self._bindings.assume(pod, decision)
+        return decision if isinstance(decision, str) else self._cycle.assume(pod, decision)
 
     def _told(self, bind: Bind, outcome: Outcome) -> Placed:
         match outcome:

@@ -63,10 +63,10 @@ class Extender:
         self._preemptor, self._sends_away = preemptor, settings.extender_preempts
 
         def is_known(node: NodeName) -> bool:
-            return core.cycle.decider.slot(node) is not None
+            return core.cycle.decider.slots.of(node) is not None
 
         def is_helped(uid: PodUid) -> bool:
-            return core.cluster.kept_on(uid) is not None
+            return core.cluster.kept.node_of(uid) is not None
 
         desk = Verbs(
             chooser=chooser,
@@ -80,7 +80,7 @@ class Extender:
         self._reminder = Reminder(
             status,
             fits=chooser.fits,
-            is_placed=lambda uid: core.cluster.node_of(uid) is not None,
+            is_placed=lambda uid: core.cluster.seats.node_of(uid) is not None,
             obstacle=authority.obstacle,
             ended=reminded,
         )

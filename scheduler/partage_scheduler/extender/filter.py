@@ -22,7 +22,7 @@ from partage_plugins.errors import PartageError, PluginError
 from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cycle import Cycle
-from partage_scheduler.decision import Barred, Decision
+from partage_scheduler.decision import Barred, Decision, only
 from partage_scheduler.extender.messages import Args, FilterResult, Host, PrioritizeArgs
 from partage_scheduler.objects import ApiPod
 
@@ -99,7 +99,7 @@ class NodeFilter:
         names, request = args.node_names or (), self._request(args.pod)
         if isinstance(request, str):
             return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
-        with self._cycle.cluster.room_for(args.pod):
+        with self._cycle.cluster.kept.lifted(args.pod):
             offers = self._offers(args.pod, request, names, now)
         places = np.flatnonzero(offers.scores > _NOWHERE)
         if not places.size:
@@ -130,8 +130,8 @@ class NodeFilter:
         if isinstance(request, str):
             return request
         decider = self._cycle.decider
-        with self._cycle.cluster.room_for(pod):
-            slot = decider.slot(node)
+        with self._cycle.cluster.kept.lifted(pod):
+            slot = decider.slots.of(node)
             if slot is not None and not any(each.has(slot) for each in self._barred(pod, request, now)):
                 decision = decider.decide_on(request, node)
                 if decision is not None:
@@ -141,11 +141,11 @@ class NodeFilter:
 
     def fits(self, pod: ApiPod, now: float) -> bool:
         request, decider = self._request(pod), self._cycle.decider
-        if isinstance(request, str) or not decider.end:
+        if isinstance(request, str) or not decider.slots.end:
             return False
-        with self._cycle.cluster.room_for(pod):
-            scores = decider.open(decider.liked(request), self._barred(pod, request, now))
-        return bool(np.any(scores > _NOWHERE))
+        with self._cycle.cluster.kept.lifted(pod):
+            open_ = decider.unbarred(self._barred(pod, request, now))
+            return bool(np.any(decider.liked(request)[open_] > _NOWHERE))
 
     def _remember(self, asked: Asked) -> None:
         size = structure_bytes(asked.pod.bytes) + _NAME_BYTES * len(asked.names) + asked.scores.nbytes
@@ -169,11 +169,11 @@ class NodeFilter:
 
     def _offers(self, pod: ApiPod, request: PodRequest, names: Sequence[NodeName], now: float) -> Offers:
         decider = self._cycle.decider
-        slots = decider.slots(names)
+        slots = decider.slots.of_all(names)
         barred = self._barred(pod, request, now)
-        if not decider.end:
+        if not decider.slots.end:
             return Offers(request, slots, barred, np.full(slots.shape, _NOWHERE))
-        scores = decider.open(self._liked(pod, request, slots[slots >= 0]), barred)
+        scores = only(decider.unbarred(barred), self._liked(pod, request, slots[slots >= 0]))
         return Offers(request, slots, barred, np.where(slots < 0, _NOWHERE, scores[slots]))
 
     def _liked(self, pod: ApiPod, request: PodRequest, among: NDArray[np.intp]) -> Scores:
@@ -193,7 +193,7 @@ class NodeFilter:
         slots = offers.slots.tolist()
         reasons: dict[int, Reason] = {place: UNKNOWN for place, slot in enumerate(slots) if slot < 0}
         for each in offers.barred:
-            flags = each.flags(self._cycle.decider.end)
+            flags = each.flags(self._cycle.decider.slots.end)
             for place, slot in enumerate(slots):
                 if place not in reasons and flags[slot]:
                     reasons[place] = each.reason

@@ -16,7 +16,6 @@ from partage_scheduler.api.claim_writer import ClaimWriter
 from partage_scheduler.api.status import StatusWriter
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind
-from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.signatures import Signed, Signer
 
@@ -36,15 +35,10 @@ class Bindings:
         self._signer, self._binder, self._status = signer, binder, status
         self._mirror = core.mirror
 
-    def assume(self, pod: ApiPod, decision: Decision) -> Bind:
-        """It counts on its node from now on, so that no other decision gives the same away."""
-        claims = self._cluster.assume(pod, decision)
-        return Bind(pod, decision, decision.allocation(), claims)
-
     def sign(self, binds: Sequence[Bind]) -> list[Signed]:
         """What is written on each. Where one can't be written, all are undone, and the error is raised."""
         try:
-            return [self._signed(bind.pod, bind.allocation) for bind in binds]
+            return [self._signed(bind.pod, bind.decision.allocation) for bind in binds]
         except PartageError:
             for bind in binds:
                 self._undo(bind)

@@ -20,11 +20,10 @@ from partage_scheduler.api import Events, StatusWriter, Unplaced
 from partage_scheduler.api.binder import Already, Bound, Failed, Lost, Outcome
 from partage_scheduler.cluster import NOTHING, Cause
 from partage_scheduler.core import Core
-from partage_scheduler.cycle import Bind, Stay
+from partage_scheduler.cycle import SPANS_NODES, Bind, Stay, spans_nodes
 from partage_scheduler.metrics import Figures
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.placement.bindings import Bindings
-from partage_scheduler.placement.gang_span import REASON, spans
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.queue import Waiting
 from partage_scheduler.signatures import Signed
@@ -127,7 +126,7 @@ class Worker:
                 stay = verdict if waiting.gang else self._preemptor.consider(verdict, now)
                 self._stays(stay.pod, stay.message, stay.causes, now)
         for bind, each in zip(binds, signed, strict=False):
-            self._begin(bind, each)
+            self._run(self._bind(bind, each))
         if signed and waiting.gang is not None:
             self._tell_gang(waiting.gang, binds)
         if not waiting.attempts:
@@ -158,8 +157,8 @@ class Worker:
 
     def _tell_gang(self, gang: Gang, binds: Sequence[Bind]) -> None:
         """One event, on its first pod."""
-        if (words := spans(gang, binds, self._cluster.nodes_of(gang))) is not None:
-            self._events.failed(binds[0].pod, words, reason=REASON)
+        if (words := spans_nodes(gang, binds, self._cluster.seats.of_gang(gang))) is not None:
+            self._events.failed(binds[0].pod, words, reason=SPANS_NODES)
 
     def _tell_words(self, verdicts: Sequence[Bind | Stay]) -> None:
         """Once for each pod: what it says of cards, and nothing reads."""
@@ -174,9 +173,6 @@ class Worker:
             words = self._lexicon.in_vain(seen(verdict.pod), asks=asks, absent=absent)
             if words is not None:
                 self._events.failed(verdict.pod, words, reason=NOT_READ)
-
-    def _begin(self, bind: Bind, signed: Signed) -> None:
-        self._run(self._bind(bind, signed))
 
     def _run(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -227,7 +223,7 @@ class Worker:
         self._queue.failed(pod.uid, causes, now)
         self._events.failed(pod, message)
         self._status.tell(Unplaced(pod, message))
-        if self._cluster.kept_on(pod.uid) is None and self._cluster.claims.needless(pod):
+        if self._cluster.kept.node_of(pod.uid) is None and self._cluster.claims.needless(pod):
             self._run(self._bindings.let_go(pod))
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:

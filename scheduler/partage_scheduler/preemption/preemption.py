@@ -59,6 +59,6 @@ class Preemption:
 
     def _hopeless(self, stay: Stay) -> Considered:
         pod = stay.pod
-        has_hope = bool(pod.status.nominated_node_name) or self._cluster.kept_on(pod.uid) is not None
+        has_hope = bool(pod.status.nominated_node_name) or self._cluster.kept.node_of(pod.uid) is not None
         self._cluster.keep_no_more(pod.uid)
         return Considered(stay=stay, is_hopeless=has_hope)

@@ -16,7 +16,6 @@ from itertools import islice
 from math import inf
 from typing import Final
 
-import numpy as np
 from msgspec import Struct
 
 from partage_plugins.vocabulary import GPU, NodeName, PodRequest, PodUid, Slot
@@ -123,15 +122,15 @@ class VictimFinder:
 
     def may(self, pod: ApiPod) -> bool:
         """Whether it is worth a try: its policy allows it, and there are pods of a lower priority."""
-        return pod.spec.preemption_policy != NEVER and self.cluster.has_lower(pod.priority)
+        return pod.spec.preemption_policy != NEVER and self.cluster.seats.has_lower(pod.priority)
 
     def victims(self, pod: ApiPod, now: float) -> Victims | NoVictims:
         """Raises what reading its request and plugins raise."""
-        nodes = self.cluster.size
+        nodes = len(self.cluster.fleet)
         if not self.may(pod):
             return NoVictims(nodes=nodes)
         request, best = self._cycle.request(pod), None
-        with self.cluster.room_for(pod):
+        with self.cluster.kept.lifted(pod):
             helpless = self._helpless(pod, request, now)
             promising, is_partial = self._promising(pod, request, helpless)
             for cost, node, guessed in promising:
@@ -147,25 +146,22 @@ class VictimFinder:
         if pod.spec.preemption_policy == NEVER:
             return None
         request = self._cycle.request(pod)
-        with self.cluster.room_for(pod):
+        with self.cluster.kept.lifted(pod):
             guessed = self._guess(pod, request, node)
             look = _Look(pod, request, node, self._slot(node), now, frozenset(chosen))
             return None if guessed is None else self._look(look, guessed)
 
     def _helpless(self, pod: ApiPod, request: PodRequest, now: float) -> frozenset[NodeName]:
         """Nodes that are out of the question for reasons that no pod takes away."""
-        decider = self._cycle.decider
-        out = np.zeros(decider.end, dtype=np.bool_)
-        for each in self._cycle.barred(pod, request, now):
-            if each.reason.lasts:
-                out |= each.flags(decider.end)
-        return frozenset(node.name for node in self.cluster.nodes if out[self._slot(node.name)])
+        lasting = (each for each in self._cycle.barred(pod, request, now) if each.reason.lasts)
+        open_ = self._cycle.decider.unbarred(lasting)
+        return frozenset(node.name for node in self.cluster.fleet.nodes if not open_[self._slot(node.name)])
 
     def _promising(
         self, pod: ApiPod, request: PodRequest, helpless: Collection[NodeName]
     ) -> tuple[Sequence[_Guess], bool]:
         """The best guesses first, of another part of a large cluster each time; whether it was only a part."""
-        names = [node.name for node in self.cluster.nodes if node.name not in helpless]
+        names = [node.name for node in self.cluster.fleet.nodes if node.name not in helpless]
         start = self._from % max(1, len(names))
         viable: list[_Guess] = []
         examined = 0
@@ -182,11 +178,11 @@ class VictimFinder:
 
     def _hoped(self, pod: ApiPod, names: list[NodeName]) -> list[NodeName]:
         """Nodes where room is kept for it come first."""
-        hoped = self.cluster.kept_on(pod.uid) or NodeName(pod.status.nominated_node_name)
+        hoped = self.cluster.kept.node_of(pod.uid) or NodeName(pod.status.nominated_node_name)
         return [hoped, *(name for name in names if name != hoped)] if hoped in names else names
 
     def _guess(self, pod: ApiPod, request: PodRequest, node: NodeName) -> Sequence[Seat] | None:
-        present = self.cluster.seats_on(node)
+        present = self.cluster.seats.on(node)
         lower = [seat for seat in present if seat.pod.priority < pod.priority]
         if not lower:
             return None
@@ -201,7 +197,7 @@ class VictimFinder:
 
     def _look(self, look: _Look, guessed: Sequence[Seat]) -> Victims | None:
         """As the node would be without them."""
-        forced, seats = look.forced, self.cluster.seats_on(look.node)
+        forced, seats = look.forced, self.cluster.seats.on(look.node)
         lower = [seat for seat in seats if seat.pod.priority < look.pod.priority]
         leaving = [seat for seat in lower if self._leaves(seat.pod) and seat.pod.uid not in forced]
         must = [seat for seat in lower if seat.pod.uid in forced]
@@ -257,11 +253,9 @@ class VictimFinder:
         """What it would get on that node as it is imagined now."""
         decider = self._cycle.decider
         barred = self._cycle.barred(look.pod, look.request, look.now)
-        if any(look.slot < each.slots.size and each.slots[look.slot] for each in barred):
+        if any(each.has(look.slot) for each in barred):
             return None
-        others = np.ones(decider.end, dtype=np.bool_)
-        others[look.slot] = False
-        return decider.decide(look.request, [Barred(_ELSEWHERE, others)])
+        return decider.decide(look.request, [Barred(_ELSEWHERE, ~decider.slots.flags((look.node,)))])
 
     def _leaves(self, pod: ApiPod) -> bool:
         """Whether it is being deleted, and can be expected to be gone soon."""
@@ -275,7 +269,7 @@ class VictimFinder:
         return now - OVERDUE_S < ends <= now + self._longest_grace_s
 
     def _slot(self, node: NodeName) -> Slot:
-        slot = self._cycle.decider.slot(node)
+        slot = self._cycle.decider.slots.of(node)
         if slot is None:
             raise ValueError(f"node {node} is not known")
         return slot

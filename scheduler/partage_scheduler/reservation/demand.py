@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -60,8 +59,8 @@ class Demand:
     def _free(self, coming: Mapping[NodeName, int], unbound: Mapping[NodeName, int]) -> dict[NodeName, int]:
         """By node, how many cards kubelet may give that nobody is waiting for."""
         cluster, free = self._cycle.cluster, dict[NodeName, int]()
-        for node in cluster.nodes:
-            part, slot = cluster.inventory(node.name).part(GPU), self._cycle.decider.slot(node.name)
+        for node in cluster.fleet.nodes:
+            part, slot = cluster.inventory(node.name).part(GPU), self._cycle.decider.slots.of(node.name)
             if part is not None and part.reservable and slot is not None:
                 left = self._predicates.free(slot, RESOURCE) - unbound.get(node.name, 0)
                 free[node.name] = min(left, len(_kubelets(part)) - coming.get(node.name, 0))
@@ -97,7 +96,7 @@ class _Prospect:
     def _is_placed(self, pod: ApiPod) -> bool:
         """Or has room that is kept for it."""
         cluster = self._cycle.cluster
-        return cluster.seat(pod.uid) is not None or cluster.kept_on(pod.uid) is not None
+        return cluster.seats.get(pod.uid) is not None or cluster.kept.node_of(pod.uid) is not None
 
     def _more(self, pod: ApiPod, request: PodRequest, barred: Sequence[Barred]) -> Want | None:
         for node in self._candidates(barred):
@@ -117,24 +116,19 @@ class _Prospect:
         self._left -= 1
         self.share(node, count)
         decider = self._cycle.decider
-        others = np.ones(decider.end, dtype=np.bool_)
-        others[decider.slot(node)] = False
-        return decider.decide(request, [*barred, Barred(_ELSEWHERE, others)])
+        return decider.decide(request, [*barred, Barred(_ELSEWHERE, ~decider.slots.flags((node,)))])
 
     def _candidates(self, barred: Sequence[Barred]) -> Iterator[NodeName]:
         """The fullest first, so that kubelet keeps whole nodes."""
-        decider = self._cycle.decider
-        out = np.zeros(decider.end, dtype=np.bool_)
-        for each in barred:
-            out |= each.flags(decider.end)
+        slots, open_ = self._cycle.decider.slots, self._cycle.decider.unbarred(barred)
         for node in sorted(self._free, key=lambda name: (self._free[name], name)):
-            slot = decider.slot(node)
-            if self._free[node] > 0 and slot is not None and not out[slot]:
+            slot = slots.of(node)
+            if self._free[node] > 0 and slot is not None and open_[slot]:
                 yield node
 
     def share(self, node: NodeName, count: int) -> None:
         """As if so many of kubelet's cards were shared."""
-        if self._shared.get(node, 0) == count or self._cycle.decider.slot(node) is None:
+        if self._shared.get(node, 0) == count or self._cycle.decider.slots.of(node) is None:
             return
         self._shared[node] = count
         self._imagined.equip(node, _with_shared(self._cycle.cluster.inventory(node), count))

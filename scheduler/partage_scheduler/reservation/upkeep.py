@@ -85,14 +85,14 @@ class Upkeep:
     def _cards(self) -> dict[str, _Reserved]:
         return {
             card.reservation: _Reserved(node.name, card.id)
-            for node in self._cluster.nodes
+            for node in self._cluster.fleet.nodes
             if (part := self._cluster.inventory(node.name).part(GPU)) is not None
             for card in part.cards
             if card.reservation is not None
         }
 
     def _held_on(self, node: NodeName) -> set[CardId]:
-        return {usage.card for seat in self._cluster.seats_on(node) for usage in seat.usages}
+        return {usage.card for seat in self._cluster.seats.on(node) for usage in seat.usages}
 
 
 _COMING, _IDLE = "coming", "idle"

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import structlog
 
@@ -20,14 +20,16 @@ from partage_base.kube import (
     Answered,
     ApiServer,
     Conflict,
+    EventWriter,
     KubeError,
     NotFound,
+    ObjectReference,
+    Occurrence,
     ServerFailed,
     Throttled,
     pod_path,
     pods_path,
 )
-from partage_scheduler.sharepods.herald import Herald
 from partage_scheduler.sharepods.manifest import Manifest
 from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, KIND, OURS, Key, OwnedPod, SharePod
 from partage_scheduler.sharepods.report import SYNCED, SYNCED_MESSAGE, status_of, synced
@@ -35,7 +37,37 @@ from partage_scheduler.sharepods.scene import Scene
 from partage_scheduler.sharepods.step import Create, Halt, Leave, Mark, Planner, taken
 
 POD_REFUSED: Final = "PodRefused"
+COMPONENT: Final = "partage-sharepods"
+_MOST_WAITING: Final = 1_000
 _log = structlog.get_logger()
+
+
+class Herald:
+    """Events on SharePods, for those who type `kubectl describe sharepod`.
+
+    Too many are dropped; the status says it too.
+    """
+
+    def __init__(self, server: ApiServer, *, instance: str) -> None:
+        self._waiting: asyncio.Queue[Occurrence] = asyncio.Queue(_MOST_WAITING)
+        self._writer = EventWriter(server, component=COMPONENT, instance=instance, first_s=0.5, most_s=15.0)
+        self._repeats = Repeats(every_s=60)
+
+    def tell(self, share: SharePod, type_: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+        about = ObjectReference(
+            kind=KIND, api_version=GROUP_VERSION, namespace=share.namespace, name=share.name, uid=share.metadata.uid
+        )
+        try:
+            self._waiting.put_nowait(Occurrence.of(about, type_, reason, message, "Synchronizing"))
+        except asyncio.QueueFull:
+            self._repeats.say("events on SharePods are dropped: the API server takes them too slowly")
+
+    async def run(self) -> None:
+        """Sends what waits, for ever."""
+        while True:
+            outcome = await self._writer.write(await self._waiting.get(), in_series=True)
+            if outcome == "dropped":
+                self._repeats.say("an event on a SharePod was not taken")
 
 
 class _Made(NamedTuple):

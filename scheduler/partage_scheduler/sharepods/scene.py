@@ -2,12 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Generic, TypeVar
 
-from partage_scheduler.sharepods.agenda import Agenda
+from partage_base.kube.unread import Unread
 from partage_scheduler.sharepods.cards import CardBook
-from partage_scheduler.sharepods.catalogue import Catalogue
-from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod
+from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod, key_of
+from partage_scheduler.versions import Versions
+
+FIRST_REST_S: Final = 0.5
+LONGEST_REST_S: Final = 60.0
+T = TypeVar("T", SharePod, OwnedPod)
+
+
+class Catalogue(Generic[T]):
+    """Objects of one kind as they were seen last. What comes late or twice changes nothing.
+
+    A sink of what is followed; what the API server answers to our own writes is told to it as well.
+    """
+
+    def __init__(self, told: Callable[[Key], None]) -> None:
+        """`told` hears of each change."""
+        self._told = told
+        self._items: dict[Key, T] = {}
+        self._versions = Versions()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, key: Key) -> T | None:
+        return self._items.get(key)
+
+    def listed(self, items: Iterable[T], _unread: Sequence[Unread] = (), /) -> None:
+        """An object that can't be read counts as none."""
+        there = {item.metadata.uid: item for item in items}
+        for known in [each for each in self._items.values() if each.metadata.uid not in there]:
+            self.gone(known)
+        for item in there.values():
+            self.changed(item)
+
+    def changed(self, item: T) -> None:
+        if self._versions.is_news(item.metadata.uid, item.metadata.resource_version):
+            self._items[key_of(item)] = item
+            self._told(key_of(item))
+
+    def gone(self, item: T) -> None:
+        self._versions.gone(item.metadata.uid)
+        known = self._items.get(key_of(item))
+        if known is not None and known.metadata.uid == item.metadata.uid:
+            del self._items[key_of(item)]
+            self._told(key_of(item))
+
+    def unread(self, which: Unread) -> None:
+        key = Key(*which.key)
+        if self._items.pop(key, None) is not None:
+            self._told(key)
+
+
+class Agenda:
+    """Whose turn it is. What changed has its turn at once; what failed rests, longer each time, even if it changes."""
+
+    def __init__(self) -> None:
+        self._ready: OrderedDict[Key, None] = OrderedDict()
+        self._resting: dict[Key, float] = {}
+        self._failures: dict[Key, int] = {}
+
+    def add(self, key: Key) -> None:
+        if key not in self._resting:
+            self._ready[key] = None
+
+    def next(self, now: float) -> Key | None:
+        """The one that waits longest; it waits no more."""
+        for key in [key for key, until in self._resting.items() if until <= now]:
+            del self._resting[key]
+            self._ready[key] = None
+        return self._ready.popitem(last=False)[0] if self._ready else None
+
+    def due(self, now: float) -> float | None:
+        """When there is one; None where that takes news."""
+        return now if self._ready else min(self._resting.values(), default=None)
+
+    def went_well(self, key: Key) -> None:
+        self._failures.pop(key, None)
+
+    def failed(self, key: Key, now: float) -> None:
+        count = self._failures[key] = min(self._failures.get(key, 0) + 1, 16)
+        self._ready.pop(key, None)
+        self._resting[key] = now + min(LONGEST_REST_S, FIRST_REST_S * 2 ** (count - 1))
+
+    def forget(self, key: Key) -> None:
+        for each in (self._ready, self._resting, self._failures):
+            each.pop(key, None)
 
 
 class Scene:

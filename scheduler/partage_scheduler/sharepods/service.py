@@ -15,11 +15,10 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.life import Daemon
 from partage_base.kube import Access, ApiServer, BadAccess
 from partage_base.version import VERSION
-from partage_scheduler.api.election import Elector
-from partage_scheduler.api.streams import Freshness, Sink, Stream, T, keep, patience
+from partage_scheduler.api.election import Elector, until_stopped
+from partage_scheduler.api.streams import Follower, Freshness, Stream
 from partage_scheduler.core import decider_over, plugins
-from partage_scheduler.sharepods.controller import Controller
-from partage_scheduler.sharepods.herald import COMPONENT, Herald
+from partage_scheduler.sharepods.controller import COMPONENT, Controller, Herald
 from partage_scheduler.sharepods.objects import OURS, SHAREPODS, OwnedPod, SharePod
 from partage_scheduler.sharepods.scene import Scene
 from partage_scheduler.sharepods.settings import SharePodSettings
@@ -27,7 +26,7 @@ from partage_scheduler.sharepods.step import Planner
 
 SHARES: Final = Stream("sharepods", SHAREPODS, SharePod)
 PODS: Final = Stream("pods", "/api/v1/pods", OwnedPod, labels=OURS)
-_UNKNOWN: Final = f"not known as of now: {{}}; {SHAREPODS} needs the CustomResourceDefinition in manifests/sharepods"
+_HINT: Final = f"; {SHAREPODS} needs the CustomResourceDefinition in manifests/sharepods"
 _LETTERS: Final = 5
 _log = structlog.get_logger()
 
@@ -81,21 +80,21 @@ class SharePodService:
         controller: Controller,
         herald: Herald,
     ) -> None:
-        self._daemon, self._server, self._elector = daemon, server, elector
-        self._scene, self._freshness, self._controller, self._herald = scene, freshness, controller, herald
+        self._daemon, self._elector = daemon, elector
+        self._scene, self._controller, self._herald = scene, controller, herald
+        self._follower = Follower(
+            server,
+            freshness,
+            tasks=daemon.tasks,
+            health=daemon.health,
+            heard=controller.wake,
+            known=self._all_known,
+            hint=_HINT,
+        )
         daemon.health.unready("lead", "who leads is not known yet")
 
     async def run(self, stopping: asyncio.Event) -> None:
-        leading = asyncio.create_task(self._lead(), name="leading")
-        asked = asyncio.create_task(stopping.wait())
-        try:
-            await asyncio.wait({leading, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if leading.done():
-                leading.result()
-            await stopping.wait()
-        finally:
-            asked.cancel()
-            leading.cancel()
+        await until_stopped(self._lead(), stopping)
 
     async def _lead(self) -> None:
         """Lists are asked for after the lead was gained, so whatever the leader before did is in them."""
@@ -104,26 +103,11 @@ class SharePodService:
         await self._elector.looked()
         health.ready("lead")
         await self._elector.gained()
-        self._judge()
-        self._follow(SHARES, self._scene.shares)
-        self._follow(PODS, self._scene.pods)
+        self._follower.judge()
+        self._follower.follow(SHARES, self._scene.shares)
+        self._follower.follow(PODS, self._scene.pods)
         tasks.start(self._herald.run(), name="events")
         tasks.start(self._controller.run(), name="making pods")
 
-    def _follow(self, stream: Stream[T], sink: Sink[T]) -> None:
-        work = keep(self._server, stream, sink, freshness=self._freshness, told=self._told, backoff=patience())
-        self._daemon.tasks.start(work, name=f"following {stream.name}")
-
-    def _told(self) -> None:
-        if self._freshness.is_other:
-            self._judge()
-        self._controller.wake()
-
-    def _judge(self) -> None:
-        self._freshness.is_other = False
-        missing = sorted(self._freshness.missing)
-        if missing:
-            self._daemon.health.unready("caches", _UNKNOWN.format(", ".join(missing)))
-            return
-        self._daemon.health.ready("caches")
+    def _all_known(self) -> None:
         _log.info("all SharePods are known", sharepods=len(self._scene.shares), pods=len(self._scene.pods))

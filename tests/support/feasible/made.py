@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rig.client.manifests import NO_IMAGE
+from support.objects import HOSTNAME, REQUIRED, ZONE
 from unit.scheduler.clusters_made import APPS, OLD_ZONE, TIERS, ZONES, Chance
-from unit.scheduler.objects_made import HOSTNAME, REQUIRED, ZONE
 
 Json = dict[str, Any]
 SPACES: Final = {"space-a": {"team": "1"}, "space-b": {"team": "2"}, "space-c": {}}

@@ -28,8 +28,9 @@ from partage_scheduler.sharepods.objects import SharePod
 from support.dialect_rows import all_plugins
 from support.fake_api import FakeApi
 from support.kube import access_to
+from support.objects import NAMESPACE, OURS
 from support.scheduler_stage import add_node
-from support.scheduling import NAMESPACE, OURS, PODS
+from support.scheduling import PODS
 
 FILES: Final = {file.stem: file for file in Path(__file__).with_name("foreign").glob("*.yaml")}
 SHAREPODS: Final = ("kubeshare-sharepod-by-hand",)

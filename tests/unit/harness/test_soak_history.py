@@ -13,7 +13,7 @@ from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, G
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_scheduler.objects import ApiPod
 from soak.scheduling.history import History, Outage, Placed, at_share, untouched
-from support.scheduling import pod_body
+from support.objects import pod_body
 
 KEY = Ed25519PrivateKey.generate()
 MEMORY = 100

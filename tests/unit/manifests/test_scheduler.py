@@ -29,7 +29,7 @@ from partage_scheduler.api.streams import (
 from partage_scheduler.extender import verbs
 from partage_scheduler.reservation.pods import PRIORITY
 from partage_scheduler.settings import SchedulerSettings
-from partage_scheduler.sharepods.herald import COMPONENT as LEADS_SHAREPODS
+from partage_scheduler.sharepods.controller import COMPONENT as LEADS_SHAREPODS
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, SCHEDULER
 from rig.identity.permissions import FOLDER, Manifest, delivered
 

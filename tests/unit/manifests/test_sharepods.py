@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_scheduler.sharepods.herald import COMPONENT
+from partage_scheduler.sharepods.controller import COMPONENT
 from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, SHAREPODS
 from partage_scheduler.sharepods.service import PODS, SHARES
 from partage_scheduler.sharepods.settings import SharePodSettings

@@ -7,11 +7,11 @@ from random import Random
 from typing import Any, TypeVar
 
 from partage_scheduler.objects import ApiNode, ApiPod, ApiVolume
-from unit.scheduler.objects_made import PREFERRED, REQUIRED, ZONE, node, pod, volume
+from support.objects import PREFERRED, REQUIRED, ZONE, node, pod, volume
 
 T = TypeVar("T")
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
-APPS, TIERS, ZONES, SPACES, TEAMS = ("a", "b"), ("x", "y"), ("z1", "z2", "z3"), ("default", "other"), ("1", "2")
+APPS, TIERS, ZONES, SPACES, TEAMS = ("a", "b"), ("x", "y"), ("z1", "z2", "z3"), ("team", "other"), ("1", "2")
 CLAIMS = ("c0", "c1", "c2", "c3")
 KEYS = ("zone", "rack", "kubernetes.io/hostname")
 SLOTS = 8
@@ -44,14 +44,14 @@ class Chance:
         labels = self.among(zone=ZONES, rack=("r1", "r2"), cores=("4", "16", "many"), **{ZONE: ZONES, OLD_ZONE: ZONES})
         if self.maybe(0.7):
             labels["zone"] = self.one(ZONES)
-        amounts = {"pods": self.one(("3", "110", "110")), "hugepages_2Mi": self.one(("4Mi", "64Mi"))}
+        amounts: dict[str, Any] = {"pods": self.one(("3", "110", "110")), "hugepages-2Mi": self.one(("4Mi", "64Mi"))}
         images = [
             {"names": [f"{name}:1"], "sizeBytes": size << 20}
             for name, size in self.some((("small", 50), ("large", 900)))
         ]
         return node(
             f"n{slot}",
-            labels,
+            labels=labels,
             taints=tuple(self.taint() for _ in range(self.one((0, 0, 1, 2)))),
             unschedulable=self.maybe(0.1),
             images=tuple(images),
@@ -180,7 +180,7 @@ class Chance:
         return pod(
             name,
             self.labels(),
-            namespace=self.one(("default", "default", "other")),
+            namespace=self.one(("team", "team", "other")),
             requests=self.amounts(),
             ports=tuple(self.ports()),
             going=self.maybe(0.15),

@@ -147,7 +147,7 @@ class World:
         decision = self.decider.decide(request)
         if decision is None:
             return None
-        self.decider.take(decision.allocation(), request.needs)
+        self.decider.take(decision.allocation, request.needs)
         return decision.node
 
 

@@ -27,7 +27,7 @@ class World:
             self.predicates.put_pod(Slot(self.slots[node]), each)
 
     def off(self, name: str) -> None:
-        self.predicates.remove_pod(PodUid(name))
+        self.predicates.remove_pod(PodUid(f"uid-{name}"))
 
     def remove(self, node: str) -> None:
         self.predicates.remove_node(Slot(self.slots.pop(node)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from unit.scheduler.objects_made import PREFERRED, REQUIRED
+from support.objects import PREFERRED, REQUIRED
 
 _TERM: Final = {
     "topologyKey": "zone",

@@ -9,9 +9,10 @@ import pytest
 
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.errors import DecodeError
-from partage_scheduler.as_typed import APPLIED, as_typed
 from partage_scheduler.objects import ApiPod, seen
-from support.scheduling import pod_body, read_pod
+from partage_scheduler.requests import APPLIED, as_typed
+from support.objects import pod_body
+from support.scheduling import read_pod
 
 MEMORY = "partage.dev/gpu-memory"
 

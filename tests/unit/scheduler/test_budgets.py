@@ -13,8 +13,8 @@ from partage_scheduler.cycle import Bind
 from partage_scheduler.explanation import explain, stand
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Waiting
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import carded
-from unit.scheduler.cluster_made import given, pod
 from unit.scheduler.preemption.stage import Preempted, running
 from unit.scheduler.test_deciding_on_pods import NOW
 
@@ -31,7 +31,7 @@ def of_two(name: str, milli: int, *, memory: str = "", notes: dict[str, str] | N
 def bound(stage: Preempted, waiting: ApiPod) -> Allocation:
     (verdict,) = stage.cycle.decide(Waiting((waiting,)), NOW)
     assert isinstance(verdict, Bind), verdict
-    return verdict.allocation
+    return verdict.decision.allocation
 
 
 def test_a_budget_of_600_fits_beside_400_and_nothing_beside_both() -> None:
@@ -81,7 +81,7 @@ def test_who_asks_about_a_pod_is_told_of_its_budget_once() -> None:
     written = given(bound(Preempted(m=1), of_two("a", 600)))
     there = of_two("a", 600, notes=written, node="m")
     stage = Preempted(there, m=1)
-    report = stand(stage.finder, there, NOW, lacking=lambda _pod: 0, flagged=stage.cluster.flagged)
+    report = stand(stage.finder, there, NOW, lacking=lambda _pod: 0, flagged=stage.cluster.verified.flagged)
     assert [(each.container, each.share_milli) for each in report.given] == [(POD, 600)]
     found = explain(stage.cycle, of_two("new", 500, memory="1Gi"), NOW)
     assert "budget pod: a share of at most 400 milli of a card" in [each.change for each in found.helps]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given as given_
 from hypothesis import settings
@@ -9,16 +11,16 @@ from hypothesis import strategies as st
 
 from partage_cli.simulation.policies import decider_with
 from partage_plugins.errors import PluginBroken, PluginFailed
-from partage_plugins.vocabulary import Gang, Namespace, PodUid
+from partage_plugins.vocabulary import GPU, Gang, Namespace, PodUid
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.cycle import Bind, Cycle, Stay
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue, Waiting
-from unit.scheduler.cluster.cards import asks_of, carded, trusted
-from unit.scheduler.cluster_made import node, pod
-from unit.scheduler.objects_made import REQUIRED
+from support.objects import REQUIRED, node, pod
+from unit.scheduler.cluster.cards import asks_of, carded
+from unit.scheduler.cluster.stage import trusted
 
 NONE: frozenset[Cause] = frozenset()
 NOW = 0.0
@@ -36,7 +38,7 @@ class Stage:
     def __init__(self, filters: Predicates | None = None, **nodes: int) -> None:
         self.decider, self.side = decider_with("binpack")
         self.rules = Predicates()
-        self.cluster = Cluster(self.decider, self.rules, trusted=trusted, asks=asks_of(self.side))
+        self.cluster = Cluster(self.decider, self.rules, trusted=partial(trusted, kind=GPU), asks=asks_of(self.side))
         self.cycle = Cycle(self.decider, self.side.requests, self.cluster, filters or self.rules)
         for name, count in nodes.items():
             self.cluster.node(carded(name, *["ok"] * count, labels={"name": name}))
@@ -58,8 +60,8 @@ def test_a_pod_is_assumed_where_it_is_to_be_bound() -> None:
     stage = Stage(m=1, n=2)
     (verdict,) = stage.cycle.decide(Waiting((pod("a", milli=600, cpu="1"),)), NOW)
     assert isinstance(verdict, Bind)
-    assert (verdict.decision.node, verdict.allocation.pod) == ("m", "uid-a")
-    assert verdict.allocation.containers
+    assert (verdict.decision.node, verdict.decision.allocation.pod) == ("m", "uid-a")
+    assert verdict.decision.allocation.containers
     assert stage.place(pod("b", milli=600)) == ["n"]
 
 
@@ -67,7 +69,7 @@ def test_a_pod_without_devices_has_an_allocation_without_containers() -> None:
     stage = Stage(m=0)
     (verdict,) = stage.cycle.decide(Waiting((pod("a", cpu="1"),)), NOW)
     assert isinstance(verdict, Bind)
-    assert not verdict.allocation.containers
+    assert not verdict.decision.allocation.containers
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_nodes_that_take_no_part_are_counted_with_their_reason() -> None:
 def test_nodes_that_lack_the_same_are_counted_together_whoever_holds_it_there() -> None:
     stage = Stage(m=0, n=0)
     assert stage.place(pod("a", cpu="8")) == ["m"]
-    stage.cluster.pod(pod("promised", cpu="8", priority=5, status_nominated="n"))
+    stage.cluster.pod(pod("promised", cpu="8", priority=5, nominated="n"))
     assert stage.stays(pod("b", cpu="8")).message == "0/2 nodes are available: 2 Insufficient cpu."
 
 
@@ -192,7 +194,7 @@ def test_a_gang_is_bound_all_or_none() -> None:
     messages = stage.place(*three, gang=gang)
     assert messages[2] == "0/2 nodes are available: 2 Insufficient GPU share."
     assert messages[0] == f"gang train is bound all or none, and pod a2 fits nowhere: {messages[2]}"
-    assert stage.cluster.seated(gang) == 0
+    assert stage.cluster.seats.seated(gang) == 0
     assert stage.place(pod("b", milli=1000), pod("c", milli=1000), gang=gang) == ["m", "n"]
 
 
@@ -227,16 +229,16 @@ def test_an_error_of_a_plugin_costs_the_pod_a_rest_and_one_that_lost_count_ends_
 
 def test_a_pod_goes_where_it_is_nominated_and_elsewhere_if_it_does_not_fit_there() -> None:
     stage = Stage(m=1, n=1)
-    assert stage.place(pod("a", milli=600, status_nominated="n")) == ["n"]
-    assert stage.place(pod("b", milli=600, status_nominated="n")) == ["m"]
-    assert stage.place(pod("c", cpu="1", status_nominated="gone")) == ["m"]
+    assert stage.place(pod("a", milli=600, nominated="n")) == ["n"]
+    assert stage.place(pod("b", milli=600, nominated="n")) == ["m"]
+    assert stage.place(pod("c", cpu="1", nominated="gone")) == ["m"]
 
 
 def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_says_the_same() -> None:
     stage = Stage(m=4)
     pods = [pod(f"p{number}", milli=500, labels={"app": "x"}) for number in range(3)]
     verdicts = [stage.cycle.decide(Waiting((each,)), NOW)[0] for each in pods]
-    assert [each.allocation.pod for each in verdicts if isinstance(each, Bind)] == ["uid-p0", "uid-p1", "uid-p2"]
+    assert [each.pod.uid for each in verdicts if isinstance(each, Bind)] == ["uid-p0", "uid-p1", "uid-p2"]
     other = pod("p9", milli=500, labels={"app": "x"}, annotations={"partage.dev/models": "H100"})
     assert isinstance(stage.cycle.decide(Waiting((other,)), NOW)[0], Stay)
 
@@ -253,7 +255,7 @@ def test_gangs_that_want_the_same_room_are_never_bound_in_part_and_all_that_fit_
 ) -> None:
     """Each pod wants a whole card. What is bound ends; whoever can be bound at all is bound in the end."""
     stage = Stage(m=rooms)
-    queue = Queue(seated=stage.cluster.seated)
+    queue = Queue(seated=stage.cluster.seats.seated)
     gangs = [
         [pod(f"g{g}-{n}", milli=1000, gang=f"g{g}", size=size) for n in range(size)] for g, size in enumerate(sizes)
     ]

@@ -13,8 +13,8 @@ from partage_scheduler.cycle import Bind
 from partage_scheduler.explanation import explain, stand
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Waiting
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import carded
-from unit.scheduler.cluster_made import given, pod
 from unit.scheduler.preemption.stage import Preempted
 from unit.scheduler.test_deciding_on_pods import NOW
 
@@ -51,7 +51,7 @@ def with_card(*pods: ApiPod, reads: Reads = ALL, beyond_gib: int = 16) -> Preemp
 def bound(stage: Preempted, waiting: ApiPod) -> Allocation:
     (verdict,) = stage.cycle.decide(Waiting((waiting,)), NOW)
     assert isinstance(verdict, Bind), verdict
-    return verdict.allocation
+    return verdict.decision.allocation
 
 
 def placed(name: str, gib: int, *, movable: bool, **more: Any) -> ApiPod:
@@ -138,7 +138,7 @@ def test_who_asks_is_told_what_is_promised_and_what_is_left_for_such_a_pod() -> 
     assert card.obstacles == (f"3584Mi of memory are left, 5120Mi are asked for ({figures})",)
     (moves,) = explain(stage.cycle, moving("new", 5), NOW).nodes
     assert (moves.cards[0].memory_left_bytes >> 30, moves.cards[0].obstacles) == (8, ())
-    report = stand(stage.finder, there[0], NOW, lacking=lambda _pod: 0, flagged=stage.cluster.flagged)
+    report = stand(stage.finder, there[0], NOW, lacking=lambda _pod: 0, flagged=stage.cluster.verified.flagged)
     assert [each.movable for each in report.given] == [True]
 
 

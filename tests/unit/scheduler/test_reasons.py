@@ -21,8 +21,8 @@ from partage_plugins.vocabulary.reasons import SAID
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import causes_of, nowhere
 from partage_scheduler.decision.standings import MOST_SAID, Standings
+from support.objects import pod
 from support.sides import Thing
-from unit.scheduler.cluster_made import pod
 from unit.scheduler.piles import Piles, World, wanting
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -99,7 +99,7 @@ def test_a_plugins_words_are_shown_as_they_are_and_change_nothing_however_they_b
     world = speaking(words)
     assert nowhere(world.decider.explain(wanting(2))) == f"0/2 nodes are available: 2 {words}."
     assert Cause.FREED in helped_by(world), "a pod that leaves may help"
-    (slot,) = world.decider.slots(["a"]).tolist()  # type: ignore[list-item]
+    (slot,) = world.decider.slots.of_all(["a"]).tolist()  # type: ignore[list-item]
     assert not world.decider.disliked(wanting(2), np.array([slot]))[0].lasts, "kube-scheduler may look for victims"
 
 

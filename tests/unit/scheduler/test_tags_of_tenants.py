@@ -13,7 +13,7 @@ from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import TAG_PATTERN, CardId
 from partage_scheduler.explanation import explain
 from partage_scheduler.objects import ApiPod
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 SETTING = "PARTAGE_GPU_TAGS"

@@ -60,7 +60,7 @@ class Offer:
 class Trial:
     """Some nodes and what of one pod is on them."""
 
-    __slots__ = ("_cpu_milli", "_held", "_idle", "_level", "_moves", "_put", "_sums", "cluster", "slots")
+    __slots__ = ("_cpu_milli", "_held", "_idle", "_level", "_moves", "_put", "_share_left", "_sums", "cluster", "slots")
 
     def __init__(self, cluster: Cluster, slots: Slots, cpu_milli: int) -> None:
         self.cluster, self.slots = cluster, slots
@@ -72,6 +72,7 @@ class Trial:
         self._moves = False
         """Whether any of it does."""
         self._level: Ints | None = None
+        self._share_left: Ints | None = None
         self._idle: Flags | None = None
 
     @property
@@ -105,7 +106,9 @@ class Trial:
 
     @property
     def _share(self) -> Ints:
-        return self.cluster.share_left.take(self.slots, 0)
+        if self._share_left is None:
+            self._share_left = self.cluster.share_left.take(self.slots, 0)
+        return self._share_left
 
     @property
     def _memory(self) -> Ints:

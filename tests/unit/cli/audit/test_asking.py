@@ -10,8 +10,9 @@ from partage_cli.doctor.findings import Severity
 from partage_cli.nodes import command as nodes_command
 from partage_plugins.vocabulary import GPU
 from support.fake_api import FakeApi
+from support.objects import pod_body
 from support.scheduler_stage import NODES, OURS, add_node, add_pod
-from support.scheduling import PODS, pod_body
+from support.scheduling import PODS
 
 
 async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(

@@ -13,8 +13,9 @@ import pytest
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import until
+from support.objects import pod_body
 from support.scheduler_stage import add_node, scheduler, settings_below, unbound
-from support.scheduling import PODS, pod_body
+from support.scheduling import PODS
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 

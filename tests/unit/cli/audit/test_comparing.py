@@ -37,8 +37,8 @@ from partage_plugins.vocabulary import (
 from partage_plugins.vocabulary.keys import ALLOCATION, BUDGET, CONTAINER, PREFIX, SIGNATURE
 from partage_scheduler.cluster import Asks, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod
+from support.objects import node, pod
 from unit.scheduler.cluster.cards import carded, granted
-from unit.scheduler.cluster_made import node, pod
 
 PRIVATE = Ed25519PrivateKey.generate()
 KEYS = {key_id(PRIVATE.public_key()): PRIVATE.public_key()}

@@ -19,8 +19,9 @@ from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import access_to, until
+from support.objects import pod_body
 from support.scheduler_stage import LEASES, OURS, add_node, scheduler, settings_below, unbound
-from support.scheduling import PODS, pod_body
+from support.scheduling import PODS
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 
@@ -31,7 +32,7 @@ def a_pod(
     name: str, milli: int, node: str = "", *, owner: tuple[str, str] | None = None, notes: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """One that a scheduler is to place, on that node where one is named."""
-    place = (
+    place: dict[str, Any] = (
         {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _only(node)}}} if node else {}
     )
     pod = pod_body(name, limits={GPU_MILLI: str(milli)}, **place)

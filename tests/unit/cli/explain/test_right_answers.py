@@ -17,8 +17,9 @@ from partage_cli.explain.shown import as_text
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import access_to, until
+from support.objects import pod_body
 from support.scheduler_stage import LEASES, OURS, add_node, add_pod, scheduler, settings_below, unbound
-from support.scheduling import PODS, pod_body
+from support.scheduling import PODS
 
 READER: Final = "PARTAGE_NVIDIA_GPU"
 WHOLE: Final = {"nvidia.com/gpu": "1"}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from partage_cli.simulation.policies import decider_with
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary import GPU, Ready
 from partage_scheduler.claims import ClaimGrant, allocation_of
 from partage_scheduler.cluster import Cluster, ClusterSettings
 from partage_scheduler.cycle import Bind, Cycle, Stay
@@ -17,8 +18,9 @@ from partage_scheduler.objects import ApiDeviceClass, ApiNode, ApiPod, ApiResour
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Waiting
 from support.gpu_fleet import card
-from unit.scheduler.cluster.cards import asks_of, trusted
-from unit.scheduler.cluster_made import OURS, node, pod
+from support.objects import OURS, node, of_cards, pod
+from unit.scheduler.cluster.cards import asks_of
+from unit.scheduler.cluster.stage import trusted
 
 NOW = 0.0
 CLASS = "shared.gpu.partage.dev"
@@ -75,8 +77,7 @@ def allocated(claim: ApiResourceClaim, grant: ClaimGrant, *pods: ApiPod) -> ApiR
 def claimable(name: str, count: int, *, ready: Ready = NO_CRISHIM, pool: str = "dra", **fields: Any) -> ApiNode:
     """A node with so many cards of 16 GiB for claims."""
     cards = tuple(card(f"{name}-{place}", pool=pool) for place in range(count))
-    part = GpuPart(driver="580", cuda="13.0", cards=cards)
-    return node(name, Inventory(kinds={GPU.name: part}, ready=ready), **fields)
+    return node(name, of_cards(cards, ready=ready), **fields)
 
 
 class Stage:
@@ -88,7 +89,7 @@ class Stage:
         self.cluster = Cluster(
             self.decider,
             rules,
-            trusted=trusted,
+            trusted=partial(trusted, kind=GPU),
             asks=asks_of(self.side),
             settings=ClusterSettings(claims_of=ours),
         )

@@ -11,8 +11,8 @@ from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Bind
 from partage_scheduler.queue import Waiting
 from support.gpu_fleet import GIB
+from support.objects import node, pod
 from unit.scheduler.claims.made import NOW, Stage, allocated, claim, claimable, request, templated, using
-from unit.scheduler.cluster_made import node, pod
 
 
 def grants_of(bind: Bind) -> list[GpuGrant]:
@@ -23,7 +23,7 @@ def test_a_claim_is_given_a_card_and_its_pod_no_allocation_of_its_own() -> None:
     stage = Stage(claimable("n", 2))
     stage.claims.put(claim("c"))
     bind = stage.binds(using("p", "c"))
-    assert not bind.allocation.containers
+    assert not bind.decision.allocation.containers
     (grant,) = grants_of(bind)
     assert (grant.share_milli, grant.memory_bytes, bind.claims[0].node) == (300, 4 * GIB, "n")
 
@@ -109,7 +109,7 @@ def test_a_claim_that_is_written_wrongly_is_its_owners_to_repair() -> None:
 def test_an_allocated_claim_pins_its_pods_to_its_node_and_takes_nothing_more() -> None:
     stage = Stage(claimable("m", 1), claimable("n", 1))
     (stands,) = stage.runs(using("p", "c", nodeSelector={}), claim("c", request(share="1000", memory=None)))
-    home = stage.cluster.node_of(using("p").uid)
+    home = stage.cluster.seats.node_of(using("p").uid)
     bind = stage.binds(using("q", "c"))
     assert bind.decision.node == home
     assert [each.given for each in bind.claims] == [()]
@@ -195,7 +195,7 @@ def test_allocations_that_others_wrote_count_as_they_stand() -> None:
         stage.claims.put(
             replace(stands, status=replace(stands.status, allocation=replace(allocation, devices=devices)))
         )
-        held = stage.decider.holding(holder_of("uid-c", grant.node))
+        held = stage.decider.ledger.holding(holder_of("uid-c", grant.node))
         assert held is not None
         (grants,) = held.allocation.of(GPU).values()
         assert (grants[0].share_milli, grants[0].memory_bytes) == (1000, 16 * GIB)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec.structs import replace
 
 from partage_cli.simulation.policies import decider_with
-from partage_plugins.codecs import CRIT, decode_allocation
-from partage_plugins.errors import PartageError
+from partage_plugins.codecs import CRIT
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import (
     GPU,
@@ -18,8 +18,6 @@ from partage_plugins.vocabulary import (
     CardId,
     ContainerName,
     GpuGrant,
-    GpuPart,
-    Inventory,
     NodeName,
     PodRequest,
     PodUid,
@@ -31,10 +29,10 @@ from partage_scheduler.cluster import Asks, Cluster, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates.needs import needs
 from support.gpu_fleet import GIB, card
-from unit.scheduler.cluster.stage import Noted, Told
-from unit.scheduler.cluster_made import node
+from support.objects import READY, node, of_cards
+from unit.scheduler.cluster.stage import Noted, Told, trusted
 
-READY, _READS = Ready(crishim=True, broker=True), Reads(crit=CRIT)
+_READS = Reads(crit=CRIT)
 
 
 def carded(
@@ -48,8 +46,7 @@ def carded(
     """A node with a card of 16 GiB for each health, and so much beyond each."""
     made = (card(f"{name}-{place}", beyond_bytes=beyond_gib * GIB) for place in range(len(healths)))
     cards = tuple(_ailing(each, health) for each, health in zip(made, healths, strict=True))
-    part = GpuPart(driver="580", cuda="13.0", cards=cards)
-    return node(name, Inventory(kinds={GPU.name: part}, ready=ready, reads=reads), **fields)  # type: ignore[arg-type]
+    return node(name, of_cards(cards, ready=ready, reads=reads), **fields)  # type: ignore[arg-type]
 
 
 def _ailing(one: Card, health: str | CardHealth) -> Card:
@@ -65,17 +62,6 @@ def granted(uid: str, on: str, place: int, milli: int) -> Allocation:
     return Allocation(gen=1, pod=PodUid(uid), node=NodeName(on), containers=containers)
 
 
-def trusted(pod: ApiPod) -> Allocation | None:
-    """Believes what has the signature `good`."""
-    annotations = pod.metadata.annotations
-    if annotations.get(keys.SIGNATURE) != "good":
-        return None
-    try:
-        return decode_allocation(annotations[keys.ALLOCATION], (GPU,))
-    except PartageError:
-        return None
-
-
 def asks_of(side: SchedulerSide) -> Callable[[ApiPod], Unknown | None]:
     """What pods without an allocation ask for, in the native dialect."""
     return Asks(side.requests, (keys.PREFIX,)).of
@@ -86,7 +72,8 @@ class Cards:
         self.decider, self.side = decider_with("binpack")
         self.rules = Noted()
         self.events: list[tuple[str, str]] = []
-        self.cluster = Cluster(self.decider, self.rules, trusted=trusted, asks=asks_of(self.side), told=self.told)
+        believed = partial(trusted, kind=GPU)
+        self.cluster = Cluster(self.decider, self.rules, trusted=believed, asks=asks_of(self.side), told=self.told)
         self.intake = Told(self.cluster)
 
     def told(self, pod: ApiPod, words: str) -> None:
@@ -102,7 +89,7 @@ class Cards:
 
     def left(self, name: str) -> list[tuple[int, int]]:
         """Of each card of a node: milli and GiB that are free; -1 of cards that are not given out."""
-        slot = self.decider.slot(NodeName(name))
+        slot = self.decider.slots.of(NodeName(name))
         assert slot is not None
         plugin = next(each.plugin for each in vars(self.side)["_registry"].implementations("partage_fits"))
         counted = plugin.cluster.nodes[slot]
@@ -110,7 +97,7 @@ class Cards:
 
     def books(self, now: float) -> dict[str, object]:
         """All that is known, without slots, which depend on the order of things."""
-        names = sorted(each.name for each in self.cluster.nodes)
+        names = sorted(each.name for each in self.cluster.fleet.nodes)
         return {
             "free": {name: self.decider.free(name) for name in names},
             "left": {name: self.left(name) for name in names},
@@ -118,6 +105,6 @@ class Cards:
                 name: {pod.uid: allocation for pod, allocation in self.cluster.holders(name)} for name in names
             },
             "rules": self.rules.state(),
-            "flagged": dict(self.cluster.flagged),
-            "taking part": {name: self.cluster.why_not(name, now) for name in names},
+            "flagged": dict(self.cluster.verified.flagged),
+            "taking part": {name: self.cluster.fleet.why_not(name, now) for name in names},
         }

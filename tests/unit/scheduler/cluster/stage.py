@@ -26,18 +26,17 @@ from partage_plugins.vocabulary import (
 )
 from partage_scheduler.cluster import Cause, Cluster, Unknown
 from partage_scheduler.decision import Decision
-from partage_scheduler.intake.pods import PodIntake
+from partage_scheduler.intake import PodIntake
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue
+from support.objects import READY, given, node, pod
 from support.sides import MAIN, THING, Thing
-from unit.scheduler.cluster_made import given, node, pod
 from unit.scheduler.piles import GIB, World, pile, wanting
 
 FREED, POD, NODE = frozenset((Cause.FREED,)), frozenset((Cause.POD,)), frozenset((Cause.NODE,))
 INVENTORY = frozenset((Cause.INVENTORY,))
 NONE: frozenset[Cause] = frozenset()
-READY = Ready(crishim=True, broker=True)
 _FIRST, BUDGETS_TOO = Reads(), Reads(crit=CRIT)
 
 
@@ -73,13 +72,13 @@ class Noted(Predicates):
         }
 
 
-def trusted(pod: ApiPod) -> Allocation | None:
+def trusted(pod: ApiPod, kind: AnyKind = THING) -> Allocation | None:
     """Believes what has the signature `good`."""
     annotations = pod.metadata.annotations
     if annotations.get(keys.SIGNATURE) != "good":
         return None
     try:
-        return decode_allocation(annotations[keys.ALLOCATION], (THING,))
+        return decode_allocation(annotations[keys.ALLOCATION], (kind,))
     except PartageError:
         return None
 
@@ -183,7 +182,7 @@ class Stage:
 
     def left(self, name: str) -> tuple[int, int, int]:
         """Things, CPU milli and GiB that are free on a node."""
-        slot = self.world.decider.slot(NodeName(name))
+        slot = self.world.decider.slots.of(NodeName(name))
         free = self.world.decider.free(NodeName(name))
         assert slot is not None
         return len(self.world.plugin.free[slot]), free.cpu_milli, free.memory_bytes // GIB
@@ -195,7 +194,7 @@ class Stage:
         request = wanting(devices, pod="uid-new")
         if budget:
             request = replace(request, uses=(BudgetUse(MAIN, THING.name, BudgetName("pod")),))
-        names = {self.world.decider.slot(each.name): str(each.name) for each in self.cluster.nodes}
+        names = {self.world.decider.slots.of(each.name): str(each.name) for each in self.cluster.fleet.nodes}
         barred = self.cluster.barred(pod("new", priority=priority), request, now)
         return {
             str(each.reason): sorted(names[Slot(slot)] for slot in each.flags(len(names)).nonzero()[0].tolist())
@@ -216,7 +215,7 @@ def bound(pod_: ApiPod, decision: Decision, signature: str = "good", version: in
         node=decision.node,
         cpu=requests.get("cpu", ""),
         version=version,
-        annotations={**pod_.metadata.annotations, **given(decision.allocation(), signature)},
+        annotations={**pod_.metadata.annotations, **given(decision.allocation, signature)},
     )
 
 

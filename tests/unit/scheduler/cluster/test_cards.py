@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from partage_scheduler.decision import Decision
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
 from unit.scheduler.cluster.stage import FREED, INVENTORY
-from unit.scheduler.cluster_made import given, pod
 
 
 def stage_of(*healths: str) -> Cards:

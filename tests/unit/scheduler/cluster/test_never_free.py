@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from partage_plugins.vocabulary import GPU, Allocation, GpuGrant, PodUid, keys
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
-from unit.scheduler.cluster_made import given, pod
 
 NODES, PODS = ("l", "m"), ("p0", "p1", "p2")
 nodes, pods = st.sampled_from(NODES), st.sampled_from(PODS)
@@ -90,9 +90,9 @@ class Tampering(RuleBasedStateMachine):
         if not isinstance(decision, Decision):
             return
         self.stage.cluster.assume(new, decision)
-        self.given[new.uid] = [decision.allocation()]
+        self.given[new.uid] = [decision.allocation]
         self.pods[name] = replace(new, spec=replace(new.spec, node_name=decision.node))
-        self.write(name, {**wishes, **given(decision.allocation())}, heard=is_heard)
+        self.write(name, {**wishes, **given(decision.allocation)}, heard=is_heard)
         self.stage.cluster.confirmed(new.uid)
 
     @rule(name=pods, milli=st.sampled_from([100, 600]), is_heard=st.booleans())
@@ -157,7 +157,7 @@ class Tampering(RuleBasedStateMachine):
         for tag in (None, "x", "y"):
             decision = self.stage.decide(pod("new", milli=1, annotations={keys.EXCLUSION: tag} if tag else {}))
             if isinstance(decision, Decision):
-                card = grant_of(decision.allocation()).card
+                card = grant_of(decision.allocation).card
                 counted = f"team.{tag}" if tag else None
                 assert {counted} >= {grant.tags.exclusion for grant in self.grants() if grant.card == card}
 

@@ -9,6 +9,7 @@ import pytest
 from partage_plugins.vocabulary import Inventory, Reads, Ready
 from partage_plugins.vocabulary.kinds import whole_devices
 from partage_scheduler.cluster.readiness import SILENT
+from support.objects import READY, node, pod
 from support.sides import THING
 from unit.scheduler.cluster.stage import (
     BUDGETS_TOO,
@@ -17,13 +18,11 @@ from unit.scheduler.cluster.stage import (
     NODE,
     NONE,
     POD,
-    READY,
     Stage,
     holding,
     piled,
     things,
 )
-from unit.scheduler.cluster_made import node, pod
 from unit.scheduler.piles import node_of, pile, wanting
 
 
@@ -103,7 +102,7 @@ def test_a_node_that_can_not_share_takes_no_pod_with_devices_and_any_other(
     stage = Stage(piled("m", 3), node("n", inventory))
     assert stage.why_not() == {why: ["n"]}
     assert stage.why_not(devices=0) == {}
-    assert str(stage.cluster.why_not(node("n").name, 0.0)) == why
+    assert str(stage.cluster.fleet.why_not(node("n").name, 0.0)) == why
     assert stage.cluster.node(piled("n", 3, labels={"now": "well"})) == INVENTORY | NODE
     assert stage.why_not() == {}
 
@@ -187,7 +186,7 @@ def test_the_slot_of_a_node_that_is_gone_says_nothing_of_the_next() -> None:
 
 def test_room_that_is_promised_to_a_pod_counts_against_those_that_are_no_more_important() -> None:
     stage = Stage(piled("n", 3))
-    stage.pod(pod("first", cpu="6", priority=5, status_nominated="n"))
+    stage.pod(pod("first", cpu="6", priority=5, nominated="n"))
     assert stage.why_not(priority=5) == {}, "who needs no CPU takes none away"
     request = wanting(0, cpu_milli=3000)
     for priority, reasons in ((5, ["Insufficient cpu"]), (4, ["Insufficient cpu"]), (6, [])):
@@ -202,11 +201,11 @@ def test_room_that_is_promised_to_a_pod_counts_against_those_that_are_no_more_im
         pod("first", cpu="6"),
         pod("first", cpu="6", node="elsewhere"),
         pod("first", cpu="6", phase="Failed"),
-        pod("first", cpu="6", status_nominated="m"),
+        pod("first", cpu="6", nominated="m"),
     ],
 )
 def test_a_promise_ends_with_its_pod_s_waiting_or_with_another(end: object) -> None:
     stage = Stage(piled("n", 3))
-    stage.pod(pod("first", cpu="6", status_nominated="n"))
+    stage.pod(pod("first", cpu="6", nominated="n"))
     assert stage.pod(end) >= FREED  # type: ignore[arg-type]
     assert stage.cluster.barred(pod("new"), wanting(0, cpu_milli=3000), 0.0) == []

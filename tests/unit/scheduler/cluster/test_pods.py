@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.vocabulary import Gang, Namespace, PodUid
+from support.objects import pod
 from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, bound, holding, piled
-from unit.scheduler.cluster_made import pod
 
 A = PodUid("uid-a")
 
@@ -22,7 +22,7 @@ def test_devices_count_by_their_allocation() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(holding("a", "n", "t0", "t2", cpu="2"))
     assert stage.left("n") == (1, 6000, 8)
-    assert not stage.cluster.flagged
+    assert not stage.cluster.verified.flagged
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
@@ -99,7 +99,7 @@ def test_a_pod_that_waits_may_have_any_annotation_and_it_counts_for_nothing() ->
     stage = Stage(piled("n", 3))
     waiting = pod("a", annotations=dict(holding("a", "n", "t0", "t1", signature="forged").metadata.annotations))
     assert stage.pod(waiting) == NONE
-    assert not stage.cluster.flagged
+    assert not stage.cluster.verified.flagged
     decision = stage.assume(waiting, 1)
     stage.pod(bound(waiting, decision))
     assert stage.left("n") == (2, 8000, 8)
@@ -132,18 +132,18 @@ def test_init_containers_count_as_the_most_that_runs_at_once() -> None:
 def test_pods_of_a_gang_are_counted_while_they_are_on_nodes_or_assumed_there() -> None:
     stage, gang = Stage(piled("n", 3)), Gang(Namespace("team"), "train", 2)
     stage.pod(pod("a", node="n", gang="train", size=2), pod("b", gang="train", size=2))
-    assert stage.cluster.seated(gang) == 1
+    assert stage.cluster.seats.seated(gang) == 1
     stage.assume(pod("b", gang="train", size=2), 0)
-    assert stage.cluster.seated(gang) == 2
+    assert stage.cluster.seats.seated(gang) == 2
     stage.cluster.undo(PodUid("uid-b"))
     stage.intake.gone(A)
-    assert stage.cluster.seated(gang) == 0
+    assert stage.cluster.seats.seated(gang) == 0
 
 
 def test_a_pod_on_a_node_leaves_its_gang_when_its_labels_do() -> None:
     stage, gang = Stage(piled("n", 3)), Gang(Namespace("team"), "train", 2)
     labels = {"sharedgpu/group_name": "train", "sharedgpu/min_available": "2"}
     stage.pod(pod("a", node="n", labels=labels, version=1))
-    assert stage.cluster.seated(gang) == 1
+    assert stage.cluster.seats.seated(gang) == 1
     stage.pod(pod("a", node="n", version=2))
-    assert stage.cluster.seated(gang) == 0
+    assert stage.cluster.seats.seated(gang) == 0

@@ -11,8 +11,8 @@ from partage_plugins.vocabulary import PodUid, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
-from unit.scheduler.cluster_made import given, pod
 
 NODES, PODS = ("l", "m"), tuple(f"p{number}" for number in range(3))
 HEALTHS = ("ok", "ok", "lost", "degraded: why")
@@ -122,7 +122,7 @@ class History(RuleBasedStateMachine):
         for step in steps:
             there = self.pods.get(name)
             if step == "arrives" and there and there.uid == uid and not there.node and not there.is_terminal:
-                self.write(name, node=decision.node, annotations=given(decision.allocation()))
+                self.write(name, node=decision.node, annotations=given(decision.allocation))
             if step == "heard" and there and there.node:
                 self.tell(there)
             if step == "answered" and there and there.node and not failed:

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.vocabulary import NodeName, Slot
+from partage_plugins.vocabulary import NodeName
 from partage_scheduler.cluster.refusals import REFUSED, RESTS_S, Refusals
+from partage_scheduler.decision import SlotTable
 from partage_scheduler.objects import ApiPod
+from support.objects import pod
 from unit.scheduler.cluster.stage import Stage, piled
-from unit.scheduler.cluster_made import pod
 from unit.scheduler.test_deciding_on_pods import Stage as Deciding
-
-SLOTS = {NodeName("m"): Slot(0), NodeName("n"): Slot(1)}
 
 
 def refused(node: str = "n", *, namespace: str = "team", **spec: Any) -> ApiPod:
@@ -52,10 +51,11 @@ def test_refusals_of_long_ago_do_not_count_after_a_restart() -> None:
 
 
 def test_each_refusal_starts_the_rest_again_and_what_is_over_is_forgotten() -> None:
-    refusals, node = Refusals(), NodeName("n")
+    refusals, node, slots = Refusals(), NodeName("n"), SlotTable()
+    at = slots.give(node)
 
     def rests(now: float) -> bool:
-        return any(each.has(1) for each in refusals.barred("team", now, 2, SLOTS.get))
+        return any(each.has(at) for each in refusals.barred("team", now, slots))
 
     refusals.put("team", node, 0.0)
     refusals.put("team", NodeName("m"), 1.0)

@@ -13,9 +13,9 @@ from partage_scheduler.cluster import Asks
 from partage_scheduler.cluster.unknown import CLOSED
 from partage_scheduler.cluster.verified import BROKEN, OLDER, STRIPPED, UNKNOWN, UNREADABLE
 from partage_scheduler.objects import ApiPod, seen
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
 from unit.scheduler.cluster.stage import FREED, POD, Stage, holding, piled
-from unit.scheduler.cluster_made import given, pod
 
 WHOLE = granted("uid-a", "n", 0, 1000)
 NEW = pod("new", milli=1000)
@@ -63,11 +63,11 @@ def test_a_card_is_not_free_while_a_pod_runs_whose_allocation_was_changed(notes:
     stage.cluster.pod(noted(notes, 2))
     assert stage.left("n") == [(0, 0)]
     assert stage.decide(NEW) is None
-    assert stage.cluster.flagged == {A: words}
+    assert stage.cluster.verified.flagged == {A: words}
     assert stage.events == [("a", words)]
     assert stage.cluster.pod_gone(A) == FREED
     assert stage.left("n") == [(1000, 16)]
-    assert not stage.cluster.flagged
+    assert not stage.cluster.verified.flagged
 
 
 def test_a_pod_is_told_once_for_each_change_and_no_more_when_it_is_as_it_was() -> None:
@@ -76,7 +76,7 @@ def test_a_pod_is_told_once_for_each_change_and_no_more_when_it_is_as_it_was() -
     stage.cluster.pod(noted(BROKEN_TEXT, 4))
     assert stage.events == [("a", STRIPPED), ("a", BROKEN)]
     stage.cluster.pod(noted(given(WHOLE), 5))
-    assert not stage.cluster.flagged
+    assert not stage.cluster.verified.flagged
     assert len(stage.events) == 2
 
 
@@ -87,19 +87,19 @@ def test_a_pod_that_was_bound_and_lost_its_allocation_before_it_was_seen_keeps_w
     stage.cluster.confirmed(A)
     stage.cluster.pod(noted({}))
     assert stage.left("n") == [(0, 0), (1000, 16)]
-    assert stage.cluster.flagged == {A: STRIPPED}
+    assert stage.cluster.verified.flagged == {A: STRIPPED}
 
 
 @pytest.mark.parametrize("notes", [{}, given(WHOLE, "forged")], ids=["off", "forged"])
 def test_of_a_pod_that_was_never_verified_the_request_counts_on_every_card(notes: dict[str, str]) -> None:
     stage = stage_of(noted(notes, milli=600), cards=2)
     assert stage.left("n") == [(400, 6), (400, 6)]
-    assert stage.cluster.flagged == {A: UNKNOWN}
+    assert stage.cluster.verified.flagged == {A: UNKNOWN}
     assert stage.events == [("a", UNKNOWN)]
     assert stage.decide(pod("new", milli=600)) is None
     assert stage.cluster.pod(noted(given(granted("uid-a", "n", 1, 600)), 2)) == FREED | POD
     assert stage.left("n") == [(1000, 16), (400, 6)]
-    assert not stage.cluster.flagged
+    assert not stage.cluster.verified.flagged
 
 
 def test_what_counts_everywhere_goes_with_its_pod_and_takes_nothing_of_others_along() -> None:
@@ -147,7 +147,7 @@ def test_a_node_takes_no_new_shares_while_a_pod_is_there_whose_request_can_not_b
     stage = stage_of(pod("a", node="n", milli=10, annotations=UNREAD))
     assert stage.decide(NEW) is None
     assert stage.decide(pod("new", cpu="1")) is not None
-    assert stage.cluster.flagged == {A: UNREADABLE}
+    assert stage.cluster.verified.flagged == {A: UNREADABLE}
     (barred,) = stage.cluster.barred(NEW, stage.request(NEW), 0.0)
     assert barred.reason == CLOSED
     assert stage.cluster.pod_gone(A) == FREED
@@ -157,7 +157,7 @@ def test_a_node_takes_no_new_shares_while_a_pod_is_there_whose_request_can_not_b
 def test_a_pod_that_asks_for_none_of_our_resources_closes_no_node() -> None:
     stage = stage_of(pod("a", node="n", cpu="1", annotations=UNREAD))
     assert stage.decide(NEW) is not None
-    assert not stage.cluster.flagged
+    assert not stage.cluster.verified.flagged
     with pytest.raises(PartageError):
         stage.request(pod("a", annotations=UNREAD))
 
@@ -187,7 +187,7 @@ def test_one_may_imagine_a_closed_node_without_who_closes_it() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(pod("a", node="n", annotations={"things": "1"}))
     with stage.cluster.imagined() as world:
-        (seat,) = stage.cluster.seats_on(NodeName("n"))
+        (seat,) = stage.cluster.seats.on(NodeName("n"))
         world.remove(seat)
         assert stage.why_not() == {}
     assert list(stage.why_not().values()) == [["n"]]

@@ -46,7 +46,7 @@ def test_pods_that_differ_in_cpu_and_memory_alone_ask_once() -> None:
 def test_where_only_some_nodes_matter_no_others_are_asked_for_before_they_do() -> None:
     world = World(a=4, b=9, c=9)
     decider, request = world.decider, wanting(1)
-    a, b, c = decider.slots(NAMES[:3])
+    a, b, c = decider.slots.of_all(NAMES[:3])
     for among in ([c], [a, c], [a]):
         assert np.isfinite(decider.liked(request, np.array(among))[among]).all()
     assert world.plugin.asked == [(c,), (a,)]
@@ -176,7 +176,7 @@ class Anything(RuleBasedStateMachine):
 
     @rule(nodes=st.lists(names, unique=True), count=st.sampled_from(COUNTS))
     def some_nodes_are_asked_about(self, nodes: list[NodeName], count: int) -> None:
-        slots = self.decider.slots(nodes)
+        slots = self.decider.slots.of_all(nodes)
         liked = self.decider.liked(wanting(count), slots[slots >= 0])
         right = self.right(count, Room())
         for node, slot in zip(nodes, slots.tolist(), strict=True):
@@ -186,7 +186,7 @@ class Anything(RuleBasedStateMachine):
     def every_shape_is_as_if_asked_anew(self) -> None:
         for count in COUNTS[self.number % 2 :]:  # not all each time, so that some are stale for long
             weighed = self.decider.weigh(wanting(count, cpu_milli=CPUS[1]))
-            known = {node: self.decider.slot(node) for node in self.nodes}
+            known = {node: self.decider.slots.of(node) for node in self.nodes}
             fitting = {node: int(weighed[slot]) for node, slot in known.items() if np.isfinite(weighed[slot])}
             assert fitting == self.right(count, Room(cpu_milli=CPUS[1]))
             assert np.count_nonzero(np.isfinite(weighed)) == len(fitting)

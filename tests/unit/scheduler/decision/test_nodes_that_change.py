@@ -16,7 +16,7 @@ def test_a_node_that_is_gone_is_not_chosen_and_frees_what_was_held() -> None:
     world = World(a=2, b=5)
     world.place(wanting(1, pod="p1"))
     world.decider.remove_node(A)
-    assert world.decider.holding(PodUid("p1")) is None
+    assert world.decider.ledger.holding(PodUid("p1")) is None
     assert world.place(wanting(1, pod="p2")) == "b"
 
 
@@ -25,7 +25,7 @@ def test_slots_are_used_again_so_arrays_stay_short() -> None:
     for number in range(50):
         world.add(f"n{number}", 1)
         world.decider.remove_node(NodeName(f"n{number}"))
-    assert world.decider.end == 2
+    assert world.decider.slots.end == 2
 
 
 def test_a_slot_that_is_used_again_says_nothing_of_the_node_before() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_scheduler.eviction import LOST, PAUSED, EvictionSettings, Notices
+from support.objects import pod
 from unit.scheduler.cluster.cards import carded
-from unit.scheduler.cluster_made import pod
 from unit.scheduler.preemption.stage import Preempted, running
 
 BOTH = EvictionSettings(lost=True, paused=True, after_s=60.0)

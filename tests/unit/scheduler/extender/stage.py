@@ -12,14 +12,13 @@ import aiohttp
 import msgspec
 
 from partage_base.kube import micro_time
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, NodeName, Ready
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.vocabulary import NodeName, Ready
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.extender.messages import Args
-from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
+from partage_scheduler.objects import ApiLease, ApiPod
 from support.gpu_fleet import card
+from support.objects import node, of_cards, pod
 from support.scheduler_stage import CARDS, Running, settings_below
-from support.scheduling import node_body, pod_body
 
 FOREIGN = "default-scheduler"
 
@@ -33,11 +32,9 @@ def a_core(root: Path, nodes: Iterable[str]) -> Core:
 
 
 def add(core: Core, name: str, *, cards: int = CARDS, crishim: bool = True, beats: bool = True) -> None:
-    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(cards)))
-    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=crishim, broker=True))
-    node = node_body(name, inventory)
-    node["metadata"] |= {"uid": name, "resourceVersion": "1"}
-    core.intake.nodes.changed(msgspec.convert(node, ApiNode))
+    ready = Ready(crishim=crishim, broker=True)
+    inventory = of_cards([card(f"{name}-{place}") for place in range(cards)], ready=ready)
+    core.intake.nodes.changed(node(name, inventory, version=1))
     if beats:
         lease = {"metadata": {"name": name}, "spec": {"renewTime": _now()}}
         core.intake.heartbeats.changed(msgspec.convert(lease, ApiLease))
@@ -48,9 +45,8 @@ def _now() -> str:
 
 
 def a_pod(name: str = "p", milli: int = 500, annotations: Mapping[str, str] | None = None, **spec: Any) -> ApiPod:
-    body = pod_body(name, limits={GPU_MILLI: str(milli)}, **({"schedulerName": FOREIGN} | spec))
-    body["metadata"] |= {"uid": f"uid-{name}", "annotations": dict(annotations or {})}
-    return msgspec.convert(body, ApiPod)
+    spec.setdefault("schedulerName", FOREIGN)
+    return pod(name, milli=milli, annotations=annotations, **spec)
 
 
 def asking(pod: ApiPod, *names: str) -> Args:

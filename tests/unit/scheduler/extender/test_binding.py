@@ -18,8 +18,9 @@ from partage_scheduler.extender.reminders import CONDITION
 from partage_scheduler.extender.verbs import NO_NAMES
 from support.fake_api import FakeApi, Hang, Refuse
 from support.kube import until
+from support.objects import pod_body
 from support.scheduler_stage import Running, Truth, add_node, scheduler, settings_below, unbound
-from support.scheduling import PODS, pod_body, stands
+from support.scheduling import PODS, stands
 from unit.scheduler.extender.stage import FOREIGN, Caller
 
 N1 = NodeName("n1")
@@ -64,8 +65,8 @@ def told(
 
 
 def a_pod(api: FakeApi, name: str, milli: int = 500, **spec: Any) -> dict[str, Any]:
-    body = pod_body(name, limits={GPU_MILLI: str(milli)}, **({"schedulerName": FOREIGN} | spec))
-    return api.objects.create(PODS, body)
+    spec.setdefault("schedulerName", FOREIGN)
+    return api.objects.create(PODS, pod_body(name, limits={GPU_MILLI: str(milli)}, **spec))
 
 
 @told("n1", "n2", bound=1)

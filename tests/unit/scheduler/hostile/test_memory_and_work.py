@@ -13,7 +13,7 @@ import pytest
 from partage_plugins.vocabulary import PodUid, Slot
 from partage_scheduler.objects import ApiNode, ApiPod, Meta
 from partage_scheduler.predicates import Predicates
-from unit.scheduler.objects_made import HOSTNAME, REQUIRED, apart, labelled, near, node, pod, read
+from support.objects import HOSTNAME, REQUIRED, apart, labelled, near, node, pod, read
 
 pytestmark = pytest.mark.slow  # clusters of a thousand nodes
 
@@ -78,7 +78,7 @@ def test_a_resource_that_no_node_has_takes_no_room_for_each_node_and_goes_with_i
     told.put_pod(Slot(NODES - 1), asking(500, nodeName="n"))
     assert grown() - before < MIB
     told.barred(asking(500), NODES)
-    told.remove_pod(PodUid("p"))
+    told.remove_pod(PodUid("uid-p"))
     assert grown() - before < MIB // 4
     assert not inside(told, "_rest", "_free")
 
@@ -90,7 +90,7 @@ def test_a_resource_that_a_node_has_later_counts_what_pods_there_hold_already() 
         told.put_node(Slot(number), with_fpgas(f"n{number}"))
     (lacking,) = told.barred(pod("p", requests={"example.com/fpga": "2"}), 2)
     assert lacking.flags(2).tolist() == [True, False]
-    told.remove_pod(PodUid("there"))
+    told.remove_pod(PodUid("uid-there"))
     assert told.barred(pod("p", requests={"example.com/fpga": "2"}), 2) == []
 
 
@@ -115,7 +115,7 @@ def test_a_label_is_known_from_its_first_node_and_forgotten_with_its_last() -> N
         return [not any(each.has(slot) for each in told.barred(choosy, 2)) for slot in range(2)]
 
     assert where() == [False, False]
-    told.put_node(Slot(1), node("n1", {"disk": "ssd"}))
+    told.put_node(Slot(1), node("n1", labels={"disk": "ssd"}))
     assert where() == [False, True]
     told.put_node(Slot(1), node("n1"))
     assert where() == [False, False]
@@ -173,7 +173,7 @@ def test_terms_about_all_pods_are_asked_once_for_pods_that_look_alike() -> None:
         (unwelcome,) = told.barred(pod(f"p{number}", {"app": "web"}), NODES)
         assert int(unwelcome.flags(NODES).sum()) == 50
     assert asked == 1
-    told.remove_pod(PodUid("large-0"))
+    told.remove_pod(PodUid("uid-large-0"))
     (unwelcome,) = told.barred(pod("p", {"app": "web"}), NODES)
     assert int(unwelcome.flags(NODES).sum()) == 49
 

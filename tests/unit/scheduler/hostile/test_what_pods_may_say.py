@@ -14,7 +14,7 @@ from partage_scheduler.objects.excess import AMOUNTS, MOST_BYTES, OF_PODS, REACH
 from partage_scheduler.predicates.needs import asked_by
 from partage_scheduler.predicates.ports import host_ports
 from partage_scheduler.requests import RequestReader
-from unit.scheduler.objects_made import HOSTNAME, REQUIRED, Json, apart, labelled, near, node, pod, read
+from support.objects import HOSTNAME, REQUIRED, Json, apart, labelled, near, node, pod, read
 from unit.scheduler.placing import World
 
 EXISTS = [{"key": f"key-{number}", "operator": "Exists"} for number in range(600)]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from partage_scheduler.objects import ApiPod
-from unit.scheduler.objects_made import ZONE, claim, csi_node, node, pod, storage_class, volume
+from support.objects import ZONE, claim, csi_node, node, pod, storage_class, volume
 from unit.scheduler.placing import World
 
 
-def using(*claims: str, name: str = "p", namespace: str = "default") -> ApiPod:
+def using(*claims: str, name: str = "p", namespace: str = "team") -> ApiPod:
     named = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
     return pod(name, namespace=namespace, volumes=named)
 
@@ -41,7 +41,7 @@ def world(*nodes: Any, **volumes: Any) -> World:
 def test_of_a_volume_labels_of_nodes_count_alone(term: Any, where: str) -> None:
     """Upstream shows its terms a node that has no name."""
     affinity = {"required": {"nodeSelectorTerms": [term]}}
-    there = world(node("a"), node("b", {ZONE: "z1"}), c=volume("v", nodeAffinity=affinity))
+    there = world(node("a"), node("b", labels={ZONE: "z1"}), c=volume("v", nodeAffinity=affinity))
     assert there.where(using("c")) == where
 
 

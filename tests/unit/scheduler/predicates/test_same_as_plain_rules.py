@@ -9,9 +9,9 @@ import pytest
 from partage_plugins.vocabulary import PodUid, Slot
 from partage_scheduler.objects import ApiPod, ApiVolume
 from partage_scheduler.predicates import Predicates, needs
+from support.objects import claim, csi_node, namespace
 from unit.scheduler import plain_rules
 from unit.scheduler.clusters_made import CLAIMS, PODS, SLOTS, SPACES, TEAMS, Chance
-from unit.scheduler.objects_made import claim, csi_node, namespace
 
 STEPS = 60
 
@@ -64,9 +64,9 @@ class Both:
         self.model.pods[new.uid] = slot, new
 
     def remove_pod(self) -> None:
-        name = f"p{self.chance.one(range(PODS))}"
-        self.predicates.remove_pod(PodUid(name))
-        self.model.pods.pop(name, None)
+        uid = PodUid(f"uid-p{self.chance.one(range(PODS))}")
+        self.predicates.remove_pod(uid)
+        self.model.pods.pop(uid, None)
 
     def put_volume(self, made: ApiVolume) -> None:
         self.predicates.put_volume(made)

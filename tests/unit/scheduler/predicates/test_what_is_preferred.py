@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from partage_scheduler.objects import ApiPod
-from unit.scheduler.objects_made import HOSTNAME, PREFERRED, ZONE, Json, affine, labelled, near, node, pod, read
+from support.objects import HOSTNAME, PREFERRED, ZONE, Json, affine, labelled, near, node, pod, read
 from unit.scheduler.placing import World
 
 WEB = {"app": "web"}
@@ -21,7 +21,9 @@ def best(there: World, asking: ApiPod) -> str:
 
 def world() -> World:
     return World(
-        node("a1", {ZONE: "a", "disk": "ssd"}), node("a2", {ZONE: "a"}), node("b1", {ZONE: "b", "disk": "hdd"})
+        node("a1", labels={ZONE: "a", "disk": "ssd"}),
+        node("a2", labels={ZONE: "a"}),
+        node("b1", labels={ZONE: "b", "disk": "hdd"}),
     )
 
 

@@ -11,7 +11,7 @@ from partage_plugins.vocabulary import Room
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import needs
 from partage_scheduler.predicates.needs import MOST, asked_by
-from unit.scheduler.objects_made import node, pod, read
+from support.objects import node, pod, read
 from unit.scheduler.placing import World
 
 Json = Mapping[str, Any]

@@ -14,8 +14,8 @@ from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import Budgets, NoVictims, VictimFinder, Victims
 from partage_scheduler.queue import Waiting
+from support.objects import given, pod
 from unit.scheduler.cluster.cards import granted
-from unit.scheduler.cluster_made import given, pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 TODAY = 1_767_229_200.0

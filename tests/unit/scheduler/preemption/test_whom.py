@@ -11,7 +11,7 @@ from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import NoVictims, Victims
 from partage_scheduler.preemption import victims as finder
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 from unit.scheduler.preemption.stage import GRACE_S, Preempted, budget, going_until, running
 from unit.scheduler.test_deciding_on_pods import NOW
 

@@ -10,7 +10,7 @@ from partage_plugins.vocabulary import PodUid, keys
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 
 FREED = frozenset((Cause.FREED,))
 NONE: frozenset[Cause] = frozenset()

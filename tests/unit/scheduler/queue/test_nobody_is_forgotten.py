@@ -13,7 +13,7 @@ from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings
 from partage_scheduler.queue.units import Place
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 
 NAMES = [f"p{number}" for number in range(8)]
 MOST_S = 10.0

@@ -8,7 +8,7 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 
 FREED, POD, TIME = frozenset((Cause.FREED,)), frozenset((Cause.POD,)), frozenset((Cause.TIME,))
 NONE: frozenset[Cause] = frozenset()

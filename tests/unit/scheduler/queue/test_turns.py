@@ -5,7 +5,7 @@ from __future__ import annotations
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.queue import Queue
-from unit.scheduler.cluster_made import pod
+from support.objects import pod
 
 FREED = frozenset((Cause.FREED,))
 

@@ -20,7 +20,7 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import MOST_ANNOTATION_BYTES, Signer, Trust
 from support.kube import beside, until
-from support.scheduling import pod_body
+from support.objects import pod_body
 
 Notes = dict[str, str]
 

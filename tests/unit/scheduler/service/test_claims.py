@@ -15,8 +15,9 @@ from partage_scheduler.claims import FINALIZER
 from support.fake_api import CutShort, Drop, FakeApi, Hang, Refuse
 from support.gpu_fleet import card
 from support.kube import until
+from support.objects import NAMESPACE, node_body, pod_body
 from support.scheduler_stage import LEASES, NODES, OURS, scheduler, settings_below, unbound
-from support.scheduling import NAMESPACE, PODS, node_body, pod_body, stands
+from support.scheduling import PODS, stands
 from unit.scheduler.claims.made import CLASS, config, request
 
 CLASSES: Final = "/apis/resource.k8s.io/v1/deviceclasses"

@@ -13,8 +13,9 @@ from partage_scheduler.api.streams import KINDS
 from partage_scheduler.cluster.unknown import UNREAD
 from support.fake_api import FakeApi, Lists, Refuse
 from support.kube import until
+from support.objects import pod_body
 from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
-from support.scheduling import PODS, pod_body, stands
+from support.scheduling import PODS, stands
 
 
 async def test_pods_are_bound_with_signed_allocations_and_no_card_is_over_committed(
@@ -120,7 +121,7 @@ async def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(
         api.objects.delete(f"{PODS}/odd")
         await until(lambda: not unbound(api))
         api.objects.patch(f"{NODES}/n2", {"spec": {"unschedulable": "odd"}})
-        await until(lambda: running.parts.core.cluster.size == 1)
+        await until(lambda: len(running.parts.core.cluster.fleet) == 1)
 
 
 async def test_pods_of_other_schedulers_are_left_alone_and_count(api: FakeApi, tmp_path: Path) -> None:
@@ -180,13 +181,13 @@ async def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(api: Fak
     add_node(api, "n1")
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: not running.health.against_ready)
-        running.parts.freshness.lost("nodes")
-        add_pod(api, "p", 500)
+        api.expect(Refuse(500), under=NODES, times=20)
+        api.end_watches()
         await until(lambda: "caches" in running.health.against_ready)
-        await asyncio.sleep(0.05)
-        assert unbound(api) == ["p"]
-        running.parts.freshness.fresh("nodes")
-        api.objects.patch(f"{NODES}/n1", {"metadata": {"labels": {"x": "y"}}})
+        add_pod(api, "p", 500)
+        while "nodes" in running.parts.freshness.missing:
+            assert unbound(api) == ["p"]
+            await asyncio.sleep(0.005)
         await until(lambda: not unbound(api))
         assert not running.health.against_ready
 

@@ -21,8 +21,9 @@ from support.fake_api import FakeApi, Refuse
 from support.fake_objects import Change
 from support.gpu_fleet import card
 from support.kube import until
+from support.objects import node_body
 from support.scheduler_stage import LEASES, NODES, OURS, Truth, add_pod, scheduler, settings_below, unbound
-from support.scheduling import PODS, node_body
+from support.scheduling import PODS
 
 CARDS = 3
 LEAD = f"{LEASES}/partage-scheduler"
@@ -45,7 +46,7 @@ class Kubelet:
         self.free = [f"n1-{place}" for place in range(CARDS)]
         self.has: dict[str, str] = {}
         self.is_silent = False
-        api.objects.create(NODES, node_body("n1", self._inventory(), **{RESOURCE: str(CARDS)}))
+        api.objects.create(NODES, node_body("n1", self._inventory(), **dict[str, Any]({RESOURCE: str(CARDS)})))
         beat = {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
         api.objects.create(LEASES, {"metadata": {"name": "n1", "namespace": OURS}, "spec": beat})
 

@@ -12,8 +12,9 @@ from partage_plugins.vocabulary.keys import GPU_MILLI, LIMIT_MILLI
 from partage_scheduler.objects import ApiPod
 from support.fake_api import FakeApi
 from support.kube import until
+from support.objects import NAMESPACE, node_body, pod_body
 from support.scheduler_stage import NODES, add_node, add_pod, scheduler, settings_below, unbound
-from support.scheduling import NAMESPACE, PODS, node_body, pod_body
+from support.scheduling import PODS
 
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
@@ -108,7 +109,7 @@ async def test_a_pod_that_waits_for_what_no_node_has_is_told_whose_word_that_is(
 
 
 async def test_who_waits_for_what_a_device_plugin_gives_is_told_nothing(api: FakeApi, tmp_path: Path) -> None:
-    api.objects.create(NODES, node_body("n1", None, **{"nvidia.com/gpu": "1"}))
+    api.objects.create(NODES, node_body("n1", **dict[str, Any]({"nvidia.com/gpu": "1"})))
     add(api, "p", limits={"nvidia.com/gpu": "2"})
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: running.parts.figures.attempts["unschedulable"] >= 1)

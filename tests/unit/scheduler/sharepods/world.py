@@ -29,11 +29,9 @@ from partage_plugins.vocabulary import (
     PodUid,
 )
 from partage_plugins.vocabulary.keys import AFFINITY, ALLOCATION, CARDS, GPU_MILLI
-from partage_scheduler.sharepods.agenda import LONGEST_REST_S
-from partage_scheduler.sharepods.controller import Controller
-from partage_scheduler.sharepods.herald import Herald
+from partage_scheduler.sharepods.controller import Controller, Herald
 from partage_scheduler.sharepods.objects import GPUID, OwnedPod, SharePod
-from partage_scheduler.sharepods.scene import Scene
+from partage_scheduler.sharepods.scene import LONGEST_REST_S, Scene
 from partage_scheduler.sharepods.step import Planner
 
 Json = dict[str, Any]

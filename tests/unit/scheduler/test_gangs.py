@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
@@ -11,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from partage_plugins.vocabulary import Gang, Namespace, NodeName
 from partage_scheduler.cluster import Cause
-from partage_scheduler.cycle import Bind
+from partage_scheduler.cycle import Bind, spans_nodes
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.queue import Queue, QueueSettings
-from unit.scheduler.cluster_made import given as noted
-from unit.scheduler.cluster_made import pod
-from unit.scheduler.test_deciding_on_pods import Stage
+from partage_scheduler.queue import Queue, QueueSettings, Waiting
+from support.objects import given as noted
+from support.objects import pod
+from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 AGAIN = frozenset((Cause.TIME,))
 ROUNDS = 60
@@ -35,11 +37,11 @@ class Chain:
     whole: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.queue = Queue(QueueSettings(gang_timeout_s=1e9), seated=self.stage.cluster.seated)
+        self.queue = Queue(QueueSettings(gang_timeout_s=1e9), seated=self.stage.cluster.seats.seated)
 
     def round(self) -> None:
         self.now += 11.0
-        for node in self.stage.cluster.nodes:
+        for node in self.stage.cluster.fleet.nodes:
             self.queue.happened(self.stage.cluster.heartbeat(node.name, self.now, self.now), self.now)
         while (waiting := self.queue.next(self.now)) is not None:
             verdicts = self.stage.cycle.decide(waiting, self.now)
@@ -59,7 +61,7 @@ class Chain:
             cluster.keep_for_gang(each, bind.decision)
             self.queue.failed(each.uid, AGAIN, self.now)
             return
-        notes = {**each.metadata.annotations, **noted(bind.allocation)}
+        notes = {**each.metadata.annotations, **noted(bind.decision.allocation)}
         there = replace(
             each,
             metadata=replace(each.metadata, annotations=notes),
@@ -143,3 +145,35 @@ def test_when_nobody_of_the_gang_is_left_nothing_is_kept_for_it() -> None:
     chain = half_bound()
     chain.stage.cluster.pod_gone(chain.on["a-0"].uid)
     assert chain.stage.place(pod("one", milli=1000), pod("two", milli=1000)) == ["m", "m"]
+
+
+TRAIN = Gang(Namespace("team"), "train", 2)
+
+
+def told(*nodes: str, before: tuple[str, ...] = (), milli: int = 500) -> str | None:
+    """Of pods that are bound there at once, where others were before."""
+    stage = Stage(m=2, n=2, o=2)
+    binds = list[Bind]()
+    for number, node in enumerate(nodes):
+        each = pod(f"p{number}", gang="train", size=2, milli=milli, nodeSelector={"name": node})
+        (verdict,) = stage.cycle.decide(Waiting((each,)), NOW)
+        assert isinstance(verdict, Bind)
+        binds.append(verdict)
+    assert stage.cluster.seats.of_gang(TRAIN) == Counter(nodes)
+    return spans_nodes(TRAIN, binds, Counter(NodeName(node) for node in (*nodes, *before)))
+
+
+def test_it_is_told_once_it_is_on_several() -> None:
+    words = told("m", "n")
+    assert words is not None
+    assert words.startswith("gang train is on 2 nodes, and its pods have parts of cards.")
+
+
+@pytest.mark.parametrize(("node", "is_told"), [("m", False), ("n", False), ("o", True)])
+def test_one_that_comes_later_is_news_on_another_node_only(node: str, *, is_told: bool) -> None:
+    assert (told(node, before=("m", "n")) is not None) is is_told
+
+
+def test_it_is_not_told_on_one_node_or_with_whole_cards() -> None:
+    assert told("m", "m") is None
+    assert told("m", "n", milli=1000) is None

@@ -1,10 +1,11 @@
-"""Which card a pair of node and GPUID is, as SharePods and their pods say it."""
+"""Which card a pair of node and GPUID is, and what a SharePod says of its pod, which is what its user looks at."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
+import pytest
 
 from partage_plugins.codecs import encode_allocation
 from partage_plugins.vocabulary import (
@@ -21,6 +22,7 @@ from partage_plugins.vocabulary import (
 from partage_plugins.vocabulary.keys import ALLOCATION, CARDS
 from partage_scheduler.sharepods.cards import CardBook, Pair, cards_of
 from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod
+from partage_scheduler.sharepods.report import status_of
 from unit.scheduler.sharepods.world import a_share
 
 PAIR = Pair("n1", "abcde")
@@ -77,3 +79,32 @@ def test_a_pod_of_several_containers_has_the_card_of_its_budget() -> None:
 
 def test_what_can_not_be_read_is_no_card() -> None:
     assert cards_of(pod("01", **{ALLOCATION: "{"})) == ()
+
+
+NOW = "2026-01-01T00:00:00Z"
+SYNCED = "SharePod synced successfully"
+
+
+def waiting(**condition: Any) -> OwnedPod:
+    of_pod = pod("01")
+    status = {**of_pod.status, "conditions": [{"type": "PodScheduled", "status": "False", **condition}]}
+    return msgspec.structs.replace(of_pod, status=status)
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "message"),
+    [
+        (pod("01"), SYNCED),
+        (
+            waiting(message="exclusion: ask for a whole card"),
+            f"{SYNCED}; its pod waits: exclusion: ask for a whole card",
+        ),
+        (waiting(status="True", message="placed"), SYNCED),
+        (waiting(), SYNCED),
+        (waiting(message=7), SYNCED),
+    ],
+)
+def test_why_its_pod_waits_is_said(of_pod: OwnedPod, message: str) -> None:
+    (condition,) = status_of(share("01"), of_pod, None, now=NOW)["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Synced", "True", "Synced")
+    assert condition["message"] == message

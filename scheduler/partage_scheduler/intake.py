@@ -1,0 +1,322 @@
+"""What is heard of the cluster goes to those whom it concerns: who counts it, who waits for it. Pure.
+
+Lists and changes may come late, twice or out of order; only news goes on. A pod that was bound is not offered again by
+what was said before its binding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final, Generic, Protocol, TypeVar
+
+from partage_base.kube.unread import Unread
+from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_scheduler.cluster import Cause, Cluster
+from partage_scheduler.objects import ApiLease, ApiNode, ApiPod, ApiResourceClaim
+from partage_scheduler.objects.base import Meta
+from partage_scheduler.objects.specs import PodSpec
+from partage_scheduler.predicates import Predicates
+from partage_scheduler.preemption import Budgets
+from partage_scheduler.queue import Queue
+from partage_scheduler.versions import Versions
+
+Causes = frozenset[Cause]
+Clock = Callable[[], float]
+_NAMESPACE, _CLAIM, _VOLUME = (frozenset((each,)) for each in (Cause.NAMESPACE, Cause.CLAIM, Cause.VOLUME))
+_FREED: Final = frozenset((Cause.CLAIM, Cause.FREED))
+
+
+class PodIntake:
+    """Pods of all schedulers: those on nodes count there, ours without a node are to be placed."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        *,
+        ours: str,
+        clock: Clock,
+        let_go: Callable[[PodUid], None] = lambda _uid: None,
+    ) -> None:
+        """`ours` is our schedulerName; `let_go` hears of pods that wait no more."""
+        self._cluster, self._queue, self._ours = cluster, queue, ours
+        self._clock, self._let_go = clock, let_go
+        self._seen = Versions()
+        self._placed: set[PodUid] = set()
+        """Bound by us, and not yet seen on their nodes."""
+        self._since: dict[PodUid, float] = {}
+        """Pods that wait, and since when."""
+
+    def waits_since(self, uid: PodUid) -> float | None:
+        """When a pod that is to be placed was first seen."""
+        return self._since.get(uid)
+
+    def placed(self, uid: PodUid) -> None:
+        """It is bound: what was said of it before does not matter any more."""
+        if uid in self._since:
+            self._placed.add(uid)
+        self._waits_no_more(uid)
+
+    def listed(self, items: Iterable[ApiPod], unread: Sequence[Unread] = (), /) -> None:
+        """Pods that can't be read hold what they held."""
+        pods, now = {pod.uid: pod for pod in items}, self._clock()
+        there = pods.keys() | {PodUid(each.uid) for each in unread}
+        causes = self._cluster.none_unread()
+        for uid in [PodUid(uid) for uid in self._seen.known() if uid not in there]:
+            causes |= self._ended(uid)
+        news = [pod for pod in pods.values() if self._seen.is_news(pod.uid, pod.metadata.resource_version)]
+        for pod in news:
+            causes |= self._told(pod)
+        for pod in news:
+            self._offer(pod, now)
+        self._queue.happened(causes, now)
+
+    def changed(self, item: ApiPod) -> None:
+        if not self._seen.is_news(item.uid, item.metadata.resource_version):
+            return
+        now = self._clock()
+        if item.is_refused and item.spec.scheduler_name == self._ours:
+            self._cluster.refused(item, now)
+        causes = self._told(item)
+        self._offer(item, now)
+        self._queue.happened(causes, now)
+
+    def gone(self, item: ApiPod) -> None:
+        self._gone(item.uid)
+
+    def unread(self, which: Unread) -> None:
+        """A pod whose requests and allocation are not known."""
+        uid = PodUid(which.uid)
+        if which.is_gone:
+            self._gone(uid)
+        else:
+            self._forget(uid)
+            self._cluster.pod_unread(_legible(which))
+            self._seen.exists(uid)
+
+    def _gone(self, uid: PodUid) -> None:
+        self._queue.happened(self._ended(uid), self._clock())
+
+    def _told(self, pod: ApiPod) -> frozenset[Cause]:
+        return self._ended(pod.uid) if pod.is_terminal else self._cluster.pod(pod)
+
+    def _ended(self, uid: PodUid) -> frozenset[Cause]:
+        """It is never of interest again, whatever comes late."""
+        self._seen.gone(uid)
+        self._forget(uid)
+        return self._cluster.pod_gone(uid)
+
+    def _offer(self, pod: ApiPod, now: float) -> None:
+        uid = pod.uid
+        if pod.node or pod.is_terminal or pod.is_going or pod.spec.scheduler_name != self._ours:
+            self._forget(uid)
+        elif uid not in self._placed:
+            self._since.setdefault(uid, now)
+            self._queue.offer(pod, now)
+
+    def _forget(self, uid: PodUid) -> None:
+        self._placed.discard(uid)
+        self._waits_no_more(uid)
+
+    def _waits_no_more(self, uid: PodUid) -> None:
+        if self._since.pop(uid, None) is not None:
+            self._queue.withdraw(uid)
+            self._let_go(uid)
+
+
+def _legible(which: Unread) -> ApiPod:
+    """What could be read of a pod, as far as it says what the pod holds and where."""
+    (namespace, name), notes = which.key, which.annotations
+    noted = {key: notes[key] for key in (ALLOCATION, SIGNATURE) if key in notes}
+    meta = Meta(name=name, namespace=namespace, uid=which.uid, resource_version=which.version, annotations=noted)
+    return ApiPod(metadata=meta, spec=PodSpec(node_name=which.node))
+
+
+class NodeIntake:
+    def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
+        self._cluster, self._queue, self._clock = cluster, queue, clock
+
+    def listed(self, items: Iterable[ApiNode], _unread: Sequence[Unread] = (), /) -> None:
+        now = self._clock()
+        self._queue.happened(self._cluster.relisted_nodes(items), now)
+
+    def changed(self, item: ApiNode) -> None:
+        now = self._clock()
+        self._queue.happened(self._cluster.node(item), now)
+
+    def gone(self, item: ApiNode) -> None:
+        now = self._clock()
+        self._queue.happened(self._cluster.node_gone(item.name, uid=item.metadata.uid), now)
+
+    def unread(self, which: Unread) -> None:
+        """Nothing is known of it any more: as if it did not exist."""
+        now = self._clock()
+        self._queue.happened(self._cluster.node_gone(which.key[1]), now)
+
+
+class HeartbeatIntake:
+    """The Leases by which advertisers say that what their nodes say is true."""
+
+    def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock, wall_clock: Clock) -> None:
+        """`wall_clock` is compared with `clock` once: Leases have times of day, and those jump."""
+        self._cluster, self._queue, self._clock = cluster, queue, clock
+        self._ahead = wall_clock() - clock()
+        self._known: set[str] = set()
+
+    def listed(self, items: Iterable[ApiLease], _unread: Sequence[Unread] = (), /) -> None:
+        leases = {lease.name: lease for lease in items}
+        for name in self._known - leases.keys():
+            self._beat(name, None)
+        for lease in leases.values():
+            self.changed(lease)
+
+    def changed(self, item: ApiLease) -> None:
+        self._known.add(item.name)
+        self._beat(item.name, _moment(item.spec.renew_time))
+
+    def gone(self, item: ApiLease) -> None:
+        self._known.discard(item.name)
+        self._beat(item.name, None)
+
+    def unread(self, which: Unread) -> None:
+        self._known.discard(which.key[1])
+        self._beat(which.key[1], None)
+
+    def _beat(self, name: str, at: float | None) -> None:
+        now = self._clock()
+        self._queue.happened(self._cluster.heartbeat(name, None if at is None else at - self._ahead, now), now)
+
+
+class _Item(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+K = TypeVar("K", bound=_Item)
+
+
+class ObjectIntake(Generic[K]):
+    """Objects that only predicates know, by their names and namespaces."""
+
+    def __init__(
+        self,
+        put: Callable[[K], None],
+        remove: Callable[[K], None],
+        *,
+        causes: Causes,
+        queue: Queue,
+        clock: Clock,
+    ) -> None:
+        self._put, self._remove, self._causes = put, remove, causes
+        self._queue, self._clock = queue, clock
+        self._known: dict[tuple[str, str], K] = {}
+
+    def listed(self, items: Iterable[K], _unread: Sequence[Unread] = (), /) -> None:
+        """What can't be read counts as gone."""
+        there = {_key(item): item for item in items}
+        for key in self._known.keys() - there.keys():
+            self._remove(self._known.pop(key))
+        for key, item in there.items():
+            self._known[key] = item
+            self._put(item)
+        self._happened()
+
+    def changed(self, item: K) -> None:
+        self._known[_key(item)] = item
+        self._put(item)
+        self._happened()
+
+    def gone(self, item: K) -> None:
+        if self._known.pop(_key(item), None) is not None:
+            self._remove(item)
+            self._happened()
+
+    def unread(self, which: Unread) -> None:
+        """It counts as gone: pods that need it wait."""
+        known = self._known.pop(which.key, None)
+        if known is not None:
+            self._remove(known)
+            self._happened()
+
+    def _happened(self) -> None:
+        self._queue.happened(self._causes, self._clock())
+
+
+def _key(item: _Item) -> tuple[str, str]:
+    return str(getattr(item, "namespace", "")), item.name
+
+
+def _moment(text: str | None) -> float | None:
+    """None where the Lease says no time."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None
+
+
+class ResourceClaimIntake:
+    """A claim that can't be read holds what it held: its cards are in use all the same."""
+
+    def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
+        self._book, self._queue, self._clock = cluster.claims, queue, clock
+        self._seen = Versions()
+        self._known: dict[str, ApiResourceClaim] = {}
+
+    def listed(self, items: Iterable[ApiResourceClaim], unread: Sequence[Unread] = (), /) -> None:
+        claims = {item.uid: item for item in items}
+        there = claims.keys() | {each.uid for each in unread}
+        for uid in [uid for uid in self._known if uid not in there]:
+            self.gone(self._known[uid])
+        for claim in claims.values():
+            self.changed(claim)
+
+    def changed(self, item: ApiResourceClaim) -> None:
+        """Told by the watch, or by the answer to what was written just now: the newer one counts."""
+        if self._seen.is_news(item.uid, item.metadata.resource_version):
+            self._known[item.uid] = item
+            self._queue.happened(_FREED if self._book.put(item) else _CLAIM, self._clock())
+
+    def gone(self, item: ApiResourceClaim) -> None:
+        self._seen.gone(item.uid)
+        self._known.pop(item.uid, None)
+        self._queue.happened(_FREED if self._book.remove(item) else _CLAIM, self._clock())
+
+    def unread(self, which: Unread) -> None:
+        known = self._known.get(which.uid)
+        if which.is_gone and known is not None:
+            self.gone(known)
+
+
+class Intake:
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        cluster: Cluster,
+        predicates: Predicates,
+        queue: Queue,
+        *,
+        ours: str,
+        clock: Clock,
+        wall_clock: Clock,
+        let_go: Callable[[PodUid], None] = lambda _uid: None,
+        budgets: Budgets | None = None,
+    ) -> None:
+        self.pods = PodIntake(cluster, queue, ours=ours, clock=clock, let_go=let_go)
+        self.nodes = NodeIntake(cluster, queue, clock=clock)
+        self.heartbeats = HeartbeatIntake(cluster, queue, clock=clock, wall_clock=wall_clock)
+
+        def told(put: Callable[[K], None], remove: Callable[[K], None], causes: Causes = _VOLUME) -> ObjectIntake[K]:
+            return ObjectIntake(put, remove, causes=causes, queue=queue, clock=clock)
+
+        self.namespaces = told(
+            predicates.put_namespace, lambda item: predicates.remove_namespace(item.name), _NAMESPACE
+        )
+        self.volumes = told(predicates.put_volume, lambda item: predicates.remove_volume(item.name))
+        self.claims = told(predicates.put_claim, lambda item: predicates.remove_claim(item.namespace, item.name))
+        self.classes = told(predicates.put_storage_class, lambda item: predicates.remove_storage_class(item.name))
+        self.csi_nodes = told(predicates.put_csi_node, lambda item: predicates.remove_csi_node(item.name))
+        self.resource_claims = ResourceClaimIntake(cluster, queue, clock=clock)
+        self.device_classes = told(cluster.claims.put_class, cluster.claims.remove_class, _CLAIM)
+        of_owners = budgets or Budgets()
+        self.budgets = told(of_owners.put, lambda item: of_owners.remove(item.namespace, item.name), frozenset())

@@ -193,5 +193,5 @@ def is_kept_of_wheels(path: str) -> bool:
         return False
     if folders and folders[-1].endswith(".dist-info"):
         return name not in _INSTALLER
-    # Ours in C are what simulated cards are built from, on the machine that wants some.
+    # Ours in C are what `partage docker install` compiles, on the machine that wants it.
     return path.startswith("partage_") or not (path.endswith(_SUFFIXES) or name in {".lock", "py.typed"})

@@ -118,13 +118,17 @@ class RemovedCommand(click.ClickException):
     exit_code = 2
 
 
+_EXTRAS: Final[Mapping[str, str]] = {
+    "numpy": "decides as the scheduler does, which needs numpy: pip install 'partage[scheduler]'",
+    "partage_simgpu": "simulates cards, which come apart from the rest: pip install 'partage[simulated]'",
+}
+"""What commands do with a module that only an extra brings, and how to have it."""
+
+
 def lacking(name: str, error: ModuleNotFoundError) -> Exception:
-    """What a command says where it can't be imported: which extra of ours it needs, or the defect itself."""
-    if error.name != "numpy":
-        return error
-    return click.ClickException(
-        f"partage {name} decides as the scheduler does, which needs numpy: pip install 'partage[scheduler]'"
-    )
+    """What a command says that lacks a module: which extra of ours it needs, or the defect itself."""
+    what = _EXTRAS.get(error.name or "")
+    return error if what is None else click.ClickException(f"partage {name} {what}")
 
 
 class LazyGroup(click.Group):
@@ -143,6 +147,13 @@ class LazyGroup(click.Group):
         except ModuleNotFoundError as error:
             raise lacking(cmd_name, error) from error
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """As click does; a command may find only while it runs that it needs an extra."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            raise lacking(ctx.invoked_subcommand or "", error) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

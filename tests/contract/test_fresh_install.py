@@ -223,11 +223,12 @@ def test_without_an_extra_the_command_line_works_and_names_the_extra_that_it_lac
 ) -> None:
     alone = with_extra("", fresh, tmp_path)
     partage = str(tmp_path / "venv/bin/partage")
-    for command in ("doctor", "keys", "limits", "node", "nodes", "simgpu", "top"):
+    for command in ("doctor", "keys", "limits", "node", "nodes", "top", "up"):
         assert alone.run(partage, command, "--help").startswith("Usage:")
-    for command in ("audit", "drain", "explain", "simulate"):
+    for command in ("audit", "drain", "explain", "simulate", "simgpu"):
         done = subprocess.run([partage, command, "--help"], capture_output=True, text=True, check=False)
-        assert (done.returncode, "pip install 'partage[scheduler]'" in done.stderr) == (1, True), done.stderr
+        needed = "simulated" if command == "simgpu" else "scheduler"
+        assert (done.returncode, f"pip install 'partage[{needed}]'" in done.stderr) == (1, True), done.stderr
 
 
 def test_the_template_passes_its_tests_as_installed(fresh: Environment) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_simgpu.comparison import Unreadable, compare, read_facts
+from real_card.comparison import Unreadable, compare, read_facts
 
 SEEDS = (
     b"# source: card\nmemory.free.null = CUDA_SUCCESS\nmemory.free.outcome = done\n",

@@ -9,8 +9,8 @@ A *row* is one question: a program that answers with facts, and a judge of them.
 worth. `plan` (pure) says which is next in the time that is left; `runner` asks it in processes of its own, none of
 which outlives this one; `result` (pure but for one write) merges the answers; `page` makes
 docs/real-card.md. Programs that ask are in `programs` (any Python, no package of ours); those that need a broker are in
-`stages`; the driver's own facts are asked by the areas of simgpu/native/conformance. `carry` makes a folder of all
-that, and `carried` checks it there.
+`stages`; the driver's own facts are asked by the areas of `conformance`, in C, and `comparison` sets them against
+records. `carry` makes a folder of all that, and `carried` checks it there.
 
     plan ─► runner ─► programs                     the driver as it is
                   ├─► conformance                  its facts

@@ -38,7 +38,6 @@ _SOURCES: Final = (
     ),
     *("plugins/gpu/partage_gpu", "base/partage_base", "isolation/partage_isolation", "isolation/driver"),
     *("isolation/preload/hooks/hooks.def", "simgpu/partage_simgpu", "simgpu/native/Makefile", "simgpu/native/profiles"),
-    *("simgpu/native/conformance/expected", "simgpu/native/conformance/differences.toml"),
 )
 _NOT_CARRIED: Final = shutil.ignore_patterns("objects", "log", "lock", "link")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import MsgspecError
 
-from partage_simgpu.comparison import Unreadable, compare, lines_of, read_facts, read_listed, summary
 from real_card import result
+from real_card.comparison import Unreadable, compare, lines_of, read_facts, read_listed, summary
 from real_card.result import Result
 from real_card.rows.conformance import PREFIX, SOURCES
 

@@ -18,9 +18,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from partage_simgpu.build import built as built_simulation
-from partage_simgpu.comparison import Unreadable, read_facts
 from real_card import process
+from real_card.comparison import Unreadable, read_facts
 from real_card.ground import (
     DRIVER_PAST,
     DRIVER_ROOT,
@@ -160,7 +159,7 @@ class _Runner:
         module, *words = row.program
         users = {**user_environment(), **dict(row.environment)}
         if row.runs is Runs.CONFORMANCE:
-            return [str(built_simulation() / "conformance"), *row.program], users
+            return [str(built_programs() / "conformance"), *row.program], users
         if row.runs is Runs.BARE:
             return program(module, *words), users
         argv = stage(module, *words) if row.runs is Runs.STAGE else stage("contained", row.runs.value, module, *words)

@@ -1,20 +1,27 @@
-/* Arrays: memory without an address that programs could use.
+/* Arrays and mipmapped arrays: memory without an address that programs could use.
  *
- * The data lie row by row, not in tiles: only sizes are the hardware's. Sparse arrays are not supported; deferred ones
- * have a size that can be asked for, and no memory. */
-#include "arrays.h"
+ * A mipmapped array is one with levels, all in one piece. Only sizes are the hardware's. Sparse arrays are not
+ * supported; deferred ones have a size that can be asked for, and no memory. */
+#include "memory.h"
 
 #include <stdlib.h>
 
 enum { CUBE_FACES = 6 };
 
-struct cuda_mipmaps {
-    struct cuda_array whole;      /* its memory: all levels, one after the other */
-    u32 levels;
-    struct cuda_mipmaps *next;
+struct cuda_array {
+    struct device *device;
+    struct cuda_context *context;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    u32 levels;          /* 0: no mipmaps */
+    u64 piece, address;  /* 0: has no memory */
+    u64 bytes;
+    struct range *range; /* NULL: has no memory */
+    struct cuda_array *next;
 };
 
-static struct cuda_array *arrays; /* those with a handle */
+static u64 at_least_1(u64 n) { return n ? n : 1; }
+
+static bool planar(const CUDA_ARRAY3D_DESCRIPTOR *like) { return like->format == CU_AD_FORMAT_NV12; }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
@@ -44,11 +51,11 @@ static u64 pitch_of(const CUDA_ARRAY3D_DESCRIPTOR *like) {
     return like->width * channel_bytes(like->format) * (planar(like) ? 1 : like->channels);
 }
 
-u64 array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *like) {
+static u64 array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *like) {
     return round_up(pitch_of(like) * rows_of(like) * at_least_1(like->depth), ARRAY_TILE);
 }
 
-CUresult array_check(const CUDA_ARRAY3D_DESCRIPTOR *like) {
+static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *like) {
     enum { MOST = 1 << 17 }; /* greater than any side that hardware has, small enough for products */
     if (!like->width || like->width > MOST || like->height > MOST || like->depth > MOST)
         return CUDA_ERROR_INVALID_VALUE;
@@ -62,112 +69,108 @@ CUresult array_check(const CUDA_ARRAY3D_DESCRIPTOR *like) {
     return like->width == like->height && faces ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+static u64 halved(u64 side, u32 level) { return side ? at_least_1(side >> level) : 0; }
+
+/* Layers and faces are as many on every level. */
+static CUDA_ARRAY3D_DESCRIPTOR level_like(const CUDA_ARRAY3D_DESCRIPTOR *like, u32 level) {
+    CUDA_ARRAY3D_DESCRIPTOR at = *like;
+    at.width = halved(like->width, level);
+    at.height = halved(like->height, level);
+    if (!(like->flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))) at.depth = halved(like->depth, level);
+    return at;
+}
+
+static u32 most_levels(const CUDA_ARRAY3D_DESCRIPTOR *like) {
+    u64 side = like->width > like->height ? like->width : like->height;
+    if (!(like->flags & CUDA_ARRAY3D_LAYERED) && like->depth > side) side = like->depth;
+    u32 levels = 1;
+    while (side >>= 1) levels++;
+    return levels;
+}
+
+/* Of all levels, one after the other; 0 levels are a plain array. */
+static u64 levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels) {
+    u64 bytes = levels ? 0 : array_bytes(like);
+    for (u32 level = 0; level < levels; level++) {
+        const CUDA_ARRAY3D_DESCRIPTOR at = level_like(like, level);
+        bytes += array_bytes(&at);
+    }
+    return bytes;
+}
+
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
-struct cuda_array *array_valid(const struct cuda_array *array) {
-    struct cuda_array *each = arrays;
-    while (each && each != array) each = each->next;
+static struct cuda_array *all;
+
+/* The one that a handle means; NULL: no such handle. */
+static struct cuda_array *array_of(const void *handle, bool mipmapped) {
+    struct cuda_array *each = all;
+    while (each && (each != handle || (each->levels > 0) != mipmapped)) each = each->next;
     return each;
 }
 
-static struct cuda_array *array_add(const struct cuda_array *like) {
-    struct cuda_array *array = malloc(sizeof *array);
-    if (!array) return NULL;
-    *array = *like;
-    array->next = arrays;
-    arrays = array;
-    return array;
-}
-
-static void array_unlink(struct cuda_array *array) {
-    struct cuda_array **link = &arrays;
-    while (*link && *link != array) link = &(*link)->next;
-    if (*link) *link = array->next;
-}
-
-/* The memory of an array that is filled in but for its place. */
-CUresult array_memory_take(struct cuda_array *array) {
-    if (array->descriptor.flags & CUDA_ARRAY3D_DEFERRED) return CUDA_SUCCESS;
-    array->address = arena_take(array->bytes, 0);
-    if (!array->address) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = piece_take(array->device, SIM_ARRAY, array->bytes, &array->piece);
-    if (result != CUDA_SUCCESS) arena_give(array->address, array->bytes);
-    return result;
-}
-
-void array_memory_give(const struct cuda_array *array) {
+static void array_free(struct cuda_array *array) {
     if (array->range) range_remove(array->range);
-    if (!array->address) return;
-    piece_give(array->piece);
-    arena_give(array->address, array->bytes);
+    if (array->address) {
+        piece_give(array->piece);
+        arena_give(array->address, array->bytes);
+    }
+    UNLINK(all, array, next);
+    free(array);
 }
 
-CUresult array_range(struct cuda_array *array, struct cuda_array *owner) {
-    if (!array->address) return CUDA_SUCCESS;
+static void array_gone(struct range *range) { array_free(range->owner); }
+
+/* Those that have memory went with their ranges. */
+void arrays_context_gone(const struct cuda_context *context) {
+    for (struct cuda_array *array = all, *next; array; array = next) {
+        next = array->next;
+        if (array->context == context) array_free(array);
+    }
+}
+
+/* Deferred ones have none. */
+static CUresult memory_take(struct cuda_array *array) {
+    if (array->descriptor.flags & CUDA_ARRAY3D_DEFERRED) return CUDA_SUCCESS;
+    const u64 address = arena_take(array->bytes, 0);
+    if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = piece_take(array->device, SIM_ARRAY, array->bytes, &array->piece);
+    if (result != CUDA_SUCCESS) {
+        arena_give(address, array->bytes);
+        return result;
+    }
+    array->address = address;
     const struct range like = {
-        .start = array->address,
+        .start = address,
         .bytes = array->bytes,
         .kind = RANGE_ARRAY,
         .device = array->device,
         .context = array->context,
-        .data = keeps_data(array->device, array->bytes) ? arena_data(array->address) : NULL,
-        .owner = owner,
+        .data = keeps_data(array->device, array->bytes) ? arena_data(address) : NULL,
+        .owner = array,
+        .gone = array_gone,
     };
     array->range = range_add(&like);
     return array->range ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-struct cuda_array array_shape(struct cuda_context *context, const CUDA_ARRAY3D_DESCRIPTOR *like) {
-    return (struct cuda_array){
-        .device = context->device,
-        .context = context,
-        .descriptor = *like,
-        .bytes = array_bytes(like),
-        .pitch = pitch_of(like),
-        .rows = rows_of(like),
-    };
-}
-
-static CUresult array_new(struct cuda_context *context, const CUDA_ARRAY3D_DESCRIPTOR *like, CUarray *made) {
+/* `levels` of 0 make a plain array. */
+static CUresult array_new(struct cuda_context *context, const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels, void **made) {
+    TRY(check(like));
+    TRY(capture_forbids_unsafe());
     LOCKED;
-    struct cuda_array fresh = array_shape(context, like);
-    TRY(array_memory_take(&fresh));
-    struct cuda_array *array = array_add(&fresh);
-    if (array && array_range(array, array) == CUDA_SUCCESS) {
+    struct cuda_array *array = malloc(sizeof *array);
+    if (!array) return CUDA_ERROR_OUT_OF_MEMORY;
+    *array = (struct cuda_array){.device = context->device, .context = context, .descriptor = *like, .levels = levels};
+    array->bytes = levels_bytes(like, levels);
+    array->next = all;
+    all = array;
+    const CUresult result = memory_take(array);
+    if (result == CUDA_SUCCESS)
         *made = array;
-        return CUDA_SUCCESS;
-    }
-    if (array) array_unlink(array);
-    free(array);
-    array_memory_give(&fresh);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-void array_parts_free(struct cuda_array *parts) {
-    for (struct cuda_array *part, *next = parts; (part = next);) {
-        next = part->parts;
-        array_unlink(part);
-        free(part);
-    }
-}
-
-void array_free(struct cuda_array *array) {
-    if (array->mipmaps) return mipmaps_free(array->mipmaps);
-    array_parts_free(array->parts);
-    array_memory_give(array);
-    array_unlink(array);
-    free(array);
-}
-
-/* Those that have memory went with their ranges. */
-void arrays_context_gone(const struct cuda_context *context) {
-    for (struct cuda_array *array = arrays, *next; array; array = next) {
-        next = array->next;
-        if (array->context != context || array->part) continue;
+    else
         array_free(array);
-        next = arrays; /* its parts went with it */
-    }
-    mipmaps_context_gone(context);
+    return result;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -176,9 +179,7 @@ CALL(cuArray3DCreate_v2, CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR *like) {
     struct cuda_context *context;
     TRY(context_current(&context));
     if (!made || !like) return CUDA_ERROR_INVALID_VALUE;
-    TRY(array_check(like));
-    TRY(capture_forbids_unsafe());
-    return array_new(context, like, made);
+    return array_new(context, like, 0, (void **)made);
 }
 
 CALL(cuArrayCreate_v2, CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like) {
@@ -188,35 +189,56 @@ CALL(cuArrayCreate_v2, CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like) {
     return cuArray3DCreate_v2(made, &same);
 }
 
-CALL(cuArrayDestroy, CUarray array) {
+/* With as many levels as there can be, if more are asked for. */
+CALL(cuMipmappedArrayCreate, CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPTOR *like, unsigned levels) {
+    struct cuda_context *context;
+    TRY(context_current(&context));
+    if (!made || !like || planar(like)) return CUDA_ERROR_INVALID_VALUE;
+    const u32 most = most_levels(like);
+    return array_new(context, like, levels < 1 ? 1 : levels > most ? most : levels, (void **)made);
+}
+
+static CUresult destroy(const void *handle, bool mipmapped) {
     struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
-    if (!array_valid(array) || array->part) return CUDA_ERROR_INVALID_HANDLE;
+    struct cuda_array *array = array_of(handle, mipmapped);
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
     array_free(array);
     return CUDA_SUCCESS;
 }
 
-CALL(cuArray3DGetDescriptor_v2, CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array) {
+CALL(cuArrayDestroy, CUarray array) { return destroy(array, false); }
+CALL(cuMipmappedArrayDestroy, CUmipmappedArray mipmaps) { return destroy(mipmaps, true); }
+
+CALL(cuArray3DGetDescriptor_v2, CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray handle) {
     struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
-    if (!array_valid(array)) return CUDA_ERROR_INVALID_HANDLE;
+    const struct cuda_array *array = array_of(handle, false);
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
     if (!descriptor) return CUDA_ERROR_INVALID_VALUE;
     *descriptor = array->descriptor;
     return CUDA_SUCCESS;
 }
 
 /* Documented to answer only for deferred arrays. */
-CUresult array_requirements(const struct cuda_array *array, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
+static CUresult requirements(const void *handle, bool mipmapped, CUdevice ordinal,
+                             CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    LOCKED;
+    const struct cuda_array *array = array_of(handle, mipmapped);
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
     if (!answer || !(array->descriptor.flags & CUDA_ARRAY3D_DEFERRED)) return CUDA_ERROR_INVALID_VALUE;
     *answer = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.bytes = array->bytes, .alignment = ARRAY_TILE};
     return CUDA_SUCCESS;
 }
 
 CALL(cuArrayGetMemoryRequirements, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer, CUarray array, CUdevice ordinal) {
-    struct device *device;
-    TRY(device_of(ordinal, &device));
-    LOCKED;
-    return array_valid(array) ? array_requirements(array, answer) : CUDA_ERROR_INVALID_HANDLE;
+    return requirements(array, false, ordinal, answer);
+}
+CALL(cuMipmappedArrayGetMemoryRequirements, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer, CUmipmappedArray mipmaps,
+     CUdevice ordinal) {
+    return requirements(mipmaps, true, ordinal, answer);
 }

@@ -6,6 +6,33 @@
 
 #include <stdlib.h>
 
+/* ---- the orders in which streams' frees become true ---------------------------------------------------------------
+ */
+
+static struct order *orders;
+
+struct order *order_known(u64 stream) {
+    struct order *order = orders;
+    while (order && order->stream != stream) order = order->next;
+    return order;
+}
+
+struct order *order_of(u64 stream) {
+    struct order *order = order_known(stream);
+    if (order) return order;
+    order = malloc(sizeof *order);
+    if (!order) return NULL;
+    *order = (struct order){.stream = stream, .next = orders};
+    orders = order;
+    return order;
+}
+
+void order_drop(struct order *order) {
+    if (!order || --order->references) return;
+    UNLINK(orders, order, next);
+    free(order);
+}
+
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 static void order_forget(struct segment *segment) {
@@ -215,6 +242,12 @@ void heap_empty(struct heap *heap) {
     heap->used = 0;
 }
 
+static void segment_end(struct range *range) {
+    struct segment *segment = range->owner;
+    range_remove(range);
+    heap_give(segment, NULL);
+}
+
 CUresult segment_range(struct segment *segment, u64 bytes, enum range_kind kind, CUdeviceptr *address) {
     const struct heap *heap = segment->chunk->heap;
     char *const kept = keeps_data(heap->device, bytes) ? arena_data(segment->start) : NULL;
@@ -227,6 +260,7 @@ CUresult segment_range(struct segment *segment, u64 bytes, enum range_kind kind,
         .context = heap->context,
         .data = data,
         .owner = segment,
+        .gone = segment_end,
     };
     if (!range_add(&like)) {
         heap_give(segment, NULL);

@@ -45,22 +45,12 @@ static CUresult launch_host(CUstream handle, CUhostFn function, void *data, bool
     return capturing ? capture_host(stream, function, data) : stream_call(stream, function, data);
 }
 
-CALL(cuLaunchHostFunc, CUstream stream, CUhostFn function, void *data) {
-    return launch_host(stream, function, data, false);
-}
-CALL(cuLaunchHostFunc_ptsz, CUstream stream, CUhostFn function, void *data) {
-    return launch_host(stream, function, data, true);
-}
+CALL_TWICE(cuLaunchHostFunc, _ptsz, launch_host(stream, function, data, per_thread), CUstream stream, CUhostFn function,
+           void *data)
 
 /* The second version adds how the host waits, which is a matter of CPU use only. */
-CALL(cuLaunchHostFunc_v2, CUstream stream, CUhostFn function, void *data, unsigned mode) {
-    (void)mode;
-    return launch_host(stream, function, data, false);
-}
-CALL(cuLaunchHostFunc_v2_ptsz, CUstream stream, CUhostFn function, void *data, unsigned mode) {
-    (void)mode;
-    return launch_host(stream, function, data, true);
-}
+CALL_TWICE(cuLaunchHostFunc_v2, _ptsz, ((void)mode, launch_host(stream, function, data, per_thread)), CUstream stream,
+           CUhostFn function, void *data, unsigned mode)
 
 static CUresult add_callback(CUstream handle, CUstreamCallback function, void *data, unsigned flags, bool per_thread) {
     struct cuda_stream *stream;
@@ -70,9 +60,5 @@ static CUresult add_callback(CUstream handle, CUstreamCallback function, void *d
     return hold(stream, &(struct callback){.stream = handle, .told = function, .data = data});
 }
 
-CALL(cuStreamAddCallback, CUstream stream, CUstreamCallback function, void *data, unsigned flags) {
-    return add_callback(stream, function, data, flags, false);
-}
-CALL(cuStreamAddCallback_ptsz, CUstream stream, CUstreamCallback function, void *data, unsigned flags) {
-    return add_callback(stream, function, data, flags, true);
-}
+CALL_TWICE(cuStreamAddCallback, _ptsz, add_callback(stream, function, data, flags, per_thread), CUstream stream,
+           CUstreamCallback function, void *data, unsigned flags)

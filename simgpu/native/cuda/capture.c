@@ -53,9 +53,7 @@ void capture_end(struct capture *capture) {
         next = stream->next_member;
         leave(stream);
     }
-    struct capture **each = &captures;
-    while (*each != capture) each = &(*each)->next;
-    *each = capture->next;
+    UNLINK(captures, capture, next);
     capture->status = CAPTURE_NONE;
     atomic_fetch_sub(&capture_count, 1);
     capture_drop(capture);
@@ -69,9 +67,7 @@ void capture_leave(struct cuda_stream *stream) {
         capture_end(capture);
     } else if (capture) {
         invalidate(capture);
-        struct cuda_stream **each = &capture->members;
-        while (*each != stream) each = &(*each)->next_member;
-        *each = stream->next_member;
+        UNLINK(capture->members, stream, next_member);
         leave(stream);
     }
 }
@@ -172,9 +168,7 @@ CUresult capture_add(struct cuda_stream *stream, const struct work *work) { retu
 
 CUresult capture_kernel(struct cuda_stream *stream, struct cuda_function *function, const struct shape *shape,
                         u64 duration_ns) {
-    struct task *task;
-    CUresult result = task_kernel(function, shape, duration_ns, &task);
-    return result ? result : add(stream, task);
+    return add(stream, task_kernel(function, shape, duration_ns));
 }
 
 CUresult capture_child(struct cuda_stream *stream, const struct cuda_graph *child) {
@@ -182,20 +176,7 @@ CUresult capture_child(struct cuda_stream *stream, const struct cuda_graph *chil
 }
 
 CUresult capture_host(struct cuda_stream *stream, CUhostFn function, void *data) {
-    struct task *task = task_new(&(struct work){.kind = NODE_HOST});
-    if (task) task->call = function;
-    if (task) task->data = data;
-    return add(stream, task);
-}
-
-static CUresult add_event(struct cuda_stream *stream, struct cuda_event *event, enum node_kind kind) {
-    struct task *task = task_new(&(struct work){.kind = kind});
-    if (task) task->event = event;
-    return add(stream, task);
-}
-
-CUresult capture_add_record(struct cuda_stream *stream, struct cuda_event *event) {
-    return add_event(stream, event, NODE_RECORD_EVENT);
+    return add(stream, task_host(function, data));
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
@@ -256,7 +237,7 @@ CUresult capture_wait(struct cuda_stream *stream, struct cuda_event *event, unsi
     CUresult result = stream_begin(stream, &capturing);
     *handled = capturing || event->capture;
     if (result) return result;
-    if (flags) return capturing ? add_event(stream, event, NODE_WAIT_EVENT) : CUDA_ERROR_INVALID_VALUE;
+    if (flags) return capturing ? add(stream, task_event(NODE_WAIT_EVENT, event)) : CUDA_ERROR_INVALID_VALUE;
     if (!*handled) return CUDA_SUCCESS;
     HOLD(captures_lock);
     return join(stream, event);

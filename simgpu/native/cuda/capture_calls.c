@@ -22,14 +22,9 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct cuda_gra
 static const struct nodes none;
 
 /* The first version knew no modes: it was global. */
-CALL(cuStreamBeginCapture, CUstream stream) { return begin(stream, CAPTURE_GLOBAL, NULL, &none, false); }
-CALL(cuStreamBeginCapture_ptsz, CUstream stream) { return begin(stream, CAPTURE_GLOBAL, NULL, &none, true); }
-CALL(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode) {
-    return begin(stream, mode, NULL, &none, false);
-}
-CALL(cuStreamBeginCapture_v2_ptsz, CUstream stream, CUstreamCaptureMode mode) {
-    return begin(stream, mode, NULL, &none, true);
-}
+CALL_TWICE(cuStreamBeginCapture, _ptsz, begin(stream, CAPTURE_GLOBAL, NULL, &none, per_thread), CUstream stream)
+CALL_TWICE(cuStreamBeginCapture_v2, _ptsz, begin(stream, mode, NULL, &none, per_thread), CUstream stream,
+           CUstreamCaptureMode mode)
 
 static CUresult begin_to(CUstream stream, CUgraph handle, const CUgraphNode *before, size_t count,
                          CUstreamCaptureMode mode, bool per_thread) {
@@ -41,16 +36,9 @@ static CUresult begin_to(CUstream stream, CUgraph handle, const CUgraphNode *bef
     return begin(stream, mode, graph, &(struct nodes){(struct cuda_node **)before, count}, per_thread);
 }
 
-CALL(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode *before,
-     const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
-    (void)data;
-    return begin_to(stream, graph, before, count, mode, false);
-}
-CALL(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph, const CUgraphNode *before,
-     const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
-    (void)data;
-    return begin_to(stream, graph, before, count, mode, true);
-}
+CALL_TWICE(cuStreamBeginCaptureToGraph, _ptsz, ((void)data, begin_to(stream, graph, before, count, mode, per_thread)),
+           CUstream stream, CUgraph graph, const CUgraphNode *before, const CUgraphEdgeData *data, size_t count,
+           CUstreamCaptureMode mode)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
@@ -108,8 +96,7 @@ static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
     return result;
 }
 
-CALL(cuStreamEndCapture, CUstream stream, CUgraph *made) { return end(stream, made, false); }
-CALL(cuStreamEndCapture_ptsz, CUstream stream, CUgraph *made) { return end(stream, made, true); }
+CALL_TWICE(cuStreamEndCapture, _ptsz, end(stream, made, per_thread), CUstream stream, CUgraph *made)
 
 /* ---- questions; they make nothing invalid ------------------------------------------------------------------------ */
 
@@ -139,12 +126,8 @@ static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status, boo
     return CUDA_SUCCESS;
 }
 
-CALL(cuStreamIsCapturing, CUstream stream, CUstreamCaptureStatus *status) {
-    return is_capturing(stream, status, false);
-}
-CALL(cuStreamIsCapturing_ptsz, CUstream stream, CUstreamCaptureStatus *status) {
-    return is_capturing(stream, status, true);
-}
+CALL_TWICE(cuStreamIsCapturing, _ptsz, is_capturing(stream, status, per_thread), CUstream stream,
+           CUstreamCaptureStatus *status)
 
 /* Only what the caller asks for by a pointer is told, and beyond the status only while the capture is active. */
 struct answers {
@@ -171,21 +154,16 @@ static CUresult tell(CUstream stream, const struct answers *to, bool per_thread)
     return CUDA_SUCCESS;
 }
 
-#define CAPTURE_INFO(suffix, per_thread)                                                                               \
-    CALL(cuStreamGetCaptureInfo##suffix, CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id) {     \
-        return tell(stream, &(struct answers){.status = status, .id = id}, per_thread);                                \
-    }                                                                                                                  \
-    CALL(cuStreamGetCaptureInfo_v2##suffix, CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id,    \
-         CUgraph *graph, const CUgraphNode **before, size_t *count) {                                                  \
-        return tell(stream, &(struct answers){status, id, graph, before, NULL, count}, per_thread);                    \
-    }                                                                                                                  \
-    CALL(cuStreamGetCaptureInfo_v3##suffix, CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id,    \
-         CUgraph *graph, const CUgraphNode **before, const CUgraphEdgeData **data, size_t *count) {                    \
-        return tell(stream, &(struct answers){status, id, graph, before, data, count}, per_thread);                    \
-    }
-
-CAPTURE_INFO(, false)
-CAPTURE_INFO(_ptsz, true)
+CALL_TWICE(cuStreamGetCaptureInfo, _ptsz, tell(stream, &(struct answers){.status = status, .id = id}, per_thread),
+           CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id)
+CALL_TWICE(cuStreamGetCaptureInfo_v2, _ptsz,
+           tell(stream, &(struct answers){status, id, graph, before, NULL, count}, per_thread), CUstream stream,
+           CUstreamCaptureStatus *status, unsigned long long *id, CUgraph *graph, const CUgraphNode **before,
+           size_t *count)
+CALL_TWICE(cuStreamGetCaptureInfo_v3, _ptsz,
+           tell(stream, &(struct answers){status, id, graph, before, data, count}, per_thread), CUstream stream,
+           CUstreamCaptureStatus *status, unsigned long long *id, CUgraph *graph, const CUgraphNode **before,
+           const CUgraphEdgeData **data, size_t *count)
 
 CALL(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode *mode) {
     TRY(driver_ready());

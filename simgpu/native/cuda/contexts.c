@@ -1,31 +1,11 @@
-/* Contexts: whose memory and streams a call means. */
+/* The lives of contexts, and what programs set in them: flags and limits are kept; caches and banks have no effect on
+ * time here. */
 #include "streams.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static u64 last_id;  /* under contexts_lock */
-
-/* The static model costs a program that loads this library late nothing but these bytes, and calls no function. */
-static _Thread_local struct thread here __attribute__((tls_model("initial-exec")));
-static pthread_key_t at_exit;
-static pthread_once_t at_exit_once = PTHREAD_ONCE_INIT;
-
-struct thread *thread_here(void) { return &here; }
-
-static void drop_own_streams(void *thread) {
-    if (!driver_ready()) thread_drop_streams(thread);
-}
-
-static void make_key(void) { pthread_key_create(&at_exit, drop_own_streams); }
-
-void thread_will_exit(void) {
-    pthread_once(&at_exit_once, make_key);
-    pthread_setspecific(at_exit, &here);
-}
-
-/* ---- lives ------------------------------------------------------------------------------------------------------- */
 
 struct cuda_context *context_new(struct device *device, bool is_primary) {
     struct cuda_context *context = calloc(1, sizeof *context);
@@ -82,37 +62,7 @@ void context_end(struct cuda_context *context) {
     ask(SIM_DETACH, device, &reply);
 }
 
-CUresult context_of(CUcontext handle, struct cuda_context **found) {
-    if (!handle) return context_current(found);
-    TRY(driver_ready());
-    if (handle->magic != CONTEXT_MAGIC) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!handle->references) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    *found = handle;
-    return CUDA_SUCCESS;
-}
-
-CUresult context_current(struct cuda_context **found) {
-    struct cuda_context *context = here.depth ? here.stack[here.depth - 1] : NULL;
-    if (!context) {
-        CUresult ready = driver_ready();
-        return ready ? ready : CUDA_ERROR_INVALID_CONTEXT;
-    }
-    CUresult fault = device_fault(context->device);
-    if (fault) return fault;
-    if (!atomic_load_explicit(&context->references, memory_order_relaxed)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    *found = context;
-    return CUDA_SUCCESS;
-}
-
-/* ---- the calling thread's stack ---------------------------------------------------------------------------------- */
-
-static CUresult push(struct cuda_context *context) {
-    if (here.depth == sizeof here.stack / sizeof *here.stack) return CUDA_ERROR_OUT_OF_MEMORY;
-    here.stack[here.depth++] = context;
-    return CUDA_SUCCESS;
-}
-
-static CUresult create(CUcontext *made, unsigned flags, CUdevice ordinal, u32 version) {
+static CUresult create(CUcontext *made, unsigned flags, CUdevice ordinal) {
     struct device *device;
     TRY(device_of(ordinal, &device));
     TRY(device_fault(device));
@@ -122,31 +72,30 @@ static CUresult create(CUcontext *made, unsigned flags, CUdevice ordinal, u32 ve
     CUresult result = context ? context_begin(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_unlock(&contexts_lock);
     TRY(result);
-    TRY(push(context));
-    context->version = version;
+    TRY(context_push(context));
     *made = context;
     return CUDA_SUCCESS;
 }
 
-CALL(cuCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal) { return create(made, flags, ordinal, 3020); }
+CALL(cuCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal) { return create(made, flags, ordinal); }
 
 /* Limits on the SMs that a context may use are MPS's, which isn't simulated. */
 CALL(cuCtxCreate_v3, CUcontext *made, const void *affinity, int count, unsigned flags, CUdevice ordinal) {
     (void)affinity;
-    return count ? CUDA_ERROR_NOT_SUPPORTED : create(made, flags, ordinal, 3020);
+    return count ? CUDA_ERROR_NOT_SUPPORTED : create(made, flags, ordinal);
 }
 
 CALL(cuCtxCreate_v4, CUcontext *made, const void *params, unsigned flags, CUdevice ordinal) {
     if (params && (((void *const *)params)[0] || ((void *const *)params)[2])) return CUDA_ERROR_NOT_SUPPORTED;
-    return create(made, flags, ordinal, 3020);
+    return create(made, flags, ordinal);
 }
 
 /* For what OpenGL and VDPAU draw, of which there is nothing here. */
-CALL(cuGLCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal) { return create(made, flags, ordinal, 3020); }
+CALL(cuGLCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal) { return create(made, flags, ordinal); }
 
 CALL(cuVDPAUCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal, u32 screen, const void *functions) {
     (void)screen;
-    return functions ? create(made, flags, ordinal, 3020) : CUDA_ERROR_INVALID_VALUE;
+    return functions ? create(made, flags, ordinal) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuCtxDestroy_v2, CUcontext handle) {
@@ -158,7 +107,8 @@ CALL(cuCtxDestroy_v2, CUcontext handle) {
     if (alive) context_end(handle);
     pthread_mutex_unlock(&contexts_lock);
     if (!alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (here.depth && here.stack[here.depth - 1] == handle) here.depth--;
+    struct thread *here = thread_here();
+    if (here->depth && here->stack[here->depth - 1] == handle) here->depth--;
     return CUDA_SUCCESS;
 }
 
@@ -181,47 +131,6 @@ CALL(cuCtxDetach, CUcontext handle) {
     return CUDA_SUCCESS;
 }
 
-CALL(cuCtxPushCurrent_v2, CUcontext handle) {
-    struct cuda_context *context;
-    if (!handle) return CUDA_ERROR_INVALID_CONTEXT;
-    CUresult result = context_of(handle, &context);
-    return result ? result : push(context);
-}
-
-CALL(cuCtxPopCurrent_v2, CUcontext *popped) {
-    TRY(driver_ready());
-    if (!here.depth) return CUDA_ERROR_INVALID_CONTEXT;
-    here.depth--;
-    if (popped) *popped = here.stack[here.depth];
-    return CUDA_SUCCESS;
-}
-
-/* Replaces the top of the stack; NULL takes it away. */
-CALL(cuCtxSetCurrent, CUcontext handle) {
-    struct cuda_context *context = NULL;
-    TRY(handle ? context_of(handle, &context) : driver_ready());
-    if (here.depth) here.depth--;
-    return context ? push(context) : CUDA_SUCCESS;
-}
-
-CALL(cuCtxGetCurrent, CUcontext *found) {
-    TRY(driver_ready());
-    if (!found) return CUDA_ERROR_INVALID_VALUE;
-    *found = here.depth ? here.stack[here.depth - 1] : NULL;
-    return CUDA_SUCCESS;
-}
-
-static CUresult device_of_context(CUdevice *ordinal, CUcontext handle) {
-    struct cuda_context *context;
-    TRY(context_of(handle, &context));
-    if (!ordinal) return CUDA_ERROR_INVALID_VALUE;
-    *ordinal = context->device->ordinal;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuCtxGetDevice, CUdevice *ordinal) { return device_of_context(ordinal, NULL); }
-CALL(cuCtxGetDevice_v2, CUdevice *ordinal, CUcontext handle) { return device_of_context(ordinal, handle); }
-
 /* Waits for all streams of the context. */
 static CUresult synchronize(CUcontext handle) {
     struct cuda_context *context;
@@ -234,3 +143,47 @@ static CUresult synchronize(CUcontext handle) {
 
 CALL(cuCtxSynchronize, void) { return synchronize(NULL); }
 CALL(cuCtxSynchronize_v2, CUcontext handle) { return synchronize(handle); }
+
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
+    struct cuda_context *context;
+    TRY(context_of(handle, &context));
+    if (!version) return CUDA_ERROR_INVALID_VALUE;
+    *version = 3020;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuCtxGetFlags, unsigned *flags) {
+    struct cuda_context *context;
+    TRY(context_current(&context));
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
+    *flags = context->flags;
+    return CUDA_SUCCESS;
+}
+
+/* As the driver begins, by number: stack, printf, malloc heap, sync depth, pending launches, L2 fetch, L2 persisting.
+ */
+enum { STACK };
+static const size_t limits[CONTEXT_LIMITS] = {LOCALS_AT_FIRST, 1 << 20, 8 << 20, 2, 2048, 64, 0};
+
+static CUresult limit_of(int limit, struct cuda_context **context) {
+    TRY(context_current(context));
+    return limit >= 0 && limit < CONTEXT_LIMITS ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+}
+
+CALL(cuCtxGetLimit, size_t *value, int limit) {
+    struct cuda_context *context;
+    TRY(limit_of(limit, &context));
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    *value = context->limits[limit] ? context->limits[limit] : limits[limit];
+    return CUDA_SUCCESS;
+}
+
+CALL(cuCtxSetLimit, int limit, size_t value) {
+    struct cuda_context *context;
+    CUresult result = limit_of(limit, &context);
+    if (!result && limit == STACK) result = locals_grow(context, value);
+    if (!result) context->limits[limit] = value;
+    return result;
+}

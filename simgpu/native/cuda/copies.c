@@ -155,27 +155,15 @@ static CUresult copy_now(struct copy copy, enum side to, enum side from, bool ow
 /* ---- the driver's names, each with its form for the thread's own default stream ---------------------------------- */
 
 #define COPY(name, to_type, to_side, from_type, from_side)                                                             \
-    CALL(name##_v2, to_type to, from_type from, size_t bytes) {                                                        \
-        return copy_now((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, false);                          \
-    }                                                                                                                  \
-    CALL(name##_v2_ptds, to_type to, from_type from, size_t bytes) {                                                   \
-        return copy_now((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, true);                           \
-    }
+    CALL_TWICE(name, _ptds, copy_now((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, per_thread),        \
+               to_type to, from_type from, size_t bytes)
+#define COPY_LATER(name, to_type, to_side, from_type, from_side)                                                       \
+    CALL_TWICE(name, _ptsz,                                                                                            \
+               copy_later((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, stream, per_thread),           \
+               to_type to, from_type from, size_t bytes, CUstream stream)
 
-COPY(cuMemcpyHtoD, CUdeviceptr, ON_DEVICE, const void *, ON_HOST)
-COPY(cuMemcpyDtoH, void *, ON_HOST, CUdeviceptr, ON_DEVICE)
-COPY(cuMemcpyDtoD, CUdeviceptr, ON_DEVICE, CUdeviceptr, ON_DEVICE)
-
-CALL(cuMemcpyHtoDAsync_v2, CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-    return copy_later((struct copy){to, (u64)from, bytes}, ON_DEVICE, ON_HOST, stream, false);
-}
-CALL(cuMemcpyHtoDAsync_v2_ptsz, CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-    return copy_later((struct copy){to, (u64)from, bytes}, ON_DEVICE, ON_HOST, stream, true);
-}
-
-CALL(cuMemcpyDtoHAsync_v2, void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    return copy_later((struct copy){(u64)to, from, bytes}, ON_HOST, ON_DEVICE, stream, false);
-}
-CALL(cuMemcpyDtoHAsync_v2_ptsz, void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    return copy_later((struct copy){(u64)to, from, bytes}, ON_HOST, ON_DEVICE, stream, true);
-}
+COPY(cuMemcpyHtoD_v2, CUdeviceptr, ON_DEVICE, const void *, ON_HOST)
+COPY(cuMemcpyDtoH_v2, void *, ON_HOST, CUdeviceptr, ON_DEVICE)
+COPY(cuMemcpyDtoD_v2, CUdeviceptr, ON_DEVICE, CUdeviceptr, ON_DEVICE)
+COPY_LATER(cuMemcpyHtoDAsync_v2, CUdeviceptr, ON_DEVICE, const void *, ON_HOST)
+COPY_LATER(cuMemcpyDtoHAsync_v2, void *, ON_HOST, CUdeviceptr, ON_DEVICE)

@@ -134,6 +134,17 @@ CUresult device_of(CUdevice ordinal, struct device **found) {
     return CUDA_SUCCESS;
 }
 
+CUresult location_device(const CUmemLocation *location, struct device **device) {
+    if (!location) return CUDA_ERROR_INVALID_VALUE;
+    switch (location->type) {
+    case CU_MEM_LOCATION_TYPE_NONE: return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEM_LOCATION_TYPE_DEVICE: return device_of(location->id, device);
+    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
+        return location->id >> 8 & 0xff ? CUDA_ERROR_INVALID_VALUE : device_of(location->id & 0xff, device);
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
 CUresult device_fault(const struct device *device) {
     TRY(driver_ready());
     const struct sim_live *live = &device->about->live;

@@ -1,6 +1,6 @@
 /* The objects inside libcuda and what its files ask of each other.
  *
- * devices.c   the cards that this process may use        contexts.c  whose memory and streams are meant
+ * devices.c   the cards that this process may use        current.c   whose memory and streams are meant
  * streams.c   order and time of work                     capture.c   work that is written down instead of done
  * memory.c    pieces of a card and their addresses       …           see README.md
  *
@@ -20,11 +20,31 @@
     __attribute__((visibility("default"))) CUresult name(__VA_ARGS__);                                                 \
     CUresult name(__VA_ARGS__)
 
+/* A function that there is twice. 0 is the legacy stream, and for the one with the suffix the thread's own: so says
+ * `per_thread` in the answer. */
+#define CALL_TWICE(name, suffix, answer, ...)                                                                          \
+    CALL(name, __VA_ARGS__) {                                                                                          \
+        enum { per_thread = false };                                                                                   \
+        return answer;                                                                                                 \
+    }                                                                                                                  \
+    CALL(name##suffix, __VA_ARGS__) {                                                                                  \
+        enum { per_thread = true };                                                                                    \
+        return answer;                                                                                                 \
+    }
+
 /* Leaves the function with any error. */
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \
         const CUresult try_result = (call);                                                                            \
         if (try_result != CUDA_SUCCESS) return try_result;                                                             \
+    } while (0)
+
+/* Takes an element out of a list that is chained by its member `link`, if it is there. */
+#define UNLINK(list, element, link)                                                                                    \
+    do {                                                                                                               \
+        __typeof__(list) *place = &(list);                                                                             \
+        while (*place && *place != (element)) place = &(*place)->link;                                                 \
+        if (*place) *place = (element)->link;                                                                          \
     } while (0)
 
 /* Holds a mutex to the end of the block. */
@@ -75,9 +95,7 @@ struct cuda_context {
     _Atomic u32 blocking_held; /* how many of these streams hold work back; see held.c */
     _Atomic u32 blocking_captures; /* how many of these streams capture */
     u64 id;
-    u32 version; /* of the API that made it */
     size_t limits[CONTEXT_LIMITS]; /* 0: as the driver begins */
-    u32 opened; /* bit n: may reach the memory of device n */
     _Atomic u64 locals; /* bytes of local memory that there are for each thread of the device */
     struct growth *grown; /* what it takes beside what programs allocate */
     struct cuda_context *next;
@@ -85,7 +103,7 @@ struct cuda_context {
 
 extern pthread_mutex_t driver_lock;
 
-/* ---- devices.c, contexts.c: everything first asks these --------------------------------------------------------- */
+/* ---- devices.c, current.c: everything first asks these --------------------------------------------------------- */
 
 /* CUDA_SUCCESS once cuInit was called and the node is there; else what every function must then answer. */
 CUresult driver_ready(void);
@@ -103,6 +121,9 @@ void driver_lost(void);
 
 /* The device of this ordinal, or CUDA_ERROR_INVALID_DEVICE. */
 CUresult device_of(CUdevice ordinal, struct device **found);
+
+/* The device whose memory a place means. Each device is one locality domain here, which is all of it. */
+CUresult location_device(const CUmemLocation *location, struct device **device);
 
 /* The calling thread's context: CUDA_SUCCESS; CUDA_ERROR_INVALID_CONTEXT without one; the sticky error of a process
  * whose card failed. The hot path of every function that works in a context. */
@@ -176,8 +197,7 @@ struct work {
     CUresult (*run)(void *argument);
     void (*drop)(void *argument);
     void *argument;
-    const void *given; /* its parameters as a node's, for who asks; NULL: none. Copied while it is written down */
-    size_t given_bytes;
+    const CUDA_MEM_ALLOC_NODE_PARAMS *allocates; /* NODE_ALLOC: for who asks; copied while it is written down */
 };
 
 /* Writes work down for a capturing stream. */
@@ -213,6 +233,6 @@ void growth_context_gone(struct cuda_context *context);
  * what it needs. */
 CUresult memory_set_work(struct cuda_context *context, const void *set, struct work *work);
 
-/* `params` is a CUDA_MEM_ALLOC_NODE_PARAMS whose address the call sets. Nothing is taken before the work runs. */
-CUresult memory_alloc_work(struct cuda_context *context, void *params, struct work *work);
-CUresult memory_free_work(struct cuda_context *context, CUdeviceptr address, struct work *work);
+/* Sets the address in `params`. Nothing is taken before the work runs. */
+CUresult memory_alloc_work(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct work *work);
+CUresult memory_free_work(CUdeviceptr address, struct work *work);

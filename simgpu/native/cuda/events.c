@@ -1,90 +1,10 @@
-/* Events: places in streams, and the wall times at which they were reached. */
+/* Events as programs know them: made, recorded, asked and waited for. */
 #include "streams.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Events are never given back to libc, so that a stale handle is an error and no crash. Under driver_lock. */
 static struct cuda_event *spare;
-
-static void timing_remove(struct cuda_event *event) {
-    struct device *device = event->device;
-    if (!event->timing) return;
-    if (event->newer) event->newer->older = event->older;
-    if (event->older)
-        event->older->newer = event->newer;
-    else
-        device->timing = event->newer;
-    if (device->timing_last == event) device->timing_last = event->older;
-    event->newer = event->older = NULL;
-    event->timing = false;
-}
-
-/* In the order of their times; most come last. */
-static void timing_add(struct cuda_event *event) {
-    struct device *device = event->device;
-    struct cuda_event *older = device->timing_last;
-    while (older && older->local > event->local) older = older->older;
-    event->older = older;
-    event->newer = older ? older->newer : device->timing;
-    if (older)
-        older->newer = event;
-    else
-        device->timing = event;
-    if (event->newer)
-        event->newer->older = event;
-    else
-        device->timing_last = event;
-    event->timing = true;
-}
-
-void events_resolve(struct device *device, const struct sim_share *share) {
-    while (device->timing && device->timing->local <= share->received) {
-        struct cuda_event *event = device->timing;
-        event->wall = sim_wall_of(share, event->local);
-        timing_remove(event);
-    }
-}
-
-static void forget(struct cuda_event *event) {
-    timing_remove(event);
-    mark_drop(event->mark);
-    event->mark = NULL;
-    event->wall = 0;
-}
-
-/* Under device->advancing. Happened by now: its time is now, as it was recorded when nothing stood before it. */
-static void happen_at(struct cuda_event *event, u64 local) {
-    struct device *device = event->device;
-    forget(event);
-    event->local = local;
-    event->recorded = true;
-    if (local <= device->received)
-        event->wall = local + device->lag;
-    else if (!(event->flags & CU_EVENT_DISABLE_TIMING))
-        timing_add(event);
-}
-
-void event_set(struct cuda_event *event, struct device *device, u64 local) {
-    HOLD(device->advancing);
-    happen_at(event, local);
-}
-
-void event_reached(struct cuda_event *event, const struct mark *mark) {
-    HOLD(event->device->advancing);
-    if (event->mark == mark) happen_at(event, mark->local);
-}
-
-static void event_mark(struct cuda_event *event, struct mark *mark) {
-    struct device *device = event->device;
-    HOLD(device->advancing);
-    forget(event);
-    event->recorded = true;
-    event->mark = mark;
-    if (mark->known) happen_at(event, mark->local);
-}
-
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CUresult event_of(CUevent handle, struct cuda_event **found) {
     TRY(driver_ready());
@@ -114,7 +34,7 @@ CALL(cuEventDestroy_v2, CUevent handle) {
     struct cuda_event *event;
     TRY(event_of(handle, &event));
     pthread_mutex_lock(&event->device->advancing);
-    forget(event);
+    event_forget(event);
     event->magic = 0;
     pthread_mutex_unlock(&event->device->advancing);
     event_uncapture(event);
@@ -141,22 +61,20 @@ CUresult event_record(struct cuda_event *event, struct cuda_stream *stream) {
     return CUDA_SUCCESS;
 }
 
-static CUresult record(CUevent handle, CUstream in, unsigned flags, bool per_thread) {
+static CUresult record(CUevent handle, CUstream in, bool per_thread) {
     struct cuda_event *event;
     struct cuda_stream *stream;
     bool capturing;
     TRY(event_of(handle, &event));
     TRY(stream_of(in, per_thread, &stream));
     TRY(stream_begin(stream, &capturing));
-    if (flags > 1 || (flags && !capturing)) return CUDA_ERROR_INVALID_VALUE;
     if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (capturing) return flags ? capture_add_record(stream, event) : capture_record(stream, event);
+    if (capturing) return capture_record(stream, event);
     event_uncapture(event);
     return event_record(event, stream);
 }
 
-CALL(cuEventRecord, CUevent event, CUstream stream) { return record(event, stream, 0, false); }
-CALL(cuEventRecord_ptsz, CUevent event, CUstream stream) { return record(event, stream, 0, true); }
+CALL_TWICE(cuEventRecord, _ptsz, record(event, stream, per_thread), CUevent event, CUstream stream)
 
 CUresult event_done(struct cuda_event *event) {
     if (!event->recorded) return CUDA_SUCCESS;
@@ -197,12 +115,7 @@ static CUresult wall_of(struct cuda_event *event, u64 *wall) {
     TRY(event_captured(event));
     TRY(event_done(event));
     HOLD(event->device->advancing);
-    if (!event->wall) {
-        struct sim_share share = sim_share_of(event->device->line, (u32)event->device->row, wall);
-        event->wall = sim_wall_of(&share, event->local);
-        timing_remove(event);
-    }
-    *wall = event->wall;
+    *wall = event_wall(event);
     return CUDA_SUCCESS;
 }
 
@@ -256,7 +169,5 @@ static CUresult wait(CUstream handle, CUevent for_event, unsigned flags, bool pe
     return result || handled ? result : stream_wait(stream, event);
 }
 
-CALL(cuStreamWaitEvent, CUstream stream, CUevent event, unsigned flags) { return wait(stream, event, flags, false); }
-CALL(cuStreamWaitEvent_ptsz, CUstream stream, CUevent event, unsigned flags) {
-    return wait(stream, event, flags, true);
-}
+CALL_TWICE(cuStreamWaitEvent, _ptsz, wait(stream, event, flags, per_thread), CUstream stream, CUevent event,
+           unsigned flags)

@@ -6,18 +6,12 @@
 enum { FLAG_UPLOAD = 2, FLAG_DEVICE_LAUNCH = 4, FLAGS = 0xf };
 enum { INSTANTIATED, FAILED, INVALID_STRUCTURE };
 
-static _Atomic u64 last_id;
-
 CUresult executable_of(CUgraphExec handle, struct cuda_executable **found) {
     TRY(driver_ready());
     if (!handle || handle->magic != EXECUTABLE_MAGIC) return CUDA_ERROR_INVALID_VALUE;
     *found = handle;
     return CUDA_SUCCESS;
 }
-
-void executable_forget_graph(struct cuda_executable *executable) { executable->made_from = NULL; }
-
-static u64 duration_of(const struct step *step) { return step->disabled ? 0 : step->task->work.duration_ns; }
 
 /* Parallel branches overlap; a host function ends all that stands before it in the list, and begins all that follows.
  */
@@ -31,10 +25,10 @@ void executable_measure(struct cuda_executable *executable) {
             u64 before = executable->steps[step->before[j]].end_ns;
             if (before > start) start = before;
         }
-        u64 duration = duration_of(step);
+        const u64 duration = step->task->work.duration_ns;
         step->end_ns = duration < SIM_NEVER - start ? start + duration : SIM_NEVER;
         if (step->end_ns > length) length = step->end_ns;
-        if (step->task->work.kind != NODE_HOST || step->disabled) continue;
+        if (step->task->work.kind != NODE_HOST) continue;
         executable->calls_host = true;
         since = length;
     }
@@ -59,8 +53,7 @@ static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgrap
     if (graph->instance) return CUDA_ERROR_INVALID_VALUE;
     struct cuda_executable *executable = calloc(1, sizeof *executable);
     if (!executable) return CUDA_ERROR_OUT_OF_MEMORY;
-    *executable = (struct cuda_executable){.magic = EXECUTABLE_MAGIC, .flags = flags};
-    executable->id = atomic_fetch_add(&last_id, 1) + 1;
+    *executable = (struct cuda_executable){.magic = EXECUTABLE_MAGIC};
     pthread_mutex_init(&executable->lock, NULL);
     CUresult result = steps_of(graph, &executable->steps, &executable->count);
     if (!result) result = take_memory(executable);
@@ -74,7 +67,7 @@ static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgrap
     executable_measure(executable);
     if (graph_has_memory(graph)) {
         executable->made_from = graph;
-        graph->instance = executable;
+        graph->instance = &executable->made_from;
     }
     *made = executable;
     return CUDA_SUCCESS;
@@ -104,12 +97,8 @@ static CUresult with_params(CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANT
     return result;
 }
 
-CALL(cuGraphInstantiateWithParams, CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
-    return with_params(made, graph, params, false);
-}
-CALL(cuGraphInstantiateWithParams_ptsz, CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
-    return with_params(made, graph, params, true);
-}
+CALL_TWICE(cuGraphInstantiateWithParams, _ptsz, with_params(made, graph, params, per_thread), CUgraphExec *made,
+           CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 
 CALL(cuGraphExecDestroy, CUgraphExec handle) {
     struct cuda_executable *executable;
@@ -131,7 +120,6 @@ static CUresult run_steps(struct cuda_executable *executable, struct cuda_stream
     for (u32 i = 0; i < executable->count && !result; i++) {
         const struct step *step = &executable->steps[i];
         const struct work *work = &step->task->work;
-        if (step->disabled) continue;
         if (work->kind == NODE_KERNEL)
             result = function_load(step->task->function, stream->context);
         else if (work->run)
@@ -152,8 +140,7 @@ static CUresult wait_first(struct cuda_executable *executable, struct cuda_strea
     }
     for (u32 i = 0; i < executable->count && !result; i++) {
         const struct step *step = &executable->steps[i];
-        if (step->task->work.kind == NODE_WAIT_EVENT && !step->disabled)
-            result = stream_wait(stream, step->task->event);
+        if (step->task->work.kind == NODE_WAIT_EVENT) result = stream_wait(stream, step->task->event);
     }
     return result;
 }
@@ -166,7 +153,7 @@ static CUresult launch_parts(struct cuda_executable *executable, struct cuda_str
         const struct step *step = &executable->steps[i];
         if (step->end_ns > length) length = step->end_ns;
         enum node_kind kind = step->task->work.kind;
-        if (step->disabled || (kind != NODE_HOST && kind != NODE_RECORD_EVENT)) continue;
+        if (kind != NODE_HOST && kind != NODE_RECORD_EVENT) continue;
         result = stream_enqueue(stream, length - done, NULL);
         done = length;
         if (!result && kind == NODE_HOST)
@@ -183,7 +170,7 @@ static CUresult launch_whole(struct cuda_executable *executable, struct cuda_str
     TRY(stream_enqueue(stream, executable->length_ns, &end));
     for (u32 i = 0; i < executable->count; i++) {
         const struct step *step = &executable->steps[i];
-        if (step->task->work.kind == NODE_RECORD_EVENT && !step->disabled)
+        if (step->task->work.kind == NODE_RECORD_EVENT)
             event_set(step->task->event, stream->context->device, end - (executable->length_ns - step->end_ns));
     }
     executable->device = stream->context->device;
@@ -210,8 +197,7 @@ static CUresult launch(CUgraphExec handle, CUstream in, bool per_thread) {
     return capturing ? capture_child(stream, executable->graph) : launch_now(executable, stream);
 }
 
-CALL(cuGraphLaunch, CUgraphExec executable, CUstream stream) { return launch(executable, stream, false); }
-CALL(cuGraphLaunch_ptsz, CUgraphExec executable, CUstream stream) { return launch(executable, stream, true); }
+CALL_TWICE(cuGraphLaunch, _ptsz, launch(executable, stream, per_thread), CUgraphExec executable, CUstream stream)
 
 /* There is nothing to bring to the card beforehand but code. */
 static CUresult upload(CUgraphExec handle, CUstream in, bool per_thread) {
@@ -221,5 +207,4 @@ static CUresult upload(CUgraphExec handle, CUstream in, bool per_thread) {
     return result ? result : stream_of(in, per_thread, &stream);
 }
 
-CALL(cuGraphUpload, CUgraphExec executable, CUstream stream) { return upload(executable, stream, false); }
-CALL(cuGraphUpload_ptsz, CUgraphExec executable, CUstream stream) { return upload(executable, stream, true); }
+CALL_TWICE(cuGraphUpload, _ptsz, upload(executable, stream, per_thread), CUgraphExec executable, CUstream stream)

@@ -7,13 +7,12 @@ struct step {
     struct task *task;
     const struct cuda_node *node;        /* that it was made from */
     u32 *before, before_count;      /* steps that it comes after, by number */
-    bool disabled;
     u64 end_ns;                     /* after the graph's beginning */
 };
 
 struct cuda_executable {
     u32 magic;
-    u64 id, flags, length_ns;
+    u64 length_ns;
     struct cuda_graph *graph;            /* a copy of what was instantiated */
     struct cuda_graph *made_from;        /* what was, if it has memory and is still there */
     struct step *steps;             /* each after those that it comes after */

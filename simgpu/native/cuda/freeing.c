@@ -3,37 +3,6 @@
 
 #include <stdlib.h>
 
-/* ---- the order in which a stream's frees become true ---------------------------------------------------------------
- */
-
-static struct order *orders;
-
-struct order *order_known(u64 stream) {
-    struct order *order = orders;
-    while (order && order->stream != stream) order = order->next;
-    return order;
-}
-
-struct order *order_of(u64 stream) {
-    struct order *order = order_known(stream);
-    if (order) return order;
-    order = malloc(sizeof *order);
-    if (!order) return NULL;
-    *order = (struct order){.stream = stream, .next = orders};
-    orders = order;
-    return order;
-}
-
-void order_drop(struct order *order) {
-    if (!order || --order->references) return;
-    struct order **link = &orders;
-    while (*link != order) link = &(*link)->next;
-    *link = order->next;
-    free(order);
-}
-
-/* ---- one free ---------------------------------------------------------------------------------------------------- */
-
 /* That a stream has come as far as one of its frees. */
 struct note {
     struct device *device;
@@ -82,10 +51,10 @@ static CUresult range_free(u64 address, const struct cuda_stream *stream, struct
     if (!range || range->start != address) return CUDA_ERROR_INVALID_VALUE;
     switch (range->kind) {
     case RANGE_POOL: return segment_free(range, stream, note), CUDA_SUCCESS;
-    case RANGE_POOL_IPC: import_free(range); return CUDA_SUCCESS;
     case RANGE_GRAPH: return graph_memory_free(range);
-    case RANGE_BLOCK: block_free(range); return CUDA_SUCCESS;
-    case RANGE_MANAGED: managed_free(range); return CUDA_SUCCESS;
+    case RANGE_BLOCK:
+    case RANGE_MANAGED:
+    case RANGE_POOL_IPC: return range->gone(range), CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -141,6 +110,4 @@ static CUresult free_later(CUdeviceptr address, CUstream handle, bool own) {
     return capturing ? graph_memory_capture_free(stream, address) : memory_free(address, stream);
 }
 
-CALL(cuMemFreeAsync, CUdeviceptr address, CUstream stream) { return free_later(address, stream, false); }
-
-CALL(cuMemFreeAsync_ptsz, CUdeviceptr address, CUstream stream) { return free_later(address, stream, true); }
+CALL_TWICE(cuMemFreeAsync, _ptsz, free_later(address, stream, per_thread), CUdeviceptr address, CUstream stream)

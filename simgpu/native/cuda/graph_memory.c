@@ -164,27 +164,21 @@ void graph_memory_device_gone(const struct device *device) {
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
-static CUresult allocating(struct device *device, u64 bytes, CUdeviceptr *address, struct work *work) {
+CUresult memory_alloc_work(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct work *work) {
+    struct device *device;
+    if (params->pool.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (params->pool.handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+    TRY(location_device(&params->pool.location, &device));
     LOCKED;
     struct graph_memory *memory;
-    TRY(memory_new(device, bytes, &memory));
-    *work = (struct work){.kind = NODE_ALLOC, .run = allocate_unlocked, .drop = drop_unlocked, .argument = memory};
-    *address = memory->address;
+    TRY(memory_new(device, params->bytes, &memory));
+    params->address = memory->address;
+    *work = (struct work){
+        .kind = NODE_ALLOC, .run = allocate_unlocked, .drop = drop_unlocked, .argument = memory, .allocates = params};
     return CUDA_SUCCESS;
 }
 
-CUresult memory_alloc_work(struct cuda_context *context, void *params, struct work *work) {
-    CUDA_MEM_ALLOC_NODE_PARAMS *wanted = params;
-    struct device *device;
-    (void)context; /* the pool's location says where */
-    if (wanted->pool.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (wanted->pool.handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
-    TRY(location_device(&wanted->pool.location, &device));
-    return allocating(device, wanted->bytes, &wanted->address, work);
-}
-
-CUresult memory_free_work(struct cuda_context *context, CUdeviceptr address, struct work *work) {
-    (void)context;
+CUresult memory_free_work(CUdeviceptr address, struct work *work) {
     LOCKED;
     const struct range *range = range_starting(address, RANGE_GRAPH);
     if (!range) return CUDA_ERROR_INVALID_VALUE;
@@ -196,26 +190,20 @@ CUresult memory_free_work(struct cuda_context *context, CUdeviceptr address, str
 
 CUresult graph_memory_capture(struct cuda_stream *stream, u64 bytes, CUdeviceptr *address) {
     struct work work;
-    CUdeviceptr there;
-    struct device *device = stream_device(stream);
-    TRY(allocating(device, bytes, &there, &work));
-    const CUDA_MEM_ALLOC_NODE_PARAMS given = {
-        .pool = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal}},
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {
+        .pool = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, stream_device(stream)->ordinal}},
         .bytes = bytes,
-        .address = there,
     };
-    work.given = &given;
-    work.given_bytes = sizeof given;
+    TRY(memory_alloc_work(&params, &work));
     TRY(capture_add(stream, &work)); /* which drops the work if it fails */
-    *address = there;
+    *address = params.address;
     return CUDA_SUCCESS;
 }
 
 CUresult graph_memory_capture_free(struct cuda_stream *stream, CUdeviceptr address) {
     struct work work;
-    TRY(memory_free_work(NULL, address, &work));
-    work.given = &address;
-    work.given_bytes = sizeof address;
+    TRY(memory_free_work(address, &work));
     return capture_add(stream, &work);
 }
 

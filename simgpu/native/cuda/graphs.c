@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic u64 last_id;
-
 /* ---- sets of nodes ----------------------------------------------------------------------------------------------- */
 
 bool nodes_has(const struct nodes *nodes, const struct cuda_node *node) {
@@ -64,13 +62,35 @@ struct task *task_new(const struct work *work) {
     }
     task->references = 1;
     task->work = *work;
-    if (work->given && work->given_bytes <= sizeof task->given) memcpy(task->given, work->given, work->given_bytes);
-    task->work.given = NULL;
+    if (work->allocates) task->allocates = *work->allocates;
+    task->work.allocates = NULL;
     return task;
 }
 
 struct task *task_keep(struct task *task) {
     atomic_fetch_add(&task->references, 1);
+    return task;
+}
+
+struct task *task_of_kind(enum node_kind kind) { return task_new(&(struct work){.kind = kind}); }
+
+struct task *task_kernel(struct cuda_function *function, const struct shape *shape, u64 duration_ns) {
+    struct task *task = task_new(&(struct work){.kind = NODE_KERNEL, .duration_ns = duration_ns});
+    if (task) task->function = function;
+    if (task) task->shape = *shape;
+    return task;
+}
+
+struct task *task_host(CUhostFn call, void *data) {
+    struct task *task = task_of_kind(NODE_HOST);
+    if (task) task->call = call;
+    if (task) task->data = data;
+    return task;
+}
+
+struct task *task_event(enum node_kind kind, struct cuda_event *event) {
+    struct task *task = task_of_kind(kind);
+    if (task) task->event = event;
     return task;
 }
 
@@ -101,7 +121,6 @@ CUresult graph_new(struct cuda_graph **made) {
     struct cuda_graph *graph = calloc(1, sizeof *graph);
     if (!graph) return CUDA_ERROR_OUT_OF_MEMORY;
     graph->magic = GRAPH_MAGIC;
-    graph->id = atomic_fetch_add(&last_id, 1) + 1;
     *made = graph;
     return CUDA_SUCCESS;
 }
@@ -123,7 +142,7 @@ bool graph_has_memory(const struct cuda_graph *graph) {
 }
 
 void graph_drop(struct cuda_graph *graph) {
-    if (graph->instance) executable_forget_graph(graph->instance);
+    if (graph->instance) *graph->instance = NULL;
     for (size_t i = 0; i < graph->nodes.count; i++) node_drop(graph->nodes.node[i]);
     nodes_clear(&graph->nodes);
     graph->magic = 0;
@@ -180,12 +199,24 @@ static CUresult clone_edges(const struct cuda_graph *from, struct cuda_graph *to
     return result;
 }
 
+struct task *task_of_child(const struct cuda_graph *child) {
+    struct cuda_graph *own;
+    if (graph_clone(child, &own)) return NULL;
+    struct task *task = task_of_kind(NODE_CHILD);
+    if (!task) {
+        graph_drop(own);
+        return NULL;
+    }
+    own->owned = true;
+    task->child = own;
+    return task;
+}
+
 /* Children are cloned with their parent; all other tasks are shared, as nothing changes a task. */
 CUresult graph_clone(const struct cuda_graph *graph, struct cuda_graph **made) {
     struct cuda_graph *clone;
     CUresult result = graph_new(&clone);
     if (result) return result;
-    clone->copy_of = (struct cuda_graph *)graph;
     number(graph);
     for (size_t i = 0; i < graph->nodes.count && !result; i++) {
         struct cuda_node *from = graph->nodes.node[i], *to;
@@ -193,7 +224,6 @@ CUresult graph_clone(const struct cuda_graph *graph, struct cuda_graph **made) {
         result = graph_add(clone, &(struct nodes){0}, task, &to);
         if (result) break;
         to->copy_of = from;
-        to->disabled = from->disabled;
     }
     if (!result) result = clone_edges(graph, clone);
     if (result)

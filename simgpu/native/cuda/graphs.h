@@ -15,12 +15,11 @@ struct task {
     void *data;
     struct cuda_event *event;            /* NODE_WAIT_EVENT, NODE_RECORD_EVENT */
     struct cuda_graph *child;            /* NODE_CHILD: its own */
-    long long given[25]; /* NODE_MEMCPY, NODE_MEMSET, NODE_ALLOC, NODE_FREE: the parameters, for who asks */
+    CUDA_MEM_ALLOC_NODE_PARAMS allocates; /* NODE_ALLOC: its parameters, for who asks */
 };
 
 struct cuda_node {
     u32 magic;
-    bool disabled;
     struct cuda_graph *graph;
     struct task *task;
     struct nodes before; /* what it depends on */
@@ -30,11 +29,9 @@ struct cuda_node {
 
 struct cuda_graph {
     u32 magic;
-    u64 id;
     bool owned; /* by a node that has it as its child */
     struct nodes nodes; /* in the order of their making */
-    struct cuda_graph *copy_of;
-    struct cuda_executable *instance; /* of a graph with memory: the one that there may be */
+    struct cuda_graph **instance; /* of a graph with memory: where the one executable that there may be refers to it */
 };
 
 CUresult graph_of(CUgraph handle, struct cuda_graph **found);
@@ -46,9 +43,6 @@ void graph_drop(struct cuda_graph *graph);
 /* Such a graph is bound to its addresses: it can't be cloned, cut or instantiated twice at once. */
 bool graph_has_memory(const struct cuda_graph *graph);
 
-/* The graph that an executable was made from is no more. */
-void executable_forget_graph(struct cuda_executable *executable);
-
 /* A node with `task`, whose reference passes to it, even on failure. */
 CUresult graph_add(struct cuda_graph *graph, const struct nodes *before, struct task *task, struct cuda_node **made);
 
@@ -56,14 +50,15 @@ CUresult graph_add(struct cuda_graph *graph, const struct nodes *before, struct 
  * CUDA_ERROR_INVALID_VALUE if they go round in a circle. */
 CUresult graph_sort(const struct cuda_graph *graph, struct cuda_node **order);
 
+/* Tasks; NULL without memory, which graph_add answers. The last one is a clone of `child`. */
 struct task *task_new(const struct work *work);
+struct task *task_of_kind(enum node_kind kind);
+struct task *task_kernel(struct cuda_function *function, const struct shape *shape, u64 duration_ns);
+struct task *task_host(CUhostFn call, void *data);
+struct task *task_event(enum node_kind kind, struct cuda_event *event);
+struct task *task_of_child(const struct cuda_graph *child);
 struct task *task_keep(struct task *task);
 void task_drop(struct task *task);
-
-/* A task that is a clone of `child`; NULL without memory. */
-struct task *task_of_child(const struct cuda_graph *child);
-
-CUresult task_kernel(struct cuda_function *function, const struct shape *shape, u64 duration_ns, struct task **made);
 
 bool nodes_has(const struct nodes *nodes, const struct cuda_node *node);
 CUresult nodes_add(struct nodes *nodes, struct cuda_node *node);

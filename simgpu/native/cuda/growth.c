@@ -38,9 +38,7 @@ void growth_drop(struct growth **holder) {
     HOLD(lock);
     struct growth *growth = *holder;
     if (!growth) return;
-    struct growth **link = &growth->context->grown;
-    while (*link != growth) link = &(*link)->next;
-    *link = growth->next;
+    UNLINK(growth->context->grown, growth, next);
     memory_give_back(growth->piece);
     *holder = NULL;
     free(growth);

@@ -70,7 +70,7 @@ bool heap_trim(struct heap *heap, u64 keep);
 /* Gives all chunks back, whatever is in use. */
 void heap_empty(struct heap *heap);
 
-/* For programs' memory: adds the range of a segment; the heap gets it back with segment_end. */
+/* For programs' memory: adds the range of a segment, with which it goes back. */
 CUresult segment_range(struct segment *segment, u64 bytes, enum range_kind kind, CUdeviceptr *address);
 
 /* ---- pools.c ----------------------------------------------------------------------------------------------------- */
@@ -81,7 +81,6 @@ struct cuda_pool {
     int reuse[3]; /* by event dependencies, opportunistic, by internal dependencies: only remembered */
     u32 handle_types;
     bool managed, imported, destroyed;
-    u32 access[SIM_CARDS]; /* by ordinal */
     struct cuda_pool *next;
 };
 

@@ -13,21 +13,6 @@ static pthread_cond_t wake, gone;
 static struct cuda_stream *holding;
 static bool started, news;
 
-struct mark *mark_new(struct device *device, bool known, u64 local) {
-    struct mark *mark = malloc(sizeof *mark);
-    if (mark) *mark = (struct mark){.references = 1, .known = known, .device = device, .local = local};
-    return mark;
-}
-
-struct mark *mark_keep(struct mark *mark) {
-    atomic_fetch_add(&mark->references, 1);
-    return mark;
-}
-
-void mark_drop(struct mark *mark) {
-    if (mark && atomic_fetch_sub(&mark->references, 1) == 1) free(mark);
-}
-
 /* ---- the helper thread ------------------------------------------------------------------------------------------- */
 
 static bool received(struct device *device, u64 end) {

@@ -8,6 +8,12 @@ enum { ALLOC_FLAGS = 7, REGISTER_FLAGS = 15, DEVICE_MAP = 2 };
 
 static u64 page_round(u64 bytes) { return round_up(bytes, (u64)sysconf(_SC_PAGESIZE)); }
 
+static void host_free(struct range *range) {
+    KEEP_ERRNO;
+    munmap((void *)range->start, page_round(range->bytes));
+    range_remove(range);
+}
+
 static CUresult host_add(struct cuda_context *context, void *start, u64 bytes, enum range_kind kind, u32 flags) {
     LOCKED;
     const struct range like = {
@@ -18,6 +24,7 @@ static CUresult host_add(struct cuda_context *context, void *start, u64 bytes, e
         .device = context->device,
         .context = context,
         .data = start,
+        .gone = kind == RANGE_HOST ? host_free : range_remove,
     };
     return range_add(&like) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
@@ -36,12 +43,6 @@ static CUresult host_take(void **address, size_t bytes, u32 flags) {
     }
     *address = start;
     return CUDA_SUCCESS;
-}
-
-void host_free(struct range *range) {
-    KEEP_ERRNO;
-    munmap((void *)range->start, page_round(range->bytes));
-    range_remove(range);
 }
 
 /* With unified addresses all of it can be reached from the card. */

@@ -119,6 +119,12 @@ static void import_end(struct import *import) {
     free(import);
 }
 
+static void import_free(struct range *range) {
+    struct import *import = range->owner;
+    range_remove(range);
+    import_end(import);
+}
+
 static CUresult import_add(struct import *import, const struct range *like, CUdeviceptr *address) {
     if (!range_add(like)) {
         import_end(import);
@@ -154,14 +160,9 @@ CUresult import_new(const struct parcel *parcel, enum range_kind kind, struct cu
         .context = context,
         .data = keeps_data(device, parcel->bytes) ? arena_data(start + parcel->inside) : NULL,
         .owner = import,
+        .gone = import_free,
     };
     return import_add(import, &like, address);
-}
-
-void import_free(struct range *range) {
-    struct import *import = range->owner;
-    range_remove(range);
-    import_end(import);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */

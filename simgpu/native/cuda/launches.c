@@ -39,14 +39,9 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in
 
 #define SHAPE(gx, gy, gz, bx, by, bz, shared) (&(struct shape){{gx, gy, gz}, {bx, by, bz}, shared})
 
-CALL(cuLaunchKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-     unsigned shared, CUstream stream, void **params, void **extra) {
-    return launch(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, extra, false);
-}
-CALL(cuLaunchKernel_ptsz, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-     unsigned shared, CUstream stream, void **params, void **extra) {
-    return launch(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, extra, true);
-}
+CALL_TWICE(cuLaunchKernel, _ptsz, launch(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, extra, per_thread),
+           CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+           CUstream stream, void **params, void **extra)
 
 /* Attributes change how a kernel runs, not how long it does here; only the cooperative one can make a launch fail. */
 enum { ATTRIBUTE_COOPERATIVE = 2 };
@@ -72,12 +67,8 @@ static CUresult launch_with(const CUlaunchConfig *config, CUfunction f, void **p
     return launch(f, &config->shape, config->stream, params, extra, per_thread);
 }
 
-CALL(cuLaunchKernelEx, const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {
-    return launch_with(config, f, params, extra, false);
-}
-CALL(cuLaunchKernelEx_ptsz, const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {
-    return launch_with(config, f, params, extra, true);
-}
+CALL_TWICE(cuLaunchKernelEx, _ptsz, launch_with(config, f, params, extra, per_thread), const CUlaunchConfig *config,
+           CUfunction f, void **params, void **extra)
 
 static CUresult launch_together(CUfunction f, const struct shape *shape, CUstream stream, void **params,
                                 bool per_thread) {
@@ -85,14 +76,10 @@ static CUresult launch_together(CUfunction f, const struct shape *shape, CUstrea
     return launch(f, shape, stream, params, NULL, per_thread);
 }
 
-CALL(cuLaunchCooperativeKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-     unsigned bz, unsigned shared, CUstream stream, void **params) {
-    return launch_together(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, false);
-}
-CALL(cuLaunchCooperativeKernel_ptsz, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-     unsigned bz, unsigned shared, CUstream stream, void **params) {
-    return launch_together(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, true);
-}
+CALL_TWICE(cuLaunchCooperativeKernel, _ptsz,
+           launch_together(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, per_thread), CUfunction f,
+           unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+           CUstream stream, void **params)
 
 CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned count, unsigned flags) {
     TRY(driver_ready());

@@ -10,6 +10,16 @@ struct managed {
     u64 piece;
 };
 
+static void managed_gone(struct range *range) {
+    struct managed *managed = range->owner;
+    const u64 rounded = round_up(range->bytes, BLOCK_BYTES);
+    piece_give(managed->piece);
+    arena_restore(range->start, rounded);
+    arena_give(range->start, rounded);
+    free(managed);
+    range_remove(range);
+}
+
 static CUresult managed_take(struct cuda_context *context, u64 bytes, u32 flags, CUdeviceptr *address) {
     LOCKED;
     const u64 rounded = round_up(bytes, BLOCK_BYTES);
@@ -24,6 +34,7 @@ static CUresult managed_take(struct cuda_context *context, u64 bytes, u32 flags,
         .context = context,
         .data = (char *)start,
         .owner = managed,
+        .gone = managed_gone,
     };
     CUresult result =
         start ? piece_take(context->device, SIM_MANAGED, rounded, &managed->piece) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -39,16 +50,6 @@ static CUresult managed_take(struct cuda_context *context, u64 bytes, u32 flags,
     }
     *address = start;
     return CUDA_SUCCESS;
-}
-
-void managed_free(struct range *range) {
-    struct managed *managed = range->owner;
-    const u64 rounded = round_up(range->bytes, BLOCK_BYTES);
-    piece_give(managed->piece);
-    arena_restore(range->start, rounded);
-    arena_give(range->start, rounded);
-    free(managed);
-    range_remove(range);
 }
 
 CALL(cuMemAllocManaged, CUdeviceptr *address, size_t bytes, unsigned flags) {

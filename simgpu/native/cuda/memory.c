@@ -5,10 +5,15 @@
 
 static struct heap *heaps; /* one for each context that allocated */
 
-/* Locked. */
-static struct heap *heap_of(struct cuda_context *context) {
+static struct heap *heap_known(const struct cuda_context *context) {
     struct heap *heap = heaps;
     while (heap && heap->context != context) heap = heap->next;
+    return heap;
+}
+
+/* Locked. */
+static struct heap *heap_of(struct cuda_context *context) {
+    struct heap *heap = heap_known(context);
     if (heap) return heap;
     heap = calloc(1, sizeof *heap);
     if (!heap) return NULL;
@@ -53,12 +58,6 @@ CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
     return CUDA_SUCCESS;
 }
 
-void block_free(struct range *range) {
-    struct segment *segment = range->owner;
-    range_remove(range);
-    heap_give(segment, NULL);
-}
-
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
@@ -83,30 +82,7 @@ CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr add
     return CUDA_SUCCESS;
 }
 
-CUresult location_device(const CUmemLocation *location, struct device **device) {
-    if (!location) return CUDA_ERROR_INVALID_VALUE;
-    switch (location->type) {
-    case CU_MEM_LOCATION_TYPE_NONE: return CUDA_ERROR_INVALID_VALUE;
-    case CU_MEM_LOCATION_TYPE_DEVICE: return device_of(location->id, device);
-    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
-        return location->id >> 8 & 0xff ? CUDA_ERROR_INVALID_VALUE : device_of(location->id & 0xff, device);
-    default: return CUDA_ERROR_NOT_SUPPORTED;
-    }
-}
-
 /* ---- a context's end --------------------------------------------------------------------------------------------- */
-
-static void range_gone(struct range *range) {
-    switch (range->kind) {
-    case RANGE_BLOCK: block_free(range); break;
-    case RANGE_MANAGED: managed_free(range); break;
-    case RANGE_IPC: import_free(range); break;
-    case RANGE_ARRAY: array_free(range->owner); break;
-    case RANGE_HOST: host_free(range); break;
-    case RANGE_REGISTERED: range_remove(range); break;
-    default: break;
-    }
-}
 
 /* Freeing one range may take others away that belong to the same thing, so each search starts again. */
 static struct range *range_of_context(const struct cuda_context *context) {
@@ -116,18 +92,16 @@ static struct range *range_of_context(const struct cuda_context *context) {
 }
 
 static void heap_gone(const struct cuda_context *context) {
-    struct heap **link = &heaps;
-    while (*link && (*link)->context != context) link = &(*link)->next;
-    struct heap *heap = *link;
+    struct heap *heap = heap_known(context);
     if (!heap) return;
-    *link = heap->next;
+    UNLINK(heaps, heap, next);
     heap_empty(heap);
     free(heap);
 }
 
 void memory_context_gone(struct cuda_context *context) {
     LOCKED;
-    for (struct range *range; (range = range_of_context(context));) range_gone(range);
+    for (struct range *range; (range = range_of_context(context));) range->gone(range);
     heap_gone(context);
     arrays_context_gone(context);
     if (context->device->contexts > 1) return;

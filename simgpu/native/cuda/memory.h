@@ -57,9 +57,6 @@ static inline bool keeps_data(const struct device *device, u64 bytes) {
     return bytes <= DATA_MOST || device->about->model.memory <= SMALL_CARD;
 }
 
-/* Which device's memory a place means. Each device is one locality domain here, which is all of it. */
-CUresult location_device(const CUmemLocation *location, struct device **device);
-
 /* ---- pieces.c: bytes of a card ----------------------------------------------------------------------------------- */
 
 /* Locked: takes bytes of the device. On a full card what pools and graphs keep unused goes back first. */
@@ -122,9 +119,9 @@ struct range {
     struct cuda_context *context; /* NULL: belongs to none */
     char *data; /* of its first byte; NULL: it has none */
     void *owner;
+    void (*gone)(struct range *range); /* frees the range and what it stands for; of those that go with a context */
     u64 id; /* unique in this process */
     bool closed; /* mapped, but no access was granted yet */
-    bool sync_memops;
     struct range *next, *previous;
 };
 
@@ -145,22 +142,20 @@ static inline bool range_on_host(const struct range *range) {
     return range->kind == RANGE_HOST || range->kind == RANGE_REGISTERED;
 }
 
-/* ---- what goes with its range, context or device; all locked ------------------------------------------------------
+/* ---- what goes with a context, or with the last one of a device; all locked ----------------------------------------
  */
 
-void block_free(struct range *range);
-void managed_free(struct range *range);
-void host_free(struct range *range);
-void import_free(struct range *range);
-void array_free(struct cuda_array *array);
 void arrays_context_gone(const struct cuda_context *context);
 void pools_device_gone(const struct device *device);
 void graph_memory_device_gone(const struct device *device);
 void vmm_device_gone(const struct device *device);
 
-/* Gives back what pools and graphs of the device keep unused. Whether anything went. */
+/* Give back what pools and graphs of the device keep unused. Whether anything went. */
 bool pools_trim(const struct device *device);
 bool graph_memory_trim(const struct device *device);
+
+/* parts.c: all that give back so. pieces.c, below them, knows them by this table alone; NULL ends it. */
+extern bool (*const trims[])(const struct device *device);
 
 /* ---- copies.c ---------------------------------------------------------------------------------------------------- */
 

@@ -2,94 +2,68 @@
 #include "driver/cuda_abi.h"
 #include "graphs.h"
 
-#include <string.h>
-
-static struct task *task_of_kind(enum node_kind kind) { return task_new(&(struct work){.kind = kind}); }
-
-struct task *task_of_child(const struct cuda_graph *child) {
-    struct cuda_graph *own;
-    if (graph_clone(child, &own)) return NULL;
-    struct task *task = task_of_kind(NODE_CHILD);
-    if (!task) {
-        graph_drop(own);
-        return NULL;
-    }
-    own->owned = true;
-    task->child = own;
-    return task;
-}
-
-CUresult task_kernel(struct cuda_function *function, const struct shape *shape, u64 duration_ns, struct task **made) {
-    struct task *task = task_new(&(struct work){.kind = NODE_KERNEL, .duration_ns = duration_ns});
-    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
-    task->function = function;
-    task->shape = *shape;
-    *made = task;
-    return CUDA_SUCCESS;
-}
+/* ---- what makes tasks of parameters; one that is NULL in spite of success had no memory
+ * -------------------------------- */
 
 static CUresult kernel(const CUDA_KERNEL_NODE_PARAMS *params, bool second_version, struct task **made) {
     struct cuda_function *function;
     u64 duration_ns;
     CUfunction handle = params->function;
     if (!handle && second_version) handle = params->kernel;
-    CUresult result = function_of(handle, &function);
-    if (!result) result = shape_check(function, &params->shape);
-    if (!result) result = function_duration(function, params->params, params->extra, &duration_ns);
-    return result ? result : task_kernel(function, &params->shape, duration_ns, made);
+    TRY(function_of(handle, &function));
+    TRY(shape_check(function, &params->shape));
+    TRY(function_duration(function, params->params, params->extra, &duration_ns));
+    *made = task_kernel(function, &params->shape, duration_ns);
+    return CUDA_SUCCESS;
 }
 
 static CUresult host(const CUDA_HOST_NODE_PARAMS *params, struct task **made) {
     if (!params->call) return CUDA_ERROR_INVALID_VALUE;
-    struct task *task = task_of_kind(NODE_HOST);
-    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
-    task->call = params->call;
-    task->data = params->data;
-    *made = task;
+    *made = task_host(params->call, params->data);
     return CUDA_SUCCESS;
 }
 
 static CUresult event(CUevent handle, enum node_kind kind, struct task **made) {
     struct cuda_event *about;
     TRY(event_of(handle, &about));
-    struct task *task = task_of_kind(kind);
-    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
-    task->event = about;
-    *made = task;
-    return CUDA_SUCCESS;
-}
-
-/* `given` are the parameters as memory's files made work of them. */
-static CUresult memory(const struct work *work, const void *given, size_t bytes, struct task **made) {
-    struct task *task = task_new(work);
-    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
-    memcpy(task->given, given, bytes);
-    *made = task;
+    *made = task_event(kind, about);
     return CUDA_SUCCESS;
 }
 
 static CUresult set(CUcontext handle, const void *params, struct task **made) {
     struct cuda_context *context;
     struct work work;
-    CUresult result = context_of(handle, &context);
-    if (!result) result = memory_set_work(context, params, &work);
-    return result ? result : memory(&work, params, sizeof(CUDA_MEMSET_NODE_PARAMS), made);
+    TRY(context_of(handle, &context));
+    TRY(memory_set_work(context, params, &work));
+    *made = task_new(&work);
+    return CUDA_SUCCESS;
 }
 
 static CUresult alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct task **made) {
     struct cuda_context *context;
     struct work work;
-    CUresult result = context_current(&context);
-    if (!result) result = memory_alloc_work(context, params, &work);
-    return result ? result : memory(&work, params, sizeof *params, made);
+    TRY(context_current(&context));
+    TRY(memory_alloc_work(params, &work));
+    *made = task_new(&work);
+    return CUDA_SUCCESS;
 }
 
 static CUresult release(CUdeviceptr address, struct task **made) {
     struct cuda_context *context;
     struct work work;
-    CUresult result = context_current(&context);
-    if (!result) result = memory_free_work(context, address, &work);
-    return result ? result : memory(&work, &address, sizeof address, made);
+    TRY(context_current(&context));
+    TRY(memory_free_work(address, &work));
+    *made = task_new(&work);
+    return CUDA_SUCCESS;
+}
+
+/* A graph with memory can only be a child when it is given away to its parent, which isn't simulated. */
+static CUresult child_of(CUgraph handle, struct task **made) {
+    struct cuda_graph *child;
+    TRY(graph_of(handle, &child));
+    if (graph_has_memory(child)) return CUDA_ERROR_INVALID_VALUE;
+    *made = task_of_child(child);
+    return CUDA_SUCCESS;
 }
 
 static bool repeats(const CUgraphNode *nodes, size_t count) {
@@ -99,7 +73,7 @@ static bool repeats(const CUgraphNode *nodes, size_t count) {
     return false;
 }
 
-/* A new node, if there was a task. */
+/* A new node; it has the task, even on failure. */
 static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before, size_t count, struct task *task) {
     struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
@@ -115,59 +89,28 @@ static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before
     return graph_add(graph, &(struct nodes){(struct cuda_node **)before, count}, task, made);
 }
 
-#define ADD(made_by)                                                                                                   \
-    struct task *task = NULL;                                                                                          \
-    CUresult result = made_by;                                                                                         \
-    return result ? result : add(made, graph, before, count, task)
+/* A function that adds a node of the task that `makes` puts into `task`. */
+#define ADD(name, makes, ...)                                                                                          \
+    CALL(name, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count, __VA_ARGS__) {               \
+        struct task *task = NULL;                                                                                      \
+        const CUresult result = makes;                                                                                 \
+        return result ? result : add(made, graph, before, count, task);                                                \
+    }
+#define WITH(params, makes) ((params) ? (makes) : CUDA_ERROR_INVALID_VALUE)
 
-CALL(cuGraphAddKernelNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     const CUDA_KERNEL_NODE_PARAMS *params) {
-    ADD(params ? kernel(params, false, &task) : CUDA_ERROR_INVALID_VALUE);
-}
-CALL(cuGraphAddKernelNode_v2, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     const CUDA_KERNEL_NODE_PARAMS *params) {
-    ADD(params ? kernel(params, true, &task) : CUDA_ERROR_INVALID_VALUE);
-}
-CALL(cuGraphAddHostNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     const CUDA_HOST_NODE_PARAMS *params) {
-    ADD(params ? host(params, &task) : CUDA_ERROR_INVALID_VALUE);
-}
+ADD(cuGraphAddKernelNode, WITH(params, kernel(params, false, &task)), const CUDA_KERNEL_NODE_PARAMS *params)
+ADD(cuGraphAddKernelNode_v2, WITH(params, kernel(params, true, &task)), const CUDA_KERNEL_NODE_PARAMS *params)
+ADD(cuGraphAddHostNode, WITH(params, host(params, &task)), const CUDA_HOST_NODE_PARAMS *params)
+ADD(cuGraphAddEventRecordNode, event(about, NODE_RECORD_EVENT, &task), CUevent about)
+ADD(cuGraphAddEventWaitNode, event(about, NODE_WAIT_EVENT, &task), CUevent about)
+ADD(cuGraphAddMemsetNode, WITH(params, set(context, params, &task)), const CUDA_MEMSET_NODE_PARAMS *params,
+    CUcontext context)
+ADD(cuGraphAddMemAllocNode, WITH(params, alloc(params, &task)), CUDA_MEM_ALLOC_NODE_PARAMS *params)
+ADD(cuGraphAddMemFreeNode, release(address, &task), CUdeviceptr address)
+ADD(cuGraphAddChildGraphNode, child_of(child, &task), CUgraph child)
+
 CALL(cuGraphAddEmptyNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count) {
-    ADD((task = task_of_kind(NODE_EMPTY)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-}
-CALL(cuGraphAddEventRecordNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     CUevent about) {
-    ADD(event(about, NODE_RECORD_EVENT, &task));
-}
-CALL(cuGraphAddEventWaitNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     CUevent about) {
-    ADD(event(about, NODE_WAIT_EVENT, &task));
-}
-CALL(cuGraphAddMemsetNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
-    ADD(params ? set(context, params, &task) : CUDA_ERROR_INVALID_VALUE);
-}
-CALL(cuGraphAddMemAllocNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     CUDA_MEM_ALLOC_NODE_PARAMS *params) {
-    ADD(params ? alloc(params, &task) : CUDA_ERROR_INVALID_VALUE);
-}
-CALL(cuGraphAddMemFreeNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     CUdeviceptr address) {
-    ADD(release(address, &task));
-}
-
-/* A graph with memory can only be a child when it is given away to its parent. */
-static CUresult child_of(CUgraph handle, int ownership, struct task **made) {
-    struct cuda_graph *child;
-    TRY(graph_of(handle, &child));
-    if (ownership != CU_GRAPH_CHILD_MOVED && graph_has_memory(child)) return CUDA_ERROR_INVALID_VALUE;
-    *made = task_of_child(child);
-    return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CALL(cuGraphAddChildGraphNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     CUgraph child) {
-    ADD(child_of(child, 0, &task));
+    return add(made, graph, before, count, task_of_kind(NODE_EMPTY));
 }
 
 /* ---- edges and questions ----------------------------------------------------------------------------------------- */
@@ -219,9 +162,9 @@ CALL(cuGraphKernelNodeGetParams_v2, CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS 
 
 CALL(cuGraphMemAllocNodeGetParams, CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *out) {
     struct cuda_node *node;
-    CUresult result = of_kind(handle, NODE_ALLOC, out, &node);
-    if (!result) memcpy(out, node->task->given, sizeof *out);
-    return result;
+    TRY(of_kind(handle, NODE_ALLOC, out, &node));
+    *out = node->task->allocates;
+    return CUDA_SUCCESS;
 }
 
 CALL(cuGraphChildGraphNodeGetGraph, CUgraphNode handle, CUgraph *out) {

@@ -17,9 +17,15 @@ static int take(const struct device *device, u32 kind, u64 bytes, u64 *piece) {
     return result;
 }
 
+static bool trimmed(const struct device *device) {
+    bool any = false;
+    for (bool (*const *trim)(const struct device *) = trims; *trim; trim++) any |= (*trim)(device);
+    return any;
+}
+
 CUresult piece_take(struct device *device, u32 kind, u64 bytes, u64 *piece) {
     int result = take(device, kind, bytes, piece);
-    if (result == SIM_NO_MEMORY && pools_trim(device)) result = take(device, kind, bytes, piece);
+    if (result == SIM_NO_MEMORY && trimmed(device)) result = take(device, kind, bytes, piece);
     return driver_result(result);
 }
 

@@ -34,7 +34,7 @@ static CUresult answer(const struct range *range, u32 attribute, u64 address, vo
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(u32 *)data = range_on_host(range) ? TYPE_HOST : TYPE_DEVICE; break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(u64 *)data = address; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER: return other_side(address, on_host_too(range), data);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(u32 *)data = range->sync_memops; break;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(u32 *)data = 0; break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *(u64 *)data = range->id; break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(u32 *)data = is_managed(range); break;

@@ -43,57 +43,57 @@ CALL(cuMemPoolDestroy, CUmemoryPool pool) {
     return pool_destroy(pool);
 }
 
-static CUresult answer(CUmemoryPool *found, struct cuda_pool *pool) {
+/* A pool of the device, by the function that says which. */
+static CUresult give(CUmemoryPool *found, struct cuda_pool *(*which)(struct device *, bool), struct device *device,
+                     bool managed) {
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    LOCKED;
+    struct cuda_pool *pool = which(device, managed);
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
     *found = pool;
     return CUDA_SUCCESS;
 }
 
-CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice ordinal) {
-    struct device *device;
-    TRY(device_of(ordinal, &device));
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+static CUresult choose(struct cuda_pool *pool, struct device *device, bool managed) {
     LOCKED;
-    return answer(pool, pool_standard(device, false));
+    return pool_choose(device, managed, pool);
 }
 
-CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice ordinal) {
+/* Of a device by its number, and since 13.0 by place and type. */
+static CUresult give_of_device(CUmemoryPool *found, struct cuda_pool *(*which)(struct device *, bool),
+                               CUdevice ordinal) {
     struct device *device;
     TRY(device_of(ordinal, &device));
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;
-    LOCKED;
-    return answer(pool, pool_current(device, false));
+    return give(found, which, device, false);
+}
+
+static CUresult give_of_place(CUmemoryPool *found, struct cuda_pool *(*which)(struct device *, bool),
+                              const CUmemLocation *location, unsigned type) {
+    struct device *device;
+    TRY(device_for(location, type, &device));
+    return give(found, which, device, is_managed(type));
+}
+
+CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice ordinal) {
+    return give_of_device(pool, pool_standard, ordinal);
+}
+CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice ordinal) { return give_of_device(pool, pool_current, ordinal); }
+CALL(cuMemGetDefaultMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
+    return give_of_place(pool, pool_standard, location, type);
+}
+CALL(cuMemGetMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
+    return give_of_place(pool, pool_current, location, type);
 }
 
 CALL(cuDeviceSetMemPool, CUdevice ordinal, CUmemoryPool pool) {
     struct device *device;
     TRY(device_of(ordinal, &device));
-    LOCKED;
-    return pool_choose(device, false, pool);
+    return choose(pool, device, false);
 }
-
-/* The same three by place and type, since 13.0. */
-CALL(cuMemGetDefaultMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
-    struct device *device;
-    TRY(device_for(location, type, &device));
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;
-    LOCKED;
-    return answer(pool, pool_standard(device, is_managed(type)));
-}
-
-CALL(cuMemGetMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
-    struct device *device;
-    TRY(device_for(location, type, &device));
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;
-    LOCKED;
-    return answer(pool, pool_current(device, is_managed(type)));
-}
-
 CALL(cuMemSetMemPool, const CUmemLocation *location, unsigned type, CUmemoryPool pool) {
     struct device *device;
     TRY(device_for(location, type, &device));
-    LOCKED;
-    return pool_choose(device, is_managed(type), pool);
+    return choose(pool, device, is_managed(type));
 }
 
 CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {

@@ -32,7 +32,6 @@ struct cuda_pool *pool_new(struct device *device, bool managed, u32 handle_types
         .whole_from = UINT64_MAX,
         .most = round_up(most < ARENA_BYTES ? most : 0, POOL_GROWTH),
     };
-    pool->access[device->ordinal] = CU_MEM_ACCESS_READWRITE;
     pools = pool;
     return pool;
 }
@@ -80,7 +79,7 @@ CUresult pool_destroy(struct cuda_pool *pool) {
 }
 
 bool pools_trim(const struct device *device) {
-    bool gone = graph_memory_trim(device);
+    bool gone = false;
     for (struct cuda_pool *pool = pools; pool; pool = pool->next)
         if (pool->heap.device == device && heap_trim(&pool->heap, 0)) gone = true;
     return gone;
@@ -96,11 +95,7 @@ void pools_settle(const struct device *device) {
 void pools_device_gone(const struct device *device) {
     for (struct range *range = ranges_all, *next; range; range = next) {
         next = range->next;
-        if (range->device != device) continue;
-        if (range->kind == RANGE_POOL)
-            range_remove(range);
-        else if (range->kind == RANGE_POOL_IPC)
-            import_free(range);
+        if (range->device == device && (range->kind == RANGE_POOL || range->kind == RANGE_POOL_IPC)) range->gone(range);
     }
     for (struct cuda_pool *pool = pools; pool; pool = pool->next)
         if (pool->heap.device == device) heap_empty(&pool->heap);
@@ -132,18 +127,8 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, struct cuda_pool *p
     return pool_take(pool, bytes, stream, address);
 }
 
-CALL(cuMemAllocAsync, CUdeviceptr *address, size_t bytes, CUstream stream) {
-    return allocate(address, bytes, NULL, false, stream, false);
-}
+CALL_TWICE(cuMemAllocAsync, _ptsz, allocate(address, bytes, NULL, false, stream, per_thread), CUdeviceptr *address,
+           size_t bytes, CUstream stream)
 
-CALL(cuMemAllocAsync_ptsz, CUdeviceptr *address, size_t bytes, CUstream stream) {
-    return allocate(address, bytes, NULL, false, stream, true);
-}
-
-CALL(cuMemAllocFromPoolAsync, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    return allocate(address, bytes, pool, true, stream, false);
-}
-
-CALL(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    return allocate(address, bytes, pool, true, stream, true);
-}
+CALL_TWICE(cuMemAllocFromPoolAsync, _ptsz, allocate(address, bytes, pool, true, stream, per_thread),
+           CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)

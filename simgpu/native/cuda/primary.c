@@ -4,7 +4,6 @@
 /* The device's primary context, which keeps its address through all its lives; under contexts_lock. */
 static struct cuda_context *primary_of(struct device *device) {
     if (!device->primary) device->primary = context_new(device, true);
-    if (device->primary) device->primary->version = 3020;
     return device->primary;
 }
 

@@ -88,12 +88,9 @@ static CUresult set_now(struct set set, bool own) {
 }
 
 #define SET(bits, type)                                                                                                \
-    CALL(cuMemsetD##bits##_v2, CUdeviceptr address, type value, size_t count) {                                        \
-        return set_now((struct set){address, 0, value, sizeof(type), count, 1}, false);                                \
-    }                                                                                                                  \
-    CALL(cuMemsetD##bits##_v2_ptds, CUdeviceptr address, type value, size_t count) {                                   \
-        return set_now((struct set){address, 0, value, sizeof(type), count, 1}, true);                                 \
-    }
+    CALL_TWICE(cuMemsetD##bits##_v2, _ptds,                                                                            \
+               set_now((struct set){address, 0, value, sizeof(type), count, 1}, per_thread), CUdeviceptr address,      \
+               type value, size_t count)
 
 SET(8, unsigned char)
 SET(16, unsigned short)

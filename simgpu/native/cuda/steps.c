@@ -24,7 +24,7 @@ static CUresult append(struct list *list, const struct cuda_node *node, struct t
         list->step = grown;
         list->room = room;
     }
-    list->step[list->count++] = (struct step){.task = task_keep(task), .node = node, .disabled = node->disabled};
+    list->step[list->count++] = (struct step){.task = task_keep(task), .node = node};
     return CUDA_SUCCESS;
 }
 

@@ -47,8 +47,7 @@ static CUresult query(CUstream handle, bool per_thread) {
     return result;
 }
 
-CALL(cuStreamQuery, CUstream stream) { return query(stream, false); }
-CALL(cuStreamQuery_ptsz, CUstream stream) { return query(stream, true); }
+CALL_TWICE(cuStreamQuery, _ptsz, query(stream, per_thread), CUstream stream)
 
 static CUresult synchronize(CUstream handle, bool per_thread) {
     struct cuda_stream *stream;
@@ -57,8 +56,7 @@ static CUresult synchronize(CUstream handle, bool per_thread) {
     return result ? result : stream_finish(stream);
 }
 
-CALL(cuStreamSynchronize, CUstream stream) { return synchronize(stream, false); }
-CALL(cuStreamSynchronize_ptsz, CUstream stream) { return synchronize(stream, true); }
+CALL_TWICE(cuStreamSynchronize, _ptsz, synchronize(stream, per_thread), CUstream stream)
 
 static CUresult get_flags(CUstream handle, unsigned *flags, bool per_thread) {
     struct cuda_stream *stream;
@@ -68,8 +66,7 @@ static CUresult get_flags(CUstream handle, unsigned *flags, bool per_thread) {
     return CUDA_SUCCESS;
 }
 
-CALL(cuStreamGetFlags, CUstream stream, unsigned *flags) { return get_flags(stream, flags, false); }
-CALL(cuStreamGetFlags_ptsz, CUstream stream, unsigned *flags) { return get_flags(stream, flags, true); }
+CALL_TWICE(cuStreamGetFlags, _ptsz, get_flags(stream, flags, per_thread), CUstream stream, unsigned *flags)
 
 static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
     struct cuda_stream *stream;
@@ -79,8 +76,7 @@ static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
     return CUDA_SUCCESS;
 }
 
-CALL(cuStreamGetPriority, CUstream stream, int *priority) { return get_priority(stream, priority, false); }
-CALL(cuStreamGetPriority_ptsz, CUstream stream, int *priority) { return get_priority(stream, priority, true); }
+CALL_TWICE(cuStreamGetPriority, _ptsz, get_priority(stream, priority, per_thread), CUstream stream, int *priority)
 
 /* A green context is not told from others: the second version's answer is always a plain one. */
 static CUresult get_context(CUstream handle, CUcontext *found, void **green, bool per_thread) {
@@ -92,13 +88,8 @@ static CUresult get_context(CUstream handle, CUcontext *found, void **green, boo
     return CUDA_SUCCESS;
 }
 
-CALL(cuStreamGetCtx, CUstream stream, CUcontext *found) { return get_context(stream, found, NULL, false); }
-CALL(cuStreamGetCtx_ptsz, CUstream stream, CUcontext *found) { return get_context(stream, found, NULL, true); }
-CALL(cuStreamGetCtx_v2, CUstream stream, CUcontext *found, void **green) {
-    return get_context(stream, found, green, false);
-}
-CALL(cuStreamGetCtx_v2_ptsz, CUstream stream, CUcontext *found, void **green) {
-    return get_context(stream, found, green, true);
-}
+CALL_TWICE(cuStreamGetCtx, _ptsz, get_context(stream, found, NULL, per_thread), CUstream stream, CUcontext *found)
+CALL_TWICE(cuStreamGetCtx_v2, _ptsz, get_context(stream, found, green, per_thread), CUstream stream, CUcontext *found,
+           void **green)
 
 /* Of the attributes only the priority means anything here; the others are not kept. */

@@ -1,34 +1,8 @@
-/* Order and time of work: one number for each stream, the local time at which all of its work ends. */
+/* Streams as programs know them: made and dropped, found by their handles, given work and waited for. */
 #include "streams.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-enum {
-    FREED_AT_ONCE = STREAM_QUEUE / 8,  /* a full queue is waited for until so many are done, */
-    FREED_NS = 500000, /* or until this much later than the first: each wait costs a look at the clock */
-};
-
-/* Streams are never given back to libc, so that a stale handle is an error and no crash. Under driver_lock. */
-static struct cuda_stream *spare;
-static u64 last_id = 2; /* 1 and 2 are the default streams' */
-
-static struct cuda_stream *take_spare(void) {
-    pthread_mutex_lock(&driver_lock);
-    struct cuda_stream *stream = spare;
-    if (stream) spare = stream->next;
-    u64 id = ++last_id;
-    pthread_mutex_unlock(&driver_lock);
-    if (!stream) stream = malloc(sizeof *stream);
-    if (!stream) return NULL;
-    memset(stream, 0, offsetof(struct cuda_stream, queue));
-    memset(&stream->first, 0, sizeof *stream - offsetof(struct cuda_stream, first));
-    stream->id = id;
-    return stream;
-}
-
 CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, struct cuda_stream **made) {
-    struct cuda_stream *stream = take_spare();
+    struct cuda_stream *stream = stream_spare();
     if (!stream) return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_init(&stream->lock, NULL);
     stream->context = context;
@@ -43,29 +17,25 @@ CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, 
     return CUDA_SUCCESS;
 }
 
-static void unlink_stream(const struct cuda_stream *stream) {
-    HOLD(driver_lock);
-    struct cuda_stream **each = &stream->context->streams;
-    while (*each && *each != stream) each = &(*each)->next;
-    if (*each) *each = stream->next;
-}
-
-void stream_recycle(struct cuda_stream *stream) {
-    HOLD(driver_lock);
-    stream->next = spare;
-    spare = stream;
-}
-
 /* A stream that still holds work is used again only when the helper has let all of it go. */
 void stream_drop(struct cuda_stream *stream) {
     raise_to(&stream->context->dropped_tail, stream->tail);
-    unlink_stream(stream);
+    pthread_mutex_lock(&driver_lock);
+    UNLINK(stream->context->streams, stream, next);
+    pthread_mutex_unlock(&driver_lock);
     stream->magic = 0;
     if (!stream_abandon(stream)) stream_recycle(stream);
 }
 
 static bool is_own(const struct cuda_stream *stream, u64 id) {
     return stream && stream->magic == STREAM_MAGIC && stream->id == id;
+}
+
+static void drop_own_streams(void *given) {
+    const struct thread *thread = given;
+    if (driver_ready()) return;
+    for (unsigned i = 0; i < sizeof thread->own / sizeof *thread->own; i++)
+        if (is_own(thread->own[i].stream, thread->own[i].id)) stream_drop(thread->own[i].stream);
 }
 
 /* The calling thread's own default stream in a context. */
@@ -86,13 +56,8 @@ static CUresult own_stream(struct cuda_context *context, struct cuda_stream **fo
     (*found)->per_thread = true;
     thread->own[place].stream = *found;
     thread->own[place].id = (*found)->id;
-    thread_will_exit();
+    thread_at_end(drop_own_streams);
     return CUDA_SUCCESS;
-}
-
-void thread_drop_streams(const struct thread *thread) {
-    for (unsigned i = 0; i < sizeof thread->own / sizeof *thread->own; i++)
-        if (is_own(thread->own[i].stream, thread->own[i].id)) stream_drop(thread->own[i].stream);
 }
 
 CUresult stream_of(CUstream handle, bool per_thread, struct cuda_stream **found) {
@@ -107,76 +72,6 @@ CUresult stream_of(CUstream handle, bool per_thread, struct cuda_stream **found)
     if (handle == CU_STREAM_PER_THREAD || (!handle && per_thread)) return own_stream(context, found);
     *found = context->legacy;
     return CUDA_SUCCESS;
-}
-
-struct device *stream_device(const struct cuda_stream *stream) { return stream->context->device; }
-
-u64 stream_start(struct cuda_stream *stream) {
-    struct cuda_context *context = stream->context;
-    struct device *device = context->device;
-    u64 start = atomic_load_explicit(&stream->tail, memory_order_relaxed);
-    u64 other = 0;
-    if (stream->legacy)
-        other = atomic_load_explicit(&context->blocking_tail, memory_order_acquire);
-    else if (!stream->non_blocking)
-        other = atomic_load_explicit(&context->legacy->tail, memory_order_acquire);
-    if (other > start) start = other;
-    /* Not surely busy until now: what begins now begins at the local time that it is now. */
-    u64 surely_until = start + atomic_load_explicit(&device->lag, memory_order_acquire);
-    if (surely_until > ticks_latest(&device->ticks)) return start;
-    u64 now = ticks_now(&device->ticks);
-    if (surely_until <= now) {
-        device_advance_to(device, now);
-        u64 received = atomic_load_explicit(&device->received, memory_order_relaxed);
-        if (received > start) start = received;
-    }
-    return start;
-}
-
-void stream_delay(struct cuda_stream *stream, u64 end) {
-    if (atomic_load_explicit(&stream->tail, memory_order_relaxed) < end)
-        atomic_store_explicit(&stream->tail, end, memory_order_release);
-    if (!stream->legacy && !stream->non_blocking) raise_to(&stream->context->blocking_tail, end);
-}
-
-static void forget_done(struct cuda_stream *stream, u64 received) {
-    while (stream->count && stream->queue[stream->first] <= received) {
-        stream->first = (stream->first + 1) % STREAM_QUEUE;
-        stream->count--;
-    }
-}
-
-bool stream_full(struct cuda_stream *stream) {
-    if (stream->count == STREAM_QUEUE) forget_done(stream, stream->context->device->received);
-    return stream->count == STREAM_QUEUE;
-}
-
-CUresult stream_room(struct cuda_stream *stream) {
-    struct device *device = stream->context->device;
-    if (!stream_full(stream)) return CUDA_SUCCESS;
-    u64 first = stream->queue[stream->first], end = first;
-    for (u32 i = 1; i < FREED_AT_ONCE; i++) {
-        u64 each = stream->queue[(stream->first + i) % STREAM_QUEUE];
-        if (each - first > FREED_NS) break;
-        end = each;
-    }
-    CUresult result = device_wait_how(device, end, false);
-    forget_done(stream, device->received);
-    return result;
-}
-
-/* Behind work that never ends nothing more can be said, and sums must not wrap. */
-static u64 end_of(u64 start, u64 duration_ns) {
-    if (start >= SIM_NEVER) return start;
-    return start + (duration_ns < SIM_NEVER ? duration_ns : SIM_NEVER);
-}
-
-u64 stream_append(struct cuda_stream *stream, u64 start, u64 duration_ns) {
-    u64 end = end_of(start, duration_ns);
-    stream->queue[(stream->first + stream->count++) % STREAM_QUEUE] = end;
-    stream_delay(stream, end);
-    device_publish(stream->context->device, end);
-    return end;
 }
 
 CUresult stream_enqueue(struct cuda_stream *stream, u64 duration_ns, u64 *end) {

@@ -1,4 +1,5 @@
-/* Streams, events and held work: what streams.c, clock.c, held.c, events.c and capture.c share.
+/* Streams, events and held work: what the files of time share, from the ground up: timing.c, clock.c, queue.c, held.c,
+ * streams.c, capture.c, events.c.
  *
  * Work whose beginning is known is a number: its end in the device's local time, and nothing runs on its behalf. Only
  * work behind something that the host decides (a callback, a value in memory, an event of another device) is held in a
@@ -74,6 +75,26 @@ struct cuda_event {
     struct nodes captured;
 };
 
+/* ---- timing.c ---------------------------------------------------------------------------------------------------- */
+
+struct mark *mark_new(struct device *device, bool known, u64 local);
+struct mark *mark_keep(struct mark *mark);
+void mark_drop(struct mark *mark);
+
+/* The event happens at local time `local`, or at a mark, whose reference passes to it. */
+void event_set(struct cuda_event *event, struct device *device, u64 local);
+void event_mark(struct cuda_event *event, struct mark *mark);
+
+/* The mark at which the event was recorded is known now, if it is still its own. */
+void event_reached(struct cuda_event *event, const struct mark *mark);
+
+/* Both under device->advancing: nothing is known of when it was recorded; its wall time is asked for. */
+void event_forget(struct cuda_event *event);
+u64 event_wall(struct cuda_event *event);
+
+/* Called under device->advancing: gives wall times to the events that are reached. */
+void events_resolve(struct device *device, const struct sim_share *share);
+
 /* ---- clock.c ----------------------------------------------------------------------------------------------------- */
 
 void device_advance_to(struct device *device, u64 now);
@@ -95,12 +116,10 @@ static inline void raise_to(_Atomic u64 *word, u64 value) {
            !atomic_compare_exchange_weak_explicit(word, &was, value, memory_order_release, memory_order_relaxed));
 }
 
-/* ---- streams.c --------------------------------------------------------------------------------------------------- */
+/* ---- queue.c ----------------------------------------------------------------------------------------------------- */
 
-CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, struct cuda_stream **made);
-
-/* Its handle is invalid from now on; what it still does is done. */
-void stream_drop(struct cuda_stream *stream);
+/* One with a number of its own and nothing else; NULL: no memory on the host. */
+struct cuda_stream *stream_spare(void);
 
 /* A dropped stream that holds nothing can be used again. */
 void stream_recycle(struct cuda_stream *stream);
@@ -117,6 +136,13 @@ u64 stream_append(struct cuda_stream *stream, u64 start, u64 duration_ns);
 
 /* What comes next in this stream begins no earlier than local time `end`; the lock is held. */
 void stream_delay(struct cuda_stream *stream, u64 end);
+
+/* ---- streams.c --------------------------------------------------------------------------------------------------- */
+
+CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, struct cuda_stream **made);
+
+/* Its handle is invalid from now on; what it still does is done. */
+void stream_drop(struct cuda_stream *stream);
 
 /* The end of all work of a context, and waiting until none of its streams holds any. */
 u64 context_tail(struct cuda_context *context);
@@ -151,10 +177,6 @@ CUresult stream_settle(struct cuda_stream *stream);
 /* Waits until the mark is known. */
 CUresult mark_settle(struct mark *mark);
 
-struct mark *mark_new(struct device *device, bool known, u64 local);
-struct mark *mark_keep(struct mark *mark);
-void mark_drop(struct mark *mark);
-
 /* A copy over the link between card and host, which takes so much of its time, one way: not of the card's. */
 CUresult stream_link(struct cuda_stream *stream, enum sim_way way, u64 duration_ns);
 
@@ -172,15 +194,6 @@ CUresult event_done(struct cuda_event *event);
 CUresult event_record(struct cuda_event *event, struct cuda_stream *stream);
 CUresult stream_wait(struct cuda_stream *stream, struct cuda_event *event);
 
-/* Called under device->advancing: gives wall times to the events that are reached. */
-void events_resolve(struct device *device, const struct sim_share *share);
-
-/* The event happens at local time `local`. */
-void event_set(struct cuda_event *event, struct device *device, u64 local);
-
-/* The mark at which the event was recorded is known now, if it is still its own. */
-void event_reached(struct cuda_event *event, const struct mark *mark);
-
 /* ---- capture.c --------------------------------------------------------------------------------------------------- */
 
 /* Waiting for a context or a stream that captures is an error, and makes the captures invalid. */
@@ -190,7 +203,6 @@ CUresult capture_forbids_asking(struct cuda_stream *stream);
 /* Events in captures. Recorded in a capturing stream, an event stands for what is captured there. `capture_wait` does
  * all that there is to do (*handled) or leaves it to the caller: neither stream nor event captures. */
 CUresult capture_record(struct cuda_stream *stream, struct cuda_event *event);
-CUresult capture_add_record(struct cuda_stream *stream, struct cuda_event *event);
 CUresult capture_wait(struct cuda_stream *stream, struct cuda_event *event, unsigned flags, bool *handled);
 CUresult event_captured(const struct cuda_event *event);
 void event_uncapture(struct cuda_event *event);
@@ -203,7 +215,7 @@ CUresult capture_host(struct cuda_stream *stream, CUhostFn function, void *data)
 /* The stream is destroyed: its capture is invalid. */
 void capture_leave(struct cuda_stream *stream);
 
-/* ---- contexts.c -------------------------------------------------------------------------------------------------- */
+/* ---- thread.c, current.c ----------------------------------------------------------------------------------------- */
 
 /* Of the calling thread. */
 struct thread {
@@ -219,12 +231,13 @@ struct thread {
 
 struct thread *thread_here(void);
 
-/* The calling thread has streams of its own that must go when it ends; they go. */
-void thread_will_exit(void);
-void thread_drop_streams(const struct thread *thread);
+/* Has `run` called with the calling thread when that ends; there is one such function. */
+void thread_at_end(void (*run)(void *thread));
 
-/* ---- primary.c asks contexts.c ------------------------------------------------------------------------------------
- */
+/* Makes it the calling thread's current one, above those before. */
+CUresult context_push(struct cuda_context *context);
+
+/* ---- contexts.c, for primary.c and green.c ----------------------------------------------------------------------- */
 
 /* Serialises the beginnings and ends of contexts; taken before any other lock. */
 extern pthread_mutex_t contexts_lock;

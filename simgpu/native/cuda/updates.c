@@ -1,4 +1,4 @@
-/* Changes of executables: other parameters, nodes switched off, another graph of the same form. */
+/* Changes of executables: another graph of the same form, with other parameters. */
 #include "executables.h"
 
 #include <string.h>

@@ -16,7 +16,6 @@ struct reservation {
 struct mapping {
     struct vmm *memory;
     u32 access[SIM_CARDS]; /* by ordinal */
-    u32 host_access;
 };
 
 static struct vmm *all;
@@ -50,9 +49,7 @@ struct vmm *vmm_add(const struct vmm *like) {
 }
 
 static void vmm_end(struct vmm *memory) {
-    struct vmm **link = &all;
-    while (*link != memory) link = &(*link)->next;
-    *link = memory->next;
+    UNLINK(all, memory, next);
     piece_give(memory->piece);
     if (memory->imported) arena_restore(memory->address, memory->bytes);
     if (memory->imported || !memory->shared)

@@ -1,4 +1,4 @@
-/* What each process has of each card: contexts, its row, and bytes to the last one. */
+/* What each process has of each card, to the last byte. */
 #pragma once
 
 #include "node.h"
@@ -15,14 +15,8 @@ void account_discharge(struct node *node, u32 card, struct process *process, u64
 /* Bytes of the card are free again. */
 void account_return(struct node *node, u32 card, u64 bytes);
 
-/* Another context of the process. */
-enum sim_result account_attach(struct node *node, u32 card, struct process *process);
-
-/* One less; with the last one its row and the bytes of the context go. */
-enum sim_result account_detach(struct node *node, u32 card, struct process *process);
-
-/* All contexts of the process go, on all cards, and all that it holds. */
-void account_forget(struct node *node, struct process *process);
+/* Tells what the account holds in its row, if it has one. */
+void account_show(struct node *node, u32 card, const struct account *account);
 
 /* The process in that row has failed: every call of it answers `result`, and its work is dropped. */
 void account_fail(struct node *node, u32 card, u32 row, u32 result);

@@ -1,6 +1,7 @@
 #include "calls.h"
 
 #include "accounts.h"
+#include "contexts.h"
 #include "namespaces.h"
 
 struct call {
@@ -21,7 +22,7 @@ static enum sim_result hello(const struct call *call) {
 }
 
 static enum sim_result attach(const struct call *call) {
-    enum sim_result result = account_attach(call->node, call->request->card, call->process);
+    enum sim_result result = context_attach(call->node, call->request->card, call->process);
     if (result != SIM_OK) return result;
     call->reply->row = (u32)call->process->account[call->request->card].row;
     call->reply->id = call->process->account[call->request->card].context;
@@ -29,7 +30,7 @@ static enum sim_result attach(const struct call *call) {
 }
 
 static enum sim_result detach(const struct call *call) {
-    return account_detach(call->node, call->request->card, call->process);
+    return context_detach(call->node, call->request->card, call->process);
 }
 
 static enum sim_result take(const struct call *call) {

@@ -4,46 +4,17 @@
 #include "sampling.h"
 #include "sockets.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { MOST_OF_A_PROCESS = 64 };
 
-struct client {
-    struct watch watch;
-    LIST_ENTRY(client) of_process;
-    struct process *process;
-    bool greeted; /* it said SIM_HELLO */
-};
-
-static void forget(struct node *node, struct client *client) {
-    loop_close(node->loop, &client->watch);
-    LIST_REMOVE(client, of_process);
-    client->process->client_count--;
-    node->client_count--;
-    free(client);
-}
-
 /* The process may live on without us, or it may have become another program. */
 static void leave(struct node *node, struct client *client) {
     struct process *process = client->process;
-    forget(node, client);
+    client_close(node, client);
     process_check_exec(node, process);
     process_leave(node, process);
-}
-
-void clients_hang_up(struct node *node, struct process *process) {
-    while (!LIST_EMPTY(&process->clients)) forget(node, LIST_FIRST(&process->clients));
-}
-
-bool clients_speak_for(const struct process *process) {
-    const struct client *client;
-    LIST_FOREACH(client, &process->clients, of_process) {
-        struct pollfd end = {.fd = client->watch.fd};
-        if (client->greeted && poll(&end, 1, 0) == 0) return true;
-    }
-    return false;
 }
 
 /* ---- packets ---------------------------------------------------------------------------------------------------- */

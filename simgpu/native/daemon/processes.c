@@ -2,7 +2,7 @@
 #include "processes.h"
 
 #include "accounts.h"
-#include "clients.h"
+#include "contexts.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -78,6 +78,14 @@ struct process *process_of_peer(struct node *node, int socket) {
 
 /* ---- its end ---------------------------------------------------------------------------------------------------- */
 
+void client_close(struct node *node, struct client *client) {
+    loop_close(node->loop, &client->watch);
+    LIST_REMOVE(client, of_process);
+    client->process->client_count--;
+    node->client_count--;
+    free(client);
+}
+
 static void forget(struct node *node, struct process *process) {
     loop_close(node->loop, &process->watch);
     LIST_REMOVE(process, next);
@@ -96,8 +104,8 @@ void process_leave(struct node *node, struct process *process) {
 }
 
 void process_end(struct node *node, struct process *process) {
-    account_forget(node, process);
-    clients_hang_up(node, process);
+    contexts_forget(node, process);
+    while (!LIST_EMPTY(&process->clients)) client_close(node, LIST_FIRST(&process->clients));
     forget(node, process);
 }
 
@@ -123,7 +131,17 @@ static bool maps_timelines(const struct node *node, u32 pid) {
     return found;
 }
 
+/* Whether it has a connection that was in use before. */
+static bool is_spoken_for(const struct process *process) {
+    const struct client *client;
+    LIST_FOREACH(client, &process->clients, of_process) {
+        struct pollfd end = {.fd = client->watch.fd};
+        if (client->greeted && poll(&end, 1, 0) == 0) return true;
+    }
+    return false;
+}
+
 void process_check_exec(struct node *node, struct process *process) {
-    if (!has_anything(process) || clients_speak_for(process) || has_ended(process->watch.fd)) return;
-    if (!maps_timelines(node, process->pid)) account_forget(node, process);
+    if (!has_anything(process) || is_spoken_for(process) || has_ended(process->watch.fd)) return;
+    if (!maps_timelines(node, process->pid)) contexts_forget(node, process);
 }

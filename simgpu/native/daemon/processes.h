@@ -6,8 +6,6 @@
 
 #include "../common/node_file.h"
 
-struct client;
-
 /* What a process has of one card. */
 struct account {
     u32 contexts;
@@ -24,6 +22,14 @@ struct process {
     LIST_HEAD(, client) clients;
     struct hold_list holds;
     struct account account[SIM_CARDS];
+};
+
+/* A connection of a process. */
+struct client {
+    struct watch watch;
+    LIST_ENTRY(client) of_process;
+    struct process *process;
+    bool greeted; /* it said SIM_HELLO */
 };
 
 LIST_HEAD(process_list, process);
@@ -43,3 +49,5 @@ void process_end(struct node *node, struct process *process);
 void process_check_exec(struct node *node, struct process *process);
 
 struct process *process_with(const struct node *node, u32 pid);
+
+void client_close(struct node *node, struct client *client);

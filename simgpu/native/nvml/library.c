@@ -70,23 +70,23 @@ static void close_session(void) {
     is_open = false;
     atomic_store(&session.closed, true);
     release();
-    events_forget_all();
+    event_sets.forget();
 }
 
 /* ---- Forks ------------------------------------------------------------------------------------------------------- */
 
 static void before_fork(void) {
     pthread_mutex_lock(&lock);
-    events_fork_lock();
+    event_sets.lock();
 }
 
 static void after_fork(void) {
-    events_fork_unlock();
+    event_sets.unlock();
     pthread_mutex_unlock(&lock);
 }
 
 static void after_fork_in_child(void) {
-    events_fork_unlock();
+    event_sets.unlock();
     in_child = is_open;
     session.users = is_open; /* the threads that were inside are not here */
     pthread_mutex_unlock(&lock);

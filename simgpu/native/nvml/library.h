@@ -154,7 +154,16 @@ u32 power_mw(const struct session *session, u32 card);
 u64 energy_mj(const struct session *session, u32 card);
 bool threshold_of(const struct sim_model *model, u32 kind, u32 *celsius);
 
-/* ---- events.c ---------------------------------------------------------------------------------------------------- */
+/* ---- parts.c ----------------------------------------------------------------------------------------------------- */
+
+/* What lies above library.c hears of the session's end, and is locked around a fork. */
+struct part {
+    void (*forget)(void), (*lock)(void), (*unlock)(void);
+};
+
+extern const struct part event_sets;
+
+/* ---- events.c, for that table ------------------------------------------------------------------------------------ */
 
 void events_forget_all(void);
 void events_fork_lock(void);

@@ -83,20 +83,17 @@ static void fill_profile(const struct session *session, u32 card, const struct p
     const struct profile *const profile = which;                                                                       \
     if (profile == NULL) return NVML_NOT_SUPPORTED
 
+/* What all versions tell. */
+#define NUMBERS_OF(all)                                                                                                \
+    .id = (all).id, .slices = (all).slices, .instances = (all).instances, .sms = (all).sms,                            \
+    .copy_engines = (all).copy_engines, .decoders = (all).decoders, .memory_mib = (all).memory_mib
+
 NVML(nvmlDeviceGetGpuInstanceProfileInfo, nvmlDevice device, u32 number, struct nvml_gpu_profile *info) {
     NEEDS(number < PROFILES);
     CALL_PROFILE(by_number(number), info);
     struct nvml_gpu_profile_v2 all;
     fill_profile(call.session, card, profile, &all);
-    *info = (struct nvml_gpu_profile){
-        .id = all.id,
-        .slices = all.slices,
-        .instances = all.instances,
-        .sms = all.sms,
-        .copy_engines = all.copy_engines,
-        .decoders = all.decoders,
-        .memory_mib = all.memory_mib,
-    };
+    *info = (struct nvml_gpu_profile){NUMBERS_OF(all)};
     return NVML_OK;
 }
 
@@ -112,16 +109,7 @@ static nvml_result give_profile(const struct session *session, u32 card, const s
         memcpy(info, &all, sizeof(all));
         return NVML_OK;
     }
-    struct nvml_gpu_profile_v3 third = {
-        .version = version,
-        .id = all.id,
-        .slices = all.slices,
-        .instances = all.instances,
-        .sms = all.sms,
-        .copy_engines = all.copy_engines,
-        .decoders = all.decoders,
-        .memory_mib = all.memory_mib,
-    };
+    struct nvml_gpu_profile_v3 third = {.version = version, NUMBERS_OF(all)};
     memcpy(third.name, all.name, sizeof(third.name));
     memcpy(info, &third, sizeof(third));
     return NVML_OK;

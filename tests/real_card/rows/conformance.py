@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Final
 
-from partage_simgpu.comparison import Comparison, compare, read_facts, read_listed
+from real_card.comparison import Comparison, compare, read_facts, read_listed
 from real_card.ground import ROOT
 from real_card.row import Facts, Judgement, Row, Runs
 from real_card.rows.words import MIB, listed
 
-SOURCES: Final = ROOT / "simgpu/native/conformance"
+SOURCES: Final = ROOT / "tests/real_card/conformance"
 PREFIX: Final = "conformance"
 WAITS: Final = {"capture": 3, "contexts": 3, "full": 10, "nvml_use": 8, "pools": 3, "streams": 8, "waiting": 20}
 """Seconds of areas that watch what waits for a kernel, or fill the card."""

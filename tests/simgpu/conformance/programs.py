@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from partage_simgpu.comparison import read_facts
+from real_card.comparison import read_facts
+from real_card.ground import built_programs
 from rig.patience import patience_s
-from support.simgpu import built, simulated_node
+from support.simgpu import simulated_node
 
-SOURCES: Final = Path(__file__).parents[3] / "simgpu/native/conformance"
 AT_ONCE: Final = 4
 """Programs that ask each card: nearly all of the time is waiting."""
 
@@ -20,7 +20,7 @@ Facts = dict[str, str]
 
 
 def started(environment: Mapping[str, str], *cases: str) -> subprocess.Popen[str]:
-    program = [str(built() / "conformance"), *cases]
+    program = [str(built_programs() / "conformance"), *cases]
     return subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -34,7 +34,7 @@ def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def listed() -> list[str]:
-    return subprocess.check_output([built() / "conformance", "--list"], text=True).split()
+    return subprocess.check_output([built_programs() / "conformance", "--list"], text=True).split()
 
 
 def asked_all_at_once(folder: Path, profiles: Sequence[str]) -> list[Facts]:

@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-from simgpu.conformance.programs import SOURCES
+from partage_simgpu.build import sources as simulation
+from real_card.rows.conformance import SOURCES
 from simgpu.names.test_names import DRIVER, include
 from support.nvidia import nvml_header
 
@@ -46,7 +47,7 @@ def declared(text: str) -> dict[str, list[int]]:
 
 
 def test_calls_are_declared_as_the_headers_declare_them() -> None:
-    ours = declared(preprocessed(SOURCES / "calls.h", f"-I{DRIVER.parent}"))
+    ours = declared(preprocessed(SOURCES / "calls.h", f"-I{DRIVER.parent}", f"-I{simulation()}"))
     theirs = declared(preprocessed(nvml_header()) + preprocessed(nvml_header(), "-DNVML_NO_UNVERSIONED_FUNC_DEFS"))
     for variant in VARIANTS:
         theirs = declared(preprocessed(include() / "cuda.h", *variant)) | theirs

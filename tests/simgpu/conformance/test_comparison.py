@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_simgpu.comparison import (
+from real_card.comparison import (
     NOTHING,
     Difference,
     Listed,

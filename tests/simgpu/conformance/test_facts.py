@@ -8,8 +8,9 @@ from typing import Final
 
 import pytest
 
-from partage_simgpu.comparison import compare, lines_of, read_facts, read_listed
-from simgpu.conformance.programs import SOURCES, Facts, asked_all_at_once, listed, outcomes
+from real_card.comparison import compare, lines_of, read_facts, read_listed
+from real_card.rows.conformance import SOURCES
+from simgpu.conformance.programs import Facts, asked_all_at_once, listed, outcomes
 
 pytestmark = pytest.mark.slow
 

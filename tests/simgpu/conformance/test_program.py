@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_simgpu.comparison import read_facts
+from real_card.comparison import read_facts
 from simgpu.conformance.programs import Facts, ended, started
 
 pytestmark = pytest.mark.slow

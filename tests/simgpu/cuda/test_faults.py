@@ -73,15 +73,3 @@ def test_a_stopped_program_keeps_no_other_from_the_card(node: SimulatedNode) -> 
             os.kill(stopped.pid, signal.SIGSTOP)
             assert run(node, HEALTHY) == 0
             os.kill(stopped.pid, signal.SIGCONT)
-
-
-def test_two_programs_split_a_card_and_one_alone_has_all_of_it(node: SimulatedNode) -> None:
-    timed = """
-        begin(); s = stream(); a = recorded(s); launch("sim_200ms", s); tell(elapsed(a, recorded(s)))
-        """
-    alone = run(node, timed)
-    with running(node, "begin(); launch('sim_forever'); tell(0); input()") as other:
-        other.answer()
-        shared = run(node, timed)
-    assert alone == pytest.approx(200, abs=20)
-    assert shared == pytest.approx(400, abs=40)

@@ -77,21 +77,6 @@ def test_a_launch_with_attributes_is_a_launch(node: SimulatedNode) -> None:
     assert took == pytest.approx(6, abs=0.0001)
 
 
-def test_code_takes_memory_at_its_first_launch_and_gives_it_back_when_unloaded(node: SimulatedNode) -> None:
-    used = run(
-        node,
-        """
-        begin(); free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        def left(): call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total)); return free.value
-        module = made("cuModuleLoadData", b"image"); k = made("cuModuleGetFunction", module, b"sim_1us")
-        told = [left()]; launching(k); told.append(left()); launching(k); told.append(left())
-        call("cuCtxSynchronize"); call("cuModuleUnload", module); tell([*told, left()])
-        """,
-    )
-    before, first, second, after = used
-    assert first == second < before == after
-
-
 def test_files_that_are_not_there_are_not_loaded(node: SimulatedNode, tmp_path: Path) -> None:
     (tmp_path / "image").write_bytes(b"image")
     answers = run(

@@ -26,25 +26,6 @@ def test_streams_fork_and_join_by_events(node: SimulatedNode) -> None:
     assert ms == pytest.approx(33, abs=0.001)
 
 
-def test_a_thread_that_captures_may_allocate_only_if_it_or_its_capture_is_relaxed(node: SimulatedNode) -> None:
-    answers = run(
-        node,
-        """
-        begin(); told = []
-        for theirs in range(3):
-            for mine in range(3):
-                s = stream(); capture(s, theirs); mode = ctypes.c_int(mine)
-                call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-                allocated = ask("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), 4096)
-                call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-                told.append([allocated, capture_status(s)]); call("cuStreamDestroy_v2", s)
-        tell(told)
-        """,
-    )
-    refused, taken = [900, INVALID], [0, ACTIVE]
-    assert answers == [refused, refused, taken] * 2 + [taken] * 3
-
-
 def test_a_capture_into_a_graph_goes_on_where_it_is_told(node: SimulatedNode) -> None:
     ms, count = run(
         node,

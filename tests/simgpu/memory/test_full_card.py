@@ -7,14 +7,11 @@ import pytest
 from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import (
     INVALID_VALUE,
-    MIB,
     OUT_OF_MEMORY,
     UNAVAILABLE,
     Program,
-    program,
     used,
 )
-from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -50,17 +47,6 @@ def test_absurd_sizes_do_not_fit(one: Program) -> None:
         assert one.error(f"managed({size})") == OUT_OF_MEMORY
     assert one.error("pitched(1 << 40, 1 << 40)") == OUT_OF_MEMORY
     assert one.error("create(1 << 50)") == OUT_OF_MEMORY
-
-
-def test_programs_share_one_card(node: SimulatedNode, one: Program) -> None:
-    one.ask("a = alloc(600 * MIB)")
-    with program(node) as two:
-        assert two.error("alloc(400 * MIB)") == OUT_OF_MEMORY
-        one.ask("free(a)")
-        two.ask("alloc(400 * MIB)")
-        two.kill()
-    eventually(lambda: used(node) == 64 * MIB, "the dead program's memory is free")
-    one.ask("alloc(900 * MIB)")
 
 
 def test_a_lost_card_has_no_memory_any_more(node: SimulatedNode, one: Program) -> None:

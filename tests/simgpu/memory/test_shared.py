@@ -62,11 +62,6 @@ def test_memory_outlives_its_free_and_is_not_written_over(node: SimulatedNode, o
     assert used(node) == 2 * 64 * MIB + 6 * 4 * MIB
 
 
-def test_only_memory_of_cualloc_has_a_handle(one: Program) -> None:
-    for other in ("alloc_async(64)", "managed(64)", "opened(create(2 * MIB), 2 * MIB)", "host(64)"):
-        assert one.error(f"ipc_handle({other})") == INVALID_VALUE
-
-
 def test_a_handle_of_freed_memory_opens_nothing(one: Program, two: Program) -> None:
     one.ask("a = alloc(3 * MIB)")
     handle = one.ask("ipc_handle(a)")

@@ -19,7 +19,6 @@ USERS: Final = (
     "isolation/preload",
     "isolation/partage_isolation",
     "plugins",
-    "simgpu/native/conformance",
     "simgpu/native/workloads",
     "simgpu/partage_simgpu",
     "tests",

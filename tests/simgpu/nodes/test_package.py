@@ -1,17 +1,23 @@
-"""What users install has the sources of the simulation, finds them, and builds them into the user's cache."""
+"""The simulation is a distribution of its own: it has its sources, and builds them into the cache of a user."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from partage_cli.machine.places import DRIVER, SIMGPUD
+from partage_cli.machine.setup.decision import MOST_SIMULATED
+from partage_simgpu import driver_root
 from partage_simgpu.build import sources
+from partage_simgpu.description import MOST_CARDS
 
 pytestmark = pytest.mark.slow
 
@@ -22,6 +28,14 @@ import sys
 from hatchling.builders.wheel import WheelBuilder
 print(*WheelBuilder(sys.argv[1]).build(directory=sys.argv[2], versions=["standard"]))
 """
+OF_ROOT: Final = pytest.mark.skipif(os.geteuid() != 0, reason="`partage up` is root's")
+WITHOUT: Final = """
+import sys
+sys.path[:] = [folder for folder in sys.path if not folder.endswith("/simgpu")]
+from partage_cli.main import main
+main()
+"""
+"""The command line where that distribution is not installed."""
 USE: Final = """
 from partage_simgpu.build import built, sources
 from partage_simgpu.profiles import profile_names
@@ -31,15 +45,51 @@ print(*profile_names())
 """
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the wheel's content would lie when it is installed."""
-    folder = tmp_path_factory.mktemp("wheel")
-    argv = [sys.executable, "-c", WHEEL, str(CHECKOUT), str(folder)]
+def unpacked(project: Path, folder: Path) -> set[str]:
+    """Where the content of its wheel would lie when it is installed; the paths in it."""
+    argv = [sys.executable, "-c", WHEEL, str(project), str(folder)]
     wheel = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site")
+        return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both distributions, side by side."""
+    folder = tmp_path_factory.mktemp("wheel")
+    assert [path for path in unpacked(CHECKOUT, folder) if "simgpu/" in path or "partage_simgpu" in path] == []
+    unpacked(CHECKOUT / "simgpu", folder)
     return folder / "site"
+
+
+def test_both_distributions_have_one_version_and_name_each_other_by_it() -> None:
+    ours, simulated = (
+        tomllib.loads((CHECKOUT / path).read_text())["project"] for path in ("pyproject.toml", "simgpu/pyproject.toml")
+    )
+    version = ours["version"]
+    assert simulated["version"] == version
+    assert f"partage=={version}" in simulated["dependencies"]
+    assert ours["optional-dependencies"]["simulated"] == [f"partage-simgpu=={version}"]
+
+
+@pytest.mark.parametrize(
+    "command", [("simgpu", "ls"), pytest.param(("up", "--simulated", "h100"), marks=OF_ROOT), ("up", "--help")]
+)
+def test_without_it_commands_say_so_in_a_line(command: tuple[str, ...], tmp_path: Path) -> None:
+    argv = [sys.executable, "-P", "-c", WITHOUT, "--root", str(tmp_path), *command]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if "--help" in command:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"partage: partage {command[0]} simulates cards, .*: pip install '.*'\n", done.stderr)
+    assert list(tmp_path.rglob("*.toml")) == []
+
+
+def test_machines_and_the_simulation_agree_about_its_daemon_and_its_cards() -> None:
+    assert f"{DRIVER}/{driver_root.SIMGPUD}" == SIMGPUD
+    assert MOST_SIMULATED == MOST_CARDS
 
 
 def test_the_wheel_has_every_file_that_a_build_needs(site: Path) -> None:

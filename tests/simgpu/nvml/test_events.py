@@ -43,14 +43,6 @@ def test_an_xid_wakes_who_waits(node: SimulatedNode, nvml: Program) -> None:
     assert nvml.answer() == [XID, 62]
 
 
-def test_events_come_in_order_and_once(node: SimulatedNode, nvml: Program) -> None:
-    register(nvml)
-    for number in (61, 62, 69):
-        node.control(f"xid 0 {number}")
-    assert [wait(nvml) for _ in range(3)] == [(0, XID, 61), (0, XID, 62), (0, XID, 69)]
-    assert nvml.error("nvmlEventSetWait_v2(events, 0)") == TIMEOUT
-
-
 def test_every_set_and_every_program_gets_every_event(node: SimulatedNode, nvml: Program) -> None:
     with program(node) as other:
         for one in (nvml, other):

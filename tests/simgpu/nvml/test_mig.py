@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.nvml.programs import MIB, NOT_FOUND, NOT_SUPPORTED, Program, program
+from simgpu.nvml.programs import MIB, NOT_FOUND, NOT_SUPPORTED, program
 
 pytestmark = pytest.mark.slow
 
@@ -74,9 +74,3 @@ def test_what_is_a_whole_cards_is_not_asked_of_an_instance(mig_node: SimulatedNo
         for name in ("PowerUsage", "PciInfo", "MinorNumber", "UtilizationRates", "EccMode"):
             assert nvml.error(f"nvmlDeviceGet{name}(one)") == NOT_SUPPORTED
         assert nvml.error("nvmlDeviceGetUtilizationRates(card)") == NOT_SUPPORTED
-
-
-def test_a_card_that_is_not_cut_has_no_instances(nvml: Program) -> None:
-    assert nvml.ask("nvmlDeviceGetMigMode(card)") == [0, 0]
-    assert nvml.ask("nvmlDeviceGetMaxMigDeviceCount(card)") == 0
-    assert nvml.error("nvmlDeviceGetMigDeviceHandleByIndex(card, 0)") == NOT_FOUND

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 
@@ -10,53 +9,12 @@ import pytest
 
 from partage_simgpu.node import SimulatedNode
 from simgpu.nvml.programs import INVALID_ARGUMENT, MIB, NOT_FOUND, Program, program
-from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 
 
-def status(node: SimulatedNode, card: int) -> dict[str, int]:
-    """The numbers that simgpud's own status has of a card."""
-    line = next(one for one in node.control("status").splitlines() if one.startswith(f"card {card} "))
-    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)\b", line)}
-
-
 def use(one: Program, card: int, *amounts: int) -> None:
     one.ask(f"use{(card, *amounts)}")
-
-
-def test_both_versions_agree_with_simgpud_on_memory(node: SimulatedNode, nvml: Program) -> None:
-    use(nvml, 0, 64 * MIB, 2 * MIB)
-    told = status(node, 0)
-    first = nvml.ask("nvmlDeviceGetMemoryInfo(card)")
-    second = nvml.ask("nvmlDeviceGetMemoryInfo(card, version=nvmlMemory_v2)")
-    assert second["used"] == told["used"] > 66 * MIB
-    assert second["reserved"] == told["reserved"] > 0
-    assert first["total"] == second["total"] == told["memory"]
-    assert first["used"] == told["used"] + told["reserved"]
-    assert first["free"] == second["free"] == told["memory"] - told["reserved"] - told["used"]
-
-
-def test_two_programs_are_listed_with_what_each_uses(node: SimulatedNode, nvml: Program) -> None:
-    with program(node) as small, program(node) as large:
-        use(small, 0, 2 * MIB)
-        use(large, 0, 512 * MIB)
-        found = {one["pid"]: one for one in nvml.ask("nvmlDeviceGetComputeRunningProcesses_v3(card)")}
-        assert set(found) == {small.pid, large.pid}
-        assert found[large.pid]["usedGpuMemory"] - found[small.pid]["usedGpuMemory"] == 510 * MIB
-        assert sum(one["usedGpuMemory"] for one in found.values()) == status(node, 0)["used"]
-        assert nvml.ask("nvmlDeviceGetComputeRunningProcesses(nvmlDeviceGetHandleByIndex(1))") == []
-        assert nvml.ask("nvmlDeviceGetGraphicsRunningProcesses(card)") == []
-
-
-def test_a_killed_program_is_listed_no_more_and_its_memory_is_free(node: SimulatedNode, nvml: Program) -> None:
-    with program(node) as other:
-        use(other, 0, 512 * MIB)
-        assert nvml.ask("len(nvmlDeviceGetComputeRunningProcesses(card))") == 1
-        other.kill()
-        eventually(lambda: nvml.ask("nvmlDeviceGetComputeRunningProcesses(card)") == [], "the dead program is gone")
-    used = "nvmlDeviceGetMemoryInfo(card, version=nvmlMemory_v2).used"
-    eventually(lambda: nvml.ask(used) == 0, "its memory is free")
 
 
 def test_older_versions_of_the_list_have_their_own_shapes(nvml: Program) -> None:

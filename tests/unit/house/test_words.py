@@ -24,6 +24,7 @@ def modules() -> dict[Path, ast.Module]:
     """Of production, by their path from the root."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packages = [Path(each) for each in settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]]
+    packages.append(Path("simgpu/partage_simgpu"))  # a distribution of its own
     paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
     assert len(paths) > 100
     return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}

@@ -19,7 +19,6 @@ from partage_cli.machine.setup.hold import end_holder, held
 from partage_cli.machine.setup.removal import end_containers, remove_all
 from partage_cli.machine.setup.services import services
 from partage_cli.main import SUBCOMMANDS
-from partage_simgpu import simgpud
 
 _END_WITHIN_S: Final = 120.0
 """Four services, each with its own deadline."""
@@ -68,20 +67,16 @@ async def _down(root: Path, *, kills: bool, purge: bool) -> None:
     await asyncio.to_thread(end_containers, root, kills=kills, say=_say)
     if has_units:
         await systemd.stop(root, every)
-    await asyncio.to_thread(_end_simulation, root)
+    if (root / DRIVER).exists():
+        from partage_cli.machine.setup import simulation  # noqa: PLC0415  a distribution of its own
+
+        await asyncio.to_thread(simulation.end, root)
     if purge:
         if has_units:
             await systemd.remove(root, every)
         await asyncio.to_thread(remove_all, root, _say)
         if InstalledProgram(root).is_there:
             _say("left: the runtime partage of Docker and Podman; `partage docker uninstall` takes that back")
-
-
-def _end_simulation(root: Path) -> None:
-    """The simulated driver, which nothing uses any more."""
-    if (root / DRIVER).exists() and (running := simgpud.running(root / DRIVER)) is not None:
-        with running:
-            running.stop()
 
 
 def _is_decided(root: Path, *, forgiving: bool) -> bool:

@@ -5,19 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from partage_cli.machine.places import MACHINE_FILE
 from partage_cli.machine.setup import foreground, systemd
-from partage_cli.machine.setup.decision import SIMULATED, Decision, read_decision
+from partage_cli.machine.setup.decision import MOST_SIMULATED, SIMULATED, Decision, read_decision
 from partage_cli.machine.setup.errors import Unfit
 from partage_cli.machine.setup.hold import held, holder
 from partage_cli.machine.setup.preparation import Wishes, prepared, require_fit
 from partage_cli.machine.setup.readiness import why_not_whole
 from partage_cli.main import SUBCOMMANDS
-from partage_simgpu.description import MOST_CARDS
-from partage_simgpu.profiles import profile_names
+
+
+def _models() -> click.ParamType[Any]:
+    """Of simulated cards. Where these are not installed any word is taken, and the command says what it lacks."""
+    try:
+        from partage_simgpu.profiles import profile_names  # noqa: PLC0415  a distribution of its own
+    except ModuleNotFoundError:
+        return click.STRING
+    return click.Choice(profile_names())
 
 
 @click.command(
@@ -29,8 +37,8 @@ Examples:
   sudo partage up --simulated h100 --cards 2
 """,
 )
-@click.option("--simulated", type=click.Choice(profile_names()), help="Simulate cards of this model; real ones rest.")
-@click.option("--cards", type=click.IntRange(1, MOST_CARDS), help="How many are simulated.  [default: 1]")
+@click.option("--simulated", type=_models(), help="Simulate cards of this model; real ones rest.")
+@click.option("--cards", type=click.IntRange(1, MOST_SIMULATED), help="How many are simulated.  [default: 1]")
 @click.option("--foreground", "in_foreground", is_flag=True, help="Stay, as where there is no systemd.")
 @click.pass_obj
 def command(root: Path, *, simulated: str | None, cards: int | None, in_foreground: bool) -> None:

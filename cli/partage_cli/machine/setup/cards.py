@@ -1,4 +1,4 @@
-"""Real cards or simulated ones, and what lies on the disk for either: the driver, and the preload library for it."""
+"""Real cards, and the preload library for them or for simulated ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import NodeFacts
 from partage_isolation.library import install
 from partage_isolation.library.pages import install_page
-from partage_simgpu import build, simgpud
-from partage_simgpu.description import Card, as_text, described
-from partage_simgpu.driver_root import CONF, lay_out
-from partage_simgpu.profiles import load_profile
 
-NODE: Final = "machine"
-"""By which the ids of simulated cards are made, so that they are the same after each `up`."""
 _DRIVER_WITHIN_S: Final = 30.0
 _AGAIN_S: Final = 0.5
 _WAITING: Final = frozenset(("starts", "slow"))
@@ -41,20 +35,6 @@ def real_cards(driver_root: Path) -> int:
             time.sleep(_AGAIN_S)
     finally:
         driver.close()
-
-
-def simulate(root: Path, decision: Decision) -> None:
-    """The simulated driver, as it is decided; raises `Unfit` while another one runs, and what its build raises."""
-    folder = root / DRIVER
-    sections = described(NODE, [Card(load_profile(decision.simulated))] * decision.cards)
-    built = build.built()
-    if (running := simgpud.running(folder)) is None:
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        lay_out(folder, built, sections)
-        return
-    running.close()
-    if (folder / CONF).read_text() != as_text(sections):
-        raise Unfit("other cards are simulated here; `partage down --all` first, then `partage up` with these")
 
 
 def install_library(root: Path, decision: Decision) -> str:

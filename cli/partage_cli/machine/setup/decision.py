@@ -14,6 +14,8 @@ from partage_cli.machine.setup.errors import Earlier, NotReadable
 
 SIMULATED: Final = "SIMULATED CARDS: nothing is computed on them"
 """On every screen of such a machine."""
+MOST_SIMULATED: Final = 32
+"""Cards that a simulated node may have."""
 _MOST_BYTES: Final = 64 << 10
 _HEAD: Final = "# Written by `partage up`. `partage down --purge` removes it and all that it names.\n"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_cli.machine.places import STATE
-from partage_cli.machine.setup.cards import install_library, real_cards, simulate
+from partage_cli.machine.setup.cards import install_library, real_cards
 from partage_cli.machine.setup.decision import Decision, read_decision, write_decision
 from partage_cli.machine.setup.errors import Unfit
 
@@ -46,12 +46,19 @@ def prepared(root: Path, wishes: Wishes, say: Say) -> Decision:
     """All but the services; tells each step that takes time or leaves something."""
     model, cards = _cards(root, wishes, read_decision(root))
     decision = Decision(simulated=model, cards=cards if model else 0)
+    lay_out = _simulator() if model else None
     write_decision(root, decision)  # so that a `down` knows of all that follows, however far it comes
     (root / STATE).mkdir(mode=0o755, parents=True, exist_ok=True)
-    if model:
-        simulate(root, decision)
+    if lay_out is not None:
+        lay_out(root, decision)
     say(f"preload library {install_library(root, decision)} is installed")
     return decision
+
+
+def _simulator() -> Callable[[Path, Decision], None]:
+    from partage_cli.machine.setup.simulation import simulate  # noqa: PLC0415  needs a distribution of its own
+
+    return simulate
 
 
 def _cards(root: Path, wishes: Wishes, before: Decision | None) -> tuple[str, int]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from partage_cli.machine.places import DRIVER
 from partage_cli.machine.setup import services
 from partage_isolation.wire.client import BrokerClient
 from partage_oci.client import AgentClient
@@ -16,7 +15,6 @@ from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-from partage_simgpu.control import control
 
 _DEADLINE_S: Final = 2.0
 
@@ -47,7 +45,9 @@ def _agent(root: Path) -> None:
 
 
 def _simulation(root: Path) -> None:
-    control(root / DRIVER, "status")
+    from partage_cli.machine.setup import simulation  # noqa: PLC0415  a distribution of its own
+
+    simulation.ask(root)
 
 
 def _cards(root: Path) -> str | None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from partage_cli.machine.places import DRIVER, LIBRARY
-from partage_simgpu.driver_root import SIMGPUD
+from partage_cli.machine.places import DRIVER, LIBRARY, SIMGPUD
 
 SIMULATION: Final = "simgpud"
 BROKER: Final = "broker"
@@ -58,11 +57,10 @@ def services(root: Path, *, simulated: bool, python: str, log: tuple[str, ...]) 
 
 
 def _simulation(root: Path) -> Service:
-    driver = root / DRIVER
     return Service(
         name=SIMULATION,
         about="simulated cards",
-        argv=(str(driver / SIMGPUD), str(driver)),
+        argv=(str(root / SIMGPUD), str(root / DRIVER)),
         tells_systemd=False,
         outlives=True,
     )

@@ -16,10 +16,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from partage_cli.machine.places import DRIVER
 from partage_cli.machine.setup.services import Service
-from partage_simgpu import simgpud
-from partage_simgpu.errors import SimulationError
+from partage_plugins.errors import PartageError
 
 Say = Callable[[str], None]
 FIRST_S: Final = 0.1
@@ -132,10 +130,11 @@ class Keeper:
 
     async def _watched(self) -> str:
         """The simulated driver: one of an earlier supervisor, or one that is no child of ours, until it has ended."""
-        root = self._root / DRIVER
+        from partage_cli.machine.setup import simulation  # noqa: PLC0415  a distribution of its own
+
         try:
-            found = await asyncio.to_thread(_simulation, root)
-        except (SimulationError, OSError) as error:
+            found = await asyncio.to_thread(simulation.adopted, self._root)
+        except (PartageError, OSError) as error:
             return f"cannot be started: {error}"
         with found:
             while found.runs:  # noqa: ASYNC110  no child of ours
@@ -157,10 +156,6 @@ class Keeper:
     def _tell(self, line: bytes) -> None:
         text = line[:_LONGEST_LINE].decode(errors="replace")
         self._say(f"{self._service.name} | {''.join(each if each.isprintable() else '?' for each in text)}")
-
-
-def _simulation(root: Path) -> simgpud.Simgpud:
-    return simgpud.running(root) or simgpud.start(root)
 
 
 def _ending(status: int) -> str:

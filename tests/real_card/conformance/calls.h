@@ -1,7 +1,7 @@
 /* The functions that cases call, as programs see them. They are looked up by name: nothing is linked. */
 #pragma once
 
-#include "../common/words.h"
+#include "common/words.h"
 #include "driver/cuda_calls.h"
 #include "driver/nvml_abi.h"
 

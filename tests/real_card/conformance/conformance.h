@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "../common/words.h"
 #include "calls.h"
+#include "common/words.h"
 #include "driver/cuda_abi.h"
 #include "driver/nvml_abi.h"
 

@@ -1,0 +1,18 @@
+/* What is the calling thread's own, and its end. */
+#include "streams.h"
+
+/* The static model costs a program that loads this library late nothing but these bytes, and calls no function. */
+static _Thread_local struct thread here __attribute__((tls_model("initial-exec")));
+static pthread_key_t at_end;
+static pthread_once_t at_end_once = PTHREAD_ONCE_INIT;
+static void (*ends)(void *thread);
+
+struct thread *thread_here(void) { return &here; }
+
+static void make_key(void) { pthread_key_create(&at_end, ends); }
+
+void thread_at_end(void (*run)(void *thread)) {
+    ends = run;
+    pthread_once(&at_end_once, make_key);
+    pthread_setspecific(at_end, &here);
+}

@@ -17,7 +17,7 @@ _AT_A_TIME: Final = 500
 
 
 class Fleet:
-    """Its calls raise `KubeError`."""
+    """The nodes of a roll-out, as the API server has them; calls raise `KubeError`."""
 
     def __init__(self, server: ApiServer, lease: RolloutLease) -> None:
         self._server = server

@@ -15,7 +15,7 @@ from rig.images import Image
 from rig.machine import network, slots
 from rig.machine.addresses import Addresses
 from rig.machine.cleanup import clean
-from rig.machine.components import Component
+from rig.machine.components import Component, serving
 from rig.nodes.containerd import SOCKET
 from rig.nodes.machine import Machine, Place, require_fit
 from rig.nodes.node import runtime
@@ -56,22 +56,12 @@ def lone_runtime(
             "lone", slot.folder / "nodes/lone", slot.folder / "logs", slot.folder, (CHECKOUT, *programs.folders)
         )
         machine = Machine(place, addresses.node(1))
-        with _serving(registry.component(programs["docker-registry"], slot.folder)), _on(machine):
+        with serving(registry.component(programs["docker-registry"], slot.folder)), _on(machine):
             for name, image in {images.SANDBOX: images.pause(), **stock}.items():
                 registry.push(image, name)
             network.connect(addresses, machine, [], str(slot.folder))
-            with _serving(runtime(machine, programs, registry)) as containerd:
+            with serving(runtime(machine, programs, registry)) as containerd:
                 yield LoneRuntime(machine, containerd, registry, programs)
-
-
-@contextmanager
-def _serving(component: Component) -> Generator[Component]:
-    component.start()
-    try:
-        component.wait_ready()
-        yield component
-    finally:
-        component.kill()
 
 
 @contextmanager

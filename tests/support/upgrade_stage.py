@@ -28,7 +28,8 @@ from rig.nodes.machine import Machine
 from rig.nodes.node import runtime
 from rig.patience import patience_s
 from rig.programs import Programs, ensure
-from support.crishim_stage import SOCKET, public_file
+from support.crishim import SOCKET
+from support.crishim_stage import public_file
 from support.systemd_stage import SystemdStage, systemd_machine
 from support.trees import MARK, SEES_CHECKOUT, make_tree
 

@@ -96,9 +96,9 @@ _NVIDIA_SMI: Final = b"#!/bin/sh\nexec /usr/bin/cards\n"
 
 
 @pytest.fixture(scope="module")
-def served(lasting_chain: Chain) -> Iterator[None]:
+def served(lasting_stage: Chain) -> Iterator[None]:
     """SharePods are a kind of the cluster."""
-    cluster = lasting_chain.rig.cluster
+    cluster = lasting_stage.rig.cluster
     installed(cluster)
     yield
     uninstalled(cluster)

@@ -16,7 +16,8 @@ from rig.nodes.node import NodeSettings
 from rig.rig import RigSettings, running
 from support.advertiser_stage import AdvertiserStage
 from support.chain_stage import BOARDS, OURS, Scheduler
-from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
+from support.crishim import SOCKET
+from support.crishim_stage import PLUGINS_FOLDER, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import IMAGE, image
 
 NODE: Final = "n1"

@@ -9,7 +9,8 @@ from rig.client.api import Patch
 from rig.client.pods import Pod
 from rig.errors import ComponentFailed
 from rig.nodes.containerd import SOCKET as CONTAINERD
-from support.crishim_stage import SOCKET, Stage, devices_in_dev, whole
+from support.crishim import SOCKET
+from support.crishim_stage import Stage, devices_in_dev, whole
 from unit.gpu_node.nodes import FIRST
 
 READS = "head -c 3 /dev/nvidia1 | od -An -tx1"

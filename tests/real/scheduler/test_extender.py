@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from rig.control.plane import ControlPlane
 from rig.identity.certificates import Authority, Use
 from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
 from rig.identity.permissions import delivered
-from rig.machine.components import Component
+from rig.machine.components import Component, serving
 from support.kube import stored
 
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
@@ -85,18 +84,8 @@ class Behind:
 def behind(control: ControlPlane, scheduler: Scheduler, tmp_path: Path) -> Iterator[Behind]:
     made = Behind(control, scheduler, tmp_path)
     made.start()
-    with running(made.kube):
+    with serving(made.kube):
         yield made
-
-
-@contextmanager
-def running(kube: Component) -> Generator[None]:
-    kube.start()
-    try:
-        kube.wait_ready()
-        yield
-    finally:
-        kube.kill()
 
 
 def _without_kinds(configuration: Mapping[str, Any]) -> dict[str, Any]:

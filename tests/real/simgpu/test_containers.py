@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rig.lone import LoneRuntime
-from rig.machine.components import Component
+from rig.machine.components import Component, serving
 from rig.nodes.node import inside
 from rig.programs import ensure
 from support.simgpu_stage import CDI, DRIVER, UUIDS, generate_cdi, simgpud, tell
@@ -23,11 +23,8 @@ POD = {
 
 @pytest.fixture(scope="module")
 def driver(runtime: LoneRuntime) -> Iterator[Component]:
-    started = inside(runtime.machine, simgpud())
-    started.start()
-    started.wait_ready()
-    yield started
-    started.kill()
+    with serving(inside(runtime.machine, simgpud())) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

@@ -215,16 +215,22 @@ class Pods:
     def get(self, namespace: str, name: str) -> Pod:
         return Pod(self._speaker, self._speaker.api.get(PODS.at(namespace, name)))
 
+    def end_made(self, grace_s: int | None = None) -> list[Pod]:
+        """Asks for the end of every pod that was made here, and returns them."""
+        made, self.made = self.made, []
+        for pod in made:
+            pod.delete_if_there(grace_s)
+        return made
+
+    def delete_made(self, grace_s: int | None = None) -> None:
+        """Ends every pod that was made here; where no kubelet would do it, with a grace of 0."""
+        for pod in self.end_made(grace_s):
+            pod.wait_gone()
+
     def list(self, namespace: str | None = None, selector: str = "") -> list[Pod]:
         """Those of a namespace, or all, with these labels."""
         found = self._speaker.api.list(PODS.at(namespace), {"labelSelector": selector})
         return [Pod(self._speaker, each) for each in found]
-
-    def delete_made(self, grace_s: int | None = None) -> None:
-        """Ends every pod that was made here; where no kubelet would do it, with a grace of 0."""
-        made, self.made = self.made, []
-        for pod in made:
-            pod.delete_and_wait(grace_s)
 
 
 def _why_not_running(pod: Json) -> str | None:

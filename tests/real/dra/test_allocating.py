@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from rig.client.policies import mistakes_in
 from rig.client.resources import CLUSTER_ROLES, RESOURCE_CLAIMS
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
-from support.claims_stage import POLICY, ClaimsStage, forged
-from support.dra_stage import devices, request
+from rig.rig import Rig
+from support.claims_stage import POLICY, ClaimsStage, allocating, forged
+from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import ask, seen
 from support.simgpu_stage import UUIDS
 
-pytestmark = pytest.mark.slow
 MIB_OF_GIB = 1024
 ROLE = CLUSTER_ROLES.at(name="partage-scheduler")
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+@pytest.fixture(scope="module")
+def lasting_allocator(lasting_stage: DraStage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaimsStage]:
+    with allocating(lasting_stage, root=tmp_path_factory.mktemp("scheduler"), say=print) as stage:
+        yield stage
+
+
+@pytest.fixture
+def stage(lasting_allocator: ClaimsStage, rig: Rig) -> Iterator[ClaimsStage]:
+    yield lasting_allocator
+    lasting_allocator.claims.clear()
 
 
 def test_a_pod_has_what_its_claim_says_and_no_more(stage: ClaimsStage) -> None:
@@ -104,13 +117,7 @@ def test_nobody_else_allocates_our_devices_or_takes_an_allocation_back(stage: Cl
 
 
 def test_the_api_server_finds_no_mistake_in_the_policy(stage: ClaimsStage) -> None:
-    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{POLICY}"
-
-    def why_not() -> str | None:
-        return None if "observedGeneration" in stage.cluster.api.get(path).get("status", {}) else "not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert stage.cluster.api.get(path)["status"].get("typeChecking", {}) == {}
+    assert mistakes_in(stage.cluster, POLICY) == {}
 
 
 def _why_not_allocated(stage: ClaimsStage, owner: str) -> str | None:

@@ -25,9 +25,9 @@ from partage_plugins.vocabulary import GPU, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.cluster import Cluster
 from rig.client.pods import Pod
+from rig.client.policies import why_not_denied
 from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
 from rig.client.wait import until
-from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.identity.permissions import delivered
 from support.crishim_stage import NODE
@@ -129,12 +129,8 @@ def _join(cluster: Cluster) -> None:
 
 
 def _why_not_in_force(claims: DraStage) -> str | None:
-    """The API server takes a moment to notice a policy."""
     claims.claim("premature", devices(request()))
     try:
-        claims.allocate("premature", forged("gpu-0"))
-    except Refused as refused:
-        return None if _FORGED in refused.message else str(refused)
+        return why_not_denied((_FORGED, lambda: claims.allocate("premature", forged("gpu-0"))))
     finally:
         claims.clear()
-    return "an allocation that was forged is taken"

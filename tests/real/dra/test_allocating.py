@@ -9,6 +9,7 @@ import pytest
 
 from rig.client.policies import mistakes_in
 from rig.client.resources import CLUSTER_ROLES, RESOURCE_CLAIMS
+from rig.client.rights import may
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
@@ -20,7 +21,6 @@ from support.simgpu_stage import UUIDS
 
 MIB_OF_GIB = 1024
 ROLE = CLUSTER_ROLES.at(name="partage-scheduler")
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +141,4 @@ def _without_bindings(stage: ClaimsStage) -> Generator[None]:
 
 
 def _may_bind(stage: ClaimsStage) -> bool:
-    asked = {"verb": "create", "resource": "pods", "subresource": "binding"}
-    spec = {"user": SCHEDULER.user, "resourceAttributes": asked}
-    return bool(stage.cluster.api.create(REVIEWS, {"spec": spec})["status"]["allowed"])
+    return may(stage.cluster, SCHEDULER.user, verb="create", resource="pods", subresource="binding")

@@ -10,12 +10,11 @@ import pytest
 
 from partage_dialects import hami, kai, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
-from real.sharepods.stage import Stage, a_sharepod, installed, uninstalled
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
+from rig.client.policies import mistakes_in
 from rig.client.resources import (
-    ADMISSION_POLICIES,
     LIMIT_RANGES,
     NAMESPACES,
     PODS,
@@ -27,6 +26,7 @@ from rig.client.resources import (
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.permissions import delivered
+from support.sharepods import Stage, a_sharepod, installed, uninstalled
 
 pytestmark = pytest.mark.slow
 
@@ -241,10 +241,4 @@ def _why_open(cluster: Cluster) -> str | None:
 
 @pytest.mark.parametrize("policy", ["memory", "dialects"])
 def test_the_api_server_finds_no_mistake_in_the_policy(cluster: Cluster, policy: str) -> None:
-    path = ADMISSION_POLICIES.at(name=f"partage-quota-{policy}")
-
-    def why_not() -> str | None:
-        return None if "observedGeneration" in cluster.api.get(path).get("status", {}) else "it was not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert cluster.api.get(path)["status"].get("typeChecking", {}) == {}
+    assert mistakes_in(cluster, f"partage-quota-{policy}") == {}

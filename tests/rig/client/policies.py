@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rig.client.cluster import Cluster
 from rig.client.resources import ADMISSION_POLICIES, Json
 from rig.client.wait import until
+from rig.errors import Refused
 
 
 def mistakes_in(cluster: Cluster, policy: str) -> Json:
@@ -21,3 +24,16 @@ def mistakes_in(cluster: Cluster, policy: str) -> Json:
     until("the controller-manager has checked the policy", why_not)
     mistakes: Json = status().get("typeChecking", {})
     return mistakes
+
+
+def why_not_denied(*attempts: tuple[str, Callable[[], object]]) -> str | None:
+    """What passes of these, or is refused in other words than those: the API server takes a moment for a policy."""
+    for words, attempt in attempts:
+        try:
+            attempt()
+        except Refused as refused:
+            if words not in refused.message:
+                return str(refused)
+        else:
+            return f"nothing is denied of {words!r}"
+    return None

@@ -5,10 +5,12 @@ critest wants to be its runtime's only client, and benchmarks of a proxy want to
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from rig import images
 from rig.images import Image
@@ -23,6 +25,11 @@ from rig.programs import Programs, ensure
 from rig.registry import Registry
 
 CHECKOUT = Path(__file__).parents[2]
+_POD: Final = {
+    "metadata": {"name": "pod", "namespace": "team", "uid": "1", "attempt": 0},
+    "linux": {"security_context": {"namespace_options": {"network": 2}}},
+}
+_SLEEPS: Final = {"metadata": {"name": "main", "attempt": 0}, "command": ["/bin/sleep", "600"]}
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,31 @@ class LoneRuntime:
     def scratch(self) -> Path:
         """A folder at the same path inside and outside; it goes with the runtime."""
         return self.machine.place.run_folder / "scratch"
+
+    def crictl(self, *argv: str) -> str:
+        endpoint = f"unix://{self.socket}"
+        flags = ("--runtime-endpoint", endpoint, "--image-endpoint", endpoint, "--timeout", "30s")
+        return self.machine.run(str(self.programs["crictl"]), *flags, *argv).strip()
+
+    @contextmanager
+    def container(self, image: str, **config: Any) -> Generator[str]:
+        """The id of one that runs, with these fields of CRI; it goes with its pod."""
+        whole = {**_SLEEPS, "image": {"image": image}, **config}
+        files = [self.scratch / name for name in ("pod.json", "container.json")]
+        self.scratch.mkdir(exist_ok=True)
+        for file, content in zip(files, (_POD, whole), strict=True):
+            file.write_text(json.dumps(content))
+        self.crictl("pull", image)
+        pod = self.crictl("runp", str(files[0]))
+        try:
+            container = self.crictl("create", pod, str(files[1]), str(files[0]))
+            self.crictl("start", container)
+            yield container
+        finally:
+            self.crictl("rmp", "--force", pod)
+
+    def shell(self, container: str, script: str) -> str:
+        return self.crictl("exec", "--sync", container, "/bin/sh", "-c", script)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ BIN: Final = Path(sys.executable).parent
 FUZZ_SECONDS: Final = 2
 LONGER_FUZZ_SECONDS: Final = 10
 # These share the one rig with two nodes.
-_ON_ONE_RIG: Final = ("bundle", "cli", "cluster", "permissions", "simgpu")
+_ON_ONE_RIG: Final = ("bundle", "cli", "permissions", "simgpu")
 PARTS: Final = ("checks", "unit", "isolation", "simgpu", "real", "fuzz", "bench", "demo")
 # Why a job is in `make test-all` alone.
 _EXTENDED: Final = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from partage_crishim.verdicts import STATUS
-from rig.client import pod_status
 from rig.client.api import Patch
 from rig.client.manifests import a_container
 from rig.client.wait import until
@@ -47,25 +46,6 @@ def test_init_containers_and_sidecars_run_in_their_order(stage: Stage) -> None:
     )
     pod.wait_succeeded()
     assert pod.logs("main") == "a\nb\n"
-
-
-def test_a_pod_grows_in_place(stage: Stage) -> None:
-    """UpdateContainerResources: the same process has more of the processor, without a restart."""
-    sizes = {"cpu": "100m", "memory": "32Mi"}
-    pod = stage.idle_pod(requests=sizes, limits=sizes)
-    pod.wait_running()
-    before = pod.container()["containerID"]
-    larger = {"cpu": "300m", "memory": "32Mi"}
-    wanted = {"spec": {"containers": [{"name": "main", "resources": {"requests": larger, "limits": larger}}]}}
-    stage.rig.cluster.api.patch(pod.path("resize"), wanted, Patch.STRATEGIC)
-    pod.wait(
-        "is resized",
-        lambda _: None if pod.container()["resources"]["limits"]["cpu"] == "300m" else pod_status.summary(pod.object),
-    )
-    assert pod.container()["containerID"] == before
-    assert pod.container()["restartCount"] == 0
-    limits = stage.crictl("inspect", before.partition("://")[2])
-    assert '"cpuQuota": "30000"' in limits or '"cpu_quota": "30000"' in limits or '"cpu_quota": 30000' in limits
 
 
 def test_a_container_is_added_to_a_running_pod(stage: Stage) -> None:

@@ -14,7 +14,10 @@ from support.engines.machines import engine_machines
 from support.engines.recording import NAME, RecordingRuntime, recording_runtime
 from support.engines.swarm import Swarm, swarm_of
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.extended("facts of Swarm, whose release is fixed; with shares it is at work in test_swarm_shares"),
+]
 WHY = "partage: no card has a share of 300 milli left"
 SHARE = ("--generic-resource", "partage-milli=300")
 

@@ -63,6 +63,7 @@ def test_without_its_file_no_container_of_a_claim_starts(stage: DraStage) -> Non
     assert ask(second, "take 2000") != "took 2000"
 
 
+@pytest.mark.extended("what kubelet does by itself; nothing of ours rests on it")
 def test_a_second_pod_of_a_claim_starts_without_a_call_of_kubelet(stage: DraStage) -> None:
     """So nothing about a pod can be known from prepares: who may use a claim is seen in its container."""
     stage.claim("named", devices(request(300, "1Gi")))
@@ -74,6 +75,7 @@ def test_a_second_pod_of_a_claim_starts_without_a_call_of_kubelet(stage: DraStag
     assert ask(second, "take 2000") != "took 2000"
 
 
+@pytest.mark.extended("what kubelet does by itself; nothing of ours rests on it")
 async def test_kubelet_s_list_names_every_request_of_a_claim_for_each_container(stage: DraStage) -> None:
     """So what a container has of a claim is never read there."""
     both = devices(request(100, "1Gi", name="a"), request(100, "1Gi", name="b"))

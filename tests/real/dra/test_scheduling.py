@@ -74,6 +74,7 @@ def test_amounts_are_rounded_up_to_what_can_be_given_and_what_is_not_named_is_al
     assert seen(whole)["total"] > 20 * 1024
 
 
+@pytest.mark.extended("what kube-scheduler does by itself; the slices that it reads are tested by unit/dra")
 @pytest.mark.parametrize("asked", [request(1100, "1Gi"), request(300, "100Gi"), request(**capacity(cores="1"))])
 def test_whatever_does_not_fit_waits_with_the_same_words(stage: DraStage, asked: Json) -> None:
     wait_without_room(stage, "misfit", asked)
@@ -91,6 +92,7 @@ def test_two_requests_share_a_card_or_get_two_as_constraints_say_and_a_count_is_
     assert len({device for device, _ in given(stage, counted)}) == 2
 
 
+@pytest.mark.extended("what kube-scheduler does by itself; the slices that it reads are tested by unit/dra")
 def test_a_share_is_not_taken_from_pods_of_lower_priority(stage: DraStage) -> None:
     """What our own scheduler does, kube-scheduler does not."""
     api = stage.rig.cluster.api

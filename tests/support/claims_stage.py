@@ -37,7 +37,6 @@ from support.scheduler_process import SchedulerProcess
 
 FILES: Final = ("claims/admission.yaml", "claims/rbac.yaml")
 FLAGS: Final = ("--claims", "--no-elect", "--silent-after-s", "3600", "--log-format", "text")
-POLICY: Final = "partage-claims"
 _FORGED: Final = "devices of gpu.partage.dev are allocated by partage-scheduler alone"
 
 

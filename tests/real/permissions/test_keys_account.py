@@ -25,7 +25,7 @@ from real.cli.asking import Done, config_of, partage
 from real.permissions.attempts import Attempt, changing, creating, deleting
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
-from rig.client.policies import mistakes_in, why_not_denied
+from rig.client.policies import why_not_denied
 from rig.client.resources import ADMISSION_BINDINGS, CONFIG_MAPS, LEASES, SECRETS, Json
 from rig.client.wait import until
 from rig.errors import Refused
@@ -186,8 +186,3 @@ def test_a_key_is_rotated_once_every_node_has_it_and_retired_once_it_has_settled
 def _beat() -> Json:
     now = micro_time(datetime.fromtimestamp(time.time(), UTC))
     return {"holderIdentity": "n1", "leaseDurationSeconds": 600, "renewTime": now}
-
-
-@pytest.mark.parametrize("policy", ["partage-keys", "partage-keys-account"])
-def test_the_api_server_finds_no_mistake_in_the_policy(keys: Cluster, policy: str) -> None:
-    assert mistakes_in(keys, policy) == {}

@@ -30,7 +30,6 @@ from rig.client.api import Patch
 from rig.client.binding import bind
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.policies import mistakes_in
 from rig.client.resources import ADMISSION_BINDINGS, ADMISSION_POLICIES, PODS, path_of
 from rig.client.rights import every_right
 from rig.client.wait import until
@@ -215,11 +214,6 @@ def test_an_operator_trusts_a_namespace(cluster: Cluster) -> None:
     policy = next(each for each in delivered(PODS_FILE) if each["metadata"]["name"] == "partage-cdi")
     cluster.api.patch(path_of(policy), policy, Patch.APPLY)
     until("it is not any more", lambda: None if _refusal(cluster, attempt) else "not yet")
-
-
-@pytest.mark.parametrize("policy", ["allocations", "shares", "cdi", "visible-devices"])
-def test_the_api_server_finds_no_mistake_in_the_policies(cluster: Cluster, policy: str) -> None:
-    assert mistakes_in(cluster, f"partage-{policy}") == {}
 
 
 def test_every_policy_is_bound(cluster: Cluster) -> None:

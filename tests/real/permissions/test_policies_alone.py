@@ -9,7 +9,6 @@ import pytest
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.attempts import N1, WRITES, Attempt
 from rig.client.cluster import Cluster
-from rig.client.policies import mistakes_in
 from rig.client.rights import every_right
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER
@@ -49,8 +48,3 @@ def test_what_a_node_is_capable_of_cannot_be_slipped_in_with_the_inventory(
     advertiser.api.patch(N1, slipped)
     assert "partage.dev/gpus" not in cluster.nodes.get("n1")["status"]["capacity"]
     cluster.nodes.annotate("n1", {INVENTORY: None})
-
-
-@pytest.mark.parametrize("kind", ["nodes", "leases", "events"])
-def test_the_api_server_finds_no_mistake_in_the_policy(cluster: Cluster, kind: str) -> None:
-    assert mistakes_in(cluster, f"partage-advertiser-{kind}") == {}

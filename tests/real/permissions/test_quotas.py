@@ -13,7 +13,6 @@ from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.policies import mistakes_in
 from rig.client.resources import (
     LIMIT_RANGES,
     NAMESPACES,
@@ -237,8 +236,3 @@ def _why_open(cluster: Cluster) -> str | None:
     except Refused:
         return None
     return "nothing is refused"
-
-
-@pytest.mark.parametrize("policy", ["memory", "dialects"])
-def test_the_api_server_finds_no_mistake_in_the_policy(cluster: Cluster, policy: str) -> None:
-    assert mistakes_in(cluster, f"partage-quota-{policy}") == {}

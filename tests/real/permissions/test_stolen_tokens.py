@@ -20,7 +20,6 @@ from rig.client.api import Patch
 from rig.client.binding import bind, binding
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.policies import mistakes_in
 from rig.client.resources import PODS, Json, Objects
 from rig.client.rights import every_right
 from rig.client.wait import until
@@ -259,11 +258,6 @@ def test_nobody_else_is_held_by_these_policies(cluster: Cluster) -> None:
     attempts = {**OF_SCHEDULER_FORBIDDEN, **OF_SHAREPODS_FORBIDDEN}
     denied = [name for name, attempt in attempts.items() if _is_denied(cluster, attempt)]
     assert denied == []
-
-
-@pytest.mark.parametrize("policy", ["scheduler-pods", "sharepods-pods", "sharepods-shares"])
-def test_the_api_server_finds_no_mistake_in_the_policies(cluster: Cluster, policy: str) -> None:
-    assert mistakes_in(cluster, f"partage-{policy}") == {}
 
 
 def _is_denied(who: Cluster, attempt: Attempt) -> bool:

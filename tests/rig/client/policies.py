@@ -1,29 +1,10 @@
-"""Admission policies as the API server sees them."""
+"""Admission policies as those feel them who write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rig.client.cluster import Cluster
-from rig.client.resources import ADMISSION_POLICIES, Json
-from rig.client.wait import until
 from rig.errors import Refused
-
-
-def mistakes_in(cluster: Cluster, policy: str) -> Json:
-    """What is wrong with its expressions, once the controller-manager has checked them."""
-    path = ADMISSION_POLICIES.at(name=policy)
-
-    def status() -> Json:
-        found: Json = cluster.api.get(path).get("status", {})
-        return found
-
-    def why_not() -> str | None:
-        return None if "observedGeneration" in status() else "it was not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    mistakes: Json = status().get("typeChecking", {})
-    return mistakes
 
 
 def why_not_denied(*attempts: tuple[str, Callable[[], object]]) -> str | None:

@@ -15,7 +15,7 @@ from rig.errors import RigError
 from rig.programs import catalogue, provision
 from rig.programs.cache import Cache, cache_of
 from rig.programs.recipes import GoRecipe, Recipe
-from rig.programs.steps import teller_for, to_stderr
+from rig.programs.steps import Lines, to_stderr
 
 _MIB: Final = 1 << 20
 _ABOUT: Final = """\
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _build(names: Sequence[str], paths: bool) -> int:  # noqa: FBT001
-    programs = provision.provide(names, teller_for(sys.stderr))
+    programs = provision.provide(names, Lines(to_stderr))
     to_stderr(f"rig: {', '.join(programs)}: there")
     for name in programs if paths else ():
         print(f"{name}\t{programs[name]}")  # noqa: T201 - this is the output

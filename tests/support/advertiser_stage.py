@@ -71,7 +71,6 @@ def give_token(rig: Rig, node: str, bound_to: Json) -> Path:
 
 def advertiser(access: Path, node: str, *flags: str, env: Mapping[str, str] | None = None, port: int = PORT) -> Daemon:
     argv = (*_command(node, "--kubeconfig", str(access)), "--metrics-address", everywhere(port), *flags)
-
     return Daemon("advertiser", argv, partial(why_not_ready, port=port), _environment(env))
 
 

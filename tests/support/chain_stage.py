@@ -122,17 +122,6 @@ class Chain(ClusterStage):
     def said(self) -> str:
         return self.scheduler.said[-6000:]
 
-    def wait_why(self, pod: Pod, words: str) -> str:
-        """Until its owner is told why it waits, in words that hold these."""
-
-        def why_not() -> str | None:
-            pod.refresh()
-            message = str(pod.condition("PodScheduled").get("message", ""))
-            return None if words in message else f"the condition says {message!r}"
-
-        until(f"{pod.name} says {words!r}", why_not)
-        return str(pod.condition("PodScheduled")["message"])
-
     def partage(self, *words: str) -> str:
         """What the command prints for an administrator; its exit status says what it found."""
         own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)

@@ -24,7 +24,6 @@ from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.vocabulary import GPU, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.cluster import Cluster
-from rig.client.pods import Pod
 from rig.client.policies import why_not_denied
 from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
 from rig.client.wait import until
@@ -54,15 +53,6 @@ class ClaimsStage:
 
     def claim(self, name: str) -> Json:
         return self.cluster.api.get(RESOURCE_CLAIMS.at(TEAM, name))
-
-    def wait_told(self, pod: Pod, words: str) -> None:
-        """Until the condition of a pod that waits says so."""
-
-        def why_not(seen: Json) -> str | None:
-            said = [each.get("message", "") for each in seen.get("status", {}).get("conditions", [])]
-            return None if any(words in each for each in said) else str(said)
-
-        pod.wait(f"is told {words!r}", why_not)
 
 
 def forged(card: str) -> Json:

@@ -44,7 +44,7 @@ def test_two_containers_have_one_part_of_a_card_together_also_after_one_crashed(
     there = {CARDS: grant.card}
     beside = chain.pod("beside", limits={GPU_MILLI: "400", GPU_MEMORY: "2Gi"}, annotations=there)
     beside.wait_running()
-    chain.wait_why(chain.pod("third", limits={GPU_MILLI: "1", GPU_MEMORY: "1Gi"}, annotations=there), "GPU share")
+    chain.pod("third", limits={GPU_MILLI: "1", GPU_MEMORY: "1Gi"}, annotations=there).wait_why("GPU share")
 
     assert [seen(pod, each)["total"] for each in ("main", "side")] == [8192, 8192]
     assert ask(pod, "take 5000") == "took 5000"

@@ -135,9 +135,9 @@ def test_who_writes_what_a_dialect_refuses_is_told_so_on_the_pod(chain: Chain) -
     wrong = submit(chain, KUBESHARE_1, "wrong", annotations={"kubeshare/gpu_limit": "0.3"})
     nan = submit(chain, KUBESHARE_2, "nan", labels={"sharedgpu/gpu_limit": "NaN"})
     mixed = submit(chain, KUBESHARE_1, "mixed", labels={"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_mem": "1"})
-    chain.wait_why(wrong, "gpu_request is '0.4'; allowed: a number from 0 to kubeshare/gpu_limit, which is 0.3")
-    chain.wait_why(nan, "sharedgpu/gpu_limit is 'NaN'")
-    assert "kubeshare-v1-dialect and kubeshare-v2-dialect" in chain.wait_why(mixed, "two dialects")
+    wrong.wait_why("gpu_request is '0.4'; allowed: a number from 0 to kubeshare/gpu_limit, which is 0.3")
+    nan.wait_why("sharedgpu/gpu_limit is 'NaN'")
+    assert "kubeshare-v1-dialect and kubeshare-v2-dialect" in mixed.wait_why("two dialects")
 
 
 def job(chain: Chain, name: str, cards: int) -> Pod:
@@ -171,7 +171,7 @@ def test_a_job_has_whole_cards_that_are_joined_and_the_next_waits_for_such(chain
     assert (len(cards_of(chain, pair)), len(cards_of(chain, single))) == (2, 1)
     assert seen(pair)["total"] > WHOLE_MIB
     waits = job(chain, "waits", 2)
-    chain.wait_why(waits, "0/2 nodes are available")
+    waits.wait_why("0/2 nodes are available")
     single.delete()
     waits.wait_running()
     assert waits.node != pair.node
@@ -180,7 +180,7 @@ def test_a_job_has_whole_cards_that_are_joined_and_the_next_waits_for_such(chain
 def test_groups_that_no_node_has_keep_a_pod_waiting_and_say_so(chain: Chain) -> None:
     """The two cards of a node are near to different processors, and linked all the same."""
     together = in_groups(chain, "together", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/0/gpu/1")
-    chain.wait_why(together, "0/2 nodes are available: 2 node(s) had too few cards behind one PCIe switch")
+    together.wait_why("0/2 nodes are available: 2 node(s) had too few cards behind one PCIe switch")
     linked = in_groups(chain, "linked", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/1/gpu/0")
     linked.wait_running()
     assert len(cards_of(chain, linked)) == 2

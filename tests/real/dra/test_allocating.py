@@ -84,7 +84,7 @@ def test_a_pod_without_room_is_told_so_in_figures_and_starts_when_there_is_some(
     for pod in holders:
         pod.wait_running()
     waits = stage.claims.pod("waits", devices(request(200, "1Gi")))
-    stage.wait_told(waits, "0/1 nodes are available: 1 Insufficient GPU share.")
+    waits.wait_why("0/1 nodes are available: 1 Insufficient GPU share.")
     holders[0].delete_and_wait()
     waits.wait_running()
 

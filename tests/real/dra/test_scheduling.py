@@ -47,7 +47,7 @@ def capacity(**amounts: str) -> Json:
 def wait_without_room(stage: DraStage, name: str, *requests: Json, **said: Any) -> Pod:
     """It waits, and kube-scheduler has one sentence for every reason."""
     pod = stage.pod(name, devices(*requests), **said)
-    pod.wait("nobody places it", lambda _: None if NO_ROOM in pod.condition("PodScheduled").get("message", "") else "?")
+    pod.wait_why(NO_ROOM)
     return pod
 
 

@@ -96,15 +96,6 @@ def shared(cluster: Cluster, name: str, milli: int, *, profile: str = PROFILES[0
     return cluster.pods.create(TEAM, a_pod(name, scheduler=profile, limits={GPU_MILLI: str(milli)}, spec=spec))
 
 
-def message(pod: Pod) -> str:
-    conditions = pod.refresh()["status"].get("conditions") or [{}]
-    return str(conditions[0].get("message", ""))
-
-
-def wait_said(pod: Pod, what: str) -> None:
-    until(f"it says: {what}", lambda: None if what in message(pod) else message(pod) or "nothing", 30)
-
-
 def test_pods_of_all_profiles_are_bound_with_signed_allocations(
     bare: Cluster, node: Node, behind: Behind, tmp_path: Path
 ) -> None:
@@ -125,7 +116,7 @@ def test_a_pod_is_placed_soon_after_a_node_beats_again(
     node("n1")
     bare.api.delete(LEASES.at(OUR_NAMESPACE, "n1"))
     waits = shared(bare, "waits", 600)
-    wait_said(waits, "heartbeat")
+    waits.wait_why("heartbeat")
     beats(bare, "n1")  # of which kube-scheduler hears nothing
     wait_bound([waits])
     require_good([waits], tmp_path)

@@ -59,16 +59,11 @@ def test_two_pods_get_two_cards_and_a_third_waits(rig: Rig, plugin: Component) -
         wait_said(pod)
     assert {card for pod in pods for card in cards_in(pod.logs())} == set(UUIDS)
     third = card_pod(rig, "third")
-    third.wait("it has nowhere to go", lambda _: _why_schedulable(third))
+    third.wait_why(f"Insufficient {RESOURCE}")
     pods[0].delete_and_wait()
     third.wait_succeeded()
     for pod in (pods[1], third):
         pod.delete_and_wait()
-
-
-def _why_schedulable(pod: Pod) -> str | None:
-    message = str(pod.condition("PodScheduled").get("message", ""))
-    return None if f"Insufficient {RESOURCE}" in message else f"the scheduler says {message!r}"
 
 
 def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_it(rig: Rig, plugin: Component) -> None:

@@ -149,6 +149,16 @@ class Pod:
         self.wait("is bound", lambda pod: None if "nodeName" in pod["spec"] else pod_status.summary(pod), within_s)
         return str(self.node)
 
+    def wait_why(self, words: str, within_s: float = PATIENCE_S) -> str:
+        """Waits until the condition of a pod that waits says why in words that hold these; all of them."""
+
+        def why_not(_: Json) -> str | None:
+            said = str(self.condition("PodScheduled").get("message", ""))
+            return None if words in said else f"the condition says {said!r}"
+
+        self.wait(f"says {words!r}", why_not, within_s)
+        return str(self.condition("PodScheduled")["message"])
+
     def wait_running(self, within_s: float = PATIENCE_S) -> None:
         """Waits until all its containers run; one that has ended never will."""
         self.wait("runs", _why_not_running, within_s)

@@ -26,10 +26,6 @@ class Nodes:
     def names(self) -> list[str]:
         return sorted(node["metadata"]["name"] for node in self._api.list(NODES.at()))
 
-    def condition(self, name: str, condition: str) -> Json:
-        """A condition, such as Ready; empty where there is none."""
-        return pod_status.condition(self.get(name), condition)
-
     def annotations(self, name: str) -> dict[str, str]:
         return dict(self.get(name)["metadata"].get("annotations", {}))
 

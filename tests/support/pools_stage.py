@@ -82,7 +82,7 @@ def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = N
         with serving(chain.rig.nodes[NODE].daemon(device_plugin())):
             pools = Pools(chain)
             pools.wait_all_kubelets()
-            _wait_offered(chain)
+            chain.rig.cluster.nodes.wait_allocatable(NODE, RESOURCE, CARDS)
             yield pools
 
 
@@ -96,14 +96,6 @@ def _allow(chain: Chain) -> None:
     api.create(_PRIORITY_CLASSES, priority)
     api.create(ROLES.at(RESERVATIONS), role)
     api.create(ROLE_BINDINGS.at(RESERVATIONS), binding)
-
-
-def _wait_offered(chain: Chain) -> None:
-    def why_not() -> str | None:
-        amount = chain.rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(RESOURCE, "none")
-        return None if amount == str(CARDS) else f"the node has {amount}"
-
-    until("kubelet offers its cards", why_not)
 
 
 class Witness:

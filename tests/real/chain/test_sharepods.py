@@ -18,9 +18,7 @@ from partage_plugins.codecs import decode_allocation
 from partage_plugins.vocabulary import GPU, Namespace
 from partage_plugins.vocabulary.gpu import Tags
 from partage_plugins.vocabulary.keys import ALLOCATION
-from rig.client.resources import LEASES, NAMESPACES, SERVICE_ACCOUNTS
-from rig.client.wait import until
-from rig.errors import Refused
+from rig.client.resources import LEASES
 from rig.identity.people import OUR_NAMESPACE, SHAREPODS, TEAM
 from rig.images.bases import compiled
 from support.chain_stage import EXCLUDING, QUICK, Chain
@@ -128,17 +126,7 @@ def stage(chain: Chain, served: None) -> Iterator[Stage]:
 @pytest.fixture
 def excluding(stage: Stage) -> Iterator[Stage]:
     """A namespace that the operator has named."""
-    api = stage.cluster.api
-    api.create(NAMESPACES.at(), {"metadata": {"name": EXCLUDING}})
-
-    def why_no_pods() -> str | None:
-        try:
-            api.get(SERVICE_ACCOUNTS.at(EXCLUDING, "default"))
-        except Refused as refused:
-            return str(refused)
-        return None
-
-    until(f"pods can be made in {EXCLUDING}", why_no_pods)
+    stage.cluster.create_namespace(EXCLUDING)
     made = Stage(stage.cluster, EXCLUDING)
     yield made
     clear(made)

@@ -54,8 +54,8 @@ def device_plugin(stage: Stage, resource: str, card: str) -> Generator[None]:
 
 
 def _why_not_there(stage: Stage, resource: str) -> str | None:
-    found = stage.rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(resource)
-    return None if found == "1" else f"{resource} is {found}"
+    found = stage.rig.cluster.nodes.allocatable(NODE, resource)
+    return None if found == 1 else f"{resource} is {found}"
 
 
 def served(stage: Stage, resource: str) -> Pod:

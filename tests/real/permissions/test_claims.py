@@ -18,7 +18,6 @@ from rig.client.manifests import a_container, a_pod
 from rig.client.policies import why_not_denied
 from rig.client.resources import (
     DEVICE_CLASSES,
-    NAMESPACES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -47,10 +46,7 @@ def _in_force(admin: Cluster) -> Iterator[None]:
     manifests = [each for file in FILES for each in delivered(f"dra/{file}")]
     for each in manifests:
         admin.api.create(_path(each, ""), each)
-    admin.api.create(NAMESPACES.at(), {"metadata": {"name": FREED}})
-    admin.api.patch(
-        NAMESPACES.at(name=FREED), {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
-    )
+    admin.create_namespace(FREED, **{"resource.kubernetes.io/admin-access": "true"})
     until("the policies are in force", lambda: _why_not_in_force(admin))
     yield
     for each in reversed(manifests):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from rig.client.resources import (
     NAMESPACES,
     PODS,
     RESOURCE_QUOTAS,
-    SERVICE_ACCOUNTS,
     Json,
     path_of,
 )
@@ -66,9 +64,7 @@ COUNTS: Mapping[str, Mapping[str, str]] = {
 @pytest.fixture(scope="module", autouse=True)
 def quotas(admin: Cluster) -> Iterator[None]:
     for name in (COUNTED, STRICT, FILLED, OPEN, SHARING):
-        labels = LABEL if name in (STRICT, FILLED) else {}
-        admin.api.create(NAMESPACES.at(), {"metadata": {"name": name, "labels": dict(labels)}})
-        until(f"pods can be made in {name}", partial(_why_no_account, admin, name))
+        admin.create_namespace(name, **(LABEL if name in (STRICT, FILLED) else {}))
     for manifest in delivered("quotas/admission.yaml"):
         admin.api.patch(path_of(manifest), manifest, Patch.APPLY)
     (limits,) = delivered("quotas/limitrange.yaml")
@@ -100,14 +96,6 @@ def _shared(cluster: Cluster) -> str:
     return str(
         cluster.api.get(RESOURCE_QUOTAS.at(SHARING, "sharepods")).get("status", {}).get("used", {}).get(SHAREPODS)
     )
-
-
-def _why_no_account(admin: Cluster, namespace: str) -> str | None:
-    try:
-        admin.api.get(SERVICE_ACCOUNTS.at(namespace, "default"))
-    except Refused as refused:
-        return str(refused)
-    return None
 
 
 def _status(admin: Cluster) -> Json:

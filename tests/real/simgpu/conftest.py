@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from rig import images
-from rig.client.wait import until
 from rig.images.bases import compiled
 from rig.lone import LoneRuntime, lone_runtime
 from rig.machine.components import Component
@@ -24,16 +23,8 @@ def client() -> images.Image:
     return images.glibc().with_files({"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl"))})
 
 
-def allocatable(rig: Rig) -> int:
-    """Cards, as the node's status says it, which is behind what kubelet knows."""
-    return int(rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(RESOURCE, "0"))
-
-
 def wait_allocatable(rig: Rig, number: int) -> None:
-    def why_not() -> str | None:
-        return None if (found := allocatable(rig)) == number else f"the node has {found}"
-
-    until(f"{number} cards are allocatable", why_not)
+    rig.cluster.nodes.wait_allocatable(NODE, RESOURCE, number)
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from real.simgpu.conftest import NODE, allocatable, wait_allocatable
+from real.simgpu.conftest import NODE, wait_allocatable
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.wait import until
@@ -73,7 +73,8 @@ def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_
         """The plugin hears only of what happens once it listens."""
         for command in ("xid 0 31", "xid 1 48"):
             tell(rig.nodes[NODE].machine, command)
-        return None if (found := allocatable(rig)) == len(CARDS) - 1 else f"the node has {found}"
+        found = rig.cluster.nodes.allocatable(NODE, RESOURCE)
+        return None if found == len(CARDS) - 1 else f"the node has {found}"
 
     until("one card is allocatable", why_not)
     pod = card_pod(rig, "after-the-faults")

@@ -38,7 +38,7 @@ from rig.rig import Rig, RigSettings, running
 from support.cluster_stage import ClusterStage
 from support.crishim_stage import INVENTORY, NODE
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, equip, image, inventory, told_by
-from support.metrics import everywhere, figures, why_not_ready
+from support.metrics import everywhere, why_not_ready
 
 CLASS: Final = f"shared.{DRIVER}"
 PORT: Final = 9480
@@ -191,11 +191,6 @@ class DraStage(ClusterStage):
             return None if any(words in each for each in said) else str(said)
 
         until(f"{pod.name} is told {words!r}", why_not)
-
-    def prepares(self) -> float:
-        """How often kubelet asked the driver for a claim."""
-        found = figures(self.machine, PORT)
-        return sum(value for series, value in found.items() if series.startswith("partage_dra_prepares_total{"))
 
     def running(self) -> list[str]:
         """Ids of containers, by the runtime."""

@@ -6,7 +6,6 @@ import time
 
 from partage_crishim.verdicts import STATUS
 from rig.client.api import Patch
-from rig.client.manifests import a_container
 from rig.client.wait import until
 from support.crishim_stage import OWN, Stage
 
@@ -33,19 +32,6 @@ def test_kubelet_speaks_through_crishim(stage: Stage) -> None:
     created = 'partage_crishim_calls_total{method="/runtime.v1.RuntimeService/CreateContainer"}'
     assert stage.metrics()[created] == before.get(created, 0) + 1
     until("kubelet asks for the status", lambda: None if time.time() - note.stat().st_mtime < 10 else STATUS)
-
-
-def test_init_containers_and_sidecars_run_in_their_order(stage: Stage) -> None:
-    said = [a_container(name, image="busybox", command=["sh", "-c", f"echo {name} >> /all/said"]) for name in "ab"]
-    sidecar = a_container("side", image="busybox", command=["sleep", "600"], more={"restartPolicy": "Always"})
-    main = a_container("main", image="busybox", command=["cat", "/all/said"])
-    for each in (*said, main):
-        each["volumeMounts"] = [{"name": "all", "mountPath": "/all"}]
-    pod = stage.idle_pod(
-        containers=[main], init_containers=[*said, sidecar], spec={"volumes": [{"name": "all", "emptyDir": {}}]}
-    )
-    pod.wait_succeeded()
-    assert pod.logs("main") == "a\nb\n"
 
 
 def test_a_container_is_added_to_a_running_pod(stage: Stage) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from real.simgpu.conftest import NODE, wait_allocatable
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
@@ -49,21 +47,6 @@ def test_a_pod_sees_one_card_by_nvml_and_the_same_by_cuda(rig: Rig, plugin: Comp
     freed = "the memory of a pod that ended is free"
     until(freed, lambda: None if " used=0 " in tell(rig.nodes[NODE].machine, "status") else "it is not")
     assert re.findall(r" used=(\d+)", tell(rig.nodes[NODE].machine, "status")) == ["0"] * len(CARDS)
-
-
-@pytest.mark.extended("kubelet and NVIDIA's plugin count; that pods of ours get no card twice is tested where we do")
-def test_two_pods_get_two_cards_and_a_third_waits(rig: Rig, plugin: Component) -> None:
-    wait_allocatable(rig, len(CARDS))
-    pods = [card_pod(rig, f"holder-{number}", "8") for number in range(2)]
-    for pod in pods:
-        wait_said(pod)
-    assert {card for pod in pods for card in cards_in(pod.logs())} == set(UUIDS)
-    third = card_pod(rig, "third")
-    third.wait_why(f"Insufficient {RESOURCE}")
-    pods[0].delete_and_wait()
-    third.wait_succeeded()
-    for pod in (pods[1], third):
-        pod.delete_and_wait()
 
 
 def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_it(rig: Rig, plugin: Component) -> None:

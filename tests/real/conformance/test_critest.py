@@ -14,10 +14,11 @@ CREATED_AT_LEAST = 50
 
 
 @pytest.fixture(
+    scope="module",
     params=[
         pytest.param("straight", marks=pytest.mark.extended("no code of ours is on it; it keeps the list true")),
         "through",
-    ]
+    ],
 )
 def way(request: pytest.FixtureRequest) -> Way:
     found: Way = request.getfixturevalue(request.param)

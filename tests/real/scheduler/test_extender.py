@@ -114,6 +114,8 @@ def test_a_pod_is_placed_soon_after_a_node_beats_again(
     bare: Cluster, node: Node, behind: Behind, tmp_path: Path
 ) -> None:
     node("n1")
+    plain = bare.pods.create(TEAM, a_pod("plain", scheduler=PROFILES[0]))
+    wait_bound([plain])  # or kube-scheduler would try the next one again since a node has come
     bare.api.delete(LEASES.at(OUR_NAMESPACE, "n1"))
     waits = shared(bare, "waits", 600)
     waits.wait_why("heartbeat")

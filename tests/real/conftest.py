@@ -1,16 +1,22 @@
 """Tests on real components. `rig` is one rig with two nodes for the whole run; a failure shows the end of every log.
 
-A test that leaves something on a rig that others use fails, and so does one that takes something of it.
+A folder that needs another cluster has a `lasting_stage` of its own. A test that leaves something on a rig that others
+use fails, and so does one that takes something of it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from rig.rig import CHECKOUT, Rig, running
+from rig.nodes.node import NodeSettings
+from rig.rig import CHECKOUT, Rig, RigSettings, running
 from rig.shared.watch import Watch
+from support.cluster_stage import ClusterStage
+from support.crishim_stage import NODE, node_settings
 
 LOGS = CHECKOUT / ".cache/test/rig-logs"
 
@@ -45,12 +51,23 @@ def shared_rigs_as_before(watch_over_rigs: Watch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def lasting_rig() -> Iterator[Rig]:
-    with running(say=print, keep_logs=LOGS) as rig:
-        yield rig
+def lasting_stage() -> Iterator[ClusterStage]:
+    """Two nodes: kubelet of the first speaks through crishim, that of the second does not."""
+    nodes = {NODE: node_settings(Ed25519PrivateKey.generate()), "n2": NodeSettings()}
+    with running(RigSettings(nodes=nodes), say=print, keep_logs=LOGS) as rig:
+        yield ClusterStage(rig)
 
 
 @pytest.fixture
-def rig(lasting_rig: Rig) -> Iterator[Rig]:
-    yield lasting_rig
-    lasting_rig.cluster.close()
+def rig(lasting_stage: ClusterStage) -> Iterator[Rig]:
+    """For the report of a failure, which shows the rig's logs."""
+    yield lasting_stage.rig
+    sys.stdout.write(lasting_stage.said)
+    lasting_stage.rig.cluster.close()
+
+
+@pytest.fixture
+def stage(lasting_stage: ClusterStage, rig: Rig) -> Iterator[ClusterStage]:
+    """No pod of the test is there afterwards."""
+    yield lasting_stage
+    lasting_stage.clear()

@@ -88,12 +88,6 @@ class Rig:
         for node in self.nodes.values():
             self._wait_ready(node)
 
-    def add_node(self, name: str, settings: NodeSettings | None = None) -> Node:
-        self._add_machine(name)
-        node = self._start_node(name, settings or NodeSettings())
-        self._wait_ready(node)
-        return node
-
     def stop(self) -> None:
         """Ends every process. What else they leave behind is the slot's to clean."""
         for node in self.nodes.values():
@@ -133,12 +127,11 @@ class Rig:
         for name, make in IMAGES.items():
             self.registry.push(make(), name)
 
-    def _start_node(self, name: str, settings: NodeSettings) -> Node:
+    def _start_node(self, name: str, settings: NodeSettings) -> None:
         machine = self._machines[name]
         supplies = Supplies(self.programs, self.registry, self.kubelet(machine, settings))
-        node = self.nodes[name] = furnish(machine, supplies, settings)
-        node.start()
-        return node
+        self.nodes[name] = furnish(machine, supplies, settings)
+        self.nodes[name].start()
 
     def kubelet(self, machine: Machine, settings: NodeSettings) -> Kubelet:
         """Its identity and all that its configuration says."""

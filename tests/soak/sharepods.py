@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-TEST: Final = Path(__file__).parents[1] / "real/sharepods/test_kills.py"
+TEST: Final = Path(__file__).parents[1] / "real/scheduler/sharepods/test_kills.py"
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ BIN: Final = Path(sys.executable).parent
 FUZZ_SECONDS: Final = 2
 LONGER_FUZZ_SECONDS: Final = 10
 # These share the one rig with two nodes.
-_ON_ONE_RIG: Final = ("bundle", "cli", "cluster", "permissions", "simgpu")
+_ON_ONE_RIG: Final = ("bundle", "cli", "permissions", "simgpu")
 PARTS: Final = ("checks", "unit", "isolation", "simgpu", "real", "fuzz", "bench", "demo")
 # Why a job is in `make test-all` alone.
 _EXTENDED: Final = {
@@ -31,7 +31,7 @@ _EXTENDED: Final = {
 }
 _OF_BENCHES: Final = "measures; what it measures has tests"
 _OF_DEMOS: Final = "shows what tests promise; `make demo` itself is in `make test`"
-_MAIN_DEMO: Final = "00_"
+_MAIN_DEMO: Final = "machine"
 # Measured, those that wait and those that compute; others of either kind are quicker, in the order of the alphabet.
 SLOW_FIRST: Final = (
     "real/installation",
@@ -171,15 +171,14 @@ def _smokes() -> list[Job]:
 
 
 def _demos() -> list[Job]:
-    demos = sorted((ROOT / "tests/demo").glob("[0-9][0-9]_*.py"))
     return [
         Job(
-            f"demo {demo.stem}",
-            (sys.executable, "-P", str(demo)),
+            f"demo {name}",
+            ("tools/demo", name),
             waits=True,
-            extended="" if demo.stem.startswith(_MAIN_DEMO) else _OF_DEMOS,
+            extended="" if name == _MAIN_DEMO else _OF_DEMOS,
         )
-        for demo in demos
+        for name in _programs("demo")
     ]
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,14 +29,13 @@ from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node
 from rig.patience import PATIENCE_S, patience_s
 from rig.rig import Rig
-from support.metrics import asked, everywhere, figures
+from support.metrics import everywhere, figures, why_not_ready
 from support.simgpu_stage import DRIVER, tell
 
 INVENTORY: Final = f"/{INVENTORY_FILE}"
 PORT: Final = 9500
 QUIET_S: Final = 3
 """So short a watch over a card that came back that a test can wait for its end."""
-"""For what comes by itself, however busy the machine is."""
 MODULE: Final = "partage_advertiser"
 DEVICE_PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 CHILD: Final = "partage_gpu.nvml.child"
@@ -49,7 +48,12 @@ def kubeconfig(rig: Rig, node: str) -> Path:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "rig", "cluster": {"server": rig.control.server, "certificate-authority": _ca(rig)}}],
+        "clusters": [
+            {
+                "name": "rig",
+                "cluster": {"server": rig.control.server, "certificate-authority": str(rig.control.identities.ca)},
+            }
+        ],
         "users": [{"name": user, "user": {"tokenFile": str(token)}}],
         "contexts": [{"name": "rig", "context": {"cluster": "rig", "user": user}}],
         "current-context": "rig",
@@ -67,15 +71,7 @@ def give_token(rig: Rig, node: str, bound_to: Json) -> Path:
 
 def advertiser(access: Path, node: str, *flags: str, env: Mapping[str, str] | None = None, port: int = PORT) -> Daemon:
     argv = (*_command(node, "--kubeconfig", str(access)), "--metrics-address", everywhere(port), *flags)
-
-    def why_not_ready(machine: Machine) -> str | None:
-        try:
-            status, text = asked(machine, port, "/readyz")
-        except OSError as error:
-            return str(error)
-        return None if status == HTTPStatus.OK else text
-
-    return Daemon("advertiser", argv, why_not_ready, _environment(env))
+    return Daemon("advertiser", argv, partial(why_not_ready, port=port), _environment(env))
 
 
 def _command(node: str, *flags: str) -> tuple[str, ...]:
@@ -89,10 +85,6 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
         "PARTAGE_GPU_QUIET_S": str(QUIET_S),
         **(env or {}),
     }
-
-
-def _ca(rig: Rig) -> str:
-    return str(rig.control.identities.ca)
 
 
 @dataclass(frozen=True)

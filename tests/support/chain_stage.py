@@ -41,10 +41,11 @@ from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
 from support import procfs
 from support.advertiser_stage import AdvertiserStage
-from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
-from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
+from support.cluster_stage import ClusterStage
+from support.crishim import SOCKET
+from support.crishim_stage import PLUGINS_FOLDER, add_board, crishim, plugin_files, public_file
+from support.isolation_stage import ENV, IMAGE, SERVING, equip, image, limits_of
 from support.scheduler_process import SchedulerProcess
-from support.simgpu_stage import generate_cdi, install_driver, simgpud
 
 NvidiaGpu = Literal["kubelet", "whole", "hami"]
 NODES: Final = ("n1", "n2")
@@ -90,10 +91,9 @@ class Scheduler(SchedulerProcess):
 
 
 @dataclass
-class Chain:
+class Chain(ClusterStage):
     """The cluster, as its users and its administrator see it."""
 
-    rig: Rig
     scheduler: Scheduler
     root: Path
     advertisers: dict[str, AdvertiserStage] = field(default_factory=dict[str, AdvertiserStage])
@@ -116,23 +116,11 @@ class Chain:
 
     def limits_of(self, pod: Pod) -> ContainerTold:
         """What the node's broker keeps the pod's container within."""
-        assert pod.node is not None
-        (found,) = (each for each in told_by(self.node(pod.node)).containers if each.pod.uid == pod.uid)
-        return found
+        return limits_of(self.machine_of(pod), pod)
 
-    def node(self, name: str) -> Any:
-        return self.rig.nodes[name].machine
-
-    def wait_why(self, pod: Pod, words: str) -> str:
-        """Until its owner is told why it waits, in words that hold these."""
-
-        def why_not() -> str | None:
-            pod.refresh()
-            message = str(pod.condition("PodScheduled").get("message", ""))
-            return None if words in message else f"the condition says {message!r}"
-
-        until(f"{pod.name} says {words!r}", why_not)
-        return str(pod.condition("PodScheduled")["message"])
+    @property
+    def said(self) -> str:
+        return self.scheduler.said[-6000:]
 
     def partage(self, *words: str) -> str:
         """What the command prints for an administrator; its exit status says what it found."""
@@ -142,13 +130,6 @@ class Chain:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=patience_s(), check=False, env=env)
         assert done.returncode in {0, FOUND_WRONG}, done.stderr
         return done.stdout
-
-    def clear(self) -> None:
-        made, self.rig.cluster.pods.made = self.rig.cluster.pods.made, []
-        for pod in made:
-            pod.delete_if_there()
-        for pod in made:
-            pod.wait_gone()
 
 
 @contextmanager
@@ -217,16 +198,8 @@ def _node(name: str, key: Ed25519PrivateKey, profile: str) -> NodeSettings:
 
 def _furnish(name: str, node: Node) -> None:
     """Cards and their driver with NVIDIA's description of it, a board, the library and a broker."""
-    install_driver(node.machine, ("h100", "h100"), name=name)
-    install_board(node.machine)
-    driver = node.daemon(simgpud())
-    driver.start()
-    driver.wait_ready()
-    generate_cdi(node.machine)
-    install_library(node.machine)
-    lender = node.daemon(broker(node=name))
-    lender.start()
-    lender.wait_ready()
+    equip(node, ("h100", "h100"), name=name)
+    add_board(node.machine)
 
 
 def _wait_sharing(advertiser: AdvertiserStage) -> None:

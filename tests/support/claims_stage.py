@@ -1,6 +1,6 @@
-"""A cluster in which our scheduler allocates claims: the node of `dra_stage`, whose driver publishes nothing.
+"""A cluster in which our scheduler allocates claims: that of `dra_stage`, while its driver publishes nothing.
 
-    with allocating(say=print) as stage:
+    with allocating(claims, root=root, say=print) as stage:
         stage.claims.pod("train").wait_running()
 
 What lets only the scheduler write allocations is in force, and so are the rights that are delivered for it.
@@ -24,20 +24,18 @@ from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.vocabulary import GPU, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.cluster import Cluster
-from rig.client.pods import Pod
-from rig.client.resources import LEASES, RESOURCE_CLAIMS, Json, path_of
+from rig.client.policies import why_not_denied
+from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
 from rig.client.wait import until
-from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.identity.permissions import delivered
 from support.crishim_stage import NODE
-from support.dra_stage import DraStage, claimed, devices, request
+from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import inventory
 from support.scheduler_process import SchedulerProcess
 
 FILES: Final = ("claims/admission.yaml", "claims/rbac.yaml")
 FLAGS: Final = ("--claims", "--no-elect", "--silent-after-s", "3600", "--log-format", "text")
-POLICY: Final = "partage-claims"
 _FORGED: Final = "devices of gpu.partage.dev are allocated by partage-scheduler alone"
 
 
@@ -56,15 +54,6 @@ class ClaimsStage:
     def claim(self, name: str) -> Json:
         return self.cluster.api.get(RESOURCE_CLAIMS.at(TEAM, name))
 
-    def wait_told(self, pod: Pod, words: str) -> None:
-        """Until the condition of a pod that waits says so."""
-
-        def why_not(seen: Json) -> str | None:
-            said = [each.get("message", "") for each in seen.get("status", {}).get("conditions", [])]
-            return None if any(words in each for each in said) else str(said)
-
-        pod.wait(f"is told {words!r}", why_not)
-
 
 def forged(card: str) -> Json:
     """An allocation of all of a card, as the API server takes it."""
@@ -81,23 +70,42 @@ def forged(card: str) -> Json:
 
 
 @contextmanager
-def allocating(*, root: Path, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[ClaimsStage]:
-    with claimed(say=say, keep_logs=keep_logs, publishes=False) as claims:
-        cluster, control = claims.rig.cluster, claims.rig.control
-        for manifest in (each for file in FILES for each in delivered(file)):
-            cluster.api.create(path_of(manifest).rpartition("/")[0], manifest)
-        _join(cluster)
-        add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
-        access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-        claims.scheduler = "partage-scheduler"
-        stage = ClaimsStage(claims, SchedulerProcess(access, root))
-        until("only the scheduler allocates", lambda: _why_not_in_force(claims))
-        stage.start_scheduler()
-        try:
-            yield stage
-        finally:
-            stage.scheduler.kill()
-            say(stage.scheduler.said[-6000:])
+def allocating(claims: DraStage, *, root: Path, say: Callable[[str], None]) -> Generator[ClaimsStage]:
+    """Meanwhile our scheduler allocates what users of that stage claim."""
+    cluster, control = claims.rig.cluster, claims.rig.control
+    manifests = [each for file in FILES for each in delivered(file)]
+    for manifest in manifests:
+        cluster.api.create(path_of(manifest).rpartition("/")[0], manifest)
+    publish(claims, is_on=False)
+    _join(cluster)
+    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
+    access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
+    claims.scheduler = "partage-scheduler"
+    stage = ClaimsStage(claims, SchedulerProcess(access, root))
+    until("only the scheduler allocates", lambda: _why_not_in_force(claims))
+    stage.start_scheduler()
+    try:
+        yield stage
+    finally:
+        stage.scheduler.kill()
+        say(stage.scheduler.said[-6000:])
+        claims.scheduler = "default-scheduler"
+        for manifest in reversed(manifests):
+            cluster.api.delete(path_of(manifest))
+        until("everybody allocates", lambda: None if _why_not_in_force(claims) else "it is forbidden")
+        cluster.nodes.annotate(NODE, {INVENTORY: None})
+        cluster.api.delete(LEASES.at(OUR_NAMESPACE, NODE))
+        publish(claims, is_on=True)
+
+
+def publish(claims: DraStage, *, is_on: bool) -> None:
+    """Another driver runs from now on, which publishes the node's devices or not."""
+    claims.kill_driver()
+    for each in claims.slices():
+        claims.rig.cluster.api.delete(RESOURCE_SLICES.at(name=each["metadata"]["name"]))
+    claims.start_driver(*(() if is_on else ("--no-publish",)))
+    if is_on:
+        claims.wait_published()
 
 
 def _join(cluster: Cluster) -> None:
@@ -110,12 +118,8 @@ def _join(cluster: Cluster) -> None:
 
 
 def _why_not_in_force(claims: DraStage) -> str | None:
-    """The API server takes a moment to notice a policy."""
     claims.claim("premature", devices(request()))
     try:
-        claims.allocate("premature", forged("gpu-0"))
-    except Refused as refused:
-        return None if _FORGED in refused.message else str(refused)
+        return why_not_denied((_FORGED, lambda: claims.allocate("premature", forged("gpu-0"))))
     finally:
         claims.clear()
-    return "an allocation that was forged is taken"

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from rig.machine.components import Component
+from rig.machine.components import Component, serving
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
 from support import metrics
@@ -20,37 +20,35 @@ ROUNDS: Final = int(os.environ.get("TEST_ROUNDS", "3" if is_all() else "1"))
 PORT: Final = 9401
 
 
-def crishim(*flags: str, node: str = "n1", env: Mapping[str, str] | None = None) -> Daemon:
-    """The daemon, to be given to a node or to be started `inside` a machine."""
-    argv = (
-        sys.executable,
-        "-P",
-        "-m",
-        "partage_crishim",
-        "--node-name",
-        node,
-        "--metrics-address",
-        metrics.everywhere(PORT),
-    )
-    return Daemon(
-        "crishim",
-        (*argv, "--log-format", "text", *flags),
-        lambda machine: why_no_answer(machine, SOCKET),
-        {"PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
-    )
+def crishim(
+    *flags: str,
+    node: str = "n1",
+    env: Mapping[str, str] | None = None,
+    number: int = 0,
+    former: int | None = None,
+) -> Daemon:
+    """The daemon, to be given to a node or to be started `inside` a machine; the `number` is for one beside others.
+
+    It is ready when a socket answers that is not the `former` one, known by its inode.
+    """
+
+    def why_not_ready(machine: Machine) -> str | None:
+        path = machine.path(SOCKET)
+        if former is not None and (not path.exists() or path.stat().st_ino == former):
+            return f"{SOCKET} is not there or another's"
+        return why_no_answer(machine, SOCKET)
+
+    argv = (sys.executable, "-P", "-m", "partage_crishim", "--node-name", node, "--log-format", "text")
+    address = ("--metrics-address", metrics.everywhere(PORT + number))
+    return Daemon("crishim", (*argv, *address, *flags), why_not_ready, {"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
 
 
 @contextmanager
 def in_front(machine: Machine, daemon: Daemon) -> Generator[Component]:
     """It serves inside; its end is a kill, as the end of everything around it."""
-    component = inside(machine, daemon)
-    component.start()
-    try:
-        component.wait_ready()
+    with serving(inside(machine, daemon)) as component:
         yield component
         component.require_running()
-    finally:
-        component.kill()
 
 
 def figures(machine: Machine) -> dict[str, float]:

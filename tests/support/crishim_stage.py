@@ -7,8 +7,6 @@ board. Nothing on it enforces parts of a card, so grants are whole cards unless 
 from __future__ import annotations
 
 import itertools
-import json
-import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,14 +35,16 @@ from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
-from rig.nodes.node import Daemon, Node, NodeSettings, why_no_answer
-from rig.rig import CHECKOUT, Rig
-from support.metrics import everywhere, figures
+from rig.nodes.node import Daemon, NodeSettings
+from rig.rig import CHECKOUT
+from support import crishim as daemons
+from support.cluster_stage import ClusterStage
+from support.crishim import SOCKET
+from support.metrics import figures
 from unit.gpu_node.nodes import CARDS, FIRST, LIBRARIES, SECOND, VERSION, card, information
 
 TEAM: Final = "team-a"
 NODE: Final = "n1"
-SOCKET: Final = "/run/partage/crishim.sock"
 KEYS: Final = "/etc/partage/keys.d"
 INVENTORY: Final = "/run/partage/inventory.json"
 OWN: Final = "/run/partage/crishim"
@@ -60,7 +60,6 @@ _ALL_CARDS: Final = (
     replace(card(KUBELETS, 3, "0000:1b:00.0"), pool="kubelet"),
 )
 PLUGINS_FOLDER: Final = "/opt/partage-plugins"
-_FIRST_PORT: Final = 9401
 _DEVICES: Final = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 
 
@@ -92,24 +91,9 @@ def allocation(pod: Pod, *grants: GpuGrant, container: str = "main", node: str =
 def crishim(
     number: int, *flags: str, env: Mapping[str, str] | None = None, former: int | None = None, node: str = NODE
 ) -> Daemon:
-    """The daemon; ready when a socket that is not the `former` one answers."""
-
-    def why_not_ready(machine: Machine) -> str | None:
-        path = machine.path(SOCKET)
-        if not path.exists() or path.stat().st_ino == former:
-            return f"{SOCKET} is not there or another's"
-        return why_no_answer(machine, SOCKET)
-
-    argv = ("--node-name", node, "--log-format", "text", "--metrics-address", everywhere(_FIRST_PORT + number))
-    environment = {
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PARTAGE_DRIVER_ROOT": DRIVER,
-        "PYTHONPATH": PLUGINS_FOLDER,
-        "PARTAGE_PLUGINS_BLOCK": "isolation",
-        **(env or {}),
-    }
-    command = (sys.executable, "-P", "-m", "partage_crishim", *argv, *flags)
-    return Daemon("crishim", command, why_not_ready, environment)
+    """The daemon, with the plugins of these nodes; ready when a socket that is not the `former` one answers."""
+    own = {"PARTAGE_DRIVER_ROOT": DRIVER, "PYTHONPATH": PLUGINS_FOLDER, "PARTAGE_PLUGINS_BLOCK": "isolation"}
+    return daemons.crishim(*flags, node=node, env={**own, **(env or {})}, number=number, former=former)
 
 
 def files(*keys: Ed25519PrivateKey) -> dict[str, str]:
@@ -132,6 +116,10 @@ def plugin_files() -> dict[str, str]:
 def install_board(machine: Machine) -> None:
     """A /dev of the node's own with an FPGA board in it."""
     give_own_dev(machine)
+    add_board(machine)
+
+
+def add_board(machine: Machine) -> None:
     machine.run("mknod", "/dev/fpga0", "c", "1", "5")
 
 
@@ -184,31 +172,14 @@ mount --bind /run/devices/shm /dev/shm
 """
 
 
-@dataclass(frozen=True)
-class Listed:
-    id: str
-    pod: str
-    name: str
-    running: bool
-
-
 @dataclass
-class Stage:
+class Stage(ClusterStage):
     """The node and the crishim on it that runs now."""
 
-    rig: Rig
     key: Ed25519PrivateKey
     crishim: Component
     number: int = 0
     _names: itertools.count[int] = field(default_factory=itertools.count)
-
-    @property
-    def node(self) -> Node:
-        return self.rig.nodes[NODE]
-
-    @property
-    def machine(self) -> Machine:
-        return self.node.machine
 
     def name(self, what: str) -> str:
         return f"{what}-{next(self._names)}"
@@ -243,9 +214,7 @@ class Stage:
     def clear(self) -> None:
         """Ends all pods at once, and waits for those that hold cards."""
         holders = {pod.uid for pod in self.rig.cluster.pods.list(TEAM) if ALLOCATION in pod.annotations}
-        made, self.rig.cluster.pods.made = self.rig.cluster.pods.made, []
-        for pod in made:
-            pod.delete_if_there()
+        made = self.rig.cluster.pods.end_made()
         uids = {each.pod for each in self.containers() if each.running}
         for pod in made:
             if pod.uid in uids & holders:
@@ -256,41 +225,21 @@ class Stage:
         former = self.machine.path(SOCKET)
         self.number += 1
         daemon = crishim(self.number, *flags, env=env, former=former.stat().st_ino if former.exists() else None)
-        before, self.crishim = self.crishim, self.node.daemon(daemon)
-        self.crishim.start()
-        self.crishim.wait_ready()
+        before, self.crishim = self.crishim, self.node.run(daemon)
         return before
 
     def replace(self, *flags: str, env: Mapping[str, str] | None = None) -> None:
         """As an operator does who changes settings: the new one first, then the old one is told to end."""
         self.start_another(*flags, env=env).stop()
 
-    def crictl(self, *arguments: str) -> str:
-        endpoint = "unix:///run/containerd/containerd.sock"
-        program = str(self.rig.programs["crictl"])
-        return self.machine.run(program, "--runtime-endpoint", endpoint, "--timeout", "30s", *arguments)
-
-    def containers(self) -> list[Listed]:
-        found = json.loads(self.crictl("ps", "--all", "--output", "json"))["containers"]
-        return [
-            Listed(
-                id=each["id"],
-                pod=each["labels"]["io.kubernetes.pod.uid"],
-                name=each["metadata"]["name"],
-                running=each["state"] == "CONTAINER_RUNNING",
-            )
-            for each in found
-        ]
-
     def created_as(self, pod: Pod) -> dict[str, Any]:
         """The request of which the runtime made the pod's container."""
-        container = next(each for each in self.containers() if each.pod == pod.uid and each.running)
-        config: dict[str, Any] = json.loads(self.crictl("inspect", container.id))["info"]["config"]
+        config: dict[str, Any] = self.inspected(pod)["config"]
         return config
 
     def metrics(self) -> dict[str, float]:
         """The figures of crishim now, by name with labels."""
-        return figures(self.machine, _FIRST_PORT + self.number)
+        return figures(self.machine, daemons.PORT + self.number)
 
     def write(self, path: str, text: str) -> None:
         """A file of the node, in one step, as an operator's tools write."""

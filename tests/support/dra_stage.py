@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,23 +33,12 @@ from rig.client.resources import (
 from rig.client.wait import until
 from rig.identity.people import TEAM, Identity
 from rig.machine.components import Component
-from rig.nodes.machine import Machine
-from rig.nodes.node import ENDPOINT, Daemon, Node, NodeSettings
+from rig.nodes.node import Daemon, NodeSettings
 from rig.rig import Rig, RigSettings, running
-from support.crishim import SOCKET, crishim
-from support.crishim_stage import INVENTORY, NODE, give_own_dev
-from support.isolation_stage import (
-    ENV,
-    IMAGE,
-    SERVING,
-    broker,
-    image,
-    install_library,
-    inventory,
-    told_by,
-)
-from support.metrics import asked, everywhere, figures
-from support.simgpu_stage import generate_cdi, install_driver, simgpud
+from support.cluster_stage import ClusterStage
+from support.crishim_stage import INVENTORY, NODE
+from support.isolation_stage import ENV, IMAGE, SERVING, broker, equip, image, inventory, told_by
+from support.metrics import everywhere, why_not_ready
 
 CLASS: Final = f"shared.{DRIVER}"
 PORT: Final = 9480
@@ -94,22 +83,13 @@ def devices(*requests: Json, limit_milli: int | None = None) -> Json:
 
 
 @dataclass
-class DraStage:
-    rig: Rig
+class DraStage(ClusterStage):
     driver: Component
     broker: Component
     claims: list[str] = field(default_factory=list[str])
     templates: list[str] = field(default_factory=list[str])
     scheduler: str = "default-scheduler"
     """Who places its pods."""
-
-    @property
-    def node(self) -> Node:
-        return self.rig.nodes[NODE]
-
-    @property
-    def machine(self) -> Machine:
-        return self.node.machine
 
     @property
     def root(self) -> Path:
@@ -212,15 +192,9 @@ class DraStage:
 
         until(f"{pod.name} is told {words!r}", why_not)
 
-    def prepares(self) -> float:
-        """How often kubelet asked the driver for a claim."""
-        found = figures(self.machine, PORT)
-        return sum(value for series, value in found.items() if series.startswith("partage_dra_prepares_total{"))
-
     def running(self) -> list[str]:
         """Ids of containers, by the runtime."""
-        program = str(self.rig.programs["crictl"])
-        return self.machine.run(program, "--runtime-endpoint", ENDPOINT, "ps", "-q").split()
+        return self.crictl("ps", "-q").split()
 
     def wait_nothing_left(self, uid: str) -> None:
         def why_not() -> str | None:
@@ -236,28 +210,20 @@ class DraStage:
     # ---- The driver --------------------------------------------------------------------------------------------------
 
     def start_driver(self, *flags: str) -> None:
-        self.driver = self.node.daemon(dra_driver(self.rig, *flags))
-        self.driver.start()
-        self.driver.wait_ready()
+        self.driver = self.node.run(dra_driver(self.rig, *flags))
 
     def kill_driver(self) -> None:
         self.driver.kill()
 
     def restart_broker(self) -> None:
         self.broker.kill()
-        self.broker = self.node.daemon(broker())
-        self.broker.start()
-        self.broker.wait_ready()
+        self.broker = self.node.run(broker())
 
     def restart_kubelet(self) -> None:
         self.node.kubelet.restart()
 
     def clear(self) -> None:
-        made, self.rig.cluster.pods.made = self.rig.cluster.pods.made, []
-        for pod in made:
-            pod.delete_if_there()
-        for pod in made:
-            pod.wait_gone()
+        super().clear()
         templates, self.templates = self.templates, []
         for name in templates:
             self.rig.cluster.api.delete(RESOURCE_CLAIM_TEMPLATES.at(TEAM, name))
@@ -273,47 +239,22 @@ def dra_driver(rig: Rig, *flags: str, identity: Identity | None = None) -> Daemo
     argv = (sys.executable, "-P", "-m", "partage_dra", "--node-name", NODE, "--kubeconfig", str(access))
     more = ("--log-format", "text", "--metrics-address", everywhere(PORT), "--look-every-s", "0.2", *flags)
 
-    def why_not_ready(machine: Machine) -> str | None:
-        try:
-            status, text = asked(machine, PORT, "/readyz")
-        except OSError as error:
-            return str(error)
-        return None if status == HTTPStatus.OK else text
-
-    return Daemon("dra", (*argv, *more), why_not_ready, {"PYTHONDONTWRITEBYTECODE": "1", **ENV})
+    return Daemon("dra", (*argv, *more), partial(why_not_ready, port=PORT), {"PYTHONDONTWRITEBYTECODE": "1", **ENV})
 
 
 @contextmanager
-def claimed(  # noqa: PLR0913  what is unlike other stages, by name
+def claimed(
     *,
     say: Callable[[str], None],
     keep_logs: Path | None = None,
     reads_all: bool = False,
-    publishes: bool = True,
-    with_crishim: bool = False,
     releases: tuple[str, ...] = (),
 ) -> Generator[DraStage]:
-    """`reads_all`: the driver may read claims that no pod of its node has. `publishes`: kube-scheduler allocates."""
-    files = {INVENTORY: inventory("dra")}
-    between = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(env=ENV),), files=files)
-    node_settings = between if with_crishim else NodeSettings(files=files)
-    settings = RigSettings(nodes={NODE: node_settings}, releases=releases)
+    """`reads_all`: the driver may read claims that no pod of its node has."""
+    settings = RigSettings(nodes={NODE: NodeSettings(files={INVENTORY: inventory("dra")})}, releases=releases)
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)
-        node = rig.nodes[NODE]
-        install_driver(node.machine)
-        give_own_dev(node.machine)
-        driver, lender = node.daemon(simgpud()), node.daemon(broker())
-        driver.start()
-        driver.wait_ready()
-        generate_cdi(node.machine)
-        install_library(node.machine)
-        lender.start()
-        lender.wait_ready()
+        lender = equip(rig.nodes[NODE])
         rig.cluster.api.create(DEVICE_CLASSES.at(), device_class())
-        flags = () if publishes else ("--no-publish",)
-        driving = dra_driver(rig, *flags, identity=rig.cluster.identity if reads_all else None)
-        stage = DraStage(rig, node.daemon(driving), lender)
-        stage.driver.start()
-        stage.driver.wait_ready()
-        yield stage
+        driving = dra_driver(rig, identity=rig.cluster.identity if reads_all else None)
+        yield DraStage(rig, rig.nodes[NODE].run(driving), lender)

@@ -5,9 +5,8 @@ crishim takes promises for advisory unless a test says otherwise, so that nothin
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,17 +24,10 @@ from rig.client.wait import until
 from rig.images.bases import compiled
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
-from rig.nodes.node import Daemon, NodeSettings
-from support.crishim_stage import (
-    INVENTORY,
-    NODE,
-    SOCKET,
-    Stage,
-    crishim,
-    give_own_dev,
-    public_file,
-)
-from support.simgpu_stage import DRIVER, UUIDS, generate_cdi, install_driver, simgpud
+from rig.nodes.node import Daemon, Node, NodeSettings
+from support.crishim import SOCKET
+from support.crishim_stage import INVENTORY, NODE, Stage, crishim, give_own_dev, public_file
+from support.simgpu_stage import CARDS, DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 
 IMAGE: Final = "memory"
 PROGRAM: Final = Path(__file__).parents[1] / "real/isolation/c/memory.c"
@@ -100,14 +92,17 @@ def install_library(machine: Machine, objects: Path | None = None) -> str:
 def furnish(stage: IsolationStage) -> None:
     """The image, the driver with NVIDIA's description of it, the library, and a broker."""
     stage.rig.registry.push(image(), IMAGE)
-    install_driver(stage.machine)
-    give_own_dev(stage.machine)
-    driver = stage.node.daemon(simgpud())
-    driver.start()
-    driver.wait_ready()
-    generate_cdi(stage.machine)
-    install_library(stage.machine)
-    stage.start_broker()
+    stage.brokers.append(equip(stage.node))
+
+
+def equip(node: Node, cards: Sequence[str] = CARDS, *, name: str = "rig") -> Component:
+    """Cards with their driver and NVIDIA's description of them, a /dev of its own, the library, and the broker."""
+    install_driver(node.machine, cards, name=name)
+    give_own_dev(node.machine)
+    node.run(simgpud())
+    generate_cdi(node.machine)
+    install_library(node.machine)
+    return node.run(broker(node=node.name))
 
 
 @dataclass
@@ -117,10 +112,7 @@ class IsolationStage(Stage):
     brokers: list[Component] = field(default_factory=list[Component])
 
     def start_broker(self, *flags: str) -> None:
-        component = self.node.daemon(broker(*flags))
-        component.start()
-        component.wait_ready()
-        self.brokers.append(component)
+        self.brokers.append(self.node.run(broker(*flags)))
 
     def kill_broker(self) -> None:
         self.brokers[-1].kill()
@@ -137,10 +129,6 @@ class IsolationStage(Stage):
     def told(self) -> Told:
         return told_by(self.machine)
 
-    def container(self, pod: Pod) -> ContainerTold:
-        (found,) = (each for each in self.told().containers if each.pod.uid == pod.uid)
-        return found
-
     def wait_forgotten(self, pod: Pod) -> None:
         """Until the broker knows the pod no more."""
         until(
@@ -150,11 +138,6 @@ class IsolationStage(Stage):
 
     def partage(self, *arguments: str) -> str:
         return self.machine.run(sys.executable, "-P", "-m", "partage_cli", *arguments)
-
-    def inspected(self, pod: Pod) -> dict[str, Any]:
-        container = next(each for each in self.containers() if each.pod == pod.uid and each.running)
-        found: dict[str, Any] = json.loads(self.crictl("inspect", container.id))
-        return found
 
 
 def ask(pod: Pod, words: str, container: str = "main") -> str:
@@ -170,6 +153,12 @@ def seen(pod: Pod, container: str = "main") -> dict[str, int]:
 
 def told_by(machine: Machine) -> Told:
     return _client(machine).tell()
+
+
+def limits_of(machine: Machine, pod: Pod) -> ContainerTold:
+    """What the broker there keeps the pod's container within."""
+    (found,) = (each for each in told_by(machine).containers if each.pod.uid == pod.uid)
+    return found
 
 
 def _client(machine: Machine) -> BrokerClient:

@@ -1,6 +1,6 @@
 """One machine without Kubernetes: a machine of the rig on which `partage up` runs, with simulated cards.
 
-with machine_up(say=print) as stage:
+with machine_up() as stage:
     stage.partage("ps")
 """
 
@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rig.client.wait import until
-from rig.lone import CHECKOUT
-from rig.machine import network, slots
-from rig.machine.addresses import Addresses
-from rig.machine.cleanup import clean
+from rig.lone import lone_machines
 from rig.machine.components import Component
-from rig.machine.slots import Slot
-from rig.nodes.machine import Init, Machine, Place, require_fit
+from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside
 from rig.patience import patience_s
-from rig.programs import Programs, ensure
-from rig.registry import Registry
 from support.simgpu import built as built_simgpu
 
 UP: Final = "try:    partage docker install"
 """What `partage up` says when containers may have a share."""
-MACHINES_OWN: Final = ("containerd@debian", "runc", "cni", "iptables")
-TESTS_OWN: Final = ("cri-tools", "docker-registry", "busybox", "gcc", "musl")
+VISIBLE: Final = (Path(sys.prefix), built_simgpu())
+"""What a machine must see for this."""
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli")
 
 
@@ -75,12 +69,13 @@ class MachineStage:
 
 @contextmanager
 def bare_machine(
-    words: Sequence[str] = ("--simulated", "h100"), *, say: Callable[[str], None], keep_logs: Path | None = None
+    words: Sequence[str] = ("--simulated", "h100"), *, keep_logs: Path | None = None
 ) -> Generator[MachineStage]:
     """`partage up` with these words stands ready to be started; nothing of it is there yet."""
-    programs = ensure(*MACHINES_OWN, *TESTS_OWN, say=say)
-    with machine_with_registry(programs, keep_logs) as (machine, _), ready_to_go_up(machine, words) as stage:
-        yield stage
+    with lone_machines("lone", visible=VISIBLE, keep_logs=keep_logs) as lone:
+        (machine,) = lone.machines
+        with ready_to_go_up(machine, words) as stage:
+            yield stage
 
 
 @contextmanager
@@ -96,40 +91,8 @@ def ready_to_go_up(machine: Machine, words: Sequence[str]) -> Generator[MachineS
 
 
 @contextmanager
-def machine_with_registry(
-    programs: Programs,
-    keep_logs: Path | None = None,
-    init: Callable[[Slot], Init] | None = None,
-    others: Iterable[Path] = (),
-) -> Generator[tuple[Machine, Registry]]:
-    """Nothing runs on it; it sees these programs and other folders, and finds each image at the registry."""
-    require_fit()
-    with slots.claimed(clean) as slot:
-        addresses = Addresses(slot.number)
-        network.make_bridge(addresses, str(slot.folder))
-        registry = Registry(str(addresses.host))
-        visible = (CHECKOUT, Path(sys.prefix), built_simgpu(), *programs.folders, *others)
-        place = Place("lone", slot.folder / "nodes/lone", keep_logs or slot.folder / "logs", slot.folder, visible)
-        machine = Machine(replace(place, init=init(slot) if init else None), addresses.node(1))
-        fetched = registry.component(programs["docker-registry"], slot.folder)
-        fetched.start()
-        try:
-            fetched.wait_ready()
-            machine.start()
-            network.connect(addresses, machine, [], str(slot.folder))
-            registry.serve(machine.path("/etc/partage/certs.d"))
-            yield machine, registry
-        finally:
-            machine.stop()
-            fetched.kill()
-
-
-@contextmanager
-def machine_up(
-    cards: int = 1, *, say: Callable[[str], None], keep_logs: Path | None = None, words: Sequence[str] = ()
-) -> Generator[MachineStage]:
+def machine_up(cards: int = 1, *, keep_logs: Path | None = None) -> Generator[MachineStage]:
     """A machine whose containers may have a share of so many simulated H100."""
-    wished = ("--simulated", "h100", "--cards", str(cards), *words)
-    with bare_machine(wished, say=say, keep_logs=keep_logs) as stage:
+    with bare_machine(("--simulated", "h100", "--cards", str(cards)), keep_logs=keep_logs) as stage:
         stage.start()
         yield stage

@@ -22,6 +22,15 @@ def asked(machine: Machine, port: int, path: str = "/metrics") -> tuple[int, str
         return answer.status, answer.read().decode()
 
 
+def why_not_ready(machine: Machine, port: int) -> str | None:
+    """As kubelet asks."""
+    try:
+        status, text = asked(machine, port, "/readyz")
+    except OSError as error:
+        return str(error)
+    return None if status == http.client.OK else text
+
+
 def figures(machine: Machine, port: int) -> dict[str, float]:
     """By series as on the page: `partage_crishim_held_total{outcome="passed"}`."""
     _, text = asked(machine, port)

@@ -29,6 +29,7 @@ from rig.client.resources import NAMESPACES, ROLE_BINDINGS, ROLES
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.identity.permissions import delivered
+from rig.machine.components import serving
 from support.chain_stage import Chain, chained
 from support.crishim_stage import IDLE
 from support.simgpu_stage import RESOURCE, device_plugin
@@ -78,16 +79,11 @@ def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = N
     flags = ("--reserve-image", images.SANDBOX, "--reserve-quiet-s", str(QUIET_S))
     with chained(root, say=say, keep_logs=keep_logs, flags=flags, nodes=(NODE,), profile="gpu-operator") as chain:
         _allow(chain)
-        plugin = chain.rig.nodes[NODE].daemon(device_plugin())
-        plugin.start()
-        plugin.wait_ready()
-        pools = Pools(chain)
-        pools.wait_all_kubelets()
-        _wait_offered(chain)
-        try:
+        with serving(chain.rig.nodes[NODE].daemon(device_plugin())):
+            pools = Pools(chain)
+            pools.wait_all_kubelets()
+            chain.rig.cluster.nodes.wait_allocatable(NODE, RESOURCE, CARDS)
             yield pools
-        finally:
-            plugin.kill()
 
 
 def _allow(chain: Chain) -> None:
@@ -100,14 +96,6 @@ def _allow(chain: Chain) -> None:
     api.create(_PRIORITY_CLASSES, priority)
     api.create(ROLES.at(RESERVATIONS), role)
     api.create(ROLE_BINDINGS.at(RESERVATIONS), binding)
-
-
-def _wait_offered(chain: Chain) -> None:
-    def why_not() -> str | None:
-        amount = chain.rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(RESOURCE, "none")
-        return None if amount == str(CARDS) else f"the node has {amount}"
-
-    until("kubelet offers its cards", why_not)
 
 
 class Witness:

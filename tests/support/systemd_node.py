@@ -5,20 +5,19 @@ Kubelet is set up as by kubeadm: a configuration file, and a service that reads 
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from rig.client.wait import until
-from rig.machine import cgroups, network
+from rig.machine import network
 from rig.nodes import kubelet
-from rig.nodes.machine import Init, Machine, Place
+from rig.nodes.machine import Machine, Place
 from rig.nodes.node import NodeSettings, runtime
-from rig.programs import ensure
 from rig.rig import CHECKOUT, Rig
-from support.systemd_stage import HIDDEN, base_units
+from support.systemd_stage import init as systemd_init
+from support.systemd_stage import wait_booted
 
 CONFIG: Final = "/var/lib/kubelet/config.yaml"
 UNITS: Final = "/etc/systemd/system"
@@ -54,16 +53,8 @@ WantedBy=multi-user.target
 
 def made(rig: Rig, name: str, number: int, log: Path) -> Machine:
     """Not yet started; all that its services say goes to that log."""
-    systemd = ensure("systemd", say=print)
-    cgroups.make(rig.addresses.slot, name)
-    units = base_units(rig.folder / "units" / name, log)
-    init = Init(
-        argv=(str(systemd["systemd"]), "--unit=multi-user.target"),
-        cgroup=cgroups.parent(rig.addresses.slot, name),
-        env={"SYSTEMD_UNIT_PATH": f"{UNITS}:{units}"},
-        hidden=HIDDEN,
-    )
     visible = (CHECKOUT, Path(sys.prefix), *rig.programs.folders)
+    init = systemd_init(rig.addresses.slot, rig.folder, name, log)
     place = Place(name, rig.folder / "nodes" / name, rig.logs, rig.folder, visible, init)
     return Machine(place, rig.addresses.node(number))
 
@@ -72,7 +63,7 @@ def boot(rig: Rig, machine: Machine, others: Sequence[Machine] = ()) -> None:
     """Again with the same disks, too."""
     machine.start()
     network.connect(rig.addresses, machine, others, str(rig.folder))
-    until("systemd has booted", lambda: _why_not_booted(machine))
+    wait_booted(machine)
     machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
 
 
@@ -106,10 +97,3 @@ def processes(machine: Machine, command: str) -> list[tuple[int, int]]:
         fields = machine.path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         found.append((int(pid), int(fields[19])))
     return found
-
-
-def _why_not_booted(machine: Machine) -> str | None:
-    machine.component.require_running()
-    argv = (*machine.way_in, "systemctl", "is-active", "multi-user.target")
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    return None if done.stdout.strip() == "active" else f"{done.stdout} {done.stderr}"

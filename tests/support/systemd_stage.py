@@ -14,27 +14,23 @@ from pathlib import Path
 from typing import Final
 
 from rig.client.wait import until
+from rig.lone import LoneMachines, lone_machines
 from rig.machine import cgroups, network
 from rig.machine.addresses import Addresses
-from rig.machine.slots import Slot
 from rig.nodes.machine import Init, Machine
 from rig.patience import patience_s
-from rig.programs import Programs, ensure
-from rig.registry import Registry
-from support.machine_stage import MACHINES_OWN, PARTAGE, TESTS_OWN, machine_with_registry, up_env
+from rig.programs import ensure
+from support.machine_stage import PARTAGE, VISIBLE, up_env
 
 _TARGETS: Final = ("sysinit", "basic", "local-fs", "network", "multi-user", "shutdown")
 _ORDER: Final = {"basic": "sysinit.target", "multi-user": "basic.target"}
-HIDDEN: Final = ("/etc/systemd", "/run/systemd", "/run/dbus", "/run/udev")
 _SETTINGS: Final = "[Manager]\nLogTarget=console\nShowStatus=no\nDefaultTimeoutStopSec=20s\n"
 
 
 @dataclass(frozen=True)
 class SystemdStage:
     machine: Machine
-    registry: Registry
-    programs: Programs
-    slot: Slot
+    lone: LoneMachines
     log: Path
     """Of all its services."""
 
@@ -57,47 +53,50 @@ class SystemdStage:
     def reboot(self) -> None:
         """All ends, and the machine starts with the same disks."""
         self.machine.stop()
-        addresses, folder = Addresses(self.slot.number), str(self.slot.folder)
-        until("its cable is gone", lambda: str(left) if (left := _cables(folder, addresses)) else None)
+        folder, bridge = str(self.lone.slot.folder), Addresses(self.lone.slot.number).bridge
+        until("its cable is gone", lambda: ", ".join(set(network.devices_of(folder)) - {bridge}) or None)
         self.machine.start()
-        network.connect(addresses, self.machine, [], folder)
-        self.wait_booted()
+        self.lone.connect(self.machine)
+        wait_booted(self.machine)
 
-    def wait_booted(self) -> None:
-        until("systemd has booted", self._why_not_booted)
 
-    def _why_not_booted(self) -> str | None:
-        self.machine.component.require_running()
-        argv = (*self.machine.way_in, "systemctl", "is-active", "multi-user.target")
+def wait_booted(machine: Machine) -> None:
+    def why_not() -> str | None:
+        machine.component.require_running()
+        argv = (*machine.way_in, "systemctl", "is-active", "multi-user.target")
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         return None if done.stdout.strip() == "active" else f"{done.stdout} {done.stderr}"
+
+    until("systemd has booted", why_not)
 
 
 @contextmanager
 def systemd_machine(
-    *, say: Callable[[str], None], keep_logs: Path, others: Iterable[Path] = ()
+    *, say: Callable[[str], None], keep_logs: Path, visible: Iterable[Path] = ()
 ) -> Generator[SystemdStage]:
-    """Beside what a test of `partage up` needs it sees these other folders."""
-    programs = ensure(*MACHINES_OWN, *TESTS_OWN, "systemd", say=say)
+    ensure("systemd", say=say)
     log = keep_logs / "services.log"
-    slots: list[Slot] = []
-
-    def init(slot: Slot) -> Init:
-        slots.append(slot)
-        units = base_units(slot.folder / "units", log)
-        cgroups.make(slot.number, "lone")
-        return Init(
-            argv=(str(programs["systemd"]), "--unit=multi-user.target"),
-            cgroup=cgroups.parent(slot.number, "lone"),
-            env={"SYSTEMD_UNIT_PATH": f"/etc/systemd/system:{units}"},
-            hidden=HIDDEN,
-        )
-
-    with machine_with_registry(programs, keep_logs, init, others) as (machine, registry):
+    seen = (*VISIBLE, *visible)
+    with lone_machines(
+        "lone", visible=seen, keep_logs=keep_logs, init=lambda slot: init(slot.number, slot.folder, "lone", log)
+    ) as lone:
+        (machine,) = lone.machines
         machine.path("/etc/systemd/system").mkdir(parents=True)
-        stage = SystemdStage(machine, registry, programs, slots[0], log)
-        stage.wait_booted()
-        yield stage
+        wait_booted(machine)
+        yield SystemdStage(machine, lone, log)
+
+
+def init(number: int, folder: Path, name: str, log: Path) -> Init:
+    """Systemd as process 1 of the machine with this name; all that its services say goes to that log."""
+    program = ensure("systemd", say=print)["systemd"]
+    cgroups.make(number, name)
+    units = base_units(folder / "units" / name, log)
+    return Init(
+        argv=(str(program), "--unit=multi-user.target"),
+        cgroup=cgroups.parent(number, name),
+        env={"SYSTEMD_UNIT_PATH": f"/etc/systemd/system:{units}"},
+        hidden=("/etc/systemd", "/run/systemd", "/run/dbus", "/run/udev"),
+    )
 
 
 def base_units(folder: Path, log: Path) -> Path:
@@ -110,7 +109,3 @@ def base_units(folder: Path, log: Path) -> Path:
         needs = f"Requires={_ORDER[name]}\nAfter={_ORDER[name]}\n" if name in _ORDER else ""
         (folder / f"{name}.target").write_text(f"[Unit]\nDescription={name}\nDefaultDependencies=no\n{needs}")
     return folder
-
-
-def _cables(folder: str, addresses: Addresses) -> list[str]:
-    return [name for name in network.devices_of(folder) if name != addresses.bridge]

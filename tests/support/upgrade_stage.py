@@ -24,11 +24,13 @@ from partage_isolation.library.pages import built_page
 from rig import images
 from rig.client.wait import until
 from rig.errors import ComponentFailed
+from rig.machine.components import serving
 from rig.nodes.machine import Machine
 from rig.nodes.node import runtime
 from rig.patience import patience_s
 from rig.programs import Programs, ensure
-from support.crishim_stage import SOCKET, public_file
+from support.crishim import SOCKET
+from support.crishim_stage import public_file
 from support.systemd_stage import SystemdStage, systemd_machine
 from support.trees import MARK, SEES_CHECKOUT, make_tree
 
@@ -121,16 +123,17 @@ class UpgradeStage:
 @contextmanager
 def upgrade_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[UpgradeStage]:
     """Version 1 works there."""
-    programs = ensure("containerd", "runc", "cni", "cri-tools", say=say)
+    own = ("containerd", "runc", "cni", "iptables", "cri-tools", "docker-registry", "busybox", "gcc", "musl")
+    programs = ensure(*own, say=say)
     library = _library(keep_logs / "library")
-    with systemd_machine(say=say, keep_logs=keep_logs) as systemd:
+    with (
+        systemd_machine(say=say, keep_logs=keep_logs, visible=programs.folders) as systemd,
+        systemd.lone.registry(programs) as registry,
+    ):
         machine = systemd.machine
-        systemd.registry.push(images.busybox(), "busybox")
-        systemd.registry.push(images.pause(), images.SANDBOX)
-        containerd = runtime(machine, programs, systemd.registry)
-        containerd.start()
-        try:
-            containerd.wait_ready()
+        registry.push(images.busybox(), "busybox")
+        registry.push(images.pause(), images.SANDBOX)
+        with serving(runtime(machine, programs, registry)):
             path, text = public_file(Ed25519PrivateKey.generate())
             machine.write(path, text)
             machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
@@ -138,8 +141,6 @@ def upgrade_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[U
             stage.install("1.0-g1")
             until("crishim answers", lambda: _why_silent(stage))
             yield stage
-        finally:
-            containerd.kill()
 
 
 def _library(folder: Path) -> Path:

@@ -24,7 +24,9 @@ from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
 from support.advertiser_stage import DEVICE_PLUGIN_LABEL, AdvertiserStage
 from support.audit import Audit
-from support.crishim_stage import SOCKET, crishim, public_file
+from support.cluster_stage import ClusterStage
+from support.crishim import SOCKET
+from support.crishim_stage import crishim, public_file
 from support.simgpu_stage import device_plugin, install_driver, simgpud
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-advertiser"
@@ -37,44 +39,37 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 
 @pytest.fixture(scope="package")
-def lasting_rig_with_cards(audit: Audit) -> Iterator[Rig]:
+def lasting_stage(audit: Audit) -> Iterator[ClusterStage]:
     key = dict([public_file(Ed25519PrivateKey.generate())])
     through_crishim = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),), files=key)
     settings = RigSettings(nodes={OURS: through_crishim, NATIVE: NodeSettings()}, control=audit.settings())
     with running(settings, say=print, keep_logs=LOGS) as rig:
         for node in rig.nodes.values():
             install_driver(node.machine)
-        yield rig
+        yield ClusterStage(rig)
 
 
 @pytest.fixture
-def rig(lasting_rig_with_cards: Rig, audit: Audit) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
+def rig(rig: Rig, audit: Audit) -> Rig:
+    """What was asked before the test is not of it."""
     audit.begin()
-    yield lasting_rig_with_cards
-    lasting_rig_with_cards.cluster.close()
+    return rig
 
 
 @pytest.fixture
 def stage(rig: Rig) -> Iterator[AdvertiserStage]:
     """n1, with a driver that was loaded just now."""
-    driver = rig.nodes[OURS].daemon(simgpud())
-    driver.start()
-    driver.wait_ready()
+    driver = rig.nodes[OURS].run(simgpud())
     with staged(rig, OURS) as stage:
         yield stage
     driver.kill()
 
 
 @pytest.fixture(scope="package")
-def natives(lasting_rig_with_cards: Rig) -> tuple[Component, Component]:
+def natives(lasting_stage: ClusterStage) -> tuple[Component, Component]:
     """The driver and NVIDIA's device plugin of n2, both lasting: kubelet notices another plugin only after a while."""
-    node = lasting_rig_with_cards.nodes[NATIVE]
-    driver, plugin = node.daemon(simgpud()), node.daemon(device_plugin())
-    for component in (driver, plugin):
-        component.start()
-        component.wait_ready()
-    return driver, plugin
+    node = lasting_stage.rig.nodes[NATIVE]
+    return node.run(simgpud()), node.run(device_plugin())
 
 
 @pytest.fixture
@@ -93,9 +88,7 @@ def native(rig: Rig, natives: tuple[Component, Component]) -> Iterator[Advertise
     """n2."""
     with staged(rig, NATIVE) as stage:
         yield stage
-    for pod in rig.cluster.pods.made:
-        pod.delete_if_there(grace_s=0)
-    rig.cluster.delete_made()
+    rig.cluster.pods.delete_made(grace_s=0)
 
 
 @contextlib.contextmanager

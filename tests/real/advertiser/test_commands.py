@@ -72,11 +72,3 @@ def test_without_anything_that_says_where_the_api_server_is_there_is_one_line(st
     (line,) = [each for each in (done.stdout + done.stderr).splitlines() if "KUBECONFIG" in each]
     assert "name a kubeconfig" in line
     assert stage.written_text() is None
-
-
-def test_a_wrong_setting_of_the_cards_is_one_line(stage: AdvertiserStage) -> None:
-    done = stage.once(env={"PARTAGE_GPU_QUIET_S": "soon", "PARTAGE_GPU_POOL": "some"})
-    assert done.returncode == BAD_CONFIGURATION
-    (line,) = [each for each in (done.stdout + done.stderr).splitlines() if "PARTAGE_GPU_QUIET_S" in each]
-    assert "PARTAGE_GPU_POOL has 'some'" in line
-    assert "Traceback" not in done.stderr

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
-from functools import partial
 from itertools import chain
 
 from partage_base.files import UNFINISHED
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage, kubeconfig
 from support.extent import drawn
-from support.simgpu_stage import UUIDS
 
 SEED = 7
 LONGEST_LIFE_S = 2.0
@@ -58,21 +54,6 @@ def test_nothing_is_left_of_a_killed_advertiser(stage: AdvertiserStage) -> None:
     assert _files(stage) == ["inventory.json"]
 
 
-def test_a_child_that_was_killed_or_stopped_costs_no_card(stage: AdvertiserStage) -> None:
-    stage.start("--look-every-s", "1")
-    stage.wait_healths("ok", "ok")
-    for number in drawn("real/advertiser: signals", (signal.SIGKILL, signal.SIGSTOP), 1):
-        (before,) = stage.processes(CHILD)
-        os.kill(int(before.name), number)
-        stage.wait("another asks the driver", partial(_why_not_another, stage, before.name))
-        if number == signal.SIGKILL:
-            stage.tell_driver("lose 1")
-            stage.wait_healths("ok", "lost")
-            assert not [each for each in stage.events() if UUIDS[0] in each["message"]]
-            stage.tell_driver("restore 1")
-        stage.wait_healths("ok", "ok")
-
-
 def _left(stage: AdvertiserStage) -> str | None:
     left = [*stage.processes(MODULE), *stage.processes(CHILD)]
     return f"{[str(each) for each in left]} are there" if left else None
@@ -83,8 +64,3 @@ def _files(stage: AdvertiserStage) -> list[str]:
     run = stage.machine.path("/run/partage")
     ours = [*run.glob("*inventory*"), *(path for path in run.glob("advertiser/**/*") if path.is_file())]
     return sorted({str(path.relative_to(run)) for path in ours} - {"advertiser/lock"})
-
-
-def _why_not_another(stage: AdvertiserStage, before: str) -> str | None:
-    found = [each.name for each in stage.processes(CHILD)]
-    return None if len(found) == 1 and found != [before] else f"there are {found}"

@@ -21,19 +21,9 @@ def _why_not_kubelets(stage: AdvertiserStage) -> str | None:
     return None if found == ["kubelet", "kubelet"] else f"they are {found}"
 
 
-def wait_offered(stage: AdvertiserStage) -> None:
-    """Until kubelet has cards to give."""
-
-    def why_none() -> str | None:
-        amount = stage.rig.cluster.nodes.get(stage.name)["status"]["allocatable"].get(RESOURCE, "none")
-        return None if amount == str(len(UUIDS)) else f"the node has {amount}"
-
-    stage.wait("kubelet offers the cards", why_none)
-
-
 def native_pod(stage: AdvertiserStage, name: str, command: Sequence[str] = IDLE, **said: Any) -> Pod:
     """A pod that kubelet gives a card by itself."""
-    wait_offered(stage)
+    stage.rig.cluster.nodes.wait_allocatable(stage.name, RESOURCE, len(UUIDS))
     fields: dict[str, Any] = {"image": "busybox", "command": command, "node": stage.name, "limits": ONE_CARD, **said}
     return stage.rig.cluster.pods.create(TEAM, a_pod(name, **fields))
 

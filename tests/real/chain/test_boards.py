@@ -26,7 +26,7 @@ def test_boards_that_are_taken_keep_the_next_pod_waiting(chain: Chain) -> None:
         pod.wait_running()
     assert {pod.node for pod in holders} == {"n1", "n2"}
     waits = chain.pod("third", limits={BOARDS: "1", GPU_MILLI: "250"})
-    assert "2 not enough free FPGA boards" in chain.wait_why(waits, "FPGA")
+    assert "2 not enough free FPGA boards" in waits.wait_why("FPGA")
     holders[0].delete()
     waits.wait_running()
     assert waits.node == holders[0].node

@@ -25,11 +25,8 @@ def of_two(chain: Chain, name: str, milli: int, gib: int) -> Pod:
 
 def restart(chain: Chain, pod: Pod, container: str) -> None:
     """Its process dies, as a program that crashes; kubelet starts it again."""
-    assert pod.node is not None
     _, _, id_ = str(pod.container(container)["containerID"]).rpartition("/")
-    program = str(chain.rig.programs["crictl"])
-    endpoint = ("--runtime-endpoint", "unix:///run/containerd/containerd.sock")
-    chain.node(pod.node).run(program, *endpoint, "stop", "--timeout", "0", id_)
+    chain.crictl("stop", "--timeout", "0", id_, machine=chain.machine_of(pod))
 
     def why_not() -> str | None:
         pod.refresh()
@@ -47,14 +44,13 @@ def test_two_containers_have_one_part_of_a_card_together_also_after_one_crashed(
     there = {CARDS: grant.card}
     beside = chain.pod("beside", limits={GPU_MILLI: "400", GPU_MEMORY: "2Gi"}, annotations=there)
     beside.wait_running()
-    chain.wait_why(chain.pod("third", limits={GPU_MILLI: "1", GPU_MEMORY: "1Gi"}, annotations=there), "GPU share")
+    chain.pod("third", limits={GPU_MILLI: "1", GPU_MEMORY: "1Gi"}, annotations=there).wait_why("GPU share")
 
     assert [seen(pod, each)["total"] for each in ("main", "side")] == [8192, 8192]
     assert ask(pod, "take 5000") == "took 5000"
     assert ask(pod, "take 4000", "side") == NO_MEMORY
     assert ask(pod, "take 1500", "side") == "took 1500"
-    assert pod.node is not None
-    told = [each for each in told_by(chain.node(pod.node)).containers if each.pod.uid == pod.uid]
+    told = [each for each in told_by(chain.machine_of(pod)).containers if each.pod.uid == pod.uid]
     assert sorted((each.container, each.budget) for each in told) == [("main", "pod"), ("side", "pod")]
     explained = json.loads(chain.partage("explain", f"{pod.namespace}/{pod.name}", "-o", "json"))
     assert [each["container"] for each in explained["pod"]["given"]] == [POD]

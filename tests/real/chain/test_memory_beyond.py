@@ -56,8 +56,7 @@ def test_two_that_move_are_bound_to_one_card_and_one_that_stays_is_told_the_figu
         assert (grant.card, grant.memory_bytes, grant.movable) == (small_card, 6 * GIB, True)
         assert chain.allocation(pod).crit == ("movable",)
     stays = asking(chain, "stays", 6, on=small_card)
-    chain.wait_why(
-        stays,
+    stays.wait_why(
         "Insufficient GPU memory (card 8 GiB, beyond 8 GiB, promised 12 GiB, of which 1 GiB stay there, "
         "and a turn takes 5.5 GiB)",
     )
@@ -76,4 +75,4 @@ def test_two_that_move_are_bound_to_one_card_and_one_that_stays_is_told_the_figu
 
 def test_a_mover_without_main_memory_for_what_it_moves_is_told_so(chain: Chain, small_card: CardId) -> None:
     pod = asking(chain, "short", 6, on=small_card, movable="yes", main_memory="4Gi")
-    chain.wait_why(pod, "movable memory of 6Gi needs limits.memory of at least 6Gi on container main; it has 4Gi")
+    pod.wait_why("movable memory of 6Gi needs limits.memory of at least 6Gi on container main; it has 4Gi")

@@ -18,15 +18,13 @@ from partage_plugins.codecs import decode_allocation
 from partage_plugins.vocabulary import GPU, Namespace
 from partage_plugins.vocabulary.gpu import Tags
 from partage_plugins.vocabulary.keys import ALLOCATION
-from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, installed, uninstalled
-from rig.client.resources import LEASES, NAMESPACES, SERVICE_ACCOUNTS
-from rig.client.wait import until
-from rig.errors import Refused
+from rig.client.resources import LEASES
 from rig.identity.people import OUR_NAMESPACE, SHAREPODS, TEAM
 from rig.images.bases import compiled
 from support.chain_stage import EXCLUDING, QUICK, Chain
 from support.isolation_stage import image
 from support.scheduler_process import SchedulerProcess
+from support.sharepods import SHAREPODS_PATH, Stage, installed, uninstalled
 from support.simgpu_stage import CLIENT
 
 IMAGES: Final = ("nvidia/cuda:9.0-base", "tensorflow/tensorflow:1.15.2-gpu-py3")
@@ -96,9 +94,9 @@ _NVIDIA_SMI: Final = b"#!/bin/sh\nexec /usr/bin/cards\n"
 
 
 @pytest.fixture(scope="module")
-def served(lasting_chain: Chain) -> Iterator[None]:
+def served(lasting_stage: Chain) -> Iterator[None]:
     """SharePods are a kind of the cluster."""
-    cluster = lasting_chain.rig.cluster
+    cluster = lasting_stage.rig.cluster
     installed(cluster)
     yield
     uninstalled(cluster)
@@ -128,17 +126,7 @@ def stage(chain: Chain, served: None) -> Iterator[Stage]:
 @pytest.fixture
 def excluding(stage: Stage) -> Iterator[Stage]:
     """A namespace that the operator has named."""
-    api = stage.cluster.api
-    api.create(NAMESPACES.at(), {"metadata": {"name": EXCLUDING}})
-
-    def why_no_pods() -> str | None:
-        try:
-            api.get(SERVICE_ACCOUNTS.at(EXCLUDING, "default"))
-        except Refused as refused:
-            return str(refused)
-        return None
-
-    until(f"pods can be made in {EXCLUDING}", why_no_pods)
+    stage.cluster.create_namespace(EXCLUDING)
     made = Stage(stage.cluster, EXCLUDING)
     yield made
     clear(made)
@@ -177,24 +165,6 @@ def wait_listed(stage: Stage, name: str) -> None:
         return any(end.get("exitCode") == 0 for end in ends)
 
     stage.wait("has listed its cards", name, is_done)
-
-
-def test_the_walk_through_of_kubeshares_documents(stage: Stage) -> None:
-    submit(stage, DEMO, "pod1")
-    wait_running(stage, "pod1")
-    node, gpuid = stage.wait_placed("pod1")
-    submit(stage, DEMO, "pod2", gpu_request="0.6")
-    wait_running(stage, "pod2")
-    assert stage.wait_placed("pod2") == (node, gpuid), "0.4 and 0.6 fill the card"
-    assert stage.share("pod2")["status"]["BoundDeviceID"] == stage.card("pod1")
-    submit(stage, DEMO, "pod3", gpu_request="0.3")
-    wait_running(stage, "pod3")
-    assert stage.wait_placed("pod3")[1] != gpuid
-    for name in ("pod1", "pod2"):
-        stage.delete(name)
-        stage.wait_gone(name)
-    gpuids = {each["metadata"]["annotations"][GPUID] for each in stage.cluster.api.list(SHAREPODS_PATH.at(TEAM))}
-    assert gpuid not in gpuids, "it is gone with its last pod"
 
 
 def test_its_other_manifests_run_with_tags_and_placed_by_hand(stage: Stage) -> None:

@@ -61,7 +61,7 @@ def test_a_pod_that_fits_nowhere_says_why_and_runs_when_another_has_ended(chain:
         pod.wait_running()
     assert len({chain.grant(pod).card for pod in holders}) == 4
     waits = shared(chain, "waits", 300)
-    assert chain.wait_why(waits, "0/2 nodes are available").startswith("0/2 nodes are available: ")
+    assert waits.wait_why("0/2 nodes are available").startswith("0/2 nodes are available: ")
     told = json.loads(chain.partage("explain", f"{waits.namespace}/{waits.name}", "-o", "json"))
     explained = told["pod"]["explained"]
     assert {node["node"] for node in explained["nodes"] if node["reasons"]} == {"n1", "n2"}
@@ -85,7 +85,7 @@ def test_a_forged_allocation_is_refused_on_the_node_which_takes_no_more_while_it
     for pod in elsewhere:
         pod.wait_running()
     waits = shared(chain, "waits", 1000, gib=8)
-    chain.wait_why(waits, "0/2 nodes are available")
+    waits.wait_why("0/2 nodes are available")
     forged.delete_and_wait()
     waits.wait_running()
     assert len({chain.grant(pod).card for pod in (good, *elsewhere, waits)}) == 4

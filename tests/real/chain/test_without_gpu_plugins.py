@@ -16,7 +16,8 @@ from rig.nodes.node import NodeSettings
 from rig.rig import RigSettings, running
 from support.advertiser_stage import AdvertiserStage
 from support.chain_stage import BOARDS, OURS, Scheduler
-from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
+from support.crishim import SOCKET
+from support.crishim_stage import PLUGINS_FOLDER, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import IMAGE, image
 
 NODE: Final = "n1"
@@ -27,6 +28,7 @@ ABSENT: Final = "raise ModuleNotFoundError('partage_gpu is not installed here', 
 MODULE: Final = "partage_gpu/__init__.py"
 
 
+@pytest.mark.extended("a cluster of its own; the core may import no kind, and boards are tested beside cards")
 def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", BLOCKED)  # the scheduler's, which runs beside this test
     key = Ed25519PrivateKey.generate()

@@ -12,7 +12,7 @@ import pytest
 
 from partage_plugins.vocabulary.keys import GANG, GPU_MEMORY, GPU_MILLI
 from real.scheduler.conftest import of, with_cards
-from real.scheduler.test_extender import Behind, running
+from real.scheduler.test_extender import Behind
 from real.scheduler.test_placing import require_good, wait_bound
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
@@ -21,6 +21,7 @@ from rig.client.wait import until
 from rig.control.plane import ControlPlane
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, TEAM, ServiceAccount
+from rig.machine.components import serving
 from support.chart import CHART, EVERYTHING, INTO, RELEASE, UNCHECKED, Helm, helm_in
 
 KUBE_SCHEDULER = ServiceAccount(OUR_NAMESPACE, "partage-kube-scheduler")
@@ -160,7 +161,7 @@ def asked(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[B
     with of(cluster, control, tmp_path) as scheduler:
         made = Behind(control, scheduler, tmp_path, configured)
         made.start()
-        with running(made.kube):
+        with serving(made.kube):
             yield made
     for name in cluster.nodes.names():
         cluster.nodes.delete(name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from suite.pool import Job, Pool
 
 FIXTURES = """
@@ -55,6 +57,7 @@ def test_that_kills_the_api_server(control): control.apiserver.kill()
 """
 
 
+@pytest.mark.extended("starts an API server for it; what differs is told by unit/harness")
 def test_exactly_those_that_change_what_they_share_fail_and_say_what(tmp_path: Path) -> None:
     folder = tmp_path / "tests"
     folder.mkdir()

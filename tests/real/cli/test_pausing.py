@@ -25,9 +25,7 @@ def stage(rig: Rig) -> Iterator[AdvertiserStage]:
     """The node has two cards, and an advertiser that has found them."""
     stage = AdvertiserStage(rig, NODE)
     install_driver(stage.machine)
-    driver = stage.node.daemon(simgpud())
-    driver.start()
-    driver.wait_ready()
+    driver = stage.node.run(simgpud())
     stage.start()
     stage.wait_healths("ok", "ok")
     yield stage

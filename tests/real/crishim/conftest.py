@@ -25,13 +25,6 @@ def lasting_stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def rig(lasting_stage: Stage) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
-    yield lasting_stage.rig
-    lasting_stage.rig.cluster.close()
-
-
-@pytest.fixture
 def stage(lasting_stage: Stage, rig: Rig) -> Iterator[Stage]:
     yield lasting_stage
     lasting_stage.clear()

@@ -9,7 +9,8 @@ from rig.client.api import Patch
 from rig.client.pods import Pod
 from rig.errors import ComponentFailed
 from rig.nodes.containerd import SOCKET as CONTAINERD
-from support.crishim_stage import SOCKET, Stage, devices_in_dev, whole
+from support.crishim import SOCKET
+from support.crishim_stage import Stage, devices_in_dev, whole
 from unit.gpu_node.nodes import FIRST
 
 READS = "head -c 3 /dev/nvidia1 | od -An -tx1"
@@ -40,7 +41,7 @@ def test_a_volume_that_is_an_image_is_there_beside_the_card(stage: Stage) -> Non
 
 
 def test_a_pod_that_grows_in_place_keeps_its_card(stage: Stage) -> None:
-    """The runtime writes the container's cgroups again, those of devices too."""
+    """UpdateContainerResources: the same process has more, and its cgroups are written again, of devices too."""
     sizes = {"cpu": "100m", "memory": "32Mi"}
     pod = stage.granted_pod(whole(FIRST), requests=sizes, limits=sizes)
     pod.wait_running()
@@ -52,7 +53,9 @@ def test_a_pod_that_grows_in_place_keeps_its_card(stage: Stage) -> None:
         "is resized",
         lambda _: None if pod.container()["resources"]["limits"] == larger else pod_status.summary(pod.object),
     )
-    assert pod.container()["containerID"] == before
+    assert (pod.container()["containerID"], pod.container()["restartCount"]) == (before, 0)
+    limits = stage.crictl("inspect", before.partition("://")[2])
+    assert '"cpuQuota": "20000"' in limits or '"cpu_quota": "20000"' in limits or '"cpu_quota": 20000' in limits
     assert reads_its_card(pod)
 
 

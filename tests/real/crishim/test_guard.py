@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from rig.client.pods import Pod
+from rig.machine.components import serving
 from rig.nodes.node import Daemon
 from support.crishim_stage import KUBELETS, NODE, PROGRAMS, Stage, whole
 from unit.gpu_node.nodes import FIRST
@@ -48,18 +49,13 @@ def device_plugin(stage: Stage, resource: str, card: str) -> Generator[None]:
     """Another plugin serves a card by kubelet's device manager."""
     argv = (sys.executable, "-P", str(PROGRAMS / "device_plugin.py"), resource, card)
     daemon = Daemon("device-plugin", argv, lambda _: _why_not_there(stage, resource), {"GRPC_ENABLE_FORK_SUPPORT": "0"})
-    plugin = stage.node.daemon(daemon)
-    plugin.start()
-    try:
-        plugin.wait_ready()
+    with serving(stage.node.daemon(daemon)):
         yield
-    finally:
-        plugin.kill()
 
 
 def _why_not_there(stage: Stage, resource: str) -> str | None:
-    found = stage.rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(resource)
-    return None if found == "1" else f"{resource} is {found}"
+    found = stage.rig.cluster.nodes.allocatable(NODE, resource)
+    return None if found == 1 else f"{resource} is {found}"
 
 
 def served(stage: Stage, resource: str) -> Pod:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 
 from partage_crishim.verdicts import STATUS
-from rig.client import pod_status
 from rig.client.api import Patch
-from rig.client.manifests import a_container
 from rig.client.wait import until
 from support.crishim_stage import OWN, Stage
 
@@ -34,38 +32,6 @@ def test_kubelet_speaks_through_crishim(stage: Stage) -> None:
     created = 'partage_crishim_calls_total{method="/runtime.v1.RuntimeService/CreateContainer"}'
     assert stage.metrics()[created] == before.get(created, 0) + 1
     until("kubelet asks for the status", lambda: None if time.time() - note.stat().st_mtime < 10 else STATUS)
-
-
-def test_init_containers_and_sidecars_run_in_their_order(stage: Stage) -> None:
-    said = [a_container(name, image="busybox", command=["sh", "-c", f"echo {name} >> /all/said"]) for name in "ab"]
-    sidecar = a_container("side", image="busybox", command=["sleep", "600"], more={"restartPolicy": "Always"})
-    main = a_container("main", image="busybox", command=["cat", "/all/said"])
-    for each in (*said, main):
-        each["volumeMounts"] = [{"name": "all", "mountPath": "/all"}]
-    pod = stage.idle_pod(
-        containers=[main], init_containers=[*said, sidecar], spec={"volumes": [{"name": "all", "emptyDir": {}}]}
-    )
-    pod.wait_succeeded()
-    assert pod.logs("main") == "a\nb\n"
-
-
-def test_a_pod_grows_in_place(stage: Stage) -> None:
-    """UpdateContainerResources: the same process has more of the processor, without a restart."""
-    sizes = {"cpu": "100m", "memory": "32Mi"}
-    pod = stage.idle_pod(requests=sizes, limits=sizes)
-    pod.wait_running()
-    before = pod.container()["containerID"]
-    larger = {"cpu": "300m", "memory": "32Mi"}
-    wanted = {"spec": {"containers": [{"name": "main", "resources": {"requests": larger, "limits": larger}}]}}
-    stage.rig.cluster.api.patch(pod.path("resize"), wanted, Patch.STRATEGIC)
-    pod.wait(
-        "is resized",
-        lambda _: None if pod.container()["resources"]["limits"]["cpu"] == "300m" else pod_status.summary(pod.object),
-    )
-    assert pod.container()["containerID"] == before
-    assert pod.container()["restartCount"] == 0
-    limits = stage.crictl("inspect", before.partition("://")[2])
-    assert '"cpuQuota": "30000"' in limits or '"cpu_quota": "30000"' in limits or '"cpu_quota": 30000' in limits
 
 
 def test_a_container_is_added_to_a_running_pod(stage: Stage) -> None:

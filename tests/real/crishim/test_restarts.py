@@ -18,8 +18,8 @@ from bench.splicing.programs import build
 from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.machine.components import WITH_ITS_PARENT
-from support.crishim import ROUNDS
-from support.crishim_stage import SOCKET, Stage, whole
+from support.crishim import ROUNDS, SOCKET
+from support.crishim_stage import Stage, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
 AWAY_S = 4.0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rig.rig import CHECKOUT, Rig
+from rig.rig import CHECKOUT
 from support.dra_stage import DraStage, claimed
 
 RELEASES = tuple(os.environ.get("PARTAGE_RIG_RELEASES", "").split())
@@ -21,16 +21,3 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-dra"
 def lasting_stage() -> Iterator[DraStage]:
     with claimed(say=print, keep_logs=LOGS, releases=RELEASES) as stage:
         yield stage
-
-
-@pytest.fixture
-def rig(lasting_stage: DraStage) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
-    yield lasting_stage.rig
-    lasting_stage.rig.cluster.close()
-
-
-@pytest.fixture
-def stage(lasting_stage: DraStage, rig: Rig) -> Iterator[DraStage]:
-    yield lasting_stage
-    lasting_stage.clear()

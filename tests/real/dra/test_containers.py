@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from partage_base.cri import PodResources, UnaryClient
-from partage_plugins.vocabulary.claims import CLAIM_KIND, DRIVER
-from rig.client.manifests import a_container, a_pod
-from rig.client.resources import Json
-from rig.identity.people import TEAM
+from partage_plugins.vocabulary.claims import CLAIM_KIND
+from rig.client.manifests import a_container
 from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import IMAGE, SERVING, ask, seen
 
@@ -61,38 +58,3 @@ def test_without_its_file_no_container_of_a_claim_starts(stage: DraStage) -> Non
     file.write_bytes(kept)
     second.wait_running()
     assert ask(second, "take 2000") != "took 2000"
-
-
-def test_a_second_pod_of_a_claim_starts_without_a_call_of_kubelet(stage: DraStage) -> None:
-    """So nothing about a pod can be known from prepares: who may use a claim is seen in its container."""
-    stage.claim("named", devices(request(300, "1Gi")))
-    stage.pod("named-a", claim="named").wait_running()
-    before = stage.prepares()
-    second = stage.pod("named-b", claim="named")
-    second.wait_running()
-    assert stage.prepares() == before
-    assert ask(second, "take 2000") != "took 2000"
-
-
-async def test_kubelet_s_list_names_every_request_of_a_claim_for_each_container(stage: DraStage) -> None:
-    """So what a container has of a claim is never read there."""
-    both = devices(request(100, "1Gi", name="a"), request(100, "1Gi", name="b"))
-    both["devices"]["constraints"] = [{"distinctAttribute": f"{DRIVER}/uuid"}]
-    stage.claim("requests", both)
-    containers = [
-        a_container(name, image=IMAGE, command=SERVING, more=using("gpu", request=name)) for name in ("a", "b")
-    ]
-    claims = [{"name": "gpu", "resourceClaimName": "requests"}]
-    pod = stage.rig.cluster.pods.create(TEAM, a_pod("requests", containers=containers, spec={"resourceClaims": claims}))
-    pod.wait_running()
-    client = UnaryClient(stage.root / "var/lib/kubelet/pod-resources/kubelet.sock")
-    try:
-        served = [each for each in await PodResources(client).served() if each.pod == "requests"]
-    finally:
-        client.close()
-    names = {device["name"] for device in stage.devices()}
-    assert {each.container: names & set(each.devices) for each in served} == {"a": names, "b": names}
-
-
-def using(claim: str, **said: str) -> Json:
-    return {"resources": {"claims": [{"name": claim, **said}]}}

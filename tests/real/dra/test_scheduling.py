@@ -13,7 +13,7 @@ from partage_plugins.codecs.quantity import parse_quantity
 from partage_plugins.vocabulary import GPU, CardId
 from partage_plugins.vocabulary.claim_devices import device_name
 from rig.client.pods import Pod
-from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json, Resource
+from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from support.crishim_stage import INVENTORY
@@ -22,7 +22,6 @@ from support.isolation_stage import IMAGE, SERVING, seen
 from support.simgpu_stage import UUIDS
 
 H100, L4 = map(CardId, UUIDS)
-PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 NO_ROOM = "cannot allocate all claims"
 
 
@@ -47,7 +46,7 @@ def capacity(**amounts: str) -> Json:
 def wait_without_room(stage: DraStage, name: str, *requests: Json, **said: Any) -> Pod:
     """It waits, and kube-scheduler has one sentence for every reason."""
     pod = stage.pod(name, devices(*requests), **said)
-    pod.wait("nobody places it", lambda _: None if NO_ROOM in pod.condition("PodScheduled").get("message", "") else "?")
+    pod.wait_why(NO_ROOM)
     return pod
 
 
@@ -74,6 +73,7 @@ def test_amounts_are_rounded_up_to_what_can_be_given_and_what_is_not_named_is_al
     assert seen(whole)["total"] > 20 * 1024
 
 
+@pytest.mark.extended("what kube-scheduler does by itself; the slices that it reads are tested by unit/dra")
 @pytest.mark.parametrize("asked", [request(1100, "1Gi"), request(300, "100Gi"), request(**capacity(cores="1"))])
 def test_whatever_does_not_fit_waits_with_the_same_words(stage: DraStage, asked: Json) -> None:
     wait_without_room(stage, "misfit", asked)
@@ -89,20 +89,6 @@ def test_two_requests_share_a_card_or_get_two_as_constraints_say_and_a_count_is_
         assert len({device for device, _ in given(stage, pod)}) == cards
     counted = started(stage, "counted", request(100, "1Gi", count=2))
     assert len({device for device, _ in given(stage, counted)}) == 2
-
-
-def test_a_share_is_not_taken_from_pods_of_lower_priority(stage: DraStage) -> None:
-    """What our own scheduler does, kube-scheduler does not."""
-    api = stage.rig.cluster.api
-    api.create(PRIORITIES.at(), {"metadata": {"name": "high"}, "value": 1000})
-    try:
-        low = [started(stage, f"low-{number}", request(None, None)) for number in range(2)]
-        high = wait_without_room(stage, "high", request(300, "1Gi"), spec={"priorityClassName": "high"})
-        low[0].delete_and_wait()
-        high.wait_running()
-        assert low[1].phase == "Running"
-    finally:
-        api.delete(PRIORITIES.at(name="high"))
 
 
 def test_the_claim_of_a_pod_that_has_ended_goes_at_once(stage: DraStage) -> None:

@@ -14,7 +14,7 @@ from partage_cli.installation import journal
 from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
 from rig.client.wait import until
 from rig.rig import CHECKOUT
-from support.crishim_stage import SOCKET
+from support.crishim import SOCKET
 from support.upgrade_stage import ADVERTISER, BROKER, CRISHIM, UPGRADE_PID, UpgradeStage, upgrade_stage
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-upgrade"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from rig.rig import CHECKOUT, Rig, RigSettings, running
+from rig.rig import CHECKOUT, RigSettings, running
 from support.crishim_stage import NODE
 from support.isolation_stage import IsolationStage, furnish, node_settings
 
@@ -22,16 +22,3 @@ def lasting_stage() -> Iterator[IsolationStage]:
         stage = IsolationStage(rig, key, rig.nodes[NODE].daemons["crishim"])
         furnish(stage)
         yield stage
-
-
-@pytest.fixture
-def rig(lasting_stage: IsolationStage) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
-    yield lasting_stage.rig
-    lasting_stage.rig.cluster.close()
-
-
-@pytest.fixture
-def stage(lasting_stage: IsolationStage, rig: Rig) -> Iterator[IsolationStage]:
-    yield lasting_stage
-    lasting_stage.clear()

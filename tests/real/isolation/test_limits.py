@@ -6,7 +6,7 @@ import pytest
 
 from rig.client.pods import Pod
 from support.crishim_stage import devices_in_dev
-from support.isolation_stage import CARD_MIB, IMAGE, SERVING, IsolationStage, ask, memory, seen
+from support.isolation_stage import CARD_MIB, IMAGE, SERVING, IsolationStage, ask, limits_of, memory, seen
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 CONTEXT_MIB = 64
@@ -86,7 +86,7 @@ def test_whole_cards_need_no_broker_and_no_library(stage: IsolationStage) -> Non
 def test_a_pod_that_has_gone_is_forgotten(stage: IsolationStage) -> None:
     pod = stage.limited_pod(memory(1024))
     pod.wait_running()
-    key = stage.container(pod).key
+    key = limits_of(stage.machine, pod).key
     assert stage.machine.path(f"/run/partage/containers/{key}").is_dir()
     pod.delete_and_wait()
     stage.wait_forgotten(pod)

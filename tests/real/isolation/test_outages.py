@@ -12,7 +12,7 @@ from partage_isolation.plugin import AWAY
 from partage_isolation.store.folders import INSIDE, LIBRARY
 from rig.client.pods import Pod
 from rig.client.wait import until
-from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, memory, seen
+from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, limits_of, memory, seen
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 NOT_INITIALISED = "cuMemAlloc_v2 3"
@@ -29,7 +29,7 @@ def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
     """What a program holds the broker hears with its next message or with the next audit."""
 
     def why_not() -> str | None:
-        used = stage.container(pod).cards[0].used_bytes >> 20
+        used = limits_of(stage.machine, pod).cards[0].used_bytes >> 20
         return None if used == used_mib else f"it heard of {used} MiB"
 
     until(f"the broker hears that {pod.name} holds {used_mib} MiB", why_not)
@@ -40,13 +40,13 @@ def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationSta
     pod.wait_running()
     assert ask(pod, "take 2000") == "took 2000"
     told(stage, pod, 2000)
-    before = stage.container(pod)
+    before = limits_of(stage.machine, pod)
     stage.kill_broker()
     stage.start_broker()
     assert ask(pod, "take 2000") == NO_MEMORY
     assert ask(pod, "take 1000") == "took 1000"
     told(stage, pod, 3000)
-    after = stage.container(pod)
+    after = limits_of(stage.machine, pod)
     assert (after.key, after.cards[0].limit_bytes) == (before.key, before.cards[0].limit_bytes)
     assert [(each.pid, each.connected) for each in after.processes] == [(before.processes[0].pid, True)]
 
@@ -102,6 +102,6 @@ def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(
 
 
 def library_of(pod: Pod, stage: IsolationStage) -> str:
-    mounts = stage.inspected(pod)["info"]["config"]["mounts"]
+    mounts = stage.inspected(pod)["config"]["mounts"]
     (path,) = (str(each["host_path"]) for each in mounts if each["container_path"] == f"{INSIDE}/{LIBRARY}")
     return path

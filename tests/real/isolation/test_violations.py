@@ -21,7 +21,7 @@ def idle(stage: IsolationStage) -> Pod:
 
 def cover(stage: IsolationStage, pod: Pod) -> None:
     """Mounts something over our folder as the container sees it. Who got that right is not what is asked here."""
-    first = str(stage.inspected(pod)["info"]["pid"])
+    first = str(stage.inspected(pod)["pid"])
     stage.machine.run("mount", "--namespace", first, "-t", "tmpfs", "none", "/run/partage")
 
 
@@ -65,7 +65,7 @@ def test_an_image_whose_run_is_a_link_is_left_alone_and_who_covers_its_place_is_
     pod = stage.limited_pod(memory(2048), image=_LINKED)
     pod.wait_running()
     assert ask(pod, "take 500") == "took 500"
-    mounts = stage.machine.run("cat", f"/proc/{stage.inspected(pod)['info']['pid']}/mountinfo")
+    mounts = stage.machine.run("cat", f"/proc/{stage.inspected(pod)['pid']}/mountinfo")
     assert " /var/run/partage " in mounts
     wrong = idle(stage)
     cover(stage, wrong)

@@ -1,53 +1,36 @@
-"""A control plane without nodes, of these tests' own: they kill it, freeze it and cut it off."""
+"""A control plane without nodes or controllers, of these tests' own: they kill it, freeze it and cut it off."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 from partage_base.kube import Access
 from rig.client.cluster import Cluster
 from rig.client.resources import LEASES
-from rig.control.plane import ControlPlane
+from rig.control.plane import ControlPlane, control_plane
+from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, Identity
-from rig.rig import Rig, RigSettings, running
 
 Whose = Callable[[Identity], Access]
 
 
 @pytest.fixture(scope="package")
-def nodeless() -> Iterator[Rig]:
-    with running(RigSettings(nodes={}), say=print) as rig:
-        yield rig
+def control() -> Generator[ControlPlane]:
+    with control_plane(ControlSettings(controller_manager=False, kube_scheduler=False)) as control:
+        yield control
 
 
 @pytest.fixture
-def rig(nodeless: Rig) -> Iterator[Rig]:
-    """As every rig, its logs are part of the report of a test that fails."""
-    yield nodeless
-    nodeless.cluster.delete_made(grace_s=0)
-    nodeless.cluster.api.delete(LEASES.at(OUR_NAMESPACE))
-    nodeless.cluster.close()
-
-
-@pytest.fixture
-def control(rig: Rig) -> ControlPlane:
-    return rig.control
-
-
-@pytest.fixture
-def cluster(rig: Rig) -> Cluster:
-    return rig.cluster
+def cluster(control: ControlPlane) -> Iterator[Cluster]:
+    made = Cluster(control)
+    yield made
+    made.api.delete(LEASES.at(OUR_NAMESPACE))
+    made.close()
 
 
 @pytest.fixture
 def whose(control: ControlPlane) -> Whose:
     """Access as an identity, by a kubeconfig of its own."""
-
-    def access(identity: Identity) -> Access:
-        path: Path = control.identities.kubeconfig(identity, control.server)
-        return Access.find(path)
-
-    return access
+    return lambda identity: Access.find(control.identities.kubeconfig(identity, control.server))

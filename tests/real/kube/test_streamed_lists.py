@@ -104,6 +104,7 @@ async def test_a_streamed_list_has_all_that_was_written_before_it_was_asked_for(
         assert set(server.ways) == {"stream"}
 
 
+@pytest.mark.extended("starts an API server for it; unit/kube has one that does not stream")
 async def test_an_api_server_with_streaming_turned_off_is_listed_in_pages(without: ControlPlane) -> None:
     access = Access.find(without.identities.kubeconfig(without.identities.admin, without.server))
     async with Recording(access) as server:

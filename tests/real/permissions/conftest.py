@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import NODES_OF_THE_TEST, a_lease, an_event, an_own_node
 from rig.client.cluster import Cluster
+from rig.client.policies import why_not_denied
 from rig.client.resources import EVENTS, LEASES, Json
 from rig.client.wait import until
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import ControlSettings
-from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 
 SETTINGS = ControlSettings(controller_manager_flags={"resource-quota-sync-period": "5s"})
@@ -59,20 +59,11 @@ def advertiser(cluster: Cluster, n1: Json) -> Cluster:
 
 
 def _why_not_in_force(cluster: Cluster) -> str | None:
-    """The API server takes a moment to notice a policy. Without a node in its token, no write may pass."""
+    """Without a node in its token, no write may pass."""
     nobody = cluster.as_account(ADVERTISER)
-    dry = {"dryRun": "All"}
-    writes: dict[str, Callable[[], object]] = {
-        "nodes": lambda: nobody.nodes.annotate("n1", {INVENTORY: "premature"}),
-        "leases": lambda: nobody.api.create(LEASES.at(OUR_NAMESPACE), a_lease("n1"), dry),
-        "events": lambda: nobody.api.create(EVENTS.at("default"), an_event("n1"), dry),
-    }
-    for kind, write in writes.items():
-        try:
-            write()
-        except Refused as refused:
-            if "does not say which node" not in refused.message:
-                return str(refused)
-        else:
-            return f"nothing is denied among {kind}"
-    return None
+    words, dry = "does not say which node", {"dryRun": "All"}
+    return why_not_denied(
+        (words, lambda: nobody.nodes.annotate("n1", {INVENTORY: "premature"})),
+        (words, lambda: nobody.api.create(LEASES.at(OUR_NAMESPACE), a_lease("n1"), dry)),
+        (words, lambda: nobody.api.create(EVENTS.at("default"), an_event("n1"), dry)),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -15,9 +15,9 @@ from partage_plugins.vocabulary.claims import DRIVER
 from partage_scheduler.decision import Ledger
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
+from rig.client.policies import why_not_denied
 from rig.client.resources import (
     DEVICE_CLASSES,
-    NAMESPACES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -46,10 +46,7 @@ def _in_force(admin: Cluster) -> Iterator[None]:
     manifests = [each for file in FILES for each in delivered(f"dra/{file}")]
     for each in manifests:
         admin.api.create(_path(each, ""), each)
-    admin.api.create(NAMESPACES.at(), {"metadata": {"name": FREED}})
-    admin.api.patch(
-        NAMESPACES.at(name=FREED), {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
-    )
+    admin.create_namespace(FREED, **{"resource.kubernetes.io/admin-access": "true"})
     until("the policies are in force", lambda: _why_not_in_force(admin))
     yield
     for each in reversed(manifests):
@@ -65,20 +62,12 @@ def _path(manifest: Json, name: str) -> str:
 
 
 def _why_not_in_force(admin: Cluster) -> str | None:
-    tried: dict[str, Callable[[], object]] = {
-        "limitMilli": lambda: claimed(admin, {**GOOD, "limitMilli": 0}),
-        "(hostPID)": lambda: made(admin, TEAM, a_pod("p", spec={"hostPID": True})),
-        "which node": lambda: admin.as_account(ACCOUNT).api.create(RESOURCE_SLICES.at(), a_slice("n1"), DRY),
-    }
-    for words, attempt in tried.items():
-        try:
-            attempt()
-        except Refused as refused:
-            if words not in refused.message:
-                return refused.message
-        else:
-            return f"nothing is denied of {words}"
-    return None
+    driver = admin.as_account(ACCOUNT)
+    return why_not_denied(
+        ("limitMilli", lambda: claimed(admin, {**GOOD, "limitMilli": 0})),
+        ("(hostPID)", lambda: made(admin, TEAM, a_pod("p", spec={"hostPID": True}))),
+        ("which node", lambda: driver.api.create(RESOURCE_SLICES.at(), a_slice("n1"), DRY)),
+    )
 
 
 def claimed(cluster: Cluster, parameters: Json, driver: str = DRIVER) -> Json:

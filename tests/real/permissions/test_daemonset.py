@@ -18,6 +18,7 @@ from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.identity.permissions import Manifest, delivered
 from rig.rig import Rig
+from support.cluster_stage import ClusterStage
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 
@@ -32,9 +33,9 @@ def stand_in() -> Manifest:
 
 
 @pytest.fixture(scope="module")
-def pods(lasting_rig: Rig) -> Iterator[dict[str, Pod]]:
+def pods(lasting_stage: ClusterStage) -> Iterator[dict[str, Pod]]:
     """By node."""
-    rig = lasting_rig
+    rig = lasting_stage.rig
     rig.cluster.kubectl.apply(json.dumps(stand_in()))
     until("every node has its pod", lambda: None if len(ours(rig.cluster)) == len(rig.nodes) else "not yet")
     running = ours(rig.cluster)

@@ -27,6 +27,8 @@ from rig.nodes.machine import Machine
 from rig.rig import CHECKOUT, Rig
 from support.trees import a_tree
 
+NODE: Final = "n2"
+"""Without a crishim of its own."""
 VERSION: Final = "0.1.0-g000000000001"
 TREE: Final = "/var/lib/made-up-tree"
 NOTES: Final = "/var/lib/made-up-notes"
@@ -64,30 +66,30 @@ def from_this_checkout(rig: Rig) -> Manifest:
 
 
 @pytest.fixture
-def machine(lasting_rig: Rig) -> Iterator[Machine]:
-    """Of n1, on whose cluster the DaemonSet is, and one key."""
-    cluster, machine = lasting_rig.cluster, lasting_rig.nodes["n1"].machine
+def machine(rig: Rig) -> Iterator[Machine]:
+    """Of the node, on whose cluster the DaemonSet is, and one key."""
+    cluster, machine = rig.cluster, rig.nodes[NODE].machine
     a_tree(machine.path(TREE), VERSION, {"bin/partage": PROGRAM.encode()})
     public = Ed25519PrivateKey.generate().public_key()
     keys = {f"{key_id(public)}.pub": encode_public(public).decode()}
     cluster.api.create(CONFIG_MAPS.at(OUR_NAMESPACE), {"metadata": {"name": "partage-keys"}, "data": keys})
     for file in ("admission.yaml", "rbac.yaml"):
         cluster.kubectl.run("apply", "-f", str(FOLDER / "installer" / file))
-    cluster.kubectl.apply(json.dumps(from_this_checkout(lasting_rig)))
+    cluster.kubectl.apply(json.dumps(from_this_checkout(rig)))
     yield machine
-    label(lasting_rig, None)
+    label(rig, None)
     cluster.kubectl.run("delete", "daemonset", INSTALLER.name, "-n", OUR_NAMESPACE)
-    until("its pods are gone", lambda: "there are some" if pods(lasting_rig) else None)
+    until("its pods are gone", lambda: "there are some" if pods(rig) else None)
     for file in ("rbac.yaml", "admission.yaml"):
         cluster.kubectl.run("delete", "-f", str(FOLDER / "installer" / file))
     cluster.api.delete(CONFIG_MAPS.at(OUR_NAMESPACE, "partage-keys"))
-    cluster.nodes.annotate("n1", {INSTALLED: None})
+    cluster.nodes.annotate(NODE, {INSTALLED: None})
     cluster.api.delete(LEASES.at(OUR_NAMESPACE))
     machine.run("rm", "-rf", TREE, NOTES, "/opt/partage")
 
 
 def label(rig: Rig, value: str | None) -> None:
-    rig.cluster.api.patch(NODES.at(name="n1"), {"metadata": {"labels": {INSTALL: value}}})
+    rig.cluster.api.patch(NODES.at(name=NODE), {"metadata": {"labels": {INSTALL: value}}})
 
 
 def pods(rig: Rig) -> list[str]:
@@ -96,11 +98,11 @@ def pods(rig: Rig) -> list[str]:
 
 def wait_told(rig: Rig, state: str) -> None:
     def why_not() -> str | None:
-        text = rig.cluster.nodes.annotations("n1").get(INSTALLED)
+        text = rig.cluster.nodes.annotations(NODE).get(INSTALLED)
         said = json.loads(text) if text else {}
         return None if said.get("state") == state else f"it says {said}; {', '.join(pods(rig)) or 'no pods'}"
 
-    until(f"n1 says {state}", why_not)
+    until(f"{NODE} says {state}", why_not)
 
 
 def notes(machine: Machine) -> list[str]:
@@ -118,7 +120,7 @@ def test_a_label_installs_taking_it_away_undoes_nothing_and_off_takes_all_out(ri
     label(rig, "yes")
     wait_told(rig, "in-force")
     first = machine.run("cat", "/proc/1/comm").strip()
-    assert notes(machine) == [f"{command} on n1, beside {first}" for command in ("install", "switch-on")]
+    assert notes(machine) == [f"{command} on {NODE}, beside {first}" for command in ("install", "switch-on")]
     assert machine.path(f"/opt/partage/{VERSION}/bin/partage").read_bytes() == PROGRAM.encode()
     assert keys_of(machine) == 1
 
@@ -129,6 +131,6 @@ def test_a_label_installs_taking_it_away_undoes_nothing_and_off_takes_all_out(ri
 
     label(rig, "off")
     wait_told(rig, "off")
-    assert notes(machine)[2:] == [f"uninstall on n1, beside {first}"]
+    assert notes(machine)[2:] == [f"uninstall on {NODE}, beside {first}"]
     assert keys_of(machine) == 0
     assert not machine.path("/var/lib/partage/node").exists()

@@ -25,7 +25,8 @@ from real.cli.asking import Done, config_of, partage
 from real.permissions.attempts import Attempt, changing, creating, deleting
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
-from rig.client.resources import ADMISSION_BINDINGS, ADMISSION_POLICIES, CONFIG_MAPS, LEASES, SECRETS, Json
+from rig.client.policies import why_not_denied
+from rig.client.resources import ADMISSION_BINDINGS, CONFIG_MAPS, LEASES, SECRETS, Json
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, ServiceAccount
@@ -65,11 +66,10 @@ def made(admin: Cluster) -> Iterator[None]:
 
 
 def _why_not_in_force(admin: Cluster) -> str | None:
-    try:
-        admin.api.create(CONFIG_MAPS.at(OUR_NAMESPACE), a_map(KEYS), {"dryRun": "All"})
-    except Refused as refused:
-        return None if "partage-keys alone writes it" in refused.message else str(refused)
-    return "everybody writes them"
+    dry = {"dryRun": "All"}
+    return why_not_denied(
+        ("partage-keys alone writes it", lambda: admin.api.create(CONFIG_MAPS.at(OUR_NAMESPACE), a_map(KEYS), dry))
+    )
 
 
 def typed(cluster: Cluster, *words: str) -> Done:
@@ -186,15 +186,3 @@ def test_a_key_is_rotated_once_every_node_has_it_and_retired_once_it_has_settled
 def _beat() -> Json:
     now = micro_time(datetime.fromtimestamp(time.time(), UTC))
     return {"holderIdentity": "n1", "leaseDurationSeconds": 600, "renewTime": now}
-
-
-@pytest.mark.parametrize("policy", ["partage-keys", "partage-keys-account"])
-def test_the_api_server_finds_no_mistake_in_the_policy(keys: Cluster, policy: str) -> None:
-    path = ADMISSION_POLICIES.at(name=policy)
-
-    def why_not() -> str | None:
-        status = keys.api.get(path).get("status", {})
-        return None if "observedGeneration" in status else "it was not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert keys.api.get(path)["status"].get("typeChecking", {}) == {}

@@ -30,15 +30,8 @@ from rig.client.api import Patch
 from rig.client.binding import bind
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.policies import mistakes_in
-from rig.client.resources import (
-    ADMISSION_BINDINGS,
-    ADMISSION_POLICIES,
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    PODS,
-    path_of,
-)
+from rig.client.resources import ADMISSION_BINDINGS, ADMISSION_POLICIES, PODS, path_of
+from rig.client.rights import every_right
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
@@ -46,30 +39,21 @@ from rig.identity.permissions import PODS_FILE, delivered
 
 pytestmark = pytest.mark.slow
 
-NAME = "everybody-and-pods"
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 WRITERS = ("user", "admin")
 DENIED = "denied request: partage: "
 
 
 @pytest.fixture(scope="module", autouse=True)
-def every_right(admin: Cluster) -> Iterator[None]:
+def rights(admin: Cluster) -> Iterator[None]:
     parts = [f"pods/{part}" for part in ("status", "ephemeralcontainers", "resize", "binding")]
     rules = [{"apiGroups": [""], "resources": ["pods", *parts, "bindings"], "verbs": ["*"]}]
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
-    admin.api.create(CLUSTER_ROLES.at(), {"metadata": {"name": NAME}, "rules": rules})
-    admin.api.create(CLUSTER_ROLE_BINDINGS.at(), {"metadata": {"name": NAME}, "roleRef": role, "subjects": [subject]})
-    until("RBAC allows alice everything", lambda: None if _may_write_status(admin) else "not yet")
-    until("the policies are in force", lambda: _why_not_in_force(admin))
-    yield
-    admin.api.delete(CLUSTER_ROLE_BINDINGS.at(name=NAME))
-    admin.api.delete(CLUSTER_ROLES.at(name=NAME))
-    until("RBAC has forgotten it", lambda: "not yet" if _may_write_status(admin) else None)
+    with every_right(admin, "everybody-and-pods", rules):
+        until("the policies are in force", lambda: _why_not_in_force(admin))
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
-def pods(every_right: None, admin: Cluster) -> Iterator[None]:
+def pods(rights: None, admin: Cluster) -> Iterator[None]:
     """One that waits, and one with an allocation, which no test changes."""
     for pod in (
         a_pod(WAITS, scheduler="nobody", annotations={"theirs": "kept"}),
@@ -232,11 +216,6 @@ def test_an_operator_trusts_a_namespace(cluster: Cluster) -> None:
     until("it is not any more", lambda: None if _refusal(cluster, attempt) else "not yet")
 
 
-@pytest.mark.parametrize("policy", ["allocations", "shares", "cdi", "visible-devices"])
-def test_the_api_server_finds_no_mistake_in_the_policies(cluster: Cluster, policy: str) -> None:
-    assert mistakes_in(cluster, f"partage-{policy}") == {}
-
-
 def test_every_policy_is_bound(cluster: Cluster) -> None:
     names = {each["metadata"]["name"] for each in delivered(PODS_FILE)}
     assert names <= {each["spec"]["policyName"] for each in cluster.api.list(ADMISSION_BINDINGS.at())}
@@ -252,12 +231,6 @@ def _refusal(who: Cluster, attempt: Callable[[Cluster], object]) -> str | None:
     except Refused as refused:
         return refused.message
     return None
-
-
-def _may_write_status(admin: Cluster) -> bool:
-    asked = {"verb": "patch", "resource": "pods", "subresource": "status", "namespace": "default"}
-    spec = {"user": "alice", "groups": ["system:authenticated"], "resourceAttributes": asked}
-    return bool(admin.api.create(REVIEWS, {"spec": spec})["status"]["allowed"])
 
 
 def _why_not_in_force(admin: Cluster) -> str | None:

@@ -9,37 +9,19 @@ import pytest
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.attempts import N1, WRITES, Attempt
 from rig.client.cluster import Cluster
-from rig.client.policies import mistakes_in
-from rig.client.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
-from rig.client.wait import until
+from rig.client.rights import every_right
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER
 
-NAME = "partage-advertiser-everything"
 GROUPS = ["", "coordination.k8s.io", "events.k8s.io"]
 RESOURCES = ["nodes", "nodes/status", "nodes/proxy", "leases", "events"]
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_ASKED = {"verb": "deletecollection", "resource": "nodes"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def every_right(admin: Cluster) -> Iterator[None]:
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
-    subject = {"kind": "ServiceAccount", "namespace": ADVERTISER.namespace, "name": ADVERTISER.name}
+def rights(admin: Cluster) -> Iterator[None]:
     rules = [{"apiGroups": GROUPS, "resources": RESOURCES, "verbs": ["*"]}]
-    admin.api.create(CLUSTER_ROLES.at(), {"metadata": {"name": NAME}, "rules": rules})
-    binding = {"metadata": {"name": NAME}, "roleRef": role, "subjects": [subject]}
-    admin.api.create(CLUSTER_ROLE_BINDINGS.at(), binding)
-    until("RBAC allows it everything", lambda: None if may_everything(admin) else "not yet")
-    yield
-    admin.api.delete(CLUSTER_ROLE_BINDINGS.at(name=NAME))
-    admin.api.delete(CLUSTER_ROLES.at(name=NAME))
-    until("RBAC has forgotten it", lambda: "not yet" if may_everything(admin) else None)
-
-
-def may_everything(admin: Cluster) -> bool:
-    spec = {"user": ADVERTISER.user, "resourceAttributes": _ASKED}
-    return bool(admin.api.create(REVIEWS, {"spec": spec})["status"]["allowed"])
+    with every_right(admin, "partage-advertiser-everything", rules, ADVERTISER):
+        yield
 
 
 @pytest.mark.parametrize("attempt", WRITES.values(), ids=WRITES)
@@ -66,8 +48,3 @@ def test_what_a_node_is_capable_of_cannot_be_slipped_in_with_the_inventory(
     advertiser.api.patch(N1, slipped)
     assert "partage.dev/gpus" not in cluster.nodes.get("n1")["status"]["capacity"]
     cluster.nodes.annotate("n1", {INVENTORY: None})
-
-
-@pytest.mark.parametrize("kind", ["nodes", "leases", "events"])
-def test_the_api_server_finds_no_mistake_in_the_policy(cluster: Cluster, kind: str) -> None:
-    assert mistakes_in(cluster, f"partage-advertiser-{kind}") == {}

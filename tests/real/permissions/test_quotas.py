@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import pytest
 
 from partage_dialects import hami, kai, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
-from real.sharepods.stage import Stage, a_sharepod, installed, uninstalled
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
 from rig.client.resources import (
-    ADMISSION_POLICIES,
     LIMIT_RANGES,
     NAMESPACES,
     PODS,
     RESOURCE_QUOTAS,
-    SERVICE_ACCOUNTS,
     Json,
     path_of,
 )
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.permissions import delivered
+from support.sharepods import Stage, a_sharepod, installed, uninstalled
 
 pytestmark = pytest.mark.slow
 
@@ -67,9 +64,7 @@ COUNTS: Mapping[str, Mapping[str, str]] = {
 @pytest.fixture(scope="module", autouse=True)
 def quotas(admin: Cluster) -> Iterator[None]:
     for name in (COUNTED, STRICT, FILLED, OPEN, SHARING):
-        labels = LABEL if name in (STRICT, FILLED) else {}
-        admin.api.create(NAMESPACES.at(), {"metadata": {"name": name, "labels": dict(labels)}})
-        until(f"pods can be made in {name}", partial(_why_no_account, admin, name))
+        admin.create_namespace(name, **(LABEL if name in (STRICT, FILLED) else {}))
     for manifest in delivered("quotas/admission.yaml"):
         admin.api.patch(path_of(manifest), manifest, Patch.APPLY)
     (limits,) = delivered("quotas/limitrange.yaml")
@@ -101,14 +96,6 @@ def _shared(cluster: Cluster) -> str:
     return str(
         cluster.api.get(RESOURCE_QUOTAS.at(SHARING, "sharepods")).get("status", {}).get("used", {}).get(SHAREPODS)
     )
-
-
-def _why_no_account(admin: Cluster, namespace: str) -> str | None:
-    try:
-        admin.api.get(SERVICE_ACCOUNTS.at(namespace, "default"))
-    except Refused as refused:
-        return str(refused)
-    return None
 
 
 def _status(admin: Cluster) -> Json:
@@ -237,14 +224,3 @@ def _why_open(cluster: Cluster) -> str | None:
     except Refused:
         return None
     return "nothing is refused"
-
-
-@pytest.mark.parametrize("policy", ["memory", "dialects"])
-def test_the_api_server_finds_no_mistake_in_the_policy(cluster: Cluster, policy: str) -> None:
-    path = ADMISSION_POLICIES.at(name=f"partage-quota-{policy}")
-
-    def why_not() -> str | None:
-        return None if "observedGeneration" in cluster.api.get(path).get("status", {}) else "it was not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert cluster.api.get(path)["status"].get("typeChecking", {}) == {}

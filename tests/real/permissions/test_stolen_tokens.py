@@ -5,7 +5,8 @@ Here RBAC gives both every right over pods and SharePods, so only the policies k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -15,23 +16,21 @@ from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_scheduler.reservation.pods import body_of
 from partage_scheduler.sharepods.manifest import pod_of
 from partage_scheduler.sharepods.objects import OURS, SharePod
-from real.sharepods.stage import GPUID, SHAREPODS_PATH, a_sharepod, installed, uninstalled
 from rig.client.api import Patch
 from rig.client.binding import bind, binding
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.policies import mistakes_in
-from rig.client.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PODS, Json, Objects
+from rig.client.resources import PODS, Json, Objects
+from rig.client.rights import every_right
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, SHAREPODS, TEAM, ServiceAccount
 from rig.identity.permissions import FOLDER
+from support.sharepods import GPUID, SHAREPODS_PATH, a_sharepod, installed, uninstalled
 
 pytestmark = pytest.mark.slow
 
 Attempt = Callable[[Cluster], object]
-NAME = "stolen-tokens"
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 DRY = {"dryRun": "All"}
 WAITS, RUNS, VITAL = "waits", "runs", "vital"
 SHARE = "share"
@@ -188,7 +187,7 @@ OF_SHAREPODS: Mapping[str, Attempt] = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def every_right(admin: Cluster) -> Iterator[None]:
+def rights(admin: Cluster) -> Iterator[None]:
     installed(admin)
     admin.kubectl.run("apply", "-k", RESERVATION_FILES)
     parts = [f"pods/{part}" for part in ("status", "ephemeralcontainers", "resize", "binding", "eviction", "exec")]
@@ -196,13 +195,17 @@ def every_right(admin: Cluster) -> Iterator[None]:
         {"apiGroups": [""], "resources": ["pods", *parts], "verbs": ["*"]},
         {"apiGroups": ["kubeshare.nthu"], "resources": ["sharepods", "sharepods/status"], "verbs": ["*"]},
     ]
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
-    accounts = [
-        {"kind": "ServiceAccount", "namespace": who.namespace, "name": who.name} for who in (SCHEDULER, SHAREPODS)
-    ]
-    admin.api.create(CLUSTER_ROLES.at(), {"metadata": {"name": NAME}, "rules": rules})
-    admin.api.create(CLUSTER_ROLE_BINDINGS.at(), {"metadata": {"name": NAME}, "roleRef": role, "subjects": accounts})
-    until("RBAC allows both everything", lambda: None if _may_everything(admin) else "not yet")
+    with every_right(admin, "stolen-tokens", rules, SCHEDULER, SHAREPODS), _objects(admin):
+        until("the policies are in force", lambda: _why_not_in_force(admin))
+        yield
+    uninstalled(admin)
+    admin.delete_namespaces(RESERVATIONS)
+    admin.kubectl.run("delete", "-k", RESERVATION_FILES, "--ignore-not-found")
+
+
+@contextmanager
+def _objects(admin: Cluster) -> Generator[None]:
+    """Pods and SharePods that no test changes."""
     for pod in (a_pod(WAITS, scheduler="nobody"), a_pod(RUNS, node="n1"), _vital()):
         admin.api.create(PODS.at(TEAM), pod)
     runs = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
@@ -210,16 +213,9 @@ def every_right(admin: Cluster) -> Iterator[None]:
     placed = a_sharepod("placed", "0.5", annotations={GPUID: "abcde"}, nodeName="n1")
     for share in (a_sharepod(SHARE, "0.5"), placed):
         admin.api.create(SHAREPODS_PATH.at(TEAM), share)
-    until("the policies are in force", lambda: _why_not_in_force(admin))
     yield
     for name in (WAITS, RUNS, VITAL):
         admin.api.delete(path(name), {"gracePeriodSeconds": 0})
-    admin.api.delete(CLUSTER_ROLE_BINDINGS.at(name=NAME))
-    admin.api.delete(CLUSTER_ROLES.at(name=NAME))
-    uninstalled(admin)
-    admin.delete_namespaces(RESERVATIONS)
-    admin.kubectl.run("delete", "-k", RESERVATION_FILES, "--ignore-not-found")
-    until("RBAC has forgotten them", lambda: "not yet" if _may_everything(admin) else None)
 
 
 @pytest.mark.parametrize(
@@ -264,11 +260,6 @@ def test_nobody_else_is_held_by_these_policies(cluster: Cluster) -> None:
     assert denied == []
 
 
-@pytest.mark.parametrize("policy", ["scheduler-pods", "sharepods-pods", "sharepods-shares"])
-def test_the_api_server_finds_no_mistake_in_the_policies(cluster: Cluster, policy: str) -> None:
-    assert mistakes_in(cluster, f"partage-{policy}") == {}
-
-
 def _is_denied(who: Cluster, attempt: Attempt) -> bool:
     """Whether one of these policies denies it; what fails otherwise is not theirs."""
     try:
@@ -280,19 +271,6 @@ def _is_denied(who: Cluster, attempt: Attempt) -> bool:
 
 def _vital() -> Json:
     return a_pod(VITAL, node="n1", spec={"priorityClassName": "system-node-critical"})
-
-
-def _may_everything(admin: Cluster) -> bool:
-    asked = [
-        {"verb": "patch", "resource": "pods"},
-        {"verb": "deletecollection", "group": "kubeshare.nthu", "resource": "sharepods"},
-    ]
-    answers = (
-        admin.api.create(REVIEWS, {"spec": {"user": who.user, "resourceAttributes": each}})["status"]["allowed"]
-        for who in (SCHEDULER, SHAREPODS)
-        for each in asked
-    )
-    return all(answers)
 
 
 def _why_not_in_force(admin: Cluster) -> str | None:

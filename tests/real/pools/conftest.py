@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from rig.rig import CHECKOUT, Rig
+from support.chain_stage import Chain
 from support.pools_stage import Pools, pooled
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-pools"
@@ -19,12 +19,9 @@ def lasting_pools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pools]:
         yield pools
 
 
-@pytest.fixture
-def rig(lasting_pools: Pools) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
-    yield lasting_pools.chain.rig
-    sys.stdout.write(lasting_pools.chain.scheduler.said[-6000:])
-    lasting_pools.chain.rig.cluster.close()
+@pytest.fixture(scope="package")
+def lasting_stage(lasting_pools: Pools) -> Chain:
+    return lasting_pools.chain
 
 
 @pytest.fixture

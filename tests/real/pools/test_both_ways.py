@@ -18,17 +18,13 @@ def test_a_share_takes_a_card_from_kubelet_and_gives_it_back_to_a_native_pod(poo
             pod.wait_running()
         assert sorted(pools.pools()) == ["kubelet", "shared"]
         second = pools.native("second")
-        second.wait("no card is left", lambda _: _why_schedulable(str(second.condition("PodScheduled").get("message"))))
+        second.wait_why("Insufficient nvidia.com/gpu")
         share.delete_and_wait()
         second.wait_running()
         pools.wait_all_kubelets()
     assert not witness.wrong
     assert witness.native_seen
     assert witness.shared_seen
-
-
-def _why_schedulable(message: str) -> str | None:
-    return None if "Insufficient nvidia.com/gpu" in message else f"the scheduler says {message!r}"
 
 
 def test_a_card_whose_reservation_was_deleted_starts_no_native_container_beside_its_shares(pools: Pools) -> None:

@@ -8,8 +8,6 @@ import pytest
 
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from rig.client.resources import NAMESPACES
-from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.rig import Rig
 from support.crishim_stage import IDLE
@@ -25,17 +23,10 @@ def asking(rig: Rig, name: str, namespace: str) -> Pod:
     return rig.cluster.pods.create(namespace, made)
 
 
-def why_no_namespace(rig: Rig) -> str | None:
-    """Pods of a namespace need its account, which a controller makes."""
-    found = rig.cluster.kubectl.run("get", "serviceaccount", "--namespace", OPERATOR, "--output", "name")
-    return None if "default" in found else "it has no account yet"
-
-
 @pytest.fixture
 def operators(rig: Rig) -> Iterator[str]:
     """Its namespace."""
-    rig.cluster.api.create(NAMESPACES.at(), {"metadata": {"name": OPERATOR}})
-    until("the operator's namespace takes pods", lambda: why_no_namespace(rig))
+    rig.cluster.create_namespace(OPERATOR)
     yield OPERATOR
     rig.cluster.delete_made()
     rig.cluster.delete_namespaces(OPERATOR)

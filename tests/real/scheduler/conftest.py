@@ -1,6 +1,6 @@
 """An API server without nodes or any scheduler but ours, with made-up nodes that have cards and beat.
 
-Nobody looks for kubelets, so that the nodes stay as they are made.
+Nobody looks for kubelets, so nodes stay as they are made, and pods run when a test says so. Garbage is collected.
 """
 
 from __future__ import annotations
@@ -25,12 +25,23 @@ from rig.client.cluster import Cluster
 from rig.client.manifests import a_node
 from rig.client.resources import LEASES
 from rig.control.plane import ControlPlane, control_plane
-from rig.control.settings import FOR_BENCHMARKS
+from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from support.gpu_fleet import card
 from support.scheduler_process import SchedulerProcess
 
 CARDS = 2
+SETTINGS = ControlSettings(
+    kube_scheduler=False,
+    apiserver_flags={
+        "enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
+        "disable-admission-plugins": "TaintNodesByCondition",
+    },
+    controller_manager_flags={
+        "controllers": "serviceaccount-controller,root-ca-certificate-publisher-controller,"
+        "clusterrole-aggregation-controller,garbage-collector-controller,namespace-controller"
+    },
+)
 QUICK = ("--lease-s", "3", "--renew-s", "2", "--retry-s", "0.5")
 """So that nobody waits long for one that was killed."""
 
@@ -42,7 +53,7 @@ class Scheduler(SchedulerProcess):
 
 @pytest.fixture(scope="package")
 def control() -> Generator[ControlPlane]:
-    with control_plane(FOR_BENCHMARKS) as control:
+    with control_plane(SETTINGS) as control:
         yield control
 
 
@@ -83,8 +94,8 @@ def node(bare: Cluster) -> Callable[[str], None]:
 
 
 def with_cards(cluster: Cluster, name: str) -> None:
-    """A node that is made up, with two cards, whose advertiser beats once."""
-    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(CARDS)))
+    """A node that is made up, with two cards as NVIDIA calls them, whose advertiser beats once."""
+    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"GPU-{name}-{place}") for place in range(CARDS)))
     inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
     cluster.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
     beats(cluster, name)

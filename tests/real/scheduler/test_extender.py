@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from rig.control.plane import ControlPlane
 from rig.identity.certificates import Authority, Use
 from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
 from rig.identity.permissions import delivered
-from rig.machine.components import Component
+from rig.machine.components import Component, serving
 from support.kube import stored
 
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
@@ -85,18 +84,8 @@ class Behind:
 def behind(control: ControlPlane, scheduler: Scheduler, tmp_path: Path) -> Iterator[Behind]:
     made = Behind(control, scheduler, tmp_path)
     made.start()
-    with running(made.kube):
+    with serving(made.kube):
         yield made
-
-
-@contextmanager
-def running(kube: Component) -> Generator[None]:
-    kube.start()
-    try:
-        kube.wait_ready()
-        yield
-    finally:
-        kube.kill()
 
 
 def _without_kinds(configuration: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,15 +94,6 @@ def _without_kinds(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 def shared(cluster: Cluster, name: str, milli: int, *, profile: str = PROFILES[0], **spec: Any) -> Pod:
     return cluster.pods.create(TEAM, a_pod(name, scheduler=profile, limits={GPU_MILLI: str(milli)}, spec=spec))
-
-
-def message(pod: Pod) -> str:
-    conditions = pod.refresh()["status"].get("conditions") or [{}]
-    return str(conditions[0].get("message", ""))
-
-
-def wait_said(pod: Pod, what: str) -> None:
-    until(f"it says: {what}", lambda: None if what in message(pod) else message(pod) or "nothing", 30)
 
 
 def test_pods_of_all_profiles_are_bound_with_signed_allocations(
@@ -134,9 +114,11 @@ def test_a_pod_is_placed_soon_after_a_node_beats_again(
     bare: Cluster, node: Node, behind: Behind, tmp_path: Path
 ) -> None:
     node("n1")
+    plain = bare.pods.create(TEAM, a_pod("plain", scheduler=PROFILES[0]))
+    wait_bound([plain])  # or kube-scheduler would try the next one again since a node has come
     bare.api.delete(LEASES.at(OUR_NAMESPACE, "n1"))
     waits = shared(bare, "waits", 600)
-    wait_said(waits, "heartbeat")
+    waits.wait_why("heartbeat")
     beats(bare, "n1")  # of which kube-scheduler hears nothing
     wait_bound([waits])
     require_good([waits], tmp_path)

@@ -46,7 +46,7 @@ def test_a_pod_on_a_lost_card_is_evicted_as_its_budget_allows(
     match = {"selector": {"matchLabels": {"app": "p"}}, "minAvailable": 1}
     budget = BUDGETS.at(TEAM, "p")
     bare.api.create(BUDGETS.at(TEAM), {"metadata": {"name": "p"}, "spec": match})
-    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"n1-{n}", health="lost") for n in range(CARDS)))
+    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"GPU-n1-{n}", health="lost") for n in range(CARDS)))
     inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
     notes = {"metadata": {"annotations": {INVENTORY: encode_inventory(inventory).decode()}}}
     bare.api.patch(NODES.at(name="n1"), notes)

@@ -1,4 +1,4 @@
-"""One node with two simulated cards and NVIDIA's device plugin, for all tests of this folder that want Kubernetes."""
+"""A node with two simulated cards and NVIDIA's device plugin, and a containerd without Kubernetes with such cards."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from rig import images
-from rig.client.wait import until
 from rig.images.bases import compiled
 from rig.lone import LoneRuntime, lone_runtime
 from rig.machine.components import Component
-from rig.nodes.node import NodeSettings
-from rig.rig import CHECKOUT, Rig, RigSettings, running
-from support.simgpu_stage import CARDS, CLIENT, RESOURCE, device_plugin, install_driver, simgpud, tell
+from rig.nodes.node import Node
+from rig.rig import Rig
+from support.cluster_stage import ClusterStage
+from support.simgpu_stage import CARDS, CLIENT, DRIVER, RESOURCE, device_plugin, install_driver, simgpud, tell
 
-LOGS = CHECKOUT / ".cache/test/rig-logs-simgpu"
-NODE = "n1"
+NODE = "n2"
 
 
 def client() -> images.Image:
@@ -24,36 +23,27 @@ def client() -> images.Image:
     return images.glibc().with_files({"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl"))})
 
 
-def allocatable(rig: Rig) -> int:
-    """Cards, as the node's status says it, which is behind what kubelet knows."""
-    return int(rig.cluster.nodes.get(NODE)["status"]["allocatable"].get(RESOURCE, "0"))
-
-
 def wait_allocatable(rig: Rig, number: int) -> None:
-    def why_not() -> str | None:
-        return None if (found := allocatable(rig)) == number else f"the node has {found}"
-
-    until(f"{number} cards are allocatable", why_not)
+    rig.cluster.nodes.wait_allocatable(NODE, RESOURCE, number)
 
 
 @pytest.fixture(scope="package")
-def lasting_gpu_rig() -> Iterator[Rig]:
-    with running(RigSettings(nodes={NODE: NodeSettings()}), say=print, keep_logs=LOGS) as rig:
-        rig.registry.push(client(), "cards")
-        install_driver(rig.nodes[NODE].machine)
-        driver = rig.nodes[NODE].daemon(simgpud())
-        driver.start()
-        driver.wait_ready()
-        yield rig
+def lasting_cards(lasting_stage: ClusterStage) -> Iterator[Node]:
+    node = lasting_stage.rig.nodes[NODE]
+    lasting_stage.rig.registry.push(client(), "cards")
+    install_driver(node.machine)
+    driver = node.run(simgpud())
+    yield node
+    driver.kill()
+    node.machine.run("rm", "-rf", DRIVER)
 
 
 @pytest.fixture
-def rig(lasting_gpu_rig: Rig) -> Iterator[Rig]:
+def rig(rig: Rig, lasting_cards: Node) -> Iterator[Rig]:
     """All cards are healthy again afterwards."""
-    yield lasting_gpu_rig
-    lasting_gpu_rig.cluster.close()
+    yield rig
     for index in range(len(CARDS)):
-        tell(lasting_gpu_rig.nodes[NODE].machine, f"restore {index}")
+        tell(lasting_cards.machine, f"restore {index}")
 
 
 @pytest.fixture
@@ -62,9 +52,7 @@ def plugin(rig: Rig) -> Iterator[Component]:
 
     The node says in the end that it has no cards, so that the next test does not take these for its own.
     """
-    started = rig.nodes[NODE].daemon(device_plugin())
-    started.start()
-    started.wait_ready()
+    started = rig.nodes[NODE].run(device_plugin())
     yield started
     started.stop()
     wait_allocatable(rig, 0)

@@ -10,24 +10,16 @@ from typing import Any
 import pytest
 
 from rig.lone import LoneRuntime
-from rig.machine.components import Component
+from rig.machine.components import Component, serving
 from rig.nodes.node import inside
 from rig.programs import ensure
 from support.simgpu_stage import CDI, DRIVER, UUIDS, generate_cdi, simgpud, tell
 
-POD = {
-    "metadata": {"name": "pod", "namespace": "team", "uid": "1", "attempt": 0},
-    "linux": {"security_context": {"namespace_options": {"network": 2}}},
-}
-
 
 @pytest.fixture(scope="module")
 def driver(runtime: LoneRuntime) -> Iterator[Component]:
-    started = inside(runtime.machine, simgpud())
-    started.start()
-    started.wait_ready()
-    yield started
-    started.kill()
+    with serving(inside(runtime.machine, simgpud())) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -36,31 +28,10 @@ def document(runtime: LoneRuntime, driver: Component) -> dict[str, Any]:
     return generate_cdi(runtime.machine)
 
 
-def crictl(runtime: LoneRuntime, *argv: str) -> str:
-    flags = ("--runtime-endpoint", f"unix://{runtime.socket}", "--image-endpoint", f"unix://{runtime.socket}")
-    return runtime.machine.run(str(runtime.programs["crictl"]), *flags, "--timeout", "30s", *argv).strip()
-
-
 def said_with(runtime: LoneRuntime, *devices: str) -> str:
     """What the client says in a container with these devices."""
-    config = {
-        "metadata": {"name": "main", "attempt": 0},
-        "image": {"image": "cards"},
-        "command": ["/bin/sleep", "600"],
-        "CDI_devices": [{"name": name} for name in devices],
-    }
-    files = [runtime.scratch / name for name in ("pod.json", "container.json")]
-    runtime.scratch.mkdir(exist_ok=True)
-    for file, content in zip(files, (POD, config), strict=True):
-        file.write_text(json.dumps(content))
-    crictl(runtime, "pull", "cards")
-    pod = crictl(runtime, "runp", str(files[0]))
-    try:
-        container = crictl(runtime, "create", pod, str(files[1]), str(files[0]))
-        crictl(runtime, "start", container)
-        return crictl(runtime, "exec", "--sync", container, "/bin/sh", "-c", "/usr/bin/cards || true")
-    finally:
-        crictl(runtime, "rmp", "--force", pod)
+    with runtime.container("cards", CDI_devices=[{"name": name} for name in devices]) as container:
+        return runtime.shell(container, "/usr/bin/cards || true")
 
 
 def cards_in(said: str) -> list[str]:
@@ -90,8 +61,8 @@ def test_nvidias_own_runtime_in_cdi_mode_gives_the_card_that_the_environment_nam
 ) -> None:
     program = ensure("nvidia", say=print)["nvidia-container-runtime"]
     runtime.machine.write("/etc/nvidia-container-runtime/config.toml", _runtime_config(runtime))
-    crictl(runtime, "pull", "cards")
-    image = json.loads(crictl(runtime, "images", "--output", "json"))["images"]
+    runtime.crictl("pull", "cards")
+    image = json.loads(runtime.crictl("images", "--output", "json"))["images"]
     name = next(tag for each in image for tag in each["repoTags"] if "/cards:" in tag)
     ctr = (str(runtime.programs["ctr"]), "--address", runtime.socket, "--namespace", "k8s.io")
     flags = ("--rm", "--runc-binary", str(program), "--env", f"NVIDIA_VISIBLE_DEVICES={UUIDS[1]}")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-from real.simgpu.conftest import NODE, allocatable, wait_allocatable
+from real.simgpu.conftest import NODE, wait_allocatable
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.wait import until
@@ -51,26 +49,6 @@ def test_a_pod_sees_one_card_by_nvml_and_the_same_by_cuda(rig: Rig, plugin: Comp
     assert re.findall(r" used=(\d+)", tell(rig.nodes[NODE].machine, "status")) == ["0"] * len(CARDS)
 
 
-@pytest.mark.extended("kubelet and NVIDIA's plugin count; that pods of ours get no card twice is tested where we do")
-def test_two_pods_get_two_cards_and_a_third_waits(rig: Rig, plugin: Component) -> None:
-    wait_allocatable(rig, len(CARDS))
-    pods = [card_pod(rig, f"holder-{number}", "8") for number in range(2)]
-    for pod in pods:
-        wait_said(pod)
-    assert {card for pod in pods for card in cards_in(pod.logs())} == set(UUIDS)
-    third = card_pod(rig, "third")
-    third.wait("it has nowhere to go", lambda _: _why_schedulable(third))
-    pods[0].delete_and_wait()
-    third.wait_succeeded()
-    for pod in (pods[1], third):
-        pod.delete_and_wait()
-
-
-def _why_schedulable(pod: Pod) -> str | None:
-    message = str(pod.condition("PodScheduled").get("message", ""))
-    return None if f"Insufficient {RESOURCE}" in message else f"the scheduler says {message!r}"
-
-
 def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_it(rig: Rig, plugin: Component) -> None:
     wait_allocatable(rig, len(CARDS))
 
@@ -78,7 +56,8 @@ def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_
         """The plugin hears only of what happens once it listens."""
         for command in ("xid 0 31", "xid 1 48"):
             tell(rig.nodes[NODE].machine, command)
-        return None if (found := allocatable(rig)) == len(CARDS) - 1 else f"the node has {found}"
+        found = rig.cluster.nodes.allocatable(NODE, RESOURCE)
+        return None if found == len(CARDS) - 1 else f"the node has {found}"
 
     until("one card is allocatable", why_not)
     pod = card_pod(rig, "after-the-faults")

@@ -56,7 +56,7 @@ class Stage:
 def stage() -> Iterator[Stage]:
     programs = engine_programs(DEBIANS)
     path = path_of(programs)
-    with systemd_machine(say=print, keep_logs=LOGS, others=programs.folders) as systemd:
+    with systemd_machine(say=print, keep_logs=LOGS, visible=programs.folders) as systemd:
         machine, docker = systemd.machine, Engine(systemd.machine, "docker", {"PATH": path, "HOME": "/root"})
         dockerd = programs["dockerd" if "dockerd" in programs else "dockerd@docker.io"]
         machine.write(CONFIG, json.dumps({**SETTINGS, "cgroup-parent": cgroup_of(machine)}))

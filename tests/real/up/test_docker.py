@@ -13,32 +13,28 @@ from typing import Any
 import pytest
 
 from rig.client.wait import until
-from rig.machine.components import Component
-from rig.nodes.machine import Machine
-from rig.nodes.node import Daemon, inside
 from rig.rig import CHECKOUT
-from support.engines.docker import CONFIG, DEBIANS, Docker, dockerd_on
-from support.engines.engine import STATE, engine_programs
+from support.docker_machine import PLACES
+from support.engines.docker import DEBIANS, Docker, dockerd_on
+from support.engines.engine import engine_programs
 from support.engines.machines import engine_machines
 from support.engines.podman import PODMAN, Podman, podman_on
 from support.machine_image import workloads
-from support.machine_stage import PARTAGE, UP, up_env
+from support.machine_stage import PARTAGE, MachineStage, ready_to_go_up
 from support.simgpu import built as built_simgpu
 
 pytestmark = pytest.mark.timeout(300)
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-up-docker"
-AT = ("--daemon-json", CONFIG)
 SHARE = ("-e", "PARTAGE_SHARE=300", "-e", "PARTAGE_MEMORY=4g")
 LARGE = ("allocate", "--kind", "large", "--count", "1")
 
 
 @dataclass(frozen=True)
 class Stage:
-    machine: Machine
     docker: Docker
     podman: Podman
-    up: Component
+    up: MachineStage
 
     def done(self, *words: str) -> subprocess.CompletedProcess[str]:
         path = f"{self.docker.env['PATH']}:{self.podman.env['PATH']}"
@@ -57,20 +53,6 @@ class Stage:
         """A container with that share and 4 GiB; its id."""
         return self.docker.run("-d", "--name", name, *asked(f"{share}", "4g"), "tools", "sleep", "100000")
 
-    def start(self) -> None:
-        before = self._times()
-        self.up.start()
-
-        def why_not() -> str | None:
-            self.up.require_running()
-            return None if self._times() > before else "it does not say so"
-
-        until("partage up is done", why_not)
-
-    def _times(self) -> int:
-        log = self.up.program.log
-        return log.read_text(errors="replace").count(UP) if log.exists() else 0
-
 
 def asked(share: str, memory: str) -> tuple[str, ...]:
     return ("--runtime", "partage", "-e", f"PARTAGE_SHARE={share}", "-e", f"PARTAGE_MEMORY={memory}")
@@ -80,30 +62,19 @@ def asked(share: str, memory: str) -> tuple[str, ...]:
 def stage() -> Iterator[Stage]:
     programs = engine_programs(DEBIANS)
     visible = (*programs.folders, *engine_programs(PODMAN).folders, built_simgpu(), Path(sys.prefix))
-    with engine_machines(visible=visible, keep_logs=LOGS) as (machine,), dockerd_on(machine) as docker:
+    with (
+        engine_machines(visible=visible, keep_logs=LOGS) as (machine,),
+        dockerd_on(machine) as docker,
+        ready_to_go_up(machine, ("--simulated", "h100")) as up,
+    ):
         podman = podman_on(machine)
         for engine in (docker, podman):
             engine.load({"tools": workloads()})
-        argv = (*PARTAGE, "up", "--foreground", "--simulated", "h100")
-        made = Stage(machine, docker, podman, inside(machine, Daemon("up", argv, lambda _: None, up_env())))
-        try:
-            made.start()
-            below = ("--runtime-below", str(programs["runc"]))
-            made.partage(
-                "docker",
-                "install",
-                "--engine",
-                "docker",
-                "--engine",
-                "podman",
-                *AT,
-                "--pid-file",
-                f"{STATE}/docker.pid",
-                *below,
-            )
-            yield made
-        finally:
-            made.up.kill()
+        up.start()
+        made = Stage(docker, podman, up)
+        engines = ("--engine", "docker", "--engine", "podman")
+        made.partage("docker", "install", *engines, *PLACES.split(), "--runtime-below", str(programs["runc"]))
+        yield made
 
 
 def test_a_container_is_listed_with_its_name_and_share_and_held_to_it(stage: Stage) -> None:
@@ -135,7 +106,7 @@ def test_who_waits_runs_once_there_is_room(stage: Stage) -> None:
     words = ("docker", "run", "--rm", "--runtime", "partage", "-e", "PARTAGE_SHARE", "-e", "PARTAGE_MEMORY", "tools")
     script = f"{' '.join(PARTAGE)} wait-for --share 600 --memory 4Gi -- {' '.join(words)} echo had it >/said 2>&1 &"
     stage.docker.program("sh", "-c", script)
-    said = stage.machine.path("/said")
+    said = stage.docker.machine.path("/said")
     until("it says why it waits", lambda: None if "no card has a share of 600" in said.read_text() else "it does not")
     refused = stage.docker.done("run", "--rm", *asked("600", "4g"), "tools", "true")
     assert "partage: no card has a share of 600 milli left" in refused.stderr
@@ -148,10 +119,10 @@ def test_containers_outlive_down_and_a_killed_up(stage: Stage) -> None:
     done = stage.done("down")
     assert (done.returncode, "containers go on" in done.stderr) == (0, True), done.stderr
     assert stage.docker.done("exec", "kept", "true").returncode == 0
-    stage.start()
+    stage.up.start()
     assert [each["name"] for each in stage.sharing()] == ["kept"]
-    stage.up.kill()
-    stage.start()
+    stage.up.up.kill()
+    stage.up.start()
     assert stage.docker.done("exec", "kept", *LARGE, "--mib", "5000").returncode != 0
     assert stage.docker.done("exec", "kept", *LARGE, "--mib", "1024").returncode == 0
     assert [each["status"] for each in stage.sharing()] == ["running"]
@@ -170,8 +141,8 @@ def test_nothing_is_purged_under_a_container_but_with_all(stage: Stage) -> None:
     done = stage.done("down", "--all", "--purge")
     assert (done.returncode, f"container {id_[:12]} is killed" in done.stderr) == (0, True), done.stderr
     until("it has ended", lambda: None if stage.docker.running() == {others} else "it runs")
-    assert not stage.machine.path("/run/partage").exists()
+    assert not stage.docker.machine.path("/run/partage").exists()
     assert "`partage docker uninstall` takes that back" in done.stderr
     stage.docker.end_all()
-    stage.start()
+    stage.up.start()
     assert stage.sharing() == []

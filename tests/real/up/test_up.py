@@ -35,7 +35,7 @@ KUBELET = "/opt/kubelet"
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[MachineStage]:
-    with machine_up(2, say=print, keep_logs=LOGS_KEPT) as made:
+    with machine_up(2, keep_logs=LOGS_KEPT) as made:
         yield made
 
 
@@ -87,7 +87,7 @@ def test_the_simulated_driver_outlives_down_and_a_killed_up(stage: MachineStage)
 
 
 def test_down_with_all_and_purge_leaves_the_machine_as_it_was() -> None:
-    with bare_machine(say=print, keep_logs=LOGS_KEPT) as stage:
+    with bare_machine(keep_logs=LOGS_KEPT) as stage:
         before = seen(stage)
         stage.start()
         assert seen(stage) != before
@@ -99,7 +99,7 @@ def test_down_with_all_and_purge_leaves_the_machine_as_it_was() -> None:
 
 
 def test_an_up_that_was_killed_half_way_is_taken_back_and_begun_again() -> None:
-    with bare_machine(say=print, keep_logs=LOGS_KEPT) as stage:
+    with bare_machine(keep_logs=LOGS_KEPT) as stage:
         before = seen(stage)
         stage.up.start()
         file = stage.machine.path(f"/{MACHINE_FILE}")

@@ -22,6 +22,7 @@ from rig.client.pods import Pod, Pods
 from rig.client.resources import NAMESPACES, SERVICE_ACCOUNTS, Json
 from rig.client.wait import until
 from rig.control.plane import ControlPlane
+from rig.errors import Refused
 from rig.identity.people import ALICE, SCHEDULER, Bearer, Identity, Person, ServiceAccount, node
 
 _TOKEN_LIFE_S: Final = 3600
@@ -78,6 +79,19 @@ class Cluster:
         """Ends every pod that was made by whomever; where no kubelet would do it, with a grace of 0."""
         for each in (self, *self._others.values()):
             each.pods.delete_made(grace_s)
+
+    def create_namespace(self, name: str, **labels: str) -> None:
+        """Returns when pods can be made in it: they need its account, which a controller makes."""
+        self.api.create(NAMESPACES.at(), {"metadata": {"name": name, "labels": labels}})
+
+        def why_not() -> str | None:
+            try:
+                self.api.get(SERVICE_ACCOUNTS.at(name, "default"))
+            except Refused as refused:
+                return str(refused)
+            return None
+
+        until(f"pods can be made in {name}", why_not)
 
     def delete_namespaces(self, *names: str) -> None:
         """Ends them, and waits until they are gone with all that was in them."""

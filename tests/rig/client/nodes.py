@@ -26,9 +26,16 @@ class Nodes:
     def names(self) -> list[str]:
         return sorted(node["metadata"]["name"] for node in self._api.list(NODES.at()))
 
-    def condition(self, name: str, condition: str) -> Json:
-        """A condition, such as Ready; empty where there is none."""
-        return pod_status.condition(self.get(name), condition)
+    def allocatable(self, name: str, resource: str) -> int:
+        """As the node's status says it, which is behind what kubelet knows."""
+        return int(self.get(name)["status"]["allocatable"].get(resource, "0"))
+
+    def wait_allocatable(self, name: str, resource: str, number: int) -> None:
+        def why_not() -> str | None:
+            found = self.allocatable(name, resource)
+            return None if found == number else f"the node has {found}"
+
+        until(f"node {name} has {number} of {resource}", why_not)
 
     def annotations(self, name: str) -> dict[str, str]:
         return dict(self.get(name)["metadata"].get("annotations", {}))

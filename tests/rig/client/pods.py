@@ -149,6 +149,16 @@ class Pod:
         self.wait("is bound", lambda pod: None if "nodeName" in pod["spec"] else pod_status.summary(pod), within_s)
         return str(self.node)
 
+    def wait_why(self, words: str, within_s: float = PATIENCE_S) -> str:
+        """Waits until the condition of a pod that waits says why in words that hold these; all of them."""
+
+        def why_not(_: Json) -> str | None:
+            said = str(self.condition("PodScheduled").get("message", ""))
+            return None if words in said else f"the condition says {said!r}"
+
+        self.wait(f"says {words!r}", why_not, within_s)
+        return str(self.condition("PodScheduled")["message"])
+
     def wait_running(self, within_s: float = PATIENCE_S) -> None:
         """Waits until all its containers run; one that has ended never will."""
         self.wait("runs", _why_not_running, within_s)
@@ -215,16 +225,22 @@ class Pods:
     def get(self, namespace: str, name: str) -> Pod:
         return Pod(self._speaker, self._speaker.api.get(PODS.at(namespace, name)))
 
+    def end_made(self, grace_s: int | None = None) -> list[Pod]:
+        """Asks for the end of every pod that was made here, and returns them."""
+        made, self.made = self.made, []
+        for pod in made:
+            pod.delete_if_there(grace_s)
+        return made
+
+    def delete_made(self, grace_s: int | None = None) -> None:
+        """Ends every pod that was made here; where no kubelet would do it, with a grace of 0."""
+        for pod in self.end_made(grace_s):
+            pod.wait_gone()
+
     def list(self, namespace: str | None = None, selector: str = "") -> list[Pod]:
         """Those of a namespace, or all, with these labels."""
         found = self._speaker.api.list(PODS.at(namespace), {"labelSelector": selector})
         return [Pod(self._speaker, each) for each in found]
-
-    def delete_made(self, grace_s: int | None = None) -> None:
-        """Ends every pod that was made here; where no kubelet would do it, with a grace of 0."""
-        made, self.made = self.made, []
-        for pod in made:
-            pod.delete_and_wait(grace_s)
 
 
 def _why_not_running(pod: Json) -> str | None:

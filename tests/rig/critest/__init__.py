@@ -9,7 +9,6 @@ from __future__ import annotations
 from rig.critest.conditions import probe
 from rig.critest.exceptions import Exemption, exemptions, judge
 from rig.critest.images import images
-from rig.critest.remembered import Remembered, key_of_straight, recalled, remember
 from rig.critest.results import Outcome, Result, Run
 from rig.critest.runs import Critest, run
 
@@ -17,15 +16,11 @@ __all__ = [
     "Critest",
     "Exemption",
     "Outcome",
-    "Remembered",
     "Result",
     "Run",
     "exemptions",
     "images",
     "judge",
-    "key_of_straight",
     "probe",
-    "recalled",
-    "remember",
     "run",
 ]

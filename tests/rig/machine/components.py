@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -148,3 +149,14 @@ class Component:
                 return int(found[0])
             time.sleep(_LOOK_EVERY_S)
         raise self._failed(f"ended with status {process.returncode}")
+
+
+@contextmanager
+def serving(component: Component) -> Generator[Component]:
+    """It serves inside, and is killed at the end."""
+    component.start()
+    try:
+        component.wait_ready()
+        yield component
+    finally:
+        component.kill()

@@ -88,6 +88,13 @@ class Node:
         self._others.append(inside(self.machine, daemon))
         return self._others[-1]
 
+    def run(self, daemon: Daemon) -> Component:
+        """Another program in the node, which serves when this returns."""
+        component = self.daemon(daemon)
+        component.start()
+        component.wait_ready()
+        return component
+
 
 def inside(machine: Machine, daemon: Daemon) -> Component:
     program = Program(

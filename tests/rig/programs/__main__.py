@@ -15,7 +15,7 @@ from rig.errors import RigError
 from rig.programs import catalogue, provision
 from rig.programs.cache import Cache, cache_of
 from rig.programs.recipes import GoRecipe, Recipe
-from rig.programs.steps import teller_for, to_stderr
+from rig.programs.steps import Lines, to_stderr
 
 _MIB: Final = 1 << 20
 _ABOUT: Final = """\
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         to_stderr(f"rig: {unknown}")
         return 2
     try:
-        return _list(asked.names) if asked.list else _build(asked.names, asked.paths)
+        return _list(asked.names) if asked.list else _build(asked.names)
     except RigError as error:
         to_stderr(f"rig: {error}")
         return 1
@@ -67,15 +67,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="what to make; without any, all that a rig needs")
     parser.add_argument("--list", action="store_true", help="make nothing; show each component, and where it is")
-    parser.add_argument("--paths", action="store_true", help="print each program and its path on stdout")
     return parser
 
 
-def _build(names: Sequence[str], paths: bool) -> int:  # noqa: FBT001
-    programs = provision.provide(names, teller_for(sys.stderr))
+def _build(names: Sequence[str]) -> int:
+    programs = provision.provide(names, Lines(to_stderr))
     to_stderr(f"rig: {', '.join(programs)}: there")
-    for name in programs if paths else ():
-        print(f"{name}\t{programs[name]}")  # noqa: T201 - this is the output
     return 0
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from rig.errors import MachineUnfit
-from rig.programs.steps import Teller, spent
+from rig.programs.steps import Lines, spent
 
 _LOOK_EVERY_S: Final = 0.2
 
@@ -48,7 +48,7 @@ class Cache:
         return path
 
     @contextmanager
-    def lock(self, key: str, teller: Teller) -> Generator[None]:
+    def lock(self, key: str, teller: Lines) -> Generator[None]:
         """Waits while another builder makes this entry, and says for which one."""
         path = self.root / "locks" / key
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def _is_locked(fd: int) -> bool:
     return True
 
 
-def _wait(fd: int, why: str, teller: Teller) -> None:
+def _wait(fd: int, why: str, teller: Lines) -> None:
     """Polls, so that people see that it waits and Ctrl-C ends it."""
     started = time.monotonic()
     teller.line(why)

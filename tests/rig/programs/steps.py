@@ -1,7 +1,6 @@
 """Runs one step of a build: its output goes into a log, people see how long it takes, and it ends with its builder.
 
-On a terminal the status is redrawn in place twice a second. Elsewhere, in a log of CI, it is a plain line every 30 s:
-the reader knows that work goes on, and the log stays readable.
+The status is a plain line every 30 s: the reader knows that work goes on, and a log of CI stays readable.
 
 A step is a process group of its own. A terminal's Ctrl-C therefore reaches only the builder, which kills the group; a
 builder that is killed itself takes the step along by the kernel's parent-death signal. What the step then leaves half
@@ -21,19 +20,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, TextIO
+from typing import Final
 
 from rig.errors import BuildFailed
-
-_CLEAR_LINE: Final = "\r\033[K"
-
-
-class Teller(Protocol):
-    def line(self, text: str) -> None:
-        """Something happened."""
-
-    def status(self, text: str) -> None:
-        """How things are; may be called at any rate."""
 
 
 class Lines:
@@ -53,35 +42,10 @@ class Lines:
             self.line(text)
 
 
-class Terminal:
-    def __init__(self, stream: TextIO, every_s: float = 0.5) -> None:
-        self._stream = stream
-        self._every_s = every_s
-        self._last = 0.0
-
-    def line(self, text: str) -> None:
-        self._write(f"{_CLEAR_LINE}{text}\n")
-        self._last = 0.0
-
-    def status(self, text: str) -> None:
-        """Redraws, cut to the width: a line that wraps cannot be cleared."""
-        if time.monotonic() - self._last >= self._every_s:
-            self._write(_CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
-            self._last = time.monotonic()
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
-
-
 def to_stderr(text: str) -> None:
     """Where lines go unless someone else wants them."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
-
-
-def teller_for(stream: TextIO) -> Teller:
-    return Terminal(stream) if stream.isatty() else Lines(to_stderr)
 
 
 def spent(seconds: float) -> str:
@@ -112,7 +76,7 @@ _ANYWAY: Final = "try again: it goes on where it stopped"
 class Task:
     title: str
     log: Path
-    teller: Teller
+    teller: Lines
     started: float = field(default_factory=time.monotonic)
 
     @property

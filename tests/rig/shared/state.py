@@ -37,8 +37,9 @@ _OF_DAEMONS: Final = re.compile(
     r"|/run/partage/dra$"  # of the first claim
     r"|.* -m partage_isolation --install-library"  # before the broker starts
     r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started when there is a question
+    r"|/\S*/cni/[\w-]+( |$)"  # started by containerd, for a moment, while a pod comes or goes
 )
-"""What our daemons keep beyond the containers that it is about, and the children that they have."""
+"""What daemons keep beyond the containers that it is about, and the children that they have."""
 _BY_ITSELF: Final = re.compile("|".join(_OF_THE_CLUSTER))
 _OF_ONE_LIFE: Final = re.compile(r"[0-9a-f]{64}|(?<=:)[0-9]+")
 

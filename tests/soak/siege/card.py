@@ -67,7 +67,7 @@ class SharedCard:
 
     @property
     def machine(self) -> Machine:
-        machine: Machine = self.chain.node(str(self.neighbour.node))
+        machine: Machine = self.chain.machine_of(self.neighbour)
         return machine
 
     async def watch(self) -> None:

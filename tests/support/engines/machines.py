@@ -8,15 +8,12 @@ An engine or a partage of this machine itself is neither seen nor touched. Every
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from rig.lone import CHECKOUT
-from rig.machine import network, slots
-from rig.machine.addresses import Addresses
-from rig.machine.cleanup import clean
-from rig.nodes.machine import Machine, Place, require_fit
+from rig.lone import lone_machines
+from rig.nodes.machine import Machine
 from support.engines.engine import DATA
 
 _LIBRARIES: Final = "/usr/local/lib"
@@ -28,22 +25,12 @@ def engine_machines(
     count: int = 1, *, visible: Iterable[Path] = (), keep_logs: Path | None = None
 ) -> Generator[list[Machine]]:
     """Of this machine they see the checkout and what is visible, even below /etc, /opt, /run and /var."""
-    require_fit()
-    with slots.claimed(clean) as slot, ExitStack() as ends:
-        addresses = Addresses(slot.number)
-        network.make_bridge(addresses, str(slot.folder))
-        machines: list[Machine] = []
-        for index in range(1, count + 1):
-            own = slot.folder / f"nodes/m{index}"
-            place = Place(own.name, own, keep_logs or slot.folder / "logs", slot.folder, (CHECKOUT, *visible))
-            machine = Machine(place, addresses.node(index))
-            ends.callback(machine.stop)
-            machine.start()
+    names = [f"m{number}" for number in range(1, count + 1)]
+    with lone_machines(*names, visible=visible, keep_logs=keep_logs) as lone:
+        for machine in lone.machines:
             _give_own_libraries(machine)
-            network.connect(addresses, machine, machines, str(slot.folder))
             machine.write("/etc/resolv.conf", "")  # who looks for an image's registry hears at once that there is none
-            machines.append(machine)
-        yield machines
+        yield list(lone.machines)
 
 
 def _give_own_libraries(machine: Machine) -> None:

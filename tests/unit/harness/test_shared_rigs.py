@@ -58,6 +58,7 @@ def test_what_the_cluster_makes_by_itself_is_no_tests() -> None:
 def test_what_a_daemon_keeps_beyond_its_pods_is_no_tests() -> None:
     assert files("n1", ["/run/partage/crishim/records/pods/a", "/run/partage/a"]) == ["n1: /run/partage/a"]
     assert process("/usr/bin/python3 -P -m partage_plugins.host.child 18 19") == []
+    assert process("/usr/lib/cni/portmap") == []
 
 
 def test_of_a_node_labels_count_with_their_values_and_annotations_by_their_keys() -> None:

@@ -225,50 +225,31 @@ def test_a_command_fails_by_its_exit_status_and_keeps_its_output(tmp_path: Path)
     assert (bad.passed, bad.failures, bad.output) == (0, ("bad: exit 7",), "why\n")
 
 
-def test_the_report_ends_with_what_failed_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_says_what_took_long_was_skipped_unsteady_and_failed_and_counts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each reason of what was skipped once, and of what was unsteady its first failure; it counts as passed."""
     lint, lane = Job("lint", ("true",)), Job("lane", ("true",), is_pytest=True)
+    no_valgrind = Result("a.py::test_c", "skipped", why="needs valgrind")
+    unsteady = Result("a.py::test_d", "failed", 1.0, ": not within 90 s", external=True)
     tests = (
         Result("a.py::test_a", "passed", 1.0),
         Result("a.py::test_b", "failed", 9.0),
-        Result("a.py::test_c", "skipped"),
+        no_valgrind,
+        no_valgrind,
+        Result("b.py::test_c", "skipped"),
+        unsteady,
     )
     done = [Done(lint, 1.0, 0.5, ""), Done(lane, 10.0, 9.0, "", (), tests)]
-    assert report(done, Settled(("a.py::test_b",)), 10.0) == 1
+    assert report(done, Settled(("a.py::test_b",), (Failed(lane, unsteady),)), 10.0) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("the 20 slowest tests:") + 1].split() == ["9.0", "s", "a.py::test_b"]
-    assert lines[-2:] == ["FAILED a.py::test_b", "partage: 2 passed, 1 failed"]
-
-
-def test_the_report_says_each_reason_for_which_tests_were_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
-    lanes = Job("one", ("true",), is_pytest=True), Job("other", ("true",), is_pytest=True)
-    no_valgrind, no_driver, silent = (
-        Result("a.py::test_a", "skipped", why="needs valgrind"),
-        Result("a.py::test_b", "skipped", why="driver-470 can't be had"),
-        Result("a.py::test_c", "skipped"),
-    )
-    passed = Result("b.py::test_d", "passed")
-    done = [Done(lanes[0], 1.0, 1.0, "", (), (no_valgrind, no_driver, silent, passed))]
-    done += [Done(lanes[1], 1.0, 1.0, "", (), (no_valgrind,))]
-    assert report(done, Settled(()), 1.0) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[-4:] == [
+    assert lines[-5:] == [
         "SKIPPED 1: no reason given",
-        "SKIPPED 1: driver-470 can't be had",
         "SKIPPED 2: needs valgrind",
-        "partage: 1 passed, 0 failed",
-    ]
-
-
-def test_the_report_names_an_unsteady_test_with_its_first_failure_and_counts_it_as_passed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lane = Job("lane", ("true",), is_pytest=True)
-    unsteady = Result("a.py::test_a", "failed", 1.0, ": not within 90 s", external=True)
-    done = [Done(lane, 1.0, 1.0, "", (), (unsteady, Result("a.py::test_b", "passed")))]
-    assert report(done, Settled((), (Failed(lane, unsteady),)), 1.0) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == [
-        "UNSTEADY a.py::test_a: not within 90 s",
-        "partage: 2 passed, 0 failed",
+        "UNSTEADY a.py::test_d: not within 90 s",
+        "FAILED a.py::test_b",
+        "partage: 3 passed, 1 failed",
     ]
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, a_sharepod, by_hand
 from rig.client.manifests import a_pod
 from rig.client.resources import ROLE_BINDINGS, ROLES
+from rig.client.rights import may
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import TEAM
+from support.sharepods import GPUID, SHAREPODS_PATH, Stage, a_sharepod, by_hand
 
 RBAC = "rbac.authorization.k8s.io"
 Allow = Callable[[str, str], None]
@@ -107,7 +108,7 @@ def carol_may(stage: Stage) -> Iterator[Allow]:
 
     def allow(resource: str, group: str) -> None:
         made.append(f"carol-{resource}")
-        may(stage, "carol", resource, group)
+        allowed(stage, "carol", resource, group)
 
     yield allow
     for name in made:
@@ -115,7 +116,7 @@ def carol_may(stage: Stage) -> Iterator[Allow]:
         stage.cluster.api.delete(ROLES.at(TEAM, name))
 
 
-def may(stage: Stage, user: str, resource: str, group: str) -> None:
+def allowed(stage: Stage, user: str, resource: str, group: str) -> None:
     """Makes it so in the team's namespace."""
     name, metadata = f"{user}-{resource}", {"name": f"{user}-{resource}", "namespace": TEAM}
     rules = [{"apiGroups": [group], "resources": [resource], "verbs": ["get", "create", "patch"]}]
@@ -129,11 +130,5 @@ def may(stage: Stage, user: str, resource: str, group: str) -> None:
     }
     stage.cluster.api.create(ROLES.at(TEAM), role)
     stage.cluster.api.create(ROLE_BINDINGS.at(TEAM), binding)
-    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     asked = {"namespace": TEAM, "verb": "create", "group": group, "resource": resource}
-
-    def why_not() -> str | None:
-        review = stage.cluster.api.create(reviews, {"spec": {"user": user, "resourceAttributes": asked}})
-        return None if review["status"]["allowed"] else "not yet allowed"
-
-    until(f"{user} may create {resource}", why_not, 20)
+    until(f"{user} may create {resource}", lambda: None if may(stage.cluster, user, **asked) else "not yet", 20)

@@ -7,19 +7,37 @@ from typing import Any
 
 import pytest
 
-from real.dra.conftest import RELEASES
-from rig.rig import CHECKOUT
-from support.dra_stage import DraStage, claimed, devices, request
-from support.isolation_stage import ask, seen
+from rig.client.resources import DEVICE_CLASSES, RESOURCE_SLICES
+from rig.rig import Rig
+from support.crishim_stage import INVENTORY
+from support.dra_stage import CLASS, DraStage, device_class, devices, dra_driver, request
+from support.isolation_stage import IsolationStage, ask, inventory, seen
 
-LOGS = CHECKOUT / ".cache/test/rig-logs-dra-crishim"
 VOLUMES = {"volumes": [{"name": "v", "emptyDir": {}}]}
 
 
 @pytest.fixture(scope="module")
-def lasting_stage() -> Iterator[DraStage]:
-    with claimed(say=print, keep_logs=LOGS, with_crishim=True, releases=RELEASES) as stage:
-        yield stage
+def claiming(lasting_stage: IsolationStage) -> Iterator[DraStage]:
+    """The node's cards are handed out by claims meanwhile, and crishim is as it is by default."""
+    rig, machine = lasting_stage.rig, lasting_stage.machine
+    machine.write(INVENTORY, inventory("dra"))
+    lasting_stage.replace("--enforce", "strict")
+    rig.cluster.api.create(DEVICE_CLASSES.at(), device_class())
+    stage = DraStage(rig, lasting_stage.node.run(dra_driver(rig)), lasting_stage.brokers[-1])
+    stage.wait_published()
+    yield stage
+    stage.kill_driver()
+    for each in stage.slices():
+        rig.cluster.api.delete(RESOURCE_SLICES.at(name=each["metadata"]["name"]))
+    rig.cluster.api.delete(DEVICE_CLASSES.at(name=CLASS))
+    lasting_stage.replace()
+    machine.write(INVENTORY, inventory())
+
+
+@pytest.fixture
+def stage(claiming: DraStage, rig: Rig) -> Iterator[DraStage]:
+    yield claiming
+    claiming.clear()
 
 
 def test_a_claim_passes_and_has_what_it_says(stage: DraStage) -> None:

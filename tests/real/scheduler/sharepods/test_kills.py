@@ -18,7 +18,6 @@ from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.keys import ALLOCATION
 from partage_scheduler.objects.selectors import REQUIRED
 from real.scheduler.conftest import Scheduler
-from real.sharepods.stage import GPUID, SHAREPODS_PATH, Stage, a_sharepod, by_hand
 from rig.client.cluster import Cluster
 from rig.client.resources import PODS, Json
 from rig.client.wait import until
@@ -26,6 +25,7 @@ from rig.errors import Refused
 from rig.identity.people import TEAM
 from support.extent import is_all
 from support.scheduler_process import SchedulerProcess
+from support.sharepods import GPUID, SHAREPODS_PATH, Stage, a_sharepod, by_hand
 
 pytestmark = pytest.mark.timeout(3600)
 SHAREPODS = int(os.environ.get("TEST_SHAREPODS", "16" if is_all() else "8"))

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from rig.client.resources import CLUSTER_ROLES, RESOURCE_CLAIMS
+from rig.client.rights import may
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
-from support.claims_stage import POLICY, ClaimsStage, forged
-from support.dra_stage import devices, request
+from rig.rig import Rig
+from support.claims_stage import ClaimsStage, allocating, forged
+from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import ask, seen
 from support.simgpu_stage import UUIDS
 
-pytestmark = pytest.mark.slow
 MIB_OF_GIB = 1024
 ROLE = CLUSTER_ROLES.at(name="partage-scheduler")
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+@pytest.fixture(scope="module")
+def lasting_allocator(lasting_stage: DraStage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaimsStage]:
+    with allocating(lasting_stage, root=tmp_path_factory.mktemp("scheduler"), say=print) as stage:
+        yield stage
+
+
+@pytest.fixture
+def stage(lasting_allocator: ClaimsStage, rig: Rig) -> Iterator[ClaimsStage]:
+    yield lasting_allocator
+    lasting_allocator.claims.clear()
 
 
 def test_a_pod_has_what_its_claim_says_and_no_more(stage: ClaimsStage) -> None:
@@ -72,7 +84,7 @@ def test_a_pod_without_room_is_told_so_in_figures_and_starts_when_there_is_some(
     for pod in holders:
         pod.wait_running()
     waits = stage.claims.pod("waits", devices(request(200, "1Gi")))
-    stage.wait_told(waits, "0/1 nodes are available: 1 Insufficient GPU share.")
+    waits.wait_why("0/1 nodes are available: 1 Insufficient GPU share.")
     holders[0].delete_and_wait()
     waits.wait_running()
 
@@ -103,16 +115,6 @@ def test_nobody_else_allocates_our_devices_or_takes_an_allocation_back(stage: Cl
     assert "taken back by partage-scheduler and kube-controller-manager alone" in refused.value.message
 
 
-def test_the_api_server_finds_no_mistake_in_the_policy(stage: ClaimsStage) -> None:
-    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{POLICY}"
-
-    def why_not() -> str | None:
-        return None if "observedGeneration" in stage.cluster.api.get(path).get("status", {}) else "not checked yet"
-
-    until("the controller-manager has checked the policy", why_not)
-    assert stage.cluster.api.get(path)["status"].get("typeChecking", {}) == {}
-
-
 def _why_not_allocated(stage: ClaimsStage, owner: str) -> str | None:
     claims = stage.cluster.api.list(RESOURCE_CLAIMS.at(TEAM))
     mine = [each for each in claims if each["metadata"]["name"].startswith(f"{owner}-")]
@@ -134,6 +136,4 @@ def _without_bindings(stage: ClaimsStage) -> Generator[None]:
 
 
 def _may_bind(stage: ClaimsStage) -> bool:
-    asked = {"verb": "create", "resource": "pods", "subresource": "binding"}
-    spec = {"user": SCHEDULER.user, "resourceAttributes": asked}
-    return bool(stage.cluster.api.create(REVIEWS, {"spec": spec})["status"]["allowed"])
+    return may(stage.cluster, SCHEDULER.user, verb="create", resource="pods", subresource="binding")

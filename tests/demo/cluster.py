@@ -96,7 +96,7 @@ def wait_for_room(chain: Chain) -> None:
     for pod in holders:
         show_placed(chain, pod)
     waits = created(chain, "waits", 800, 8)
-    say(f"   | {chain.wait_why(waits, 'nodes are available')}")
+    say(f"   | {waits.wait_why('nodes are available')}")
     say(f"   $ partage explain {waits.namespace}/{waits.name}")
     for line in chain.partage("explain", f"{waits.namespace}/{waits.name}").rstrip().splitlines():
         say(f"   | {line}".rstrip())

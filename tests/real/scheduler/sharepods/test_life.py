@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from real.sharepods.stage import GPUID, Stage, a_sharepod, by_hand
 from rig.client.wait import until
+from support.sharepods import GPUID, Stage, a_sharepod, by_hand
 
 
 def test_the_walk_through_of_its_documents(stage: Stage) -> None:

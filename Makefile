@@ -8,7 +8,7 @@ LOCK_FLAGS ?=
 NODES ?= 1
 MINUTES ?= 8
 
-.PHONY: help demo demo-cluster test test-all check rig rig-up rig-down rig-matrix conformance real format tables bundle manifests lock clean ready always
+.PHONY: help demo demo-cluster demo-claims test test-all check rig rig-up rig-down rig-matrix conformance real format tables bundle manifests lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -18,6 +18,9 @@ demo: ready ## show three containers of Docker share a card, on this machine alo
 
 demo-cluster: ready ## show it in real Kubernetes, which is built the first time
 	@tools/demo cluster
+
+demo-claims: ready ## show shares by DRA claims there, with kube-scheduler and kubelet as they are
+	@tools/demo claims
 
 test: ready ## run what every push needs: checks, each promise once, short fuzzing; a quarter of an hour
 	@tools/test

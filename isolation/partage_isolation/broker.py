@@ -33,25 +33,36 @@ from partage_isolation.library.renewal import Renewal, installer
 from partage_isolation.moving.room import Pace
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import ROWS, Models, SizesFile
-from partage_isolation.store.folders import Folders
 from partage_isolation.store.rows_file import RowsFile
-from partage_isolation.store.specs import Specs
+from partage_isolation.wire.answers import Answers
 from partage_isolation.wire.containers import Containers
 from partage_isolation.wire.engines import Engines
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.leases import Leases, Terms
-from partage_isolation.wire.messages import CardTold, Release, Released, Told
+from partage_isolation.wire.messages import (
+    Answer,
+    CardTold,
+    Enter,
+    Entered,
+    Prepare,
+    Question,
+    Release,
+    Released,
+    SetLimits,
+    Suspend,
+    Told,
+)
 from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.packets import Loss
 from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.report import told
 from partage_isolation.wire.restore import restore
-from partage_isolation.wire.sampler import Sampler, Unannounced
+from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
 from partage_isolation.wire.watch import Chores, Watch
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 SETTLE_S: Final = 2.0
 """After the ledger was lost: time for processes to come and say what they hold. They try again each 0.1 s."""
@@ -63,112 +74,142 @@ class Broker:
 
     def __init__(self, settings: BrokerSettings, daemon: Daemon) -> None:
         """What is taken is entered into the daemon's stack, which gives it back in reverse order."""
-        root, stack, counters = settings.root, daemon.stack, Counters()
-        folders, pauses = Folders(root), Pauses(root)
+        self._settings, self._stack = settings, daemon.stack
         self._library = settings.below_root(settings.library_folder)
-        self._models, self._terms = Models(root), terms_of(settings)
-        self._rows = rows = RowsFile(root / ROWS, boot=boot_id())
-        stack.callback(rows.close)
-        sizes_file = SizesFile(root)
+        self._models, self._terms = Models(settings.root), terms_of(settings)
+        self._counters, self._registry, self._chores = Counters(), Registry(), Chores(_defect)
+        self._rows = RowsFile(settings.root / ROWS, boot=boot_id())
+        self._stack.callback(self._rows.close)
+        sizes_file = SizesFile(settings.root)
         self._sizes = sizes_file.sizes
-        self._ledger = ledger = Ledger(rows, context_in_limit=settings.context_in_limit, context_size=self._sizes.size)
-        self._nvml = NvmlChild(
-            settings.below_root(settings.driver_root),
-            deadline_s=settings.nvml_deadline_s,
+        self._ledger = Ledger(self._rows, context_in_limit=settings.context_in_limit, context_size=self._sizes.size)
+        self._nvml = self._asked_in_a_child()
+        self._driver_limits = DriverLimits(self._nvml, context_in_limit=settings.context_in_limit)
+        self._leases, self._moving = self._leases_and_moves()
+        self._renewal = Renewal(installer(settings), self._models.driver(), start=self._chores.start)
+        hints = Hints(self._counters)
+        self._sampler = Sampler(
+            self._ledger,
+            self._nvml,
+            hints=hints,
+            counters=self._counters,
+            registry=self._registry,
+            learned=sizes_file.learned,
+        )
+        self._watch = Watch(self._ledger, self._sampler, chores=self._chores, registry=self._registry)
+        self._stack.callback(self._watch.close)
+        self._stack.callback(self._registry.close)
+        self._stack.push_async_callback(self._chores.close)
+        self._parking = ParkedQuestions(
+            self._ledger,
+            sampler=self._sampler,
+            hints=hints,
+            chores=self._chores,
+            counters=self._counters,
+            registry=self._registry,
+        )
+        self._containers = self._served_by(hints)
+        self._engines = Engines(self._containers, self._registry, self._runtime())
+        self._stack.callback(self._engines.close)
+        self._auditor = self._audits(AuditFigures(daemon.metrics))
+        BrokerFigures(
+            daemon.metrics,
+            node=settings.node_name,
+            counters=self._counters,
+            facts=self._containers.facts,
+            sizes=self._sizes,
+            free_rows=lambda: self._rows.free,
+            refused_rows=lambda: self._rows.bounds.refused,
+        )
+
+    # ---- Its parts ---------------------------------------------------------------------------------------------------
+
+    def _asked_in_a_child(self) -> NvmlChild:
+        pauses = Pauses(self._settings.root)
+        nvml = NvmlChild(
+            self._settings.below_root(self._settings.driver_root),
+            deadline_s=self._settings.nvml_deadline_s,
             paused=lambda: pauses.reason() is not None,
         )
-        stack.push_async_callback(self._nvml.close)
-        self._driver_limits = DriverLimits(self._nvml, context_in_limit=settings.context_in_limit)
-        registry, hints = Registry(), Hints(counters)
-        self._leases = Leases(
-            Arbiter(
-                policy=self._terms.policy_of,
-                timing=self._terms.timing,
-                first_epoch=lambda _key, _card: randbelow(EPOCHS),
-            ),
-            registry=registry,
-            terms=self._terms,
-            counters=counters,
+        self._stack.push_async_callback(nvml.close)
+        return nvml
+
+    def _leases_and_moves(self) -> tuple[Leases, Moving]:
+        arbiter = Arbiter(
+            policy=self._terms.policy_of,
+            timing=self._terms.timing,
+            first_epoch=lambda _key, _card: randbelow(EPOCHS),
         )
-        stack.callback(self._leases.close)
-        self._moving = Moving(
-            ledger,
-            leases=self._leases,
-            registry=registry,
+        leases = Leases(arbiter, registry=self._registry, terms=self._terms, counters=self._counters)
+        self._stack.callback(leases.close)
+        moving = Moving(
+            self._ledger,
+            leases=leases,
+            registry=self._registry,
             card_bytes=self._models.bytes_of,
-            pace=Pace(longest_wait_ns=round(settings.moving_longest_wait_s * SECOND)),
+            pace=Pace(longest_wait_ns=round(self._settings.moving_longest_wait_s * SECOND)),
         )
-        stack.callback(self._moving.close)
-        chores = Chores(_defect)
-        self._renewal = Renewal(installer(settings), self._models.driver(), start=chores.start)
-        sampler = Sampler(
-            ledger, self._nvml, hints=hints, counters=counters, registry=registry, learned=sizes_file.learned
+        self._stack.callback(moving.close)
+        return leases, moving
+
+    def _served_by(self, hints: Hints) -> Containers:
+        answers = Answers(
+            self._ledger,
+            registry=self._registry,
+            hints=hints,
+            watch=self._watch,
+            parking=self._parking,
+            moving=self._moving,
         )
-        self._watch = Watch(ledger, sampler, chores=chores, ended=registry.ended)
-        stack.callback(self._watch.close)
-        stack.callback(registry.close)
-        stack.push_async_callback(chores.close)
-        self._parking = ParkedQuestions(
-            ledger, sampler=sampler, hints=hints, chores=chores, counters=counters, registry=registry
+        sessions = Sessions(
+            self._ledger,
+            registry=self._registry,
+            counters=self._counters,
+            watch=self._watch,
+            leases=self._leases,
+            answers={**answers.answers, **self._leases.answers, **self._moving.answers},
         )
-        self._unannounced = Unannounced(ledger, registry)
-        self.containers = Containers(
-            ledger,
-            registry,
-            specs=Specs(root),
-            folders=folders,
+        return Containers(
+            self._ledger,
+            self._registry,
+            root=self._settings.root,
             library=self._library,
-            terms=self._terms,
-            sessions=Sessions(
-                ledger,
-                registry=registry,
-                hints=hints,
-                counters=counters,
-                watch=self._watch,
-                parking=self._parking,
-                guarded=self._moving.guarded,
-                others={**self._leases.answers, **self._moving.answers},
-            ),
+            sessions=sessions,
             parking=self._parking,
             watch=self._watch,
             leases=self._leases,
             moving=self._moving,
-            counters=counters,
             permit=self._driver_limits.permit,
         )
-        runtime: Lister = NoRuntime()
-        if settings.runtime is not None:
-            client = UnaryClient(settings.below_root(settings.runtime))
-            stack.callback(client.close)
-            runtime = Runtime(RuntimeClient(client))
-        self.engines = Engines(self.containers, registry, runtime)
-        stack.callback(self.engines.close)
-        self._auditor = Auditor(
-            books=self.containers,
-            nvml=sampler,
-            runtime=self.engines,
-            engagement=Engagement(InstalledFiles(self._library, root)),
-            board=Board(root),
-            figures=AuditFigures(daemon.metrics),
-            folders=folders.names,
-            rules=Rules(context_in_limit=settings.context_in_limit),
-            on_violation=settings.on_violation,
+
+    def _runtime(self) -> Lister:
+        if self._settings.runtime is None:
+            return NoRuntime()
+        client = UnaryClient(self._settings.below_root(self._settings.runtime))
+        self._stack.callback(client.close)
+        return Runtime(RuntimeClient(client))
+
+    def _audits(self, figures: AuditFigures) -> Auditor:
+        auditor = Auditor(
+            books=self._containers,
+            nvml=self._sampler,
+            runtime=self._engines,
+            engagement=Engagement(InstalledFiles(self._library, self._settings.root)),
+            board=Board(self._settings.root),
+            figures=figures,
+            folders=self._containers.folders.names,
+            rules=Rules(context_in_limit=self._settings.context_in_limit),
+            on_violation=self._settings.on_violation,
         )
-        stack.push_async_callback(self._auditor.close)
-        BrokerFigures(
-            daemon.metrics,
-            node=settings.node_name,
-            counters=counters,
-            facts=self.containers.facts,
-            sizes=self._sizes,
-            free_rows=lambda: rows.free,
-            refused_rows=lambda: rows.bounds.refused,
-        )
+        self._stack.push_async_callback(auditor.close)
+        return auditor
+
+    # ---- Its life ----------------------------------------------------------------------------------------------------
 
     def take_over(self) -> Iterator[str]:
         """What an earlier broker left; what is wrong with some of it, a sentence each."""
         self._note_models()
-        yield from self.containers.rebuild()
+        yield from self._containers.rebuild()
         yield from restore(self._rows, self._ledger, self._watch)
         if self._rows.lost:
             self._parking.settle(SETTLE_S)
@@ -181,35 +222,53 @@ class Broker:
         self._note_models()
         self._renewal.look(self._models.driver())
         await self._auditor.tick()
-        await self._driver_limits.look(self.containers.facts, self._auditor.listed)
+        await self._driver_limits.look(self._containers.facts, self._auditor.listed)
         listed = self._auditor.listed
-        self.containers.runtime_has({key: {one.id for one in listed.of(key)} for key in listed.keys_in_use})
+        self._containers.runtime_has({key: {one.id for one in listed.of(key)} for key in listed.keys_in_use})
         for card, use in self._auditor.uses.items():
-            self._unannounced.seen(card, use)
+            self._sampler.seen(card, use)
         self._leases.look()
         self._nvml.tidy()
 
-    async def release(self, question: Release) -> Released:
-        """Lets go of a claim: it ends now where nobody has it, else at an audit that finds so."""
-        key = question.key
-        self.containers.release(key)
-        listing = await self._auditor.listing()
-        return Released(is_over=listing is not None and self.containers.end(key, listing.keys_in_use))
+    # ---- What root asks ----------------------------------------------------------------------------------------------
 
-    def tell(self) -> Told:
+    async def answer(self, question: Question) -> Answer:
+        """Raises a `BrokerError` where it can't be."""
+        match question:
+            case Prepare():
+                await self._containers.permit(question)
+                return self._containers.prepare(question)
+            case SetLimits():
+                await self._containers.permit(question)
+                return await self._containers.set_limits(question)
+            case Suspend():
+                return self._containers.suspend(question)
+            case Release(key=key):
+                return await self._released(key)
+            case Enter():
+                self._engines.enter(question)
+                return Entered()
+            case _:
+                return self._told()
+
+    async def _released(self, key: ContainerKey) -> Released:
+        """Lets go of a claim: it ends now where nobody has it, else at an audit that finds so."""
+        self._containers.release(key)
+        listing = await self._auditor.listing()
+        return Released(is_over=listing is not None and self._containers.end(key, listing.keys_in_use))
+
+    def _told(self) -> Told:
         try:
             library = str(library_for_new(self._library))
         except PartageError:
             library = ""
-        cards = tuple(self._card(card) for card in sorted(self.containers.cards()))
-        findings = tuple(finding.sentence for finding in self._auditor.findings)
-        facts = self.containers.facts()
+        cards = tuple(self._card(card) for card in sorted(self._containers.cards()))
         return told(
-            facts,
+            self._containers.facts(),
             version=VERSION,
             library=library,
             cards=cards,
-            findings=findings,
+            findings=tuple(finding.sentence for finding in self._auditor.findings),
             terms=self._terms,
             driver_holds=self._driver_limits.held,
         )

@@ -18,13 +18,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
-from partage_isolation.wire.messages import Prepare, Prepared, Release
+from partage_isolation.wire.messages import Prepare, Prepared, Release, one_for_each_card
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.gpu import GPU, GpuGrant
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.vocabulary.gpu import GPU
+from partage_plugins.vocabulary.names import ContainerKey
 from partage_plugins.vocabulary.node import NodeContext
 
 
@@ -55,7 +54,7 @@ def _question(container: Container, granted: Granted) -> Prepare:
         pod=container.pod,
         container=container.name,
         gen=granted.gen,
-        grants=_one_for_each_card(granted.of(GPU)),
+        grants=one_for_each_card(granted.of(GPU)),
         budget=container.budgets.get(GPU.name),
         gang=container.gang,
         is_claim=container.is_claim,
@@ -65,24 +64,6 @@ def _question(container: Container, granted: Granted) -> Prepare:
 def adjustment_of(prepared: Prepared) -> Adjustment:
     """The container's changes, and what they put in force."""
     return Adjustment(mounts=prepared.mounts, enforces={GPU.name: prepared.enforces})
-
-
-def _one_for_each_card(grants: tuple[GpuGrant, ...]) -> tuple[GpuGrant, ...]:
-    """In their order; several of one card add up, as they do where crishim counts them."""
-    cards = dict[CardId, GpuGrant]()
-    for grant in grants:
-        before = cards.get(grant.card)
-        cards[grant.card] = grant if before is None else _together(before, grant)
-    return tuple(cards.values())
-
-
-def _together(one: GpuGrant, other: GpuGrant) -> GpuGrant:
-    return replace(
-        one,
-        share_milli=min(one.share_milli + other.share_milli, WHOLE_MILLI),
-        limit_milli=min(one.limit_milli + other.limit_milli, WHOLE_MILLI),
-        memory_bytes=one.memory_bytes + other.memory_bytes,
-    )
 
 
 AWAY: Final = (

@@ -45,9 +45,7 @@ async def start(settings: BrokerSettings, daemon: Daemon) -> BrokerService:
     broker = Broker(settings, daemon)
     for fault in broker.take_over():
         _log.error("not all could be taken over", why=fault)
-    server = await control_server(
-        settings.root, broker.containers, release=broker.release, enter=broker.engines.enter, tell=broker.tell
-    )
+    server = await control_server(settings.root, broker.answer)
     daemon.stack.callback(server.close)
     service = BrokerService(settings, daemon, broker)
     service.give_sign_of_life()

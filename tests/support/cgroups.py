@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.audit.cgroups import shared_hierarchy
+from partage_isolation.audit.proofs import shared_hierarchy
 from rig.client.wait import found
 
 

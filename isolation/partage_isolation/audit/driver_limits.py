@@ -17,10 +17,10 @@ from typing import Final, NamedTuple, Protocol
 import structlog
 
 from partage_base.daemon.logs import Repeats
-from partage_isolation.audit.cgroups import group_of, shared_hierarchy
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.nvml_messages import LONGEST_GROUP, Limited
+from partage_isolation.audit.proofs import group_of, shared_hierarchy
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 AGAIN_S: Final = 300.0
@@ -133,7 +133,7 @@ class DriverLimits:
             for group in (each for each in groups if each is not None):
                 for card, limits in facts.cards.items():
                     if not card.startswith(_MIG):
-                        yield Place(facts.key, card, group), limits.memory
+                        yield Place(facts.key, card, group), limits.spec.memory_in_force
 
     def _group(self, container: RuntimeContainer) -> Path | None:
         if container.id not in self._groups and container.pid is not None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from partage_isolation.leases.line import Shares
+from partage_isolation.ledger.budget import CardSpec
 from partage_isolation.names import BudgetKey, budget_key, own_budget
 from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName
 from partage_plugins.vocabulary.pods import PodRef
@@ -69,20 +70,10 @@ class MovingFacts:
 class CardLimits:
     """What one budget may have of one card, and what is charged to it."""
 
-    memory: int
-    """In force: as granted, or lowered since."""
-    share: int
-    """Of its time, in milli; in force, as the next."""
-    limit: int
-    granted: int = 0
-    most: int = 0
-    """The highest that was ever granted: what it holds may be above a limit that was lowered since."""
+    spec: CardSpec
     charged: int = 0
-    shared: int = 0
-    """Of it: memory whose exporter died while others may hold it."""
     refused: int = 0
-    granted_share: int = 0
-    granted_limit: int = 0
+    """How often more was asked for than the limit allows."""
     time: Shares | None = None
     """What it wanted and got of the card's time; None where that is not metered."""
     moving: MovingFacts | None = None

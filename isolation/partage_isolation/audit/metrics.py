@@ -55,8 +55,8 @@ class Labelled(Protocol):
 def times(containers: Iterable[ContainerFacts], sample: Labelled) -> Iterator[Family]:
     """Nothing of cards that are not metered."""
     rows = [(each, *row) for each in containers for row in _metered(each)]
-    share = [sample(each, card, limits.share / WHOLE_MILLI) for each, card, limits, _ in rows]
-    limit = [sample(each, card, limits.limit / WHOLE_MILLI) for each, card, limits, _ in rows]
+    share = [sample(each, card, limits.spec.share_in_force / WHOLE_MILLI) for each, card, limits, _ in rows]
+    limit = [sample(each, card, limits.spec.limit_in_force / WHOLE_MILLI) for each, card, limits, _ in rows]
     wanted = [each for facts, card, _, time in rows for each in _one(facts, card, time.wanted, sample)]
     got = [each for facts, card, _, time in rows for each in _one(facts, card, time.got, sample)]
     yield Family(
@@ -132,7 +132,7 @@ class BrokerFigures:
 
     def _of_containers(self, facts: Sequence[ContainerFacts]) -> Iterator[Family]:
         rows = [(each, card, limits) for each in of_each_budget(facts) for card, limits in each.cards.items()]
-        limit = [self._sample(each, card, limits.memory) for each, card, limits in rows]
+        limit = [self._sample(each, card, limits.spec.memory_in_force) for each, card, limits in rows]
         charged = [self._sample(each, card, limits.charged) for each, card, limits in rows]
         used = [self._sample(each, card, each.used(card)) for each in facts for card in each.cards]
         overhead = [self._sample(each, card, each.overhead(card)) for each in facts for card in each.cards]

@@ -109,7 +109,10 @@ def _allowed(memory: Memory, seen: Round) -> dict[Place, int]:
     """
     limits = {(each.budget, card): one for each in seen.after.values() for card, one in each.cards.items()}
     before = memory.bounds.allowed
-    return {place: max(one.memory, min(before.get(place, one.most), one.charged)) for place, one in limits.items()}
+    return {
+        place: max(one.spec.memory_in_force, min(before.get(place, one.spec.most_memory), one.charged))
+        for place, one in limits.items()
+    }
 
 
 def _refused(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dict[Place, int]:

@@ -11,17 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from partage_isolation.leases import members
+from partage_isolation.leases.card import Seat
 from partage_isolation.leases.durations import Timing
-from partage_isolation.leases.life import LeaseEvent
+from partage_isolation.leases.life import LeaseEvent, Member
 from partage_isolation.leases.line import Hint, Shares, Write
 from partage_isolation.leases.node import FirstEpoch, Island, Node, Place
 from partage_isolation.leases.policies.policy import Policy
-from partage_isolation.leases.seat import Member, Seat
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
 from partage_plugins.vocabulary.pods import Gang
-
-__all__ = ["Arbiter", "Hint", "Member", "Shares", "Silent", "Write"]
 
 
 class Silent(NamedTuple):

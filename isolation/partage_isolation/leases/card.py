@@ -1,41 +1,181 @@
-"""A card: who has a seat there, who holds it, and who pays for its time. Pure."""
+"""Cards, the seats of containers on them, and who demands which seats together.
+
+Pure. A *member* is a process that has joined. A member that did not say in time that its work was done is *silent*: the
+card does not wait for it until it speaks of the present line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from partage_isolation.leases.durations import NEVER
-from partage_isolation.leases.life import Life
-from partage_isolation.leases.policies.policy import Policy
-from partage_isolation.leases.seat import Seat
+from partage_isolation.leases.durations import NEVER, Timing
+from partage_isolation.leases.life import IDLE, TRAITS, TRANSITIONS, LeaseEvent, Life, Member, Presence
+from partage_isolation.leases.line import Drains, LineState, Shares
+from partage_isolation.leases.meter import Counts, Meter, divided
+from partage_isolation.leases.policies.policy import Policy, Tally
+from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
-
-Running = tuple[Seat, int]
-"""A container, and how many of its processes may have work on the card."""
+from partage_plugins.vocabulary.pods import Gang
 
 
-def runners(behind: Sequence[Seat], holder: Seat | None) -> list[Running]:
-    """The holder, and those with silent members that are not stopped."""
-    found = [(seat, seat.still_running()) for seat in behind if seat is not holder]
-    if holder:
-        found.append((holder, max(1, holder.running())))
-    return [each for each in found if each[1]]
+@dataclass(slots=True, eq=False)
+class Seat:
+    """Of a container on a card: who is there, what they said, and what became of its lease."""
 
+    key: BudgetKey
+    card: Card
+    account: Tally
+    epoch: int
+    drain_ns: int
+    """How long its work is expected to need after a lease: the longest of late, and less each time."""
+    wanted: Meter
+    got: Meter
+    demander: Demander
+    life: Life = Life.EMPTY
+    is_open: bool = False
+    """Its processes may launch, unless the deadline has passed."""
+    is_busy: bool = False
+    """It wants the card or has it."""
+    is_waiting: bool = False
+    is_leased: bool = False
+    is_closing: bool = False
+    look_at: int = 0
+    """When a lease has to be looked at: at its deadline, or before that to be renewed."""
+    line: LineState = LineState.CLOSED
+    deadline: int = 0
+    members: dict[Member, Presence] = field(default_factory=dict[Member, Presence])
+    undrained: set[Member] = field(default_factory=set[Member])
+    """Members that its closing still waits for."""
+    silent: set[Member] = field(default_factory=set[Member])
+    granted_at: int = 0
+    ended_at: int = 0
+    """When its last lease was over, by its deadline or by our word."""
+    closing_at: int = 0
+    """When we began to wait for its work."""
+    renewals: int = 0
+    waiting_since: int = 0
+    busy_since: int = 0
+    charged: int = 0
+    charged_from: int = 0
+    is_awake: bool = False
+    """It has just come to want the card, and may end another's turn."""
+    is_quiet: bool = True
+    """It was idle when it last had the card."""
+    rested_at: int = 0
+    """When it last gave the card up without waiting for it again."""
+    is_capped: bool = False
+    """It wants the card, and its ceiling keeps it from it, or that it is out."""
+    is_out: bool = False
+    """Its memory is not on the card, so it has no turns."""
+    is_passed: bool = False
+    """It was its turn here, and another card of its gang could not be had."""
+    overlap_paid: int = 0
+    counts: Counts = field(default_factory=Counts)
 
-def divided(amount: int, among: Sequence[Running]) -> list[tuple[Seat, int]]:
-    whole = sum(processes for _, processes in among)
-    parts: list[tuple[Seat, int]] = []
-    before = 0
-    for seat, processes in among:
-        after = before + processes
-        parts.append((seat, amount * after // whole - amount * before // whole))
-        before = after
-    return parts
+    @property
+    def has_gone(self) -> bool:
+        """It does not want the card, and was not idle when it last had it: it may be between two launches."""
+        return not (self.is_quiet or self.is_busy) and self.life is IDLE
+
+    def still_running(self) -> int:
+        """How many silent members may have work under way."""
+        return sum([not self.members[member].is_stopped for member in self.silent])
+
+    def running(self) -> int:
+        """How many members may have work under way while it holds the card."""
+        return sum(
+            [not (each.is_idle or each.is_stopped or each.drained == self.epoch) for each in self.members.values()]
+        )
+
+    def happens(self, event: LeaseEvent, now: int) -> None:
+        was_busy, self.life = self.is_busy, TRANSITIONS[self.life, event]
+        self.is_open, self.is_busy, self.is_waiting, self.is_leased, self.is_closing = TRAITS[self.life]
+        if self.is_busy is not was_busy:
+            if was_busy:
+                self.wanted.add(self.busy_since, now, now - self.busy_since)
+            self.busy_since = now
+
+    def settle(self, now: int) -> None:
+        self.got.add(self.charged_from, now, self.charged)
+        self.charged, self.charged_from = 0, now
+        if self.is_busy:
+            self.wanted.add(self.busy_since, now, now - self.busy_since)
+            self.busy_since = now
+
+    def is_overdue(self, now: int) -> bool:
+        """It has waited for too long, although it has a share and no ceiling keeps it."""
+        if now < self.card.patient_until or not self.is_waiting or self.overdue_at > now:
+            return False
+        return self.account.share > 0 and not self.is_capped
+
+    def begins_to_wait(self, now: int) -> None:
+        """Its wait is counted from now on."""
+        self.waiting_since = now
+        self.card.policy.asks(self.account, now)
+        self.card.patient_until = min(self.card.patient_until, self.overdue_at)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """It has no turn, and none whose work is waited for."""
+        return not (self.is_open or self.is_closing)
+
+    @property
+    def held_ns(self) -> int:
+        """How long it has had the card, in all."""
+        return self.got.total + self.charged
+
+    @property
+    def overdue_at(self) -> int:
+        return self.waiting_since + self.demander.longest_wait_ns
+
+    def waits(self) -> bool:
+        return any([presence.wants for presence in self.members.values()])  # noqa: C419 - a list is faster
+
+    def forget_wants(self, epoch: int | None = None) -> None:
+        """Members that still wait say so again under another epoch; one that ended the last epoch itself waits on."""
+        for presence in self.members.values():
+            presence.is_idle = False
+            presence.wants &= epoch is not None and presence.drained == epoch
+
+    def says_idle(self) -> bool:
+        """Some member was idle under this epoch: it may have begun again, and would not say so."""
+        return any([presence.is_idle for presence in self.members.values()])  # noqa: C419 - as above
+
+    def all_finished(self) -> bool:
+        """Each member that speaks has ended this lease itself, or was idle."""
+        speaks = False
+        for each in self.members.values():
+            if each.silent_since is None:
+                speaks = True
+                if not (each.is_idle or each.drained == self.epoch):
+                    return False
+        return speaks
+
+    def measured(self, drain_ns: int) -> None:
+        """Its work needed so long after a lease."""
+        self.drain_ns = max(drain_ns, self.drain_ns - (self.drain_ns - drain_ns) // 16)
+
+    def shares(self, now: int) -> Shares:
+        self.settle(now)
+        counts = self.counts
+        return Shares(
+            wanted=self.wanted.windows(now),
+            got=self.got.windows(now),
+            leases=counts.leases,
+            revocations=counts.revocations,
+            drains=Drains(counts.drains, counts.drains_ns, counts.last_drain_ns),
+            overlaps=counts.overlaps,
+            state=self.line if self.is_open else LineState.CLOSED,
+            is_waiting=self.is_waiting,
+            members=len(self.members),
+        )
 
 
 @dataclass(slots=True, eq=False)
 class Card:
+    """Who has a seat there, who holds it, and who pays for its time."""
+
     id: CardId
     policy: Policy
     at: int = 0
@@ -62,10 +202,17 @@ class Card:
             if self.holder:
                 self.busy += since
                 self._pay(self.holder, since, now)
-        elif parts := divided(since, runners(self.behind, self.holder)):
+        elif running := self._running():
             self.busy += since
-            for seat, part in parts:
+            for (seat, _), part in zip(running, divided(since, [processes for _, processes in running]), strict=True):
                 self._pay(seat, part, now)
+
+    def _running(self) -> list[tuple[Seat, int]]:
+        """The holder, and those with silent members that are not stopped; and how many may have work on the card."""
+        found = [(seat, seat.still_running()) for seat in self.behind if seat is not self.holder]
+        if self.holder:
+            found.append((self.holder, max(1, self.holder.running())))
+        return [each for each in found if each[1]]
 
     def _pay(self, seat: Seat, amount: int, now: int) -> None:
         self.policy.charge(seat.account, amount, now)
@@ -155,3 +302,100 @@ class Card:
             self.holder = None
         if seat in self.behind:
             self.behind.remove(seat)
+
+
+@dataclass(slots=True, eq=False)
+class Demander:
+    """What is granted together: the seats of a container, or of containers of one gang of pods, each on another card.
+
+    It gets all cards that it needs in one step or none, so no two can wait for each other. Containers of one gang on
+    the same card can't have it together: they are in different demanders.
+    """
+
+    number: int
+    """By age: the oldest is first where nothing else decides."""
+    timing: Timing
+    gang: Gang | None = None
+    """Of pods."""
+    seats: list[Seat] = field(default_factory=list[Seat])
+    """By card id."""
+    is_reopened: bool = False
+    """This closing has been interrupted once."""
+
+    longest_wait_ns: int = 0
+    """After that it is next whatever it owes."""
+    torn_turns: int = 0
+    """How often it was served before its time because it was torn."""
+
+    def __post_init__(self) -> None:
+        self.set_longest_wait()
+
+    def set_longest_wait(self) -> None:
+        """A torn gang harms others until it runs on all its cards. It is served soon, and each time less soon."""
+        timing = self.timing
+        if self.is_torn():
+            self.longest_wait_ns = min(timing.longest_wait_ns, timing.quantum_ns << min(self.torn_turns, 10))
+        else:
+            self.longest_wait_ns, self.torn_turns = timing.longest_wait_ns, 0
+        for seat in self.seats:
+            if seat.is_waiting:
+                seat.begins_to_wait(seat.waiting_since)
+
+    def is_torn(self) -> bool:
+        """Its work runs on one card without an end, and may wait for what a thread at another's gate would launch."""
+        return len(self.seats) > 1 and any(seat.still_running() for seat in self.seats)
+
+    @property
+    def cards(self) -> frozenset[Card]:
+        return frozenset(seat.card for seat in self.seats)
+
+    @property
+    def keys(self) -> tuple[BudgetKey, ...]:
+        """The containers whose seats these are."""
+        return tuple(dict.fromkeys(seat.key for seat in self.seats))
+
+    def is_there(self, key: BudgetKey) -> bool:
+        """That container has a process on some card."""
+        return any(seat.key == key and seat.life is not Life.EMPTY for seat in self.seats)
+
+    def take_in(self, seats: Iterable[Seat]) -> None:
+        self.seats = sorted([*self.seats, *seats], key=lambda seat: seat.card.id)
+        for seat in self.seats:
+            seat.demander = self
+        self.set_longest_wait()
+
+    def join(self, other: Demander) -> None:
+        """From now on the other's seats are its own; what was used up stays so."""
+        self.is_reopened |= other.is_reopened
+        self.torn_turns = max(self.torn_turns, other.torn_turns)
+        seats, other.seats = other.seats, []
+        self.take_in(seats)
+
+    def let_go(self, key: BudgetKey) -> list[Seat]:
+        """Of that container it has no seat any more."""
+        gone = [seat for seat in self.seats if seat.key == key]
+        self.seats = [seat for seat in self.seats if seat.key != key]
+        self.set_longest_wait()
+        return gone
+
+    def needs(self) -> tuple[Seat, ...]:
+        """The seats that it would be granted together now; none where it wants nothing or is still closing."""
+        seats = self.seats
+        if len(seats) == 1:
+            return (seats[0],) if seats[0].is_waiting else ()
+        lives = [seat.life for seat in seats]
+        if Life.WAITING not in lives or Life.CLOSING in lives:
+            return ()
+        # Also where no thread waits at this moment, and it was not idle when it last had the card.
+        return tuple(seat for seat in seats if seat.is_waiting or (seat.has_gone and seat.card.policy.is_metering))
+
+    def closing(self) -> list[Seat]:
+        return [seat for seat in self.seats if seat.is_closing]
+
+    def is_drained(self) -> bool:
+        """It is closing, and nothing is waited for any more."""
+        closing = self.closing()
+        return bool(closing) and not any([seat.undrained for seat in closing])  # noqa: C419 - a list is faster
+
+    def open_seats(self) -> list[Seat]:
+        return [seat for seat in self.seats if seat.is_open and seat.card.policy.is_metering]

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partage_isolation.leases.card import Card
-from partage_isolation.leases.demander import Demander
+from partage_isolation.leases.card import Card, Demander, Seat
 from partage_isolation.leases.durations import Timing
-from partage_isolation.leases.seat import Seat
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.pods import Gang
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from partage_isolation.leases.demander import Demander
+from partage_isolation.leases.card import Demander, Seat
 from partage_isolation.leases.durations import Timing
 from partage_isolation.leases.life import DONE, ENDED, FREE, LENT, LINES, RENEWED, WANTED, LeaseEvent
 from partage_isolation.leases.line import Hint, Write, after
-from partage_isolation.leases.seat import Seat
 from partage_isolation.names import BudgetKey
 
 UNIT_NS: Final = 1 << 14

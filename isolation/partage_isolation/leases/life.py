@@ -7,11 +7,30 @@ happen to a lease in that state: `after` raises, since only the arbiter, never a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
 from partage_isolation.leases.line import LineState
+
+Member = Hashable
+"""A process, as the caller knows it."""
+
+
+@dataclass(slots=True)
+class Presence:
+    """What a member said, as far as it counts."""
+
+    drained: int | None = None
+    """The epoch whose work it last said to be done."""
+    is_idle: bool = False
+    """It said so of this epoch, and may have begun again since."""
+    wants: bool = False
+    silent_since: int | None = None
+    """When its lease had ended, if it never said that its work was done."""
+    is_stopped: bool = False
+    """It does not run at all: what it launched is done, whatever it says."""
 
 
 class Life(Enum):

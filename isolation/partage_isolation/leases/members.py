@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from partage_isolation.leases.card import Seat
 from partage_isolation.leases.grants import Lines
-from partage_isolation.leases.life import IDLE, WANTED, LeaseEvent, Life
-from partage_isolation.leases.seat import Member, Presence, Seat
+from partage_isolation.leases.life import IDLE, WANTED, LeaseEvent, Life, Member, Presence
 
 
 def joins(seat: Seat, member: Member, now: int) -> None:

@@ -1,4 +1,4 @@
-"""How much of a card's time, over the last second, ten seconds and minute. Pure.
+"""How much of a card's time, over the last second, ten seconds and minute; and what became of leases. Pure.
 
 Whole slots of a tenth of a second are counted, so a figure changes ten times a second and is never of the future. What
 is kept for a slot is all that there was until its end: a window is a difference.
@@ -6,6 +6,8 @@ is kept for a slot is all that there was until its end: a window is a difference
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from partage_isolation.leases.durations import MS
@@ -64,3 +66,27 @@ class Meter:
         for slot in range(max(start // _SLOT_NS, self._slot - _SLOTS - 1), self._slot + 1):
             until = min(end, (slot + 1) * _SLOT_NS)
             self._ring[slot % _RING] += amount * (until - start) // (end - start)
+
+
+@dataclass(slots=True)
+class Counts:
+    leases: int = 0
+    revocations: int = 0
+    drains: int = 0
+    drains_ns: int = 0
+    last_drain_ns: int = 0
+    overlaps: int = 0
+
+    def drained(self, drain_ns: int) -> None:
+        """All its work was done, in time: so long after the lease."""
+        self.drains, self.drains_ns, self.last_drain_ns = self.drains + 1, self.drains_ns + drain_ns, drain_ns
+
+
+def divided(amount: int, among: Sequence[int]) -> list[int]:
+    """By so many processes each; the parts are whole, and all of it together."""
+    whole, before, parts = sum(among), 0, list[int]()
+    for processes in among:
+        after = before + processes
+        parts.append(amount * after // whole - amount * before // whole)
+        before = after
+    return parts

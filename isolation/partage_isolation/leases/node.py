@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from partage_isolation.leases.card import Card
-from partage_isolation.leases.demander import Demander
+from partage_isolation.leases.card import Card, Demander, Seat
 from partage_isolation.leases.demanders import Demanders
 from partage_isolation.leases.durations import NEVER, Timing
 from partage_isolation.leases.grants import Closing, Granting, Lines
 from partage_isolation.leases.life import FREE
 from partage_isolation.leases.meter import Meter
 from partage_isolation.leases.policies.policy import Policy, Tally
-from partage_isolation.leases.seat import Seat
 from partage_isolation.leases.turns import Turns
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
@@ -113,10 +111,10 @@ class Node:
         if not gone:
             return
         for seat in gone:
-            del self.seats[key, seat.card_id]
+            del self.seats[key, seat.card.id]
             seat.card.forget(seat)
             if not seat.card.seats:
-                del self.cards[seat.card_id]
+                del self.cards[seat.card.id]
         self.lines.forget(key)
         if (gang := gone[0].demander.gang) is not None:
             self._demanders.gather(gang)
@@ -127,8 +125,8 @@ class Node:
         gang = seat.demander.gang
         if gang is not None and self._demanders.gather(gang):
             self._tie(now)
-            self.island(seat.card_id).charge(now)
-        return self.island(seat.card_id)
+            self.island(seat.card.id).charge(now)
+        return self.island(seat.card.id)
 
     def island(self, card: CardId) -> Island:
         return self._island_of[card]

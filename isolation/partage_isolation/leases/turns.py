@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from partage_isolation.leases.card import Card
-from partage_isolation.leases.demander import Demander
+from partage_isolation.leases.card import Card, Demander, Seat
 from partage_isolation.leases.durations import NEVER, Timing
 from partage_isolation.leases.grants import Granting
-from partage_isolation.leases.seat import Seat
 
 Entry = tuple[Demander, tuple[Seat, ...]]
 
@@ -99,7 +97,7 @@ class Turns:
         if len(self._cards) == 1:
             return {}
         ranks = {
-            card: [card.policy.rank(seat.account, now) for seat in card.seats if seat.is_in_order]
+            card: [card.policy.rank(seat.account, now) for seat in card.seats if seat.is_busy and not seat.is_capped]
             for card in self._cards
         }
         return {card: min(found) for card, found in ranks.items() if found}

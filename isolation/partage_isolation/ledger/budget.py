@@ -7,15 +7,18 @@ what a process is: an event that is not in the table changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from msgspec import Struct
+
 from partage_isolation.ledger.account import NOTHING, Account, Charges
 from partage_isolation.ledger.pieces import Pieces, ProcessId
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.vocabulary.names import CardId, CardIdText, ContainerKey
 
 
 class State(IntEnum):
@@ -108,29 +111,46 @@ class Process:
         self.state = after(self.state, event)
 
 
-@dataclass(slots=True)
-class CardBook:
-    id: CardId
-    granted: int
+class CardSpec(Struct, frozen=True, kw_only=True):
+    """What was granted of one card, and what root has lowered since; bytes and milli. It is written to files."""
+
+    id: CardIdText
+    memory: int
     share: int
-    limit_milli: int
+    limit: int
     lowered: int | None = None
-    """By root on the node, until the budget ends."""
+    """Memory, by root on the node."""
     most: int = 0
-    """The highest grant that it ever had."""
-    refused: int = 0
+    """Memory: the highest grant before this one."""
+    lowered_share: int | None = None
+    lowered_limit: int | None = None
     movable: bool = False
-    """What it holds leaves the card when it is the turn of others."""
+    """Its memory leaves the card when it is the turn of others."""
 
     @property
-    def limit(self) -> int:
-        return self.granted if self.lowered is None else min(self.granted, self.lowered)
+    def memory_in_force(self) -> int:
+        return self.memory if self.lowered is None else min(self.memory, self.lowered)
+
+    @property
+    def most_memory(self) -> int:
+        """The highest grant that there ever was."""
+        return max(self.most, self.memory)
+
+    @property
+    def limit_in_force(self) -> int:
+        return self.limit if self.lowered_limit is None else min(self.limit, self.lowered_limit)
+
+    @property
+    def share_in_force(self) -> int:
+        """What of its time is guaranteed, never above the ceiling."""
+        share = self.share if self.lowered_share is None else min(self.share, self.lowered_share)
+        return min(share, self.limit_in_force)
 
 
 @dataclass(slots=True, eq=False)
 class Budget:
     key: BudgetKey
-    cards: list[CardBook]
+    cards: tuple[CardSpec, ...]
     context_in_limit: bool = True
     """Contexts and the like count against the limit."""
     containers: set[ContainerKey] = field(default_factory=set[ContainerKey])
@@ -143,9 +163,11 @@ class Budget:
     """What each of them has."""
     waiting: dict[Process, int] = field(default_factory=dict[Process, int])
     """Those with a question that is parked, and of which card."""
+    refused: Counter[int] = field(default_factory=Counter[int])
+    """By card: how often more was asked for than its limit allows."""
 
     def card_number(self, card: CardId) -> int | None:
-        return next((number for number, book in enumerate(self.cards) if book.id == card), None)
+        return next((number for number, each in enumerate(self.cards) if each.id == card), None)
 
     def accounts(self, card: int) -> Iterator[tuple[Process, Account]]:
         for process in self.processes.values():
@@ -160,7 +182,7 @@ class Budget:
 
     def room(self, card: int) -> int:
         """What is left below the limit; negative where a limit was lowered or overhead has risen."""
-        return self.cards[card].limit - self.charged(card)
+        return self.cards[card].memory_in_force - self.charged(card)
 
     def is_short(self, card: int) -> bool:
         """Somebody waits for room there."""
@@ -178,12 +200,6 @@ class Budget:
         return (each for each in self.processes.values() if each.key == container)
 
     # ---- What changes ------------------------------------------------------------------------------------------------
-
-    def put(self, cards: list[CardBook]) -> None:
-        """New limits: a card keeps its number and what was counted of it."""
-        for before, book in zip(self.cards, cards, strict=False):
-            book.refused = before.refused
-        self.cards = cards
 
     def comes(self, process: Process) -> None:
         """It is new, or another program runs in it: what was left before is not its own."""

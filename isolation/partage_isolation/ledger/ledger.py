@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from partage_isolation.ledger.account import MOST_BYTES, Account
-from partage_isolation.ledger.budget import Budget, CardBook, Event, Process, State
+from partage_isolation.ledger.budget import Budget, CardSpec, Event, Process, State
 from partage_isolation.ledger.entries import Entries, Keeper
 from partage_isolation.ledger.loans import ContextSize, Lending
 from partage_isolation.ledger.pieces import ProcessId, Shared
@@ -209,15 +209,23 @@ class Ledger:
         self._in_limit = context_in_limit
 
     def put(
-        self, container: ContainerKey, cards: list[CardBook], budget: BudgetKey | None = None, *, namespace: str = ""
+        self,
+        container: ContainerKey,
+        cards: tuple[CardSpec, ...],
+        budget: BudgetKey | None = None,
+        *,
+        namespace: str = "",
     ) -> Budget:
-        """A container may have that, alone or with the others of a budget; said again, these are new limits."""
+        """A container may have that, alone or with the others of a budget; said again, these are new limits.
+
+        A card keeps its number and what was counted of it.
+        """
         key = budget or own_budget(container)
         known = self.budgets.get(key)
         if known is None:
             known = self.budgets[key] = Budget(key, cards, self._in_limit)
         else:
-            known.put(cards)
+            known.cards = cards
         known.containers.add(container)
         self.entries.containers[container] = known
         self.entries.belong(known, container, namespace)

@@ -230,5 +230,5 @@ def _short(  # noqa: PLR0913  all that decides
         if short <= unused + provable(budget, card):
             return Park(lent)
     if patience is not Patience.PROOF:  # the last word: counted once for each call of a program
-        budget.cards[card].refused += not again
+        budget.refused[card] += not again
     return Refused(lent)

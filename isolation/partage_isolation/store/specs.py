@@ -16,13 +16,12 @@ from msgspec import Struct
 
 from partage_base.files import write_whole
 from partage_isolation.errors import NoFolder
-from partage_isolation.ledger.budget import CardBook
+from partage_isolation.ledger.budget import CardSpec
 from partage_isolation.names import BudgetKey, budget_key, own_budget
 from partage_plugins.vocabulary.claims import ClaimUid
 from partage_plugins.vocabulary.names import (
     BudgetNameText,
     CardId,
-    CardIdText,
     ContainerKey,
     ContainerKeyText,
     ContainerName,
@@ -32,39 +31,6 @@ from partage_plugins.vocabulary.pods import Gang, PodRef
 FOLDER: Final = "run/partage/state/containers"
 BUDGETS_FOLDER: Final = "run/partage/state/budgets"
 _SUFFIX: Final = ".json"
-
-
-class CardSpec(Struct, frozen=True, kw_only=True):
-    """One card of a container; bytes and milli."""
-
-    id: CardIdText
-    memory: int
-    share: int
-    limit: int
-    lowered: int | None = None
-    """Memory, by root on the node."""
-    most: int = 0
-    """Memory: the highest grant so far."""
-    lowered_share: int | None = None
-    lowered_limit: int | None = None
-    movable: bool = False
-    """Its memory leaves the card when it is the turn of others."""
-
-    @property
-    def limit_in_force(self) -> int:
-        return self.limit if self.lowered_limit is None else min(self.limit, self.lowered_limit)
-
-    @property
-    def share_in_force(self) -> int:
-        """What of its time is guaranteed, never above the ceiling."""
-        share = self.share if self.lowered_share is None else min(self.share, self.lowered_share)
-        return min(share, self.limit_in_force)
-
-    def book(self) -> CardBook:
-        most = max(self.most, self.memory)
-        return CardBook(
-            self.id, self.memory, self.share_in_force, self.limit_in_force, self.lowered, most, movable=self.movable
-        )
 
 
 class EngineContainer(Struct, frozen=True):

@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Final, Protocol
+from uuid import UUID
 
+from partage_isolation.ledger.budget import Budget, State
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Ask, Park, Refused
+from partage_isolation.ledger.loans import Ask, Park, Refused, believed
 from partage_isolation.wire import packets as wire
+from partage_isolation.wire.connection import Answer, Served, Session
 from partage_isolation.wire.hints import Hints
+from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.packets import Flag, Packet, Result, What
-from partage_isolation.wire.parked import ParkedQuestions
-from partage_isolation.wire.served import Registry, Session
-from partage_isolation.wire.views import card_answer, processes_answer, verdict_answer, view_answer
+from partage_isolation.wire.parked import ParkedQuestions, verdict_answer
+from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Watch
+from partage_plugins.vocabulary.names import CardId
 
 
-def _export(ledger: Ledger, session: Session, packet: Packet) -> bytes:
-    anybodys = bool(packet.flags & Flag.ANYBODY)
-    is_noted = ledger.sharing.exported(session.process, packet.card, packet.shared, anybodys=anybodys)
-    return wire.answer(packet, Result.OK if is_noted else Result.FULL)
-
-
-def _leave(ledger: Ledger, session: Session, packet: Packet) -> bytes:
-    lent = ledger.sharing.left(session.process, packet.card, packet.shared)
-    return wire.lent_answer(packet, Result.OK, lent)
-
-
-def _open(ledger: Ledger, session: Session, packet: Packet) -> bytes:
-    size = ledger.sharing.opened(session.process, packet.card, packet.shared)
-    if size is None:
-        return wire.answer(packet, Result.NO)
-    return wire.answer(packet, Result.OK, wire.shared_body(packet.shared._replace(size=size)))
-
-
-def _close(ledger: Ledger, session: Session, packet: Packet) -> bytes:
-    ledger.sharing.closed(session.process, packet.shared)
-    return wire.answer(packet, Result.OK)
-
-
-SHARING: Final[Mapping[int, Callable[[Ledger, Session, Packet], bytes]]] = {
-    What.EXPORT: _export,
-    What.LEAVE: _leave,
-    What.OPEN: _open,
-    What.CLOSE: _close,
-}
-"""What answers each of them."""
-
-
-Answer = Callable[[Session, Packet], bytes | None]
-"""To one kind of question; None where nothing is said, or not yet."""
-
-
-class Guard(Protocol):
-    """A question for memory that is asked only where the card has room for it."""
-
-    def __call__(self, ask: Ask, *, is_context: bool = ...) -> Ask: ...
-
-
-class Answering:
+class Answers:
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
         ledger: Ledger,
@@ -68,14 +30,12 @@ class Answering:
         hints: Hints,
         watch: Watch,
         parking: ParkedQuestions,
-        guarded: Guard,
-        others: Mapping[int, Answer],
+        moving: Moving,
     ) -> None:
-        """`guarded`: questions for memory, asked where the card has room. `others`: answers to all else."""
         self._ledger, self._registry = ledger, registry
         self._hints, self._watch, self._parking = hints, watch, parking
-        self._ask_lend = guarded(ledger.lending.lend)
-        self._ask_context = guarded(ledger.lending.context, is_context=True)
+        self._ask_lend = moving.guarded(ledger.lending.lend)
+        self._ask_context = moving.guarded(ledger.lending.context, is_context=True)
         self.answers: Mapping[int, Answer] = {
             What.CARD: self._card,
             What.LEND: self._lend,
@@ -84,13 +44,11 @@ class Answering:
             What.AMOUNTS: self._amounts,
             What.VIEW: self._view,
             What.PROCESSES_OF: self._processes,
-            **{what: partial(answer, ledger) for what, answer in SHARING.items()},
-            **others,
+            What.EXPORT: self._export,
+            What.LEAVE: self._leave,
+            What.OPEN: self._open,
+            What.CLOSE: self._close,
         }
-
-    def knows_card(self, session: Session, card: int) -> bool:
-        budget = self._ledger.containers.get(session.process.key)
-        return budget is not None and card < len(budget.cards)
 
     # ---- To take and to give back ------------------------------------------------------------------------------------
 
@@ -139,10 +97,39 @@ class Answering:
         if claims:
             self._watch.doubts(process, card)
 
+    # ---- To have together --------------------------------------------------------------------------------------------
+
+    def _export(self, session: Session, packet: Packet) -> bytes:
+        anybodys = bool(packet.flags & Flag.ANYBODY)
+        is_noted = self._ledger.sharing.exported(session.process, packet.card, packet.shared, anybodys=anybodys)
+        return wire.answer(packet, Result.OK if is_noted else Result.FULL)
+
+    def _leave(self, session: Session, packet: Packet) -> bytes:
+        lent = self._ledger.sharing.left(session.process, packet.card, packet.shared)
+        return wire.lent_answer(packet, Result.OK, lent)
+
+    def _open(self, session: Session, packet: Packet) -> bytes:
+        size = self._ledger.sharing.opened(session.process, packet.card, packet.shared)
+        if size is None:
+            return wire.answer(packet, Result.NO)
+        return wire.answer(packet, Result.OK, wire.shared_body(packet.shared._replace(size=size)))
+
+    def _close(self, session: Session, packet: Packet) -> bytes:
+        self._ledger.sharing.closed(session.process, packet.shared)
+        return wire.answer(packet, Result.OK)
+
     # ---- To see ------------------------------------------------------------------------------------------------------
 
     def _card(self, session: Session, packet: Packet) -> bytes:
-        return card_answer(packet, self._ledger.containers[session.process.key].cards[packet.card])
+        card = self._ledger.containers[session.process.key].cards[packet.card]
+        body = wire.card_body(
+            uuid_of(card.id),
+            card.memory_in_force,
+            share=card.share_in_force,
+            limit=card.limit_in_force,
+            is_mig=is_mig(card.id),
+        )
+        return wire.answer(packet, Result.OK, body)
 
     def _view(self, session: Session, packet: Packet) -> bytes | None:
         """After a context was made, or code was loaded, that is first measured: what is shown is right."""
@@ -166,5 +153,45 @@ class Answering:
         self._ledger.entries.looked_at(len(self._ledger.containers[session.process.key].processes))
 
     def _processes(self, session: Session, packet: Packet) -> bytes:
+        """Three of those that are on a card, as the asker's pid namespace has them."""
         self._looks_at_all(session)
-        return processes_answer(packet, self._registry.served[session.process.key], session)
+        found = sorted(_seen_from(session, self._registry.served[session.process.key], packet.card))
+        first = min(packet.first_process, len(found))
+        return wire.answer(packet, Result.OK, wire.processes_body(found[first:]), flags=len(found))
+
+
+def uuid_of(card: CardId) -> bytes:
+    """The bytes of `GPU-…` or `MIG-…`; of another id, some that no card has."""
+    try:
+        return UUID(card.partition("-")[2]).bytes
+    except ValueError:
+        return hashlib.sha256(card.encode()).digest()[:16]
+
+
+def is_mig(card: CardId) -> bool:
+    return card.startswith("MIG-")
+
+
+def view_answer(packet: Packet, budget: Budget) -> bytes:
+    limit, charged = budget.cards[packet.card].memory_in_force, believed(budget, packet.card)
+    return wire.answer(packet, Result.OK, wire.view_body(limit, charged, budget.fixed(packet.card)))
+
+
+def _seen_from(asker: Session, served: Served, card: int) -> Iterator[tuple[int, int]]:
+    for process, account in served.budget.accounts(card):
+        session = served.sessions.get(process.id)
+        if process.state is State.DEAD or session is None or not account.total:
+            continue
+        pid = pid_for(asker, session)
+        if pid is not None:
+            yield pid, min(account.used, account.lent) + account.unproved + account.fixed
+
+
+def pid_for(asker: Session, other: Session) -> int | None:
+    """The pid of one process as another sees it; None where its namespace does not have it."""
+    level = len(asker.pids) - 1
+    if level < 0 or len(other.pids) <= level:
+        return None
+    if len(other.pids) == len(asker.pids) and other.namespace != asker.namespace:
+        return None
+    return other.pids[level]

@@ -1,4 +1,4 @@
-"""One connection of a client: packets in, one for each time that it is ready; packets out, never waiting.
+"""Connections of clients, and whose they are: packets in, one for each time that one is ready; out, never waiting.
 
 A client that speaks too often is not listened to for a moment; one that does not read its answers is let go.
 Descriptors that a client sends never arrive: no room for them is given to the kernel, which closes them.
@@ -11,10 +11,15 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from partage_isolation.audit.metrics import Counters
-from partage_isolation.wire.packets import BYTES
+from partage_isolation.ledger.budget import Budget, Process
+from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.store.page import Page
+from partage_isolation.store.specs import Spec
+from partage_isolation.wire.packets import BYTES, Packet
 
 RATE: Final = 2000
 """Messages a second of a connection; a program that allocates as fast as a card lets it stays far below."""
@@ -66,46 +71,55 @@ class Bucket:
 _now_s: Final = time.monotonic
 _AT_ONCE: Final = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 """As a plain number: the names are looked up at each packet."""
+_HELLO_WITHIN_S: Final = 5.0
 
 
 class Connection:
-    """Until either side closes it."""
+    """Of no process, until its peer was found to be one of the container; there until either side closes it."""
 
     __slots__ = (
-        "_at_end",
         "_bucket",
         "_counters",
+        "_ended",
+        "_heard",
         "_loop",
-        "_on_end",
-        "_on_packet",
+        "_patience",
         "_resting",
         "_shared",
         "fd",
         "is_open",
+        "served",
+        "session",
         "socket",
     )
 
     def __init__(
         self,
         accepted: socket.socket,
+        served: Served,
         *,
-        on_packet: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        shared: Bucket,
+        heard: Callable[[Connection, bytes], None],
+        ended: Callable[[Connection], None],
         counters: Counters,
     ) -> None:
-        """`on_packet` is told whatever came, of any length; `on_end` once, when it is over for whatever reason.
-
-        `shared` is the container's.
-        """
+        """`heard` is told whatever came, of any length; `ended` once, when it is over for whatever reason."""
         self._loop = asyncio.get_running_loop()
-        self._on_packet, self._on_end, self._counters = on_packet, on_end, counters
-        self._bucket, self._shared = Bucket(_now_s()), shared
+        self._heard, self._ended, self._counters = heard, ended, counters
+        self._bucket, self._shared = Bucket(_now_s()), served.bucket
         self._resting: asyncio.TimerHandle | None = None
-        self._at_end: set[Callable[[], None]] = set()
         self.socket, self.fd, self.is_open = accepted, accepted.fileno(), True
+        self.served = served
+        self.session: Session | None = None
         accepted.setblocking(False)
         self._loop.add_reader(self.fd, self._readable)
+        served.strangers.add(self)
+        self._patience = self._loop.call_later(_HELLO_WITHIN_S, self.close)
+
+    def is_of(self, session: Session) -> None:
+        """It has said HELLO, as that process."""
+        self.session = session
+        self.served.strangers.discard(self)
+        self._patience.cancel()
 
     def send(self, packet: bytes, descriptor: int | None = None) -> bool:
         """False where it is over, or is now: the client does not read."""
@@ -136,24 +150,17 @@ class Connection:
             return False
         return True
 
-    def at_end(self, call: Callable[[], None]) -> None:
-        """Calls that too when it is over, whichever side ends it."""
-        self._at_end.add(call)
-
-    def not_at_end(self, call: Callable[[], None]) -> None:
-        self._at_end.discard(call)
-
     def close(self) -> None:
         if not self.is_open:
             return
         self.is_open = False
         if self._resting is not None:
             self._resting.cancel()
+        self._patience.cancel()
         self._loop.remove_reader(self.fd)
         self.socket.close()
-        self._on_end()
-        while self._at_end:
-            self._at_end.pop()()
+        self.served.strangers.discard(self)
+        self._ended(self)
 
     def _readable(self) -> None:
         now_s = _now_s()
@@ -173,7 +180,7 @@ class Connection:
         is_within, is_shared = self._bucket.take(now_s), self._shared.take(now_s)
         if not (is_within and is_shared):
             self._rest()
-        self._on_packet(packet)
+        self._heard(self, packet)
 
     def _rest(self) -> None:
         self._counters.disarmed += 1
@@ -243,3 +250,52 @@ class Listener:
         self._resting = None
         if self._is_open:
             self._loop.add_reader(self._socket.fileno(), self._acceptable)
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """A process that is, or was, connected."""
+
+    process: Process
+    calls: Connection | None = None
+    signals: Connection | None = None
+    pids: tuple[int, ...] = ()
+    """From our pid namespace down to its own."""
+    namespace: int = 0
+
+    def close(self) -> None:
+        """Ends its connections, which then are not its own any more."""
+        mine, self.calls, self.signals = (self.calls, self.signals), None, None
+        for connection in mine:
+            if connection is not None:
+                connection.close()
+
+
+Answer = Callable[[Session, Packet], bytes | None]
+"""To one kind of question; None where nothing is said, or not yet."""
+
+
+@dataclass(slots=True, eq=False)
+class Served:
+    """A container with all that it has open."""
+
+    spec: Spec
+    budget: Budget
+    """What it may have, alone or with others."""
+    page: Page
+    bucket: Bucket
+    """Of all its connections, and below that of its namespace."""
+    listener: Listener | None = None
+    sessions: dict[ProcessId, Session] = field(default_factory=dict[ProcessId, Session])
+    strangers: set[Connection] = field(default_factory=set[Connection])
+    """Connections that have not said HELLO."""
+
+    def close(self) -> None:
+        """Ends everything; what lies in files stays."""
+        if self.listener is not None:
+            self.listener.close()
+        for session in list(self.sessions.values()):
+            session.close()
+        for connection in list(self.strangers):
+            connection.close()
+        self.page.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Container, Mapping
 from collections.abc import Set as AbstractSet
-from functools import partial
 from pathlib import Path
 
 import structlog
@@ -13,7 +12,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from partage_isolation.audit.facts import ContainerFacts
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
 from partage_isolation.ledger.budget import Budget, State
 from partage_isolation.ledger.ledger import Ledger
@@ -23,14 +21,14 @@ from partage_isolation.names import budget_key
 from partage_isolation.store.folders import Folders
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import EngineContainer, Spec, Specs
-from partage_isolation.wire.connection import Listener
-from partage_isolation.wire.leases import Leases, Terms
+from partage_isolation.wire.connection import Served
+from partage_isolation.wire.leases import Leases
 from partage_isolation.wire.limits import lowered, permitted, require_one_allocator, spec_of
 from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits, Suspend, Suspended
 from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.report import picture
-from partage_isolation.wire.served import Registry, Served
+from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
 from partage_isolation.wire.watch import Watch
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -48,23 +46,20 @@ class Containers:
         ledger: Ledger,
         registry: Registry,
         *,
-        specs: Specs,
-        folders: Folders,
+        root: Path,
         library: Path,
-        terms: Terms,
         sessions: Sessions,
         parking: ParkedQuestions,
         watch: Watch,
         leases: Leases,
         moving: Moving,
-        counters: Counters,
         permit: Permit,
     ) -> None:
         """`library`: the folder in which the versions of the preload library lie."""
-        self._ledger, self._registry, self._specs, self._folders = ledger, registry, specs, folders
-        self._library, self._write_line, self._terms = library, line_writer(library), terms
-        self._sessions, self._parking, self._watch, self._leases = sessions, parking, watch, leases
-        self._moving, self._counters, self._permit = moving, counters, permit
+        self._ledger, self._registry, self._specs, self.folders = ledger, registry, Specs(root), Folders(root)
+        self._library, self._write_line = library, line_writer(library)
+        self._sessions, self._parking, self._watch = sessions, parking, watch
+        self._leases, self._moving, self._permit = leases, moving, permit
 
     # ---- Questions of root -------------------------------------------------------------------------------------------
 
@@ -93,10 +88,10 @@ class Containers:
             self._begin(spec)
         elif served.spec.is_released:
             self._note(served, replace(served.spec, is_released=False))
-        mounts = self._folders.mounts(spec.key, spec.library, spec.claim)
+        mounts = self.folders.mounts(spec.key, spec.library, spec.claim)
         return Prepared(
             mounts=mounts,
-            enforces=self._terms.enforced_on([card.id for card in spec.cards], moves=spec.moves),
+            enforces=self._leases.terms.enforced_on([card.id for card in spec.cards], moves=spec.moves),
             budget=spec.budget,
             is_claim=spec.is_claim,
             by_hook=spec.by_hook,
@@ -147,12 +142,12 @@ class Containers:
             raise SpecRefused(f"container {question.key} has no card {question.card}")
         if question.memory_bytes is not UNSET:
             await self._parking.recall(served.budget, number)
-        book = served.budget.cards[number]
+        card = served.budget.cards[number]
         return LimitsSet(
-            memory_bytes=book.limit,
+            memory_bytes=card.memory_in_force,
             charged_bytes=max(0, served.budget.charged(number)),
-            share_milli=book.share,
-            limit_milli=book.limit_milli,
+            share_milli=card.share_in_force,
+            limit_milli=card.limit_in_force,
         )
 
     def suspend(self, question: Suspend) -> Suspended:
@@ -161,7 +156,7 @@ class Containers:
         if served is None:
             raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
         spec = served.spec
-        if "movable" not in self._terms.enforced_on([card.id for card in spec.cards], moves=spec.moves):
+        if "movable" not in self._leases.terms.enforced_on([card.id for card in spec.cards], moves=spec.moves):
             raise SpecRefused(
                 f"the memory of container {spec.container} of pod {spec.pod.name} can't leave its card; only a pod "
                 'with partage.dev/movable: "yes" can be suspended'
@@ -189,9 +184,9 @@ class Containers:
                 self._serve(spec)
             except BrokerError as error:
                 found.append(str(error))
-        for key in self._folders.names() - self._registry.served.keys() - {spec.key for spec in specs}:
+        for key in self.folders.names() - self._registry.served.keys() - {spec.key for spec in specs}:
             with contextlib.suppress(OSError):
-                self._folders.remove(ContainerKey(key))
+                self.folders.remove(ContainerKey(key))
         return tuple(found)
 
     def forget(self, key: ContainerKey) -> None:
@@ -208,7 +203,7 @@ class Containers:
                 self._moving.drop(served.budget.key)
             self._specs.remove(served.spec, is_last=is_last)
         self._ledger.forget(key)
-        self._folders.remove(key)
+        self.folders.remove(key)
 
     def _begin(self, spec: Spec) -> None:
         """Its file comes first: a folder without one would be removed, one with one is made again."""
@@ -217,7 +212,7 @@ class Containers:
             self._serve(spec)
         except BrokerError:
             self._specs.remove(spec, is_last=not self._registry.of(spec.budget_key))
-            self._folders.remove(spec.key)
+            self.folders.remove(spec.key)
             raise
 
     def _mate(self, question: Prepare) -> Served | None:
@@ -241,11 +236,10 @@ class Containers:
         self._moving.put(spec)
 
     def _books(self, spec: Spec) -> Budget:
-        cards = [card.book() for card in spec.cards]
-        return self._ledger.put(spec.key, cards, spec.budget_key, namespace=spec.pod.namespace)
+        return self._ledger.put(spec.key, spec.cards, spec.budget_key, namespace=spec.pod.namespace)
 
     def _serve(self, spec: Spec) -> None:
-        listening = self._folders.make(spec.key, moves=spec.moves)
+        listening = self.folders.make(spec.key, moves=spec.moves)
         try:
             page = Page(len(spec.cards), self._write_line)
         except OSError as error:
@@ -253,9 +247,7 @@ class Containers:
             raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
         budget = self._books(spec)
         served = Served(spec, budget, page, bucket=self._registry.bucket_of(spec.pod.namespace))
-        served.listener = Listener(
-            listening, on_connection=partial(self._sessions.connected, served), counters=self._counters
-        )
+        served.listener = self._sessions.listener(served, listening)
         self._registry.enter(spec.key, served)
         self._leases.put(spec)
         self._moving.put(spec)

@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,23 +20,7 @@ import structlog
 
 from partage_base.listener import listen
 from partage_isolation.errors import NoFolder
-from partage_isolation.wire.containers import Containers
-from partage_isolation.wire.messages import (
-    MAX_QUESTION_BYTES,
-    Answer,
-    Enter,
-    Entered,
-    No,
-    Prepare,
-    Question,
-    Release,
-    Released,
-    SetLimits,
-    Suspend,
-    Told,
-    answer_line,
-    read_question,
-)
+from partage_isolation.wire.messages import MAX_QUESTION_BYTES, Answer, No, Question, answer_line, read_question
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary.places import BROKER_SOCKET
 
@@ -44,16 +29,11 @@ _CREDENTIALS: Final = struct.Struct("3i")
 _LONGEST_WHY: Final = 1024
 _log = structlog.get_logger()
 
-
-Releasing = Callable[[Release], Awaitable[Released]]
-"""Lets go of a claim; see `Broker.release`."""
-Entering = Callable[[Enter], None]
-"""Takes a container in; see `Engines.enter`."""
+Answering = Callable[[Question], Awaitable[Answer]]
+"""Raises a `PartageError` where it can't be; see `Broker.answer`."""
 
 
-async def control_server(
-    root: Path, containers: Containers, *, release: Releasing, enter: Entering, tell: Callable[[], Told]
-) -> asyncio.Server:
+async def control_server(root: Path, answering: Answering) -> asyncio.Server:
     """Listens; its name stays for the next broker to take over. Raises `NoFolder`."""
     path = root / BROKER_SOCKET
     try:
@@ -61,54 +41,33 @@ async def control_server(
         listening = listen(path)
     except OSError as error:
         raise NoFolder(f"cannot listen on {path}: {error.strerror or error}") from error
-    control = _Control(containers, release, enter, tell)
-    return await asyncio.start_unix_server(control.serve, sock=listening, limit=MAX_QUESTION_BYTES)
+    serve = partial(_serve, answering)
+    return await asyncio.start_unix_server(serve, sock=listening, limit=MAX_QUESTION_BYTES)
 
 
-class _Control:
-    def __init__(self, containers: Containers, release: Releasing, enter: Entering, tell: Callable[[], Told]) -> None:
-        self._containers, self._release, self._enter, self._tell = containers, release, enter, tell
+async def _serve(answering: Answering, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        async with asyncio.timeout(_QUESTION_WITHIN_S):
+            writer.write(answer_line(await _answer(answering, reader, writer)))
+            await writer.drain()
+    except (TimeoutError, OSError, ValueError):  # too slow, gone, or a line that is too long
+        pass
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(_QUESTION_WITHIN_S):
-                writer.write(answer_line(await self._answer(reader, writer)))
-                await writer.drain()
-        except (TimeoutError, OSError, ValueError):  # too slow, gone, or a line that is too long
-            pass
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answer:
-        peer: socket.socket = writer.get_extra_info("socket")
-        line = await reader.readline()
-        user = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
-        if user != os.geteuid():
-            return No(why="only root on the node may ask the broker")
-        try:
-            return await self._answered(read_question(line))
-        except PartageError as error:
-            return No(why=str(error)[:_LONGEST_WHY])
-        except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
-            _log.exception("a question could not be answered; this is a defect, please report it")
-            return No(why=f"the broker failed at this ({type(error).__name__}); see partage-broker's log")
-
-    async def _answered(self, question: Question) -> Answer:
-        match question:
-            case Prepare():
-                await self._containers.permit(question)
-                return self._containers.prepare(question)
-            case SetLimits():
-                await self._containers.permit(question)
-                return await self._containers.set_limits(question)
-            case Suspend():
-                return self._containers.suspend(question)
-            case Release():
-                return await self._release(question)
-            case Enter():
-                self._enter(question)
-                return Entered()
-            case _:
-                return self._tell()
+async def _answer(answering: Answering, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answer:
+    peer: socket.socket = writer.get_extra_info("socket")
+    line = await reader.readline()
+    user = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+    if user != os.geteuid():
+        return No(why="only root on the node may ask the broker")
+    try:
+        return await answering(read_question(line))
+    except PartageError as error:
+        return No(why=str(error)[:_LONGEST_WHY])
+    except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
+        _log.exception("a question could not be answered; this is a defect, please report it")
+        return No(why=f"the broker failed at this ({type(error).__name__}); see partage-broker's log")

@@ -22,9 +22,10 @@ from partage_isolation.audit.auditor import Lister
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.errors import NoFolder, SpecRefused
 from partage_isolation.store.specs import FOLDER, EngineContainer, Specs
+from partage_isolation.wire.connection import Served
 from partage_isolation.wire.containers import Containers
 from partage_isolation.wire.messages import Enter
-from partage_isolation.wire.served import Registry, Served
+from partage_isolation.wire.served import Registry
 
 _SHOWN: Final = 12
 _log = structlog.get_logger()

@@ -10,20 +10,19 @@ from typing import Final
 from partage_base.peers import is_stopped
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.card import Seat
 from partage_isolation.leases.durations import Timing
 from partage_isolation.leases.line import Hint, Shares, Write, pack
 from partage_isolation.leases.node import Place
 from partage_isolation.leases.policies import Gemini, by_name
 from partage_isolation.leases.policies.policy import Policy
-from partage_isolation.leases.seat import Seat
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.alarm import Alarm
-from partage_isolation.wire.answers import Answer
-from partage_isolation.wire.connection import LEASE_COSTS, Connection
+from partage_isolation.wire.connection import LEASE_COSTS, Answer, Connection, Session
 from partage_isolation.wire.packets import Lease, Loss, Packet, Result, What
-from partage_isolation.wire.served import Registry, Session
+from partage_isolation.wire.served import Registry
 from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.names import CardId
 
@@ -82,35 +81,39 @@ class Member:
     card: CardId
     connections: frozenset[Connection]
     """Over which it joined."""
-    left: Callable[[Member], None]
-    """Hears that a connection over which it joined is over."""
-
-    def leave(self) -> None:
-        self.left(self)
 
 
 class Members:
     def __init__(self) -> None:
-        self.by_session: dict[tuple[Session, int], Member] = {}
+        self._of: dict[Session, dict[int, Member]] = {}
         """By who it is, and the card's number."""
-        self._members: dict[Place, list[Member]] = {}
+        self._at: dict[Place, list[Member]] = {}
 
-    def enter(self, session: Session, number: int, place: Place, left: Callable[[Member], None]) -> Member:
+    def enter(self, session: Session, number: int, place: Place) -> Member:
         connections = frozenset(each for each in (session.calls, session.signals) if each is not None)
-        member = Member(session, number, *place, connections, left)
-        self.by_session[session, number] = member
-        self._members.setdefault(place, []).append(member)
+        member = Member(session, number, *place, connections)
+        self._of.setdefault(session, {})[number] = member
+        self._at.setdefault(place, []).append(member)
         return member
 
-    def remove(self, member: Member) -> None:
-        del self.by_session[member.session, member.number]
-        members = self._members[member.key, member.card]
-        members.remove(member)
-        if not members:
-            del self._members[member.key, member.card]
+    def find(self, session: Session, number: int) -> Member | None:
+        return self._of.get(session, {}).get(number)
 
-    def of(self, key: BudgetKey, card: CardId) -> Sequence[Member]:
-        return self._members.get((key, card), ())
+    def over(self, session: Session, connection: Connection) -> Sequence[Member]:
+        """Those of a process that joined over that connection."""
+        return [each for each in self._of.get(session, {}).values() if connection in each.connections]
+
+    def remove(self, member: Member) -> None:
+        of, at = self._of[member.session], self._at[member.key, member.card]
+        del of[member.number]
+        at.remove(member)
+        if not of:
+            del self._of[member.session]
+        if not at:
+            del self._at[member.key, member.card]
+
+    def at(self, key: BudgetKey, card: CardId) -> Sequence[Member]:
+        return self._at.get((key, card), ())
 
 
 _now_ns: Final = time.monotonic_ns
@@ -126,7 +129,7 @@ class Leases:
         counters: Counters,
         alarm: Callable[[Callable[[], None]], Alarm] = Alarm,
     ) -> None:
-        self._arbiter, self._registry, self._terms, self._counters = arbiter, registry, terms, counters
+        self._arbiter, self._registry, self.terms, self._counters = arbiter, registry, terms, counters
         self._members = Members()
         self._alarm = alarm(self._rings)
         self._is_doing = False
@@ -146,7 +149,7 @@ class Leases:
 
     def put(self, spec: Spec) -> None:
         """A container is served, or it and those of its budget have other shares and limits from now on."""
-        metered = [card for card in spec.cards if self._terms.are_for(card.id)]
+        metered = [card for card in spec.cards if self.terms.are_for(card.id)]
         for card in metered:
             share, limit = card.share_in_force, card.limit_in_force
             self._arbiter.put(spec.budget_key, card.id, share=share, limit=limit, gang=spec.gang)
@@ -161,6 +164,13 @@ class Leases:
 
     def shares(self) -> Mapping[Place, Shares]:
         return self._arbiter.shares(_now_ns())
+
+    def hung_up(self, session: Session, connection: Connection) -> None:
+        """A connection is over, and with it what joined over it."""
+        for member in self._members.over(session, connection):
+            self._members.remove(member)
+            self._arbiter.left(member.key, member.card, member, _now_ns())
+            self._do()
 
     # ---- For memory that moves ---------------------------------------------------------------------------------------
 
@@ -178,26 +188,14 @@ class Leases:
         budget = self._registry.served[session.process.key].budget
         card = budget.cards[packet.card].id
         self._costs(session)
-        if not self._terms.are_for(card):
+        if not self.terms.are_for(card):
             return wire.answer(packet, Result.NO)
-        if (session, packet.card) not in self._members.by_session:
-            self._begin(session, packet.card, (budget.key, card))
-        lease = self._terms.lease._replace(epoch=self._arbiter.line(budget.key, card).epoch)
+        if self._members.find(session, packet.card) is None:
+            member = self._members.enter(session, packet.card, (budget.key, card))
+            self._arbiter.joined(budget.key, card, member, _now_ns())
+            self._do()
+        lease = self.terms.lease._replace(epoch=self._arbiter.line(budget.key, card).epoch)
         return wire.answer(packet, Result.OK, wire.lease_body(lease))
-
-    def _begin(self, session: Session, number: int, place: Place) -> None:
-        member = self._members.enter(session, number, place, self._left)
-        for connection in member.connections:
-            connection.at_end(member.leave)
-        self._arbiter.joined(*place, member, _now_ns())
-        self._do()
-
-    def _left(self, member: Member) -> None:
-        self._members.remove(member)
-        for connection in member.connections:
-            connection.not_at_end(member.leave)
-        self._arbiter.left(member.key, member.card, member, _now_ns())
-        self._do()
 
     def _want(self, session: Session, packet: Packet) -> None:
         member = self._member(session, packet)
@@ -221,7 +219,7 @@ class Leases:
 
     def _member(self, session: Session, packet: Packet) -> Member | None:
         self._costs(session)
-        member = self._members.by_session.get((session, packet.card))
+        member = self._members.find(session, packet.card)
         if member is None:
             self._counters.wrong += 1
         return member
@@ -251,26 +249,23 @@ class Leases:
         try:
             while acts := self._arbiter.take():
                 for act in acts:
-                    self._act(act)
+                    if isinstance(act, Write):
+                        self._write(act)
+                    else:
+                        self._hint(act)
         finally:
             self._is_doing = False
         self._alarm.set(self._arbiter.due)
 
-    def _act(self, act: Write | Hint) -> None:
-        if isinstance(act, Write):
-            self._write(act)
-        else:
-            self._hint(act)
-
     def _write(self, act: Write) -> None:
-        word, is_watched = pack(act.state, act.epoch, act.deadline_ns), bool(self._members.of(act.key, act.card))
+        word, is_watched = pack(act.state, act.epoch, act.deadline_ns), bool(self._members.at(act.key, act.card))
         for served in self._registry.of(act.key):
             number = served.budget.card_number(act.card)
             if number is not None:
                 served.page.write(number, word, wake=is_watched)
 
     def _hint(self, act: Hint) -> None:
-        for member in tuple(self._members.of(act.key, act.card)):
+        for member in tuple(self._members.at(act.key, act.card)):
             signals = member.session.signals
             if signals is not None:
                 signals.hint(wire.line_hint(member.number, act.epoch))

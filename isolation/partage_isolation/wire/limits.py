@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET
 
 from partage_isolation.errors import SpecRefused
-from partage_isolation.store.specs import CardSpec, Spec
-from partage_isolation.wire.messages import Prepare, SetLimits
+from partage_isolation.ledger.budget import CardSpec
+from partage_isolation.store.specs import Spec
+from partage_isolation.wire.messages import Prepare, SetLimits, one_for_each_card
 from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import BudgetName, CardId
 
 
@@ -33,7 +33,7 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec |
         pod=question.pod,
         container=question.container,
         gen=question.gen,
-        cards=tuple(_cards(question.grants).values()),
+        cards=_cards(question.grants),
         library=library,
         budget=question.budget,
         gang=question.gang,
@@ -114,7 +114,7 @@ def permitted(spec: Spec, question: Prepare | SetLimits) -> Iterator[tuple[CardI
     """Bytes of cards that may be lent once the question is answered, as far as it changes them; refused or not."""
     if isinstance(question, Prepare):
         if question.gen > spec.gen:
-            yield from ((card.id, card.memory) for card in _cards(question.grants).values())
+            yield from ((card.id, card.memory) for card in _cards(question.grants))
     elif question.memory_bytes is not UNSET and (found := spec.card(question.card)) is not None:
         yield found.id, found.memory if question.memory_bytes is None else question.memory_bytes
 
@@ -136,30 +136,29 @@ def _require_share_below_limit(spec: Spec, card: CardSpec) -> None:
         )
 
 
-def _cards(grants: tuple[GpuGrant, ...]) -> dict[CardId, CardSpec]:
-    """By card; several grants of one card are one larger."""
-    cards: dict[CardId, CardSpec] = {}
-    for grant in grants:
-        before = cards.get(grant.card)
-        cards[grant.card] = CardSpec(
+def _cards(grants: tuple[GpuGrant, ...]) -> tuple[CardSpec, ...]:
+    return tuple(
+        CardSpec(
             id=grant.card,
-            memory=grant.memory_bytes + (before.memory if before else 0),
-            share=min(WHOLE_MILLI, grant.share_milli + (before.share if before else 0)),
-            limit=min(WHOLE_MILLI, grant.limit_milli + (before.limit if before else 0)),
-            movable=grant.movable and (before is None or before.movable),
+            memory=grant.memory_bytes,
+            share=grant.share_milli,
+            limit=grant.limit_milli,
+            movable=grant.movable,
         )
-    return cards
+        for grant in one_for_each_card(grants)
+    )
 
 
-def _with_numbers(known: Spec, wanted: dict[CardId, CardSpec]) -> tuple[CardSpec, ...]:
+def _with_numbers(known: Spec, wanted: tuple[CardSpec, ...]) -> tuple[CardSpec, ...]:
     """Cards that stay keep their places; one that is gone has no room any more; new ones follow."""
+    by_id = {card.id: card for card in wanted}
     stay = [
         msgspec.structs.replace(
-            wanted.get(card.id, CardSpec(id=card.id, memory=0, share=0, limit=0)), most=max(card.most, card.memory)
+            by_id.get(card.id, CardSpec(id=card.id, memory=0, share=0, limit=0)), most=max(card.most, card.memory)
         )
         for card in known.cards
     ]
-    return (*stay, *(card for name, card in wanted.items() if known.card(name) is None))
+    return (*stay, *(card for card in wanted if known.card(card.id) is None))
 
 
 def _same(some: tuple[CardSpec, ...], others: tuple[CardSpec, ...]) -> bool:

@@ -7,6 +7,7 @@ be of different versions for a while.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Gen
 from partage_plugins.vocabulary.names import (
     BudgetName,
     BudgetNameText,
+    CardId,
     CardIdText,
     ContainerKeyText,
     ContainerNameText,
@@ -59,6 +61,25 @@ class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare")
     """It is released by the first container that enters."""
     engine_container: EngineId | None = None
     """Of such a claim: the only container that may enter it; None: any."""
+
+
+def one_for_each_card(grants: Iterable[GpuGrant]) -> tuple[GpuGrant, ...]:
+    """Several of one card add up, as they do where crishim counts them; memory moves where all of it may."""
+    cards = dict[CardId, GpuGrant]()
+    for grant in grants:
+        before = cards.get(grant.card)
+        cards[grant.card] = grant if before is None else _together(before, grant)
+    return tuple(cards.values())
+
+
+def _together(one: GpuGrant, other: GpuGrant) -> GpuGrant:
+    return msgspec.structs.replace(
+        one,
+        share_milli=min(one.share_milli + other.share_milli, WHOLE_MILLI),
+        limit_milli=min(one.limit_milli + other.limit_milli, WHOLE_MILLI),
+        memory_bytes=one.memory_bytes + other.memory_bytes,
+        movable=one.movable and other.movable,
+    )
 
 
 class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):

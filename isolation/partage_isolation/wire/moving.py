@@ -17,15 +17,15 @@ from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import UNKNOWN_CONTEXT, Ask, Out, Patience, Refused, Verdict
 from partage_isolation.moving.room import Act, Fact, Late, May, Order, Pace, Room, Turn
-from partage_isolation.moving.tenant import Part, Stand
+from partage_isolation.moving.tenant import Stand
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.alarm import Alarm
-from partage_isolation.wire.answers import Answer
+from partage_isolation.wire.connection import Answer, Session
 from partage_isolation.wire.leases import Leases
 from partage_isolation.wire.packets import Packet, What
-from partage_isolation.wire.served import Registry, Session
+from partage_isolation.wire.served import Registry
 from partage_plugins.vocabulary.names import CardId
 
 _LOOK_NS: Final = 5 * MS
@@ -53,7 +53,7 @@ class Moving:
         self._card_bytes, self._pace = card_bytes, pace
         self._rooms: dict[CardId, Room] = {}
         self._late: dict[tuple[BudgetKey, CardId], int] = {}
-        self._alarm = alarm(self._rings)
+        self._alarm = alarm(self._look)
         self.answers: Mapping[int, Answer] = {What.PLACED: self._placed}
 
     def close(self) -> None:
@@ -104,21 +104,17 @@ class Moving:
         ) -> Verdict:
             budget = self._ledger.containers.get(process.key)
             if budget is not None and budget.cards[card].movable:
-                growth = UNKNOWN_CONTEXT if is_context else self._growth(process, card, amounts)
+                lent = process.accounts[card].lent if card in process.accounts else 0
+                growth = UNKNOWN_CONTEXT if is_context else amounts.lent - lent
                 may = self._may_take(budget, card, growth) if growth > 0 else May.NOW
                 if may is May.LATER:
                     return Out()
                 if may is May.NEVER:
-                    budget.cards[card].refused += not again
+                    budget.refused[card] += not again
                     return Refused(process.on(card).lent)
             return ask(process, card, amounts, again=again, patience=patience)
 
         return asked
-
-    def _growth(self, process: Process, card: int, amounts: Amounts) -> int:
-        account = process.accounts.get(card)
-        more = amounts.lent - (account.lent if account else 0)
-        return max(0, more)
 
     def _may_take(self, budget: Budget, number: int, growth: int) -> May:
         card = budget.cards[number].id
@@ -139,20 +135,14 @@ class Moving:
         if room is None or budget.key not in room.tenants:
             return
         room.placed(budget.key, process, said, _now_ns())
-        self._note(process, packet.card, room.tenants[budget.key].parts[process])
+        account, part = process.accounts.get(packet.card), room.tenants[budget.key].parts[process]
+        if account is not None:
+            # What a sample shows of it is compared with what is on the card alone, and not while that changes.
+            account.moved = min(part.placed.moved, account.lent) if part.is_settled else None
         self._decide(card, room)
         self._set()
 
-    def _note(self, process: Process, card: int, part: Part) -> None:
-        """What a sample shows of it is compared with what is on the card alone, and not while that changes."""
-        account = process.accounts.get(card)
-        if account is not None:
-            account.moved = min(part.placed.moved, account.lent) if part.is_settled else None
-
     # ---- What is to be done ------------------------------------------------------------------------------------------
-
-    def _rings(self) -> None:
-        self._look()
 
     def _look(self) -> None:
         for card, room in list(self._rooms.items()):
@@ -222,7 +212,7 @@ class Moving:
             number = budget.card_number(card)
             if number is not None and not budget.cards[number].movable:
                 on_top = 0 if budget.context_in_limit else budget.fixed(number)
-                yield max(budget.cards[number].limit + on_top, _whole(budget, number))
+                yield max(budget.cards[number].memory_in_force + on_top, _whole(budget, number))
 
 
 def _whole(budget: Budget, number: int) -> int:

@@ -19,11 +19,12 @@ from partage_isolation.ledger import rounds
 from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Decide, Lent, NoRoom, Out, Park, Patience, Refused, Verdict, holders, lenders
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.connection import Session
 from partage_isolation.wire.hints import Hints
-from partage_isolation.wire.packets import Packet
+from partage_isolation.wire.packets import Flag, Packet, Result
 from partage_isolation.wire.sampler import Sampler
-from partage_isolation.wire.served import Registry, Session
-from partage_isolation.wire.views import verdict_answer
+from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Chores
 from partage_plugins.vocabulary.names import CardId
 
@@ -151,3 +152,19 @@ def _answer(session: Session, packet: Packet, verdict: Verdict) -> None:
     account = session.process.accounts.get(packet.card)
     if session.calls is not None:
         session.calls.send(verdict_answer(packet, verdict, account.returns if account else 0))
+
+
+_OK: Final = int(Result.OK)
+"""As a plain number: most answers have it."""
+
+
+def verdict_answer(packet: Packet, verdict: Verdict, returns: int) -> bytes:
+    """`returns`: how often the process gave back by now."""
+    if isinstance(verdict, Lent):
+        return wire.lent_answer(packet, _OK, verdict.lent, returns)
+    if isinstance(verdict, NoRoom):
+        return wire.answer(packet, Result.FULL)
+    if isinstance(verdict, Out):
+        return wire.answer(packet, Result.OUT)
+    is_sure = isinstance(verdict, Refused) and verdict.is_sure
+    return wire.lent_answer(packet, Result.NO, verdict.lent, returns, Flag.SURE if is_sure else 0)

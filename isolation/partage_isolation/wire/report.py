@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, MovingFacts, ProcessFacts, StateName
 from partage_isolation.leases.line import LineState, Shares, Windows
 from partage_isolation.leases.node import Place
 from partage_isolation.ledger.account import Account
-from partage_isolation.ledger.budget import Budget, Process, State
+from partage_isolation.ledger.budget import Process, State
 from partage_isolation.names import BudgetKey
-from partage_isolation.store.specs import Spec
+from partage_isolation.wire.connection import Served
 from partage_isolation.wire.leases import Terms
 from partage_isolation.wire.messages import (
     CardHeld,
@@ -25,8 +25,8 @@ from partage_isolation.wire.messages import (
     TimeTold,
     Told,
 )
+from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.packets import Loss
-from partage_isolation.wire.served import Served
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _STATES: Final[Mapping[State, StateName]] = {
@@ -39,11 +39,7 @@ _STATES: Final[Mapping[State, StateName]] = {
 }
 
 
-class Moves(Protocol):
-    def facts(self, key: BudgetKey, card: CardId) -> MovingFacts | None: ...
-
-
-def picture(served: Served, times: Mapping[Place, Shares], moving: Moves) -> ContainerFacts:
+def picture(served: Served, times: Mapping[Place, Shares], moving: Moving) -> ContainerFacts:
     """Of one container; `times`: what each wanted and got of each card's time."""
     spec, budget = served.spec, served.budget
     return ContainerFacts(
@@ -51,36 +47,22 @@ def picture(served: Served, times: Mapping[Place, Shares], moving: Moves) -> Con
         pod=spec.pod,
         container=spec.container,
         gen=spec.gen,
-        cards=dict(_limits(spec, budget, times, moving)),
+        cards={
+            card.id: CardLimits(
+                card,
+                budget.charged(number),
+                budget.refused[number],
+                times.get((budget.key, card.id)),
+                moving.facts(budget.key, card.id),
+            )
+            for number, card in enumerate(budget.cards)
+        },
         processes=tuple(_process(served, process) for process in budget.of(spec.key)),
         budget_name=spec.budget,
         is_claim=spec.is_claim,
         is_kept=spec.is_claim and not spec.is_released,
         engine_containers=tuple(each.id for each in spec.engine_containers),
     )
-
-
-def _limits(
-    spec: Spec, budget: Budget, times: Mapping[Place, Shares], moving: Moves
-) -> Iterator[tuple[CardId, CardLimits]]:
-    for number, (card, book) in enumerate(zip(spec.cards, budget.cards, strict=True)):
-        yield (
-            book.id,
-            CardLimits(
-                memory=book.limit,
-                share=book.share,
-                limit=book.limit_milli,
-                granted=book.granted,
-                most=book.most,
-                charged=budget.charged(number),
-                shared=budget.shared(number),
-                refused=book.refused,
-                granted_share=card.share,
-                granted_limit=card.limit,
-                time=times.get((budget.key, card.id)),
-                moving=moving.facts(budget.key, card.id),
-            ),
-        )
 
 
 def _process(served: Served, process: Process) -> ProcessFacts:
@@ -162,19 +144,20 @@ def _containers(containers: Sequence[ContainerFacts], driver_holds: DriverHolds)
 def _cards(facts: ContainerFacts, users: Sequence[ContainerFacts], driver_holds: DriverHolds) -> Iterator[CardHeld]:
     """What is told of a budget is of all its containers, `users`: of several together the driver knows nothing."""
     for card, limits in facts.cards.items():
+        spec = limits.spec
         yield CardHeld(
             card=card,
-            granted_bytes=limits.granted,
-            limit_bytes=limits.memory,
+            granted_bytes=spec.memory,
+            limit_bytes=spec.memory_in_force,
             charged_bytes=limits.charged,
             used_bytes=sum(each.used(card) for each in users),
             overhead_bytes=sum(each.overhead(card) for each in users),
             refused=limits.refused,
             driver_limit_bytes=driver_holds(facts.key, card) if len(users) == 1 and not facts.is_claim else None,
-            share_milli=limits.share,
-            limit_milli=limits.limit,
-            granted_share_milli=limits.granted_share,
-            granted_limit_milli=limits.granted_limit,
+            share_milli=spec.share_in_force,
+            limit_milli=spec.limit_in_force,
+            granted_share_milli=spec.share,
+            granted_limit_milli=spec.limit,
             time=None if limits.time is None else _time(limits.time),
             moving=None if limits.moving is None else _moving(limits.moving),
         )

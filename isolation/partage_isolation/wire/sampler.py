@@ -39,7 +39,7 @@ class Sampler:
     ) -> None:
         """`learned` hears what a context took."""
         self._ledger, self._nvml, self._hints, self._counters = ledger, nvml, hints, counters
-        self._signals_of, self._learned = registry.signals_of, learned
+        self._registry, self._learned = registry, learned
         self.has_answered = False
         """NVML did, once since the broker was started; to wake up takes it seconds."""
 
@@ -83,7 +83,7 @@ class Sampler:
     def _asked(self, card: CardId, only: set[Process] | None) -> Iterator[tuple[Process, Connection, int]]:
         for _, number, process, _ in self._ledger.on_card(card):
             if (only is None or process in only) and process.state is State.LIVE and not process.is_silent:
-                signals = self._signals_of(process)
+                signals = self._registry.signals_of(process)
                 if signals is not None:
                     yield process, signals, number
 
@@ -97,20 +97,11 @@ class Sampler:
                     found[process.pid] = start
         return found
 
-
-def _exact(before: dict[Process, Amounts], after: dict[Process, Amounts]) -> Iterator[tuple[ProcessId, int]]:
-    for process, amounts in before.items():
-        used = rules.exact_used(amounts, after.get(process))
-        if used is not None:
-            yield process.id, used
-
-
-class Unannounced:
-    def __init__(self, ledger: Ledger, registry: Registry) -> None:
-        self._ledger, self._registry = ledger, registry
+    # ---- Who never came ----------------------------------------------------------------------------------------------
 
     def seen(self, card: CardId, use: Sample | None) -> None:
-        known = self._known(card)
+        """Of processes that the books do not have: what they hold is charged to their containers."""
+        known = frozenset(process.pid for _, _, process, _ in self._ledger.on_card(card))
         for pid, amount in use.processes.items() if isinstance(use, CardUse) else ():
             if amount is not None and pid not in known and (start := start_of(pid)) is not None:
                 self.charge((pid, start), card, amount)
@@ -125,11 +116,14 @@ class Unannounced:
         token = os.urandom(TOKEN_BYTES)
         return self._ledger.lives.found(key, who, token, card=number, amount=amount) is not None
 
-    def _known(self, card: CardId) -> frozenset[int]:
-        """Pids of which the books have what they have of that card."""
-        return frozenset(process.pid for _, _, process, _ in self._ledger.on_card(card))
-
     def _container_of(self, who: ProcessId) -> ContainerKey | None:
         known = (budget.processes.get(who) for budget in self._ledger.budgets.values())
         process = next((each for each in known if each is not None), None)
         return self._registry.container_of(who[0]) if process is None else process.key
+
+
+def _exact(before: dict[Process, Amounts], after: dict[Process, Amounts]) -> Iterator[tuple[ProcessId, int]]:
+    for process, amounts in before.items():
+        used = rules.exact_used(amounts, after.get(process))
+        if used is not None:
+            yield process.id, used

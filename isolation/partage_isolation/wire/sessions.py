@@ -20,12 +20,10 @@ from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.answers import Answer, Answering, Guard
-from partage_isolation.wire.connection import HELLO_COSTS
-from partage_isolation.wire.hints import Hints
+from partage_isolation.wire.connection import HELLO_COSTS, Answer, Connection, Listener, Served, Session
+from partage_isolation.wire.leases import Leases
 from partage_isolation.wire.packets import Flag, Packet, Result, What
-from partage_isolation.wire.parked import ParkedQuestions
-from partage_isolation.wire.served import Registry, Served, Session, Talk
+from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Watch
 from partage_plugins.vocabulary.names import ContainerKey
 
@@ -42,28 +40,106 @@ _OF_ANOTHER: Final = _Unwelcome(Result.UNKNOWN, "of another container")
 _UNKNOWN: Final = _Unwelcome(Result.UNKNOWN, "of no known token")
 _TOO_MANY: Final = _Unwelcome(Result.FULL, "too many processes")
 
+_PAID: Final = 1
+"""Of the rows that a packet writes, with the packet."""
+_MOST_STRANGERS: Final = 2 * MOST_PROCESSES
+# For what is done at each packet: to look a member up in its enumeration takes longer than to compare it.
+_HELLO: Final = int(What.HELLO)
+_DEAD: Final = State.DEAD
 
-class Arriving:
-    def __init__(self, ledger: Ledger, *, registry: Registry, counters: Counters, watch: Watch) -> None:
-        self._ledger, self._registry = ledger, registry
-        self._counters, self._watch = counters, watch
 
-    def hello(self, talk: Talk, packet: Packet) -> None:
-        """A connection says that it is a process of the container whose socket it used."""
-        talk.served.bucket.take(time.monotonic(), HELLO_COSTS)
-        try:
-            peer = peer_of(talk.connection.socket)
-        except NoProcess:
-            talk.connection.close()
+class Sessions:
+    """Hears what connections say and that they end, and knows who answers what."""
+
+    def __init__(  # noqa: PLR0913  its parts, by name
+        self,
+        ledger: Ledger,
+        *,
+        registry: Registry,
+        counters: Counters,
+        watch: Watch,
+        leases: Leases,
+        answers: Mapping[int, Answer],
+    ) -> None:
+        """`answers`: of those who know, by what is asked."""
+        self._ledger, self._registry, self._counters = ledger, registry, counters
+        self._watch, self._leases, self._answers = watch, leases, answers
+
+    def listener(self, served: Served, listening: socket.socket) -> Listener:
+        """Of a container's socket; who connects there is heard from then on."""
+        return Listener(listening, on_connection=partial(self._connected, served), counters=self._counters)
+
+    def _connected(self, served: Served, accepted: socket.socket) -> None:
+        """A process of the container is there; which one is checked when it says HELLO."""
+        if len(served.strangers) < _MOST_STRANGERS:
+            Connection(accepted, served, heard=self._heard, ended=self._ended, counters=self._counters)
+        else:
+            self._counters.turned_away += 1
+            accepted.close()
+
+    def _heard(self, connection: Connection, data: bytes) -> None:
+        before = self._ledger.entries.work
+        packet, session = wire.read(data), connection.session
+        if packet is None:
+            self._counters.wrong += 1
+            connection.close()  # what it speaks is not our protocol
+        elif packet.version == wire.VERSION and packet.what == _HELLO and session is None:
+            self._hello(connection, packet)
+        elif (answer := self._answer(session, packet)) is not None:
+            connection.send(answer)
+        more = self._ledger.entries.work - before - _PAID
+        if more > 0:
+            connection.served.bucket.spend(more)
+
+    def _answer(self, session: Session | None, packet: Packet) -> bytes | None:
+        answer = self._answers.get(packet.what) if packet.version == wire.VERSION else None
+        if session is None or answer is None or session.process.state is _DEAD:
+            self._counters.wrong += 1
+            return wire.answer(packet, Result.WRONG)
+        budget = self._ledger.containers.get(session.process.key)
+        if budget is not None and packet.card < len(budget.cards):
+            return answer(session, packet)
+        if packet.what in wire.UNANSWERED:
+            self._counters.wrong += 1
+            return None
+        return wire.answer(packet, Result.UNKNOWN)
+
+    def _ended(self, connection: Connection) -> None:
+        """Whichever side ended it; a process asks no more, unless we ended that ourselves."""
+        session = connection.session
+        if session is None:
             return
-        who = self._who(talk.served, packet, peer)
+        if session.calls is connection:
+            session.calls = None
+            self._ledger.lives.hung_up(session.process)
+        elif session.signals is connection:
+            session.signals = None
+        if session.process.state is State.GONE:
+            connection.served.sessions.pop(session.process.id, None)
+        self._leases.hung_up(session, connection)
+
+    # ---- HELLO -------------------------------------------------------------------------------------------------------
+
+    def _hello(self, connection: Connection, packet: Packet) -> None:
+        """A connection says that it is a process of the container whose socket it used."""
+        served = connection.served
+        served.bucket.take(time.monotonic(), HELLO_COSTS)
+        try:
+            peer = peer_of(connection.socket)
+        except NoProcess:
+            connection.close()
+            return
+        who = self._who(served, packet, peer)
         if isinstance(who, _Unwelcome):
             os.close(peer.pidfd)
             self._counters.hellos[who.why] += 1
-            talk.connection.send(wire.answer(packet, who.result))
-        else:
-            self._take(talk, packet, self._session(talk.served, who, peer))
-            self._welcome(talk, packet, who)
+            connection.send(wire.answer(packet, who.result))
+            return
+        self._take(connection, packet, self._session(served, who, peer))
+        self._counters.hellos[_TAKEN] += 1
+        body = wire.hello_body(who.token, len(served.budget.cards))
+        page = None if packet.flags & Flag.SIGNALS else served.page.descriptor
+        connection.send(wire.answer(packet, Result.OK, body), page)
 
     def _who(self, served: Served, packet: Packet, peer: Peer) -> Process | _Unwelcome:
         if not self._registry.may_be(served, peer.pid):
@@ -91,90 +167,19 @@ class Arriving:
             served.sessions[process.id] = session
         return session
 
-    def _take(self, talk: Talk, packet: Packet, session: Session) -> None:
-        process, is_signals = session.process, bool(packet.flags & Flag.SIGNALS)
-        if is_signals:
+    def _take(self, connection: Connection, packet: Packet, session: Session) -> None:
+        """It is that process's from now on; an earlier one of the same kind is over."""
+        process = session.process
+        if packet.flags & Flag.SIGNALS:
             process.is_silent = False
+            before, session.signals = session.signals, connection
         else:
             process.is_prompt = bool(packet.flags & Flag.PROMPT)
-        if not is_signals and packet.token == wire.NO_TOKEN:
-            session.close()  # of the program that ran in the process before
-            for card in process.accounts:
-                self._watch.doubts(process, card)
-        talk.take(session, is_signals=is_signals)
-
-    def _welcome(self, talk: Talk, packet: Packet, process: Process) -> None:
-        self._counters.hellos[_TAKEN] += 1
-        body = wire.hello_body(process.token, len(talk.served.budget.cards))
-        page = None if packet.flags & Flag.SIGNALS else talk.served.page.descriptor
-        talk.connection.send(wire.answer(packet, Result.OK, body), page)
-
-
-_PAID: Final = 1
-"""Of the rows that a packet writes, with the packet."""
-_MOST_STRANGERS: Final = 2 * MOST_PROCESSES
-# For what is done at each packet: to look a member up in its enumeration takes longer than to compare it.
-_HELLO: Final = int(What.HELLO)
-_DEAD: Final = State.DEAD
-
-
-class Sessions:
-    def __init__(  # noqa: PLR0913  its parts, by name
-        self,
-        ledger: Ledger,
-        *,
-        registry: Registry,
-        hints: Hints,
-        counters: Counters,
-        watch: Watch,
-        parking: ParkedQuestions,
-        guarded: Guard,
-        others: Mapping[int, Answer],
-    ) -> None:
-        """`guarded`, `others`: as `Answering` has them."""
-        self._counters, self._entries = counters, ledger.entries
-        self._arriving = Arriving(ledger, registry=registry, counters=counters, watch=watch)
-        self._answering = Answering(
-            ledger, registry=registry, hints=hints, watch=watch, parking=parking, guarded=guarded, others=others
-        )
-        self._talk = partial(Talk, on_packet=self._came, hung_up=ledger.lives.hung_up, counters=counters)
-
-    def connected(self, served: Served, accepted: socket.socket) -> None:
-        """A process of the container is there; which one is checked when it says HELLO."""
-        if len(served.strangers) < _MOST_STRANGERS:
-            self._talk(served, accepted)
-        else:
-            self._counters.turned_away += 1
-            accepted.close()
-
-    def _came(self, talk: Talk, data: bytes) -> None:
-        before = self._entries.work
-        self._hear(talk, data)
-        more = self._entries.work - before - _PAID
-        if more > 0:
-            talk.served.bucket.spend(more)
-
-    def _hear(self, talk: Talk, data: bytes) -> None:
-        packet = wire.read(data)
-        if packet is None:
-            self._counters.wrong += 1
-            talk.connection.close()  # what it speaks is not our protocol
-        elif packet.version == wire.VERSION and packet.what == _HELLO and talk.session is None:
-            self._arriving.hello(talk, packet)
-        elif (answer := self._answer(talk.session, packet)) is not None:
-            talk.connection.send(answer)
-
-    def _answer(self, session: Session | None, packet: Packet) -> bytes | None:
-        answer = self._answering.answers.get(packet.what) if packet.version == wire.VERSION else None
-        if session is None or answer is None or session.process.state is _DEAD:
-            return self._wrong(packet)
-        if self._answering.knows_card(session, packet.card):
-            return answer(session, packet)
-        if packet.what in wire.UNANSWERED:
-            self._counters.wrong += 1
-            return None
-        return wire.answer(packet, Result.UNKNOWN)
-
-    def _wrong(self, packet: Packet) -> bytes:
-        self._counters.wrong += 1
-        return wire.answer(packet, Result.WRONG)
+            if packet.token == wire.NO_TOKEN:
+                session.close()  # of the program that ran in the process before
+                for card in process.accounts:
+                    self._watch.doubts(process, card)
+            before, session.calls = session.calls, connection
+        connection.is_of(session)
+        if before is not None:
+            before.close()

@@ -14,6 +14,7 @@ from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import provable
 from partage_isolation.wire.sampler import Sampler
+from partage_isolation.wire.served import Registry
 from partage_isolation.wire.slices import Slices
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
@@ -55,9 +56,8 @@ _MEASURED_WITHIN_S: Final = 0.2
 class Watch:
     """What packets and deaths set off."""
 
-    def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, ended: Callable[[Process], None]) -> None:
-        """`ended` hears of each process that is no more."""
-        self._ledger, self._sampler, self._chores, self._ended = ledger, sampler, chores, ended
+    def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, registry: Registry) -> None:
+        self._ledger, self._sampler, self._chores, self._registry = ledger, sampler, chores, registry
         self._loop, self._deaths = asyncio.get_running_loop(), Slices()
         self._pidfds: dict[Process, int] = {}
         self._proving: set[CardId] = set()
@@ -85,7 +85,7 @@ class Watch:
         """It is gone: what it held comes back as soon as the cards show nothing of it."""
         cards = [self._card(process, number) for number, account in process.accounts.items() if account.total]
         self._ledger.lives.died(process, time.monotonic_ns())
-        self._ended(process)
+        self._registry.ended(process)
         for card in cards:
             if card is not None:
                 self.let_go(card)

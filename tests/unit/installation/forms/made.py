@@ -12,12 +12,12 @@ from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.holdings import Reservation
 from partage_isolation.leases.line import LineState, pack, unpack
 from partage_isolation.ledger.account import Account
-from partage_isolation.ledger.budget import Process, State
+from partage_isolation.ledger.budget import CardSpec, Process, State
 from partage_isolation.ledger.pieces import Piece
 from partage_isolation.names import own_budget
 from partage_isolation.store.rows import pack_piece, pack_row, read_row, rows_of
 from partage_isolation.store.rows_file import Shape, pack_header, read_header
-from partage_isolation.store.specs import BudgetSpec, CardSpec, Spec
+from partage_isolation.store.specs import BudgetSpec, Spec
 from partage_isolation.wire import packets
 from partage_isolation.wire.messages import Prepare, Prepared, answer_line, question_line, read_answer, read_question
 from partage_plugins.codecs import decode_inventory, encode_inventory

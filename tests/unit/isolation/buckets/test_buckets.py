@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from types import SimpleNamespace
+from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from partage_isolation.wire.connection import (
     REST_S,
     Bucket,
     Connection,
+    Served,
 )
 from partage_isolation.wire.served import Registry
 
@@ -68,10 +71,17 @@ def test_work_of_one_container_is_paid_for_by_its_namespace() -> None:
 
 async def test_of_a_container_that_spent_all_no_connection_is_heard() -> None:
     """However many it has: each would be heard once more, all at the same time."""
-    shared, heard = Bucket(time.monotonic(), rate=1e-3, burst=1), list[bytes]()
+    heard = list[bytes]()
+    served = cast("Served", SimpleNamespace(bucket=Bucket(time.monotonic(), rate=1e-3, burst=1), strangers=set()))
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(50)]
     connections = [
-        Connection(here, on_packet=heard.append, on_end=lambda: None, shared=shared, counters=Counters())
+        Connection(
+            here,
+            served,
+            heard=lambda _, packet: heard.append(packet),
+            ended=lambda _: None,
+            counters=Counters(),
+        )
         for here, _ in pairs
     ]
     for _, there in pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Self, cast
@@ -12,9 +13,10 @@ from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import make_current
 from partage_isolation.library.pages import install_page
 from partage_isolation.moving.room import Pace
-from partage_isolation.store.folders import OBJECTS, PARENT, Folders
-from partage_isolation.store.specs import BUDGETS_FOLDER, Specs
+from partage_isolation.store.folders import OBJECTS, PARENT
+from partage_isolation.store.specs import BUDGETS_FOLDER
 from partage_isolation.wire.alarm import Alarm
+from partage_isolation.wire.connection import Listener
 from partage_isolation.wire.containers import Containers
 from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.moving import Moving
@@ -30,6 +32,10 @@ class Nobody:
 
     def __getattr__(self, _name: str) -> Any:
         return lambda *_args, **_more: None
+
+    def listener(self, _served: object, listening: socket.socket) -> Listener:
+        """Nobody connects."""
+        return Listener(listening, on_connection=lambda _: None, counters=Counters())
 
     async def recall(self, *_: object) -> None:
         """None has credit."""
@@ -64,10 +70,8 @@ class Site:
         self.containers = Containers(
             self.ledger,
             self.registry,
-            specs=Specs(root),
-            folders=Folders(root),
+            root=root,
             library=library,
-            terms=terms,
             sessions=nobody,
             parking=nobody,
             watch=nobody,
@@ -80,7 +84,6 @@ class Site:
                 pace=Pace(),
                 alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
             ),
-            counters=counters,
             permit=self._permit,
         )
         self.permitted: list[tuple[set[ContainerKey], int]] = []
@@ -92,7 +95,7 @@ class Site:
     def limits(self) -> dict[str, tuple[int, int]]:
         """Memory and share of each container."""
         facts = {each.container: each.cards[CARD] for each in self.containers.facts()}
-        return {name: (card.memory, card.share) for name, card in facts.items()}
+        return {name: (card.spec.memory_in_force, card.spec.share_in_force) for name, card in facts.items()}
 
     @property
     def folders(self) -> set[str]:

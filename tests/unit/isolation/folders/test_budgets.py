@@ -68,7 +68,7 @@ def test_a_container_that_runs_does_not_change_its_budget() -> None:
 def test_a_higher_gen_of_one_is_the_whole_budget_s() -> None:
     mate = lower(first(), 100)
     spec = second(mate, 2 * GIB, gen=2)
-    assert mate.as_in(spec).cards[0].book().limit == 2 * GIB
+    assert mate.as_in(spec).cards[0].memory_in_force == 2 * GIB
     assert (mate.as_in(spec).gen, mate.as_in(spec).key) == (2, A)
 
 

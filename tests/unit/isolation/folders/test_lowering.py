@@ -34,8 +34,8 @@ def said(**limits: int | None) -> SetLimits:
 
 
 def in_force(spec: Spec) -> tuple[int, int, int]:
-    book = spec.cards[0].book()
-    return book.limit, book.share, book.limit_milli
+    card = spec.cards[0]
+    return card.memory_in_force, card.share_in_force, card.limit_in_force
 
 
 _AMOUNT = st.one_of(st.none(), st.integers(0, 1000))

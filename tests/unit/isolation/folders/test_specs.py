@@ -75,7 +75,7 @@ def test_several_grants_of_one_card_add_up() -> None:
 
 def test_the_highest_grant_is_remembered() -> None:
     first = spec(grant("a", 4 * GIB))
-    assert spec(grant("a", GIB), gen=2, known=first).cards[0].book().most == 4 * GIB
+    assert spec(grant("a", GIB), gen=2, known=first).cards[0].most_memory == 4 * GIB
 
 
 def test_what_was_written_is_loaded(tmp_path: Path) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.names import own_budget
 from partage_isolation.wire import served as module
-from partage_isolation.wire.connection import Connection
-from partage_isolation.wire.sampler import Unannounced
-from partage_isolation.wire.served import Registry, Served, Session
+from partage_isolation.wire.connection import Connection, Served, Session
+from partage_isolation.wire.sampler import Sampler
+from partage_isolation.wire.served import Registry
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book
 
 MINE, THEIRS = "1a" * 32, "2b" * 32
@@ -28,7 +29,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def known() -> tuple[Registry, Session]:
     """One container with the process 11, which is connected."""
-    budget = Budget(own_budget(KEY), [book(MIB)])
+    budget = Budget(own_budget(KEY), (book(MIB),))
     session = Session(Process(KEY, 11, 1, b""), calls=cast("Connection", SimpleNamespace()))
     served = cast(
         "Served",
@@ -63,11 +64,12 @@ def test_who_came_before_is_checked_then_and_once(known: tuple[Registry, Session
 
 def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_container() -> None:
     ledger, registry = Ledger(Kept()), Registry()
-    unannounced = Unannounced(ledger, registry)
-    ledger.put(KEY, [book(1024 * MIB)])
+    nobody, counters = cast("Any", None), Counters()
+    sampler = Sampler(ledger, nobody, hints=nobody, counters=counters, registry=registry, learned=nobody)
+    ledger.put(KEY, (book(1024 * MIB),))
     registry.runtime_has({KEY: {MINE}})
-    assert unannounced.charge((10, 5), CARD, 300 * MIB)
-    assert not unannounced.charge((12, 5), CARD, 300 * MIB)
+    assert sampler.charge((10, 5), CARD, 300 * MIB)
+    assert not sampler.charge((12, 5), CARD, 300 * MIB)
     assert ledger.containers[KEY].charged(0) == 300 * MIB
 
 

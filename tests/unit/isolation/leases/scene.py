@@ -9,14 +9,14 @@ from partage_isolation.audit.metrics import Counters
 from partage_isolation.leases.arbiter import Arbiter, Silent
 from partage_isolation.leases.line import Hint, LineState, Shares, Write
 from partage_isolation.leases.node import Place
-from partage_isolation.ledger.budget import Budget, CardBook, Process
+from partage_isolation.ledger.budget import Budget, CardSpec, Process
 from partage_isolation.names import BudgetKey, own_budget
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.alarm import Alarm
-from partage_isolation.wire.connection import Connection
+from partage_isolation.wire.connection import Connection, Served, Session
 from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.packets import Lease, Packet, What
-from partage_isolation.wire.served import Registry, Served, Session
+from partage_isolation.wire.served import Registry
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 KEY, OTHER = ContainerKey("0" * 32), ContainerKey("1" * 32)
@@ -55,16 +55,10 @@ class FakeArbiter:
 class FakeConnection:
     """Notes what it is told; may break while it is."""
 
-    def __init__(self) -> None:
-        self.ends: set[Callable[[], None]] = set()
+    def __init__(self, leases: Leases) -> None:
+        self.leases, self.session = leases, cast("Session | None", None)
         self.hints: list[bytes] = []
         self.breaks = False
-
-    def at_end(self, call: Callable[[], None]) -> None:
-        self.ends.add(call)
-
-    def not_at_end(self, call: Callable[[], None]) -> None:
-        self.ends.discard(call)
 
     def hint(self, packet: bytes) -> bool:
         self.hints.append(packet)
@@ -73,8 +67,8 @@ class FakeConnection:
         return not self.breaks
 
     def close(self) -> None:
-        while self.ends:
-            self.ends.pop()()
+        assert self.session is not None
+        self.leases.hung_up(self.session, cast("Connection", self))
 
 
 class FakePage:
@@ -131,7 +125,9 @@ class Scene:
 
     def enter(self, key: ContainerKey, budget: BudgetKey) -> FakeServed:
         """A container that uses that."""
-        served = FakeServed(Budget(budget, [CardBook(card, 1 << 30, 300, 1000) for card in CARDS]))
+        served = FakeServed(
+            Budget(budget, tuple(CardSpec(id=card, memory=1 << 30, share=300, limit=1000) for card in CARDS))
+        )
         self.served[key] = served
         self.registry.enter(key, cast("Served", served))
         return served
@@ -141,8 +137,9 @@ class Scene:
         return cast("Alarm", self.alarms[-1])
 
     def session(self, key: ContainerKey = KEY, pid: int = 1) -> Session:
-        calls, signals = (cast("Connection", FakeConnection()) for _ in range(2))
-        return Session(Process(key, pid, 1, b"x" * 16), calls, signals)
+        calls, signals = (cast("Connection", FakeConnection(self.leases)) for _ in range(2))
+        calls.session = signals.session = Session(Process(key, pid, 1, b"x" * 16), calls, signals)
+        return calls.session
 
     def say(self, session: Session, what: What, card: int = 0, **lease: int) -> Packet | None:
         """As a packet; the answer."""

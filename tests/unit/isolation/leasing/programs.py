@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.card import Seat
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import EPOCHS, LineState, Write
 from partage_isolation.leases.policies import by_name
-from partage_isolation.leases.seat import Seat
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId, Namespace
 from partage_plugins.vocabulary.pods import Gang

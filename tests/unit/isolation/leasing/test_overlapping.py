@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.leases.card import divided
 from partage_isolation.leases.durations import MS, SECOND, Timing
+from partage_isolation.leases.meter import divided
 from support.lease_simulation import Case, Container, Figures, run
 from support.lease_simulation.workloads import flood, inference
-from unit.isolation.leasing.desk import A, Desk
 
 LONG = flood(30 * MS)
 
@@ -21,9 +20,7 @@ def beside(*containers: Container, quanta: int = 8) -> Figures:
 
 @given(st.integers(0, 1 << 60), st.lists(st.integers(1, 256), min_size=1, max_size=8))
 def test_all_that_is_divided_is_charged_each_within_a_nanosecond_of_its_part(amount: int, processes: list[int]) -> None:
-    seat = next(iter(Desk(a=500).arbiter.node.seats.values()))
-    assert seat.key == A
-    parts = [part for _, part in divided(amount, [(seat, each) for each in processes])]
+    parts = divided(amount, processes)
     assert sum(parts) == amount
     for part, each in zip(parts, processes, strict=True):
         assert abs(part * sum(processes) - amount * each) <= sum(processes)

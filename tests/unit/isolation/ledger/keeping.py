@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partage_isolation.ledger import samples as rules
-from partage_isolation.ledger.budget import CardBook, Process
+from partage_isolation.ledger.budget import CardSpec, Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import Piece
 from partage_isolation.names import BudgetKey, own_budget
@@ -66,8 +66,8 @@ class Kept:
         return [row for row in found if isinstance(row, PieceRow)]
 
 
-def book(limit: int, card: CardId = CARD) -> CardBook:
-    return CardBook(card, limit, share=100, limit_milli=1000, most=limit)
+def book(limit: int, card: CardId = CARD, *, lowered: int | None = None) -> CardSpec:
+    return CardSpec(id=card, memory=limit, share=100, limit=1000, lowered=lowered)
 
 
 def ledger_of(
@@ -81,7 +81,7 @@ def ledger_of(
     """With one container that has one card; or `budget`: with two that have it together."""
     ledger = Ledger(kept or Kept(), context_in_limit=in_limit, context_size=lambda _: context)
     for key in (KEY, OTHER) if budget else (KEY,):
-        ledger.put(key, [book(limit)], budget)
+        ledger.put(key, (book(limit),), budget)
     return ledger
 
 

@@ -22,7 +22,7 @@ from partage_isolation.ledger.loans import Lent, Park, Patience, Refused, Verdic
 from partage_isolation.ledger.samples import Beginning
 from partage_isolation.names import budget_key
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey, PodUid
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, ledger_of, restarted
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book, ledger_of, restarted
 
 BUDGET = budget_key(PodUid("u1"), BudgetName("pod"))
 LIMIT = 1024 * MIB
@@ -291,8 +291,7 @@ class World(RuleBasedStateMachine):
         """Killed at any moment; processes come again later."""
         before = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
         self.ledger = restarted(self.kept, self.limit, context=CONTEXT, budget=BUDGET)
-        self.budget.cards[0].granted = LIMIT
-        self.budget.cards[0].lowered = self.limit
+        self.limit_is(self.limit)
         self.samples = []
         for program in self.programs:
             program.connected = False
@@ -306,7 +305,7 @@ class World(RuleBasedStateMachine):
     @rule(limit=st.sampled_from([LIMIT, LIMIT // 2, LIMIT // 4]))
     def limit_is(self, limit: int) -> None:
         self.limit = limit
-        self.budget.cards[0].lowered = limit
+        self.budget.cards = (book(LIMIT, lowered=limit),)
 
     def all(self) -> list[Process]:
         return list(self.budget.processes.values())

@@ -58,18 +58,18 @@ def test_the_end_of_one_keeps_the_rest_and_that_of_the_last_ends_it(ledger: Ledg
     ledger.forget(KEY)
     assert ledger.containers[OTHER].charged(0) == rest
     assert take(ledger, other, LIMIT)
-    ledger.put(KEY, [book(LIMIT)], BUDGET)
+    ledger.put(KEY, (book(LIMIT),), BUDGET)
     assert ledger.containers[KEY] is ledger.containers[OTHER]
     for key in (KEY, OTHER):
         ledger.forget(key)
     assert not ledger.budgets
-    ledger.put(KEY, [book(LIMIT)], BUDGET)
+    ledger.put(KEY, (book(LIMIT),), BUDGET)
     assert not ledger.containers[KEY].charged(0)
 
 
 def test_new_limits_are_those_of_all(ledger: Ledger) -> None:
     _, other = begun(ledger)
-    ledger.put(KEY, [book(100 * MIB)], BUDGET)
+    ledger.put(KEY, (book(100 * MIB),), BUDGET)
     assert not take(ledger, other, 101 * MIB)
 
 

@@ -40,17 +40,17 @@ def test_all_of_the_limit_can_be_lent_and_no_byte_more() -> None:
 def test_a_refusal_where_nobody_could_give_anything_back_is_at_once() -> None:
     ledger = ledger_of(GIB)
     assert lend(ledger, process_of(ledger), 2 * GIB) == Refused(0)
-    assert ledger.containers[KEY].cards[0].refused == 1
+    assert ledger.containers[KEY].refused[0] == 1
 
 
 def test_a_call_that_asks_again_before_it_gives_up_is_refused_once() -> None:
     ledger = ledger_of(GIB, context=2 * GIB)
-    process, card = process_of(ledger), ledger.containers[KEY].cards[0]
+    process, refused = process_of(ledger), ledger.containers[KEY].refused
     for ask in (ledger.lending.lend, ledger.lending.context):
-        before = card.refused
+        before = refused[0]
         for again in (False, True, True):
             assert ask(process, 0, Amounts(0, 2 * GIB), again=again) == Refused(0)
-        assert card.refused == before + 1
+        assert refused[0] == before + 1
 
 
 def test_credit_of_siblings_is_recalled_before_anything_is_refused() -> None:
@@ -207,7 +207,7 @@ def test_who_outlives_a_forgotten_container_is_none_of_the_next_one_of_its_key()
     ledger = ledger_of(GIB)
     old = process_of(ledger)
     ledger.forget(KEY)
-    ledger.put(KEY, [book(GIB)])
+    ledger.put(KEY, (book(GIB),))
     process = process_of(ledger)
     lend(ledger, process, 100 * MIB)
     before = charged(ledger)
@@ -245,7 +245,7 @@ def test_a_lower_limit_takes_nothing_away_and_gives_nothing_until_below() -> Non
     ledger = ledger_of(GIB)
     process = process_of(ledger)
     lend(ledger, process, 800 * MIB)
-    ledger.containers[KEY].cards[0].lowered = 500 * MIB
+    ledger.put(KEY, (book(GIB, lowered=500 * MIB),))
     assert lend(ledger, process, 900 * MIB) == Refused(process.accounts[0].lent)
     assert lend(ledger, process, 800 * MIB) == Lent(process.accounts[0].lent)
     ledger.lending.returned(process, 0, Amounts(100 * MIB, 100 * MIB))

@@ -41,7 +41,7 @@ class World(RuleBasedStateMachine):
         self.has_two_cards()
 
     def has_two_cards(self) -> None:
-        self.ledger.put(KEY, [book(LIMIT, card) for card in CARDS])
+        self.ledger.put(KEY, tuple(book(LIMIT, card) for card in CARDS))
 
     @property
     def budget(self) -> Budget:

@@ -22,8 +22,8 @@ from partage_base.peers import (
     start_of,
 )
 from partage_isolation.ledger.budget import Process
-from partage_isolation.wire.served import Session
-from partage_isolation.wire.views import pid_for
+from partage_isolation.wire.answers import pid_for
+from partage_isolation.wire.connection import Session
 from partage_plugins.vocabulary.names import ContainerKey
 
 ID = "4f" * 32

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Iterator[RowsFile]:
 @pytest.fixture
 def ledger(file: RowsFile) -> Ledger:
     ledger = Ledger(file)
-    ledger.put(VICTIM, [book(1 << 40)], namespace="victims")
+    ledger.put(VICTIM, (book(1 << 40),), namespace="victims")
     return ledger
 
 
@@ -50,7 +50,7 @@ def begin(ledger: Ledger) -> Begin:
 
 def hostile(ledger: Ledger, number: int, namespace: str = "hostile") -> ContainerKey:
     key = ContainerKey(f"{number:032x}")
-    ledger.put(key, [book(1 << 40)], namespace=namespace)
+    ledger.put(key, (book(1 << 40),), namespace=namespace)
     return key
 
 

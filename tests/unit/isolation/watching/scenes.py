@@ -10,6 +10,7 @@ from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Round, Rules, Sight
 from partage_isolation.audit.verdict import Memory, Verdict, audited
+from partage_isolation.ledger.budget import CardSpec
 from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
 
@@ -51,9 +52,7 @@ def container(
     refused: int = 0,
 ) -> ContainerFacts:
     charged = sum(amounts.charged for one in rows for amounts in one.cards.values())
-    limits = CardLimits(
-        memory=limit, share=500, limit=1000, granted=limit, most=limit, charged=charged, refused=refused
-    )
+    limits = CardLimits(CardSpec(id=CARD, memory=limit, share=500, limit=1000), charged, refused)
     return ContainerFacts(
         key=key,
         pod=POD,

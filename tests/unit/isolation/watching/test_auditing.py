@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from partage_isolation.audit.facts import Blind, ContainerFacts, ProcessFacts
 from partage_isolation.audit.findings import Finding, OfContainer
@@ -140,7 +141,7 @@ def test_a_limit_that_was_lowered_is_no_violation_as_long_as_nothing_grows() -> 
 
 def test_a_limit_that_was_lowered_before_the_audit_began_is_no_violation_either() -> None:
     books = container(row(7, 900 * MIB), limit=100 * MIB)
-    limits = replace(books.cards[CARD], most=1000 * MIB)
+    limits = replace(books.cards[CARD], spec=structs.replace(books.cards[CARD].spec, most=1000 * MIB))
     lowered = seen(books=replace(books, cards={CARD: limits}), uses={7: 900 * MIB}, sights=(sight(7),))
     assert Story().kinds(*[lowered] * 5) == [set()] * 5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.audit.cgroups import group_of, shared_hierarchy
+from partage_isolation.audit.proofs import group_of, shared_hierarchy
 
 ID = "ab" * 32
 UNIFIED = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"

@@ -17,9 +17,8 @@ from typing import Final
 
 from partage_isolation.audit.facts import ProcessFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
-from partage_isolation.audit.mounts import InstalledFiles, Places
+from partage_isolation.audit.mounts import MOST_MAPS, InstalledFiles, Places, TooLong, read_bounded
 from partage_isolation.audit.proofs import Birth, birth, container_of, executes
-from partage_isolation.audit.reading import MOST_MAPS, TooLong, read_bounded
 from partage_isolation.audit.suspicions import MAPPINGS, MOUNTS, Sight
 from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS
 from partage_plugins.vocabulary.names import ContainerKey

@@ -14,6 +14,8 @@ from partage_plugins.vocabulary.names import CardId, ContainerKey
 @dataclass(frozen=True)
 class Finding:
     stops: ClassVar[bool] = False
+    says: ClassVar[str]
+    """Its sentence, with places for what it is about."""
 
     @property
     def kind(self) -> str:
@@ -25,7 +27,7 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        raise NotImplementedError
+        return self.says.format_map(vars(self))
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,9 @@ class ProcessWithoutLibrary(OfContainer):
     """The card shows a process that has not loaded the library."""
 
     stops: ClassVar[bool] = True
+    says: ClassVar[str] = "a process uses card {card} without partage's library, so no limit holds for it"
     card: CardId
     pid: int
-
-    @property
-    def sentence(self) -> str:
-        return f"a process uses card {self.card} without partage's library, so no limit holds for it"
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,9 @@ class ProcessWithoutRow(OfContainer):
     """The card shows a process that has the library, and the broker never heard of it."""
 
     stops: ClassVar[bool] = True
+    says: ClassVar[str] = "a process uses card {card} and does not speak with the broker, so no limit holds for it"
     card: CardId
     pid: int
-
-    @property
-    def sentence(self) -> str:
-        return f"a process uses card {self.card} and does not speak with the broker, so no limit holds for it"
 
 
 @dataclass(frozen=True)
@@ -70,11 +66,8 @@ class CoveredMounts(OfContainer):
     """What a process sees at one of our places is not what was mounted there."""
 
     stops: ClassVar[bool] = True
+    says: ClassVar[str] = "what partage mounted at {place} is covered, moved or can be written, so limits may not hold"
     place: str
-
-    @property
-    def sentence(self) -> str:
-        return f"what partage mounted at {self.place} is covered, moved or can be written, so limits may not hold"
 
 
 @dataclass(frozen=True)
@@ -82,11 +75,8 @@ class TooMuchToRead(OfContainer):
     """A process has so many mounts or mappings that they are not all read: what it sees and runs can't be told."""
 
     stops: ClassVar[bool] = True
+    says: ClassVar[str] = "a process has more {what} than partage reads of one, so limits may not hold"
     what: str
-
-    @property
-    def sentence(self) -> str:
-        return f"a process has more {self.what} than partage reads of one, so limits may not hold"
 
 
 @dataclass(frozen=True)
@@ -94,12 +84,9 @@ class BytesBeyondLedger(OfContainer):
     """The card shows more of a process than the broker lent it, contexts and all."""
 
     stops: ClassVar[bool] = True
+    says: ClassVar[str] = "a process holds more memory of card {card} than it was lent"
     card: CardId
     pid: int
-
-    @property
-    def sentence(self) -> str:
-        return f"a process holds more memory of card {self.card} than it was lent"
 
 
 @dataclass(frozen=True)
@@ -107,11 +94,8 @@ class BytesBeyondLimit(OfContainer):
     """The card shows more of all processes together than the limit allows, contexts and all."""
 
     stops: ClassVar[bool] = True
+    says: ClassVar[str] = "it holds more memory of card {card} than its limit, contexts and loaded code included"
     card: CardId
-
-    @property
-    def sentence(self) -> str:
-        return f"it holds more memory of card {self.card} than its limit, contexts and loaded code included"
 
 
 @dataclass(frozen=True)
@@ -119,65 +103,55 @@ class DoesNotMove(OfContainer):
     """It was told to leave the card, since others have their turn, and does not."""
 
     stops: ClassVar[bool] = True
+    says: ClassVar[str] = (
+        "its memory is promised to leave card {card} for others, and does not: a kernel or a capture that "
+        "does not end, or no host memory for it, holds it there"
+    )
     card: CardId
-
-    @property
-    def sentence(self) -> str:
-        return (
-            f"its memory is promised to leave card {self.card} for others, and does not: a kernel or a capture that "
-            "does not end, or no host memory for it, holds it there"
-        )
 
 
 @dataclass(frozen=True)
 class ContainerWithoutRow(OfContainer):
     """It runs, was prepared, and the broker does not know it any more: its programs get no memory."""
 
-    @property
-    def sentence(self) -> str:
-        return "the broker has lost what it knew of this container, which gets no memory until it is created again"
+    says: ClassVar[str] = (
+        "the broker has lost what it knew of this container, which gets no memory until it is created again"
+    )
 
 
 @dataclass(frozen=True)
 class RowWithoutProcess(OfContainer):
     """Memory stays charged for a process that is gone."""
 
+    says: ClassVar[str] = "memory stays charged for a process that is gone"
     pid: int
-
-    @property
-    def sentence(self) -> str:
-        return "memory stays charged for a process that is gone"
 
 
 @dataclass(frozen=True)
 class BlindCard(Finding):
     """The driver does not say what processes hold of the card, so nothing that the books say is checked."""
 
+    says: ClassVar[str] = (
+        "NVML does not tell how much memory of card {card} a process holds: limits hold there by the word of "
+        "the library alone, and what goes past it is not found"
+    )
     card: CardId
 
     @property
     def subject(self) -> str:
         return self.card
-
-    @property
-    def sentence(self) -> str:
-        return (
-            f"NVML does not tell how much memory of card {self.card} a process holds: limits hold there by the word of"
-            " the library alone, and what goes past it is not found"
-        )
 
 
 @dataclass(frozen=True)
 class ProcessOfNobody(Finding):
     """The card shows a process of no container of ours."""
 
+    says: ClassVar[str] = (
+        "a process that is in no granted container uses card {card}, and takes memory from those that are"
+    )
     card: CardId
     pid: int
 
     @property
     def subject(self) -> str:
         return self.card
-
-    @property
-    def sentence(self) -> str:
-        return f"a process that is in no granted container uses card {self.card}, and takes memory from those that are"

@@ -31,7 +31,6 @@ from partage_isolation.audit.proofs import (
     topmost,
     wrong_places,
 )
-from partage_isolation.audit.reading import MOST_MOUNTS, TooLong, read_bounded
 from partage_isolation.library.current import CURRENT
 from partage_isolation.store.folders import (
     INSIDE,
@@ -46,6 +45,27 @@ from partage_isolation.store.folders import (
 
 _SELF: Final = Path("/proc/self")
 _log: Final = structlog.get_logger()
+
+MOST_MOUNTS: Final = 128 << 10
+"""Bytes of mountinfo: a container has some dozens of mounts, of a few hundred bytes."""
+MOST_MAPS: Final = 8 << 20
+"""Bytes of maps: of as many mappings as the kernel allows a process at first, with paths of usual length."""
+
+
+class TooLong(Exception):
+    """Not all of it was read, so nothing can be said of it."""
+
+
+def read_bounded(path: Path, most: int) -> str:
+    """What a process can make long is read so far: who is beyond it holds up no look at others.
+
+    Raises `TooLong`, or `OSError` where the process is gone or dying.
+    """
+    with path.open("rb") as file:
+        raw = file.read(most + 1)
+    if len(raw) > most:
+        raise TooLong
+    return raw.decode(errors="replace")
 
 
 class InstalledFiles:

@@ -106,7 +106,7 @@ class Engines:
     def _lives(self, container: EngineContainer) -> bool:
         peer = self._peers.get(container)
         if peer is None:
-            peer = _again(container)
+            peer = known_again(container.pid, container.start)
             if peer is None:
                 return False
             self._peers[container] = peer
@@ -141,7 +141,7 @@ def _living(root: Path) -> Iterator[tuple[EngineContainer, Peer]]:
     if not (root / FOLDER).exists():
         return
     for container in dict.fromkeys(each for spec in Specs(root).load()[0] for each in spec.engine_containers):
-        peer = _again(container)
+        peer = known_again(container.pid, container.start)
         if peer is not None:
             try:
                 yield container, peer
@@ -149,13 +149,13 @@ def _living(root: Path) -> Iterator[tuple[EngineContainer, Peer]]:
                 os.close(peer.pidfd)
 
 
-def _again(container: EngineContainer) -> Peer | None:
-    """The first process of one that entered before this broker began; None where it is gone."""
+def known_again(pid: int, start: int) -> Peer | None:
+    """A process of before this broker began; None where it is gone, or another has its pid."""
     try:
-        peer = peer_named(container.pid)
+        peer = peer_named(pid)
     except NoProcess:
         return None
-    if peer.start == container.start:
+    if peer.start == start:
         return peer
     os.close(peer.pidfd)
     return None

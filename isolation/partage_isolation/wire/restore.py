@@ -5,15 +5,14 @@ A row of a process that does not live any more is charged until a card shows not
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 
-from partage_base.peers import NoProcess, Peer, peer_named
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.rows import NOBODY, PieceRow, Row, grouped, pieces_of
 from partage_isolation.store.rows_file import RowsFile
+from partage_isolation.wire.engines import known_again
 from partage_isolation.wire.watch import Watch
 
 
@@ -29,7 +28,7 @@ def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
             rows.drop(process)
             yield f"a row of process {own.pid} is of container {own.key}, which is not known; it is dropped"
             continue
-        peer = _living(process)
+        peer = None if process.state is State.DEAD else known_again(process.pid, process.start)
         if peer is None:
             dead.append(process)
         else:
@@ -60,17 +59,3 @@ def _restore_pieces(rows: RowsFile, ledger: Ledger) -> None:
 def _process(own: Row, cards: Mapping[int, Row]) -> Process:
     accounts = {number: row.account() for number, row in cards.items()}
     return Process(own.key, own.pid, own.start, own.token, own.state, accounts, since=own.since)
-
-
-def _living(process: Process) -> Peer | None:
-    """The process, or None where there is another of its pid, or none."""
-    if process.state is State.DEAD:
-        return None
-    try:
-        peer = peer_named(process.pid)
-    except NoProcess:
-        return None
-    if peer.start == process.start:
-        return peer
-    os.close(peer.pidfd)
-    return None

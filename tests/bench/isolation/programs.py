@@ -8,7 +8,7 @@ from typing import Final
 
 from support.builds import ROOT, made
 
-SOURCES: Final = ROOT / "isolation/preload/tests/programs"
+SOURCES: Final = ROOT / "tests/preload/programs"
 
 
 @cache

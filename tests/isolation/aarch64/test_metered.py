@@ -78,7 +78,7 @@ def line(process: subprocess.Popen[str], order: str = "") -> dict[str, Any]:
 
 
 def test_it_gets_no_more_than_its_limit(programs: Programs, place: Isolated) -> None:
-    container, taking = place.prepare(512 * MIB), made("isolation/preload/tests/programs", only=("taking",)) / "taking"
+    container, taking = place.prepare(512 * MIB), made("tests/preload/programs", only=("taking",)) / "taking"
     with programs.started(container, taking) as process:
         assert line(process) == {"ready": True}
         assert line(process, "take 256")["result"] == 0

@@ -16,7 +16,7 @@ LIMIT_MIB = 40
 
 @pytest.mark.parametrize("fails_each", [0, 11], ids=["driver works", "driver fails"])
 def test_never_more_than_the_limit_and_nothing_left_at_the_end(machine: Emulator, fails_each: int) -> None:
-    race = made("isolation/preload/tests/units") / "race"
+    race = made("tests/preload/units") / "race"
     threads, turns, seed = 4, 300, 1
     words, env = machine.started([race, *map(str, (threads, turns, LIMIT_MIB, fails_each, seed))], {})
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)

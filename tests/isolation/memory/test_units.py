@@ -12,7 +12,7 @@ from support.builds import ROOT, made
 from support.extent import drawn
 
 pytestmark = pytest.mark.slow
-UNITS = ROOT / "isolation/preload/tests/units"
+UNITS = ROOT / "tests/preload/units"
 MIB = 1 << 20
 
 

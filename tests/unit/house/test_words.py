@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import ast
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from unit.house.sources import modules
+
 pytestmark = pytest.mark.slow
 
-ROOT: Final = Path(__file__).parents[3]
 MOST_IN_ING: Final = 20
 FEWEST_WORDS: Final = 5
-
-
-@cache
-def modules() -> dict[Path, ast.Module]:
-    """Of production, by their path from the root."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    packages = [Path(each) for each in settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]]
-    paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
-    assert len(paths) > 100
-    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def in_ing() -> Iterator[str]:

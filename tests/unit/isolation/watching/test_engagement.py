@@ -16,9 +16,8 @@ import pytest
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import ProcessFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
-from partage_isolation.audit.mounts import InstalledFiles, Places
+from partage_isolation.audit.mounts import MOST_MAPS, MOST_MOUNTS, InstalledFiles, Places, read_bounded
 from partage_isolation.audit.proofs import birth
-from partage_isolation.audit.reading import MOST_MAPS, MOST_MOUNTS, read_bounded
 from partage_isolation.store.folders import OBJECTS
 from partage_plugins.vocabulary.names import CardId
 from unit.isolation.watching.scenes import KEY, row

@@ -9,9 +9,8 @@ from typing import cast
 import pytest
 
 from partage_isolation.audit.listing import RuntimeContainer
-from partage_isolation.audit.mounts import InstalledFiles, Places
+from partage_isolation.audit.mounts import InstalledFiles, Places, TooLong
 from partage_isolation.audit.proofs import Expected
-from partage_isolation.audit.reading import TooLong
 from unit.isolation.watching.scenes import ID, KEY
 from unit.isolation.watching.test_proofs import CONTAINER, EXPECTED
 

@@ -1,7 +1,7 @@
 /* What the parts of the race share: a driver and a broker that are a few arrays, in one process with the library. */
 #pragma once
 
-#include "../../memory/memory.h"
+#include "preload/memory/memory.h"
 
 /* ---- driver.c --------------------------------------------------------------------------------------------------- */
 

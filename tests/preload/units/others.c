@@ -4,7 +4,7 @@
     int real_##name(void) { return 801; }
 
 #define HOOK(name) NOT_THERE(name)
-#include "../../hooks/hooks.def"
+#include "preload/hooks/hooks.def"
 
 NOT_THERE(cuDeviceGetUuid)
 NOT_THERE(cuMemGetAddressRange_v2)

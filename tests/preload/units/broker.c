@@ -1,7 +1,7 @@
 /* The session of a process that is alone with its broker. */
 #include "units.h"
 
-#include "../../hooks/hooks.h"
+#include "preload/hooks/hooks.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,21 @@
+"""The modules of all our packages, as they are written."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[3]
+
+
+@cache
+def modules(*others: str) -> dict[Path, ast.Module]:
+    """Of what the wheel has, and of other packages, by their path from the root."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = [*settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"], *others]
+    paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    assert len(paths) > 100
+    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}

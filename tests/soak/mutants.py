@@ -61,7 +61,7 @@ MODELS: Final = {
     "life": Model(
         "partage_isolation.leases.life",
         "isolation/partage_isolation/leases/life.py",
-        ("tests/unit/isolation/leasing/test_life.py",),
+        ("tests/unit/isolation/leasing/test_tables.py",),
     ),
     "judge": Model("partage_crishim.judge", "crishim/partage_crishim/judge.py", ("tests/unit/crishim/rules",)),
     "findings": Model("partage_cli.doctor.findings", "cli/partage_cli/doctor/findings.py", ("tests/unit/cli/doctor",)),

@@ -22,7 +22,7 @@ from uuid import UUID
 from bench.isolation.programs import programs
 from partage_isolation.library.objects import CUDA, OBJECTS, built
 from partage_isolation.wire.packets import What
-from support.granter import Granter, granter
+from support.lender import Granter, granter
 
 CARDS: Final = 2
 LIMIT: Final = 8 << 30

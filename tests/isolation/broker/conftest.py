@@ -1,22 +1,12 @@
-"""A broker for each module of tests, with containers of their own for each test."""
+"""What tests of the broker share: a container of the place that all of a module have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from support.isolated import Contained, Isolated, isolated
-from support.simgpu import card
+from support.isolated import Contained, Isolated
 
 MIB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Isolated]:
-    """Cards of 8 GiB with contexts of 64 MiB."""
-    with isolated(cards=(card("t4", memory_mib=8192, reserved_mib=100, context_mib=64),) * 2) as place:
-        yield place
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
-"""The broker as a daemon: what it says of itself, and what it needs to start."""
+"""The broker as a daemon: what it says of itself, of limits that the driver holds, and to Prometheus."""
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
 import urllib.request
 
 import pytest
@@ -11,8 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from isolation.broker.workers import workers
 from partage_simgpu.description import card_uuid
 from rig.patience import patience_s
+from support.cgroups import control_group, entering
+from support.cri_peer import runtime_with
 from support.isolated import isolated, until
-from support.simgpu import NODE, card
+from support.simgpu import NODE, card, newer_driver
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
@@ -56,3 +60,31 @@ def test_its_figures_are_there_for_each_container_and_card() -> None:
         assert (sample.labels, sample.value) == (labels, value), name
     states = {sample.labels["state"]: sample.value for sample in families["partage_broker_sessions"].samples}
     assert states == {"live": 1, "detached": 0, "unconfirmed": 0, "dead": 0}
+
+
+# ---- The driver's own limits -----------------------------------------------------------------------------------------
+
+
+ID = "ab" * 32
+RUNTIME = "cri.sock"
+
+
+def test_the_driver_holds_what_is_in_force_and_people_are_told() -> None:
+    with (
+        isolated(settings={"runtime": f"/{RUNTIME}", "on_violation": "report"}) as place,
+        control_group(f"cri-containerd-{ID}.scope") as group,
+        subprocess.Popen([*entering(group), "sleep", "1000"]) as first,
+    ):
+        newer_driver(place.node)
+        container = place.prepare(1024 * MIB)
+        annotation = json.dumps({"v": 1, "key": container.key, "gen": 1, "grants": {"gpu": []}})
+        try:
+            assert container.told().cards[0].driver_limit_bytes is None
+            with runtime_with(place.root / RUNTIME, ID, first.pid, annotation):
+                until(lambda: container.told().cards[0].driver_limit_bytes == 1024 * MIB)
+                container.lower(512 * MIB)
+                until(lambda: container.told().cards[0].driver_limit_bytes == 512 * MIB)
+                container.lower(None)
+                assert container.told().cards[0].driver_limit_bytes == 1024 * MIB, "before it may be lent"
+        finally:
+            first.kill()

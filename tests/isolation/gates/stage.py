@@ -10,7 +10,7 @@ from typing import Final
 
 from isolation.memory.stage import LIMIT, NOT_INITIALIZED, SMALL, objects_in, preloaded
 from partage_simgpu.node import SimulatedNode
-from support.granter import Granter, granter
+from support.lender import Granter, granter
 from support.simgpu import driver_past
 from support.steered import Steered
 

@@ -6,7 +6,7 @@ import pytest
 
 from isolation.gates.stage import A_WHILE_S, NOT_INITIALIZED, Place, Program
 from partage_isolation.wire.packets import Loss, What
-from support.granter import Granter
+from support.lender import Granter
 
 pytestmark = pytest.mark.slow
 
@@ -111,5 +111,6 @@ def test_a_broker_that_knows_no_leases_meters_nothing(place: Place) -> None:
     place.broker.metered = False
     with place.program() as one:
         one.ask("launch()")
-        place.broker.hang_up()
+        place.broker.stop()
+        place.broker.start()
         one.ask("launches(20)")

@@ -9,7 +9,7 @@ import pytest
 
 from isolation.gates.stage import A_WHILE_S, Place, Program
 from partage_isolation.wire.packets import What
-from support.granter import Granter
+from support.lender import Granter
 
 pytestmark = pytest.mark.slow
 

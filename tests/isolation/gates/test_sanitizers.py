@@ -16,7 +16,7 @@ from isolation.gates.stage import Place, gated
 from isolation.memory.stage import objects_in
 from partage_isolation.wire.packets import What
 from partage_simgpu.build import READY_MADE
-from support.granter import Granter
+from support.lender import Granter
 from support.sanitized import OPTIONS, SANITIZERS, preload, programs, runtimes, small_driver
 
 pytestmark = pytest.mark.slow

@@ -1,14 +1,19 @@
-"""Whatever way a program takes memory: what its library says it uses is what the card counts, after each step."""
+"""Whatever way a program takes memory, its library says what the card counts; also where others patch the driver."""
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
 
 import pytest
 
+from bench.isolation.place import a_place
+from bench.isolation.programs import programs
 from isolation.memory.paths import LINES
 from isolation.memory.stage import MIB, Place, Program
 from support.extent import drawn
+from support.simgpu import card
 
 pytestmark = pytest.mark.slow
 
@@ -63,3 +68,17 @@ def test_any_order_of_taking_and_giving_keeps_the_account_right(place: Place, se
                     held.append((f"x{turn}", give))
             agrees(one, line)
             assert one.held <= place.broker.limits[0]
+
+
+# ---- Libraries that patch --------------------------------------------------------------------------------------------
+
+
+CONTEXT_MIB, LIMIT_MIB, PIECE_MIB = 16, 256, 16
+
+
+def test_who_patches_what_he_finds_sees_each_call_and_gets_no_more() -> None:
+    with a_place(cards=(card("h100", context_mib=CONTEXT_MIB),)) as place:
+        environment = dict(place.container(memory_mib=LIMIT_MIB).environment)
+        said = subprocess.check_output([programs() / "patching", str(PIECE_MIB)], env=environment)
+    most = (LIMIT_MIB - CONTEXT_MIB) // PIECE_MIB
+    assert json.loads(said) == {"pieces": [most, most], "taken": most + 1, "given": most}

@@ -1,10 +1,10 @@
-"""Where memory is: what is not on the host is a card's, and unknown places are refused."""
+"""Where memory is, and cards that fail to give it: the account is what was given."""
 
 from __future__ import annotations
 
 import pytest
 
-from isolation.memory.stage import OUT_OF_MEMORY, Place, Program
+from isolation.memory.stage import MIB, OUT_OF_MEMORY, Place, Program
 from partage_isolation.wire.packets import Flag, What
 from support.simgpu import driver_past
 
@@ -64,3 +64,42 @@ def contexts(place: Place, one: Program) -> tuple[int, int]:
         sum(packet.what == What.CONTEXT for packet in heard),
         sum(packet.what == What.AMOUNTS and Flag.CONTEXT_MADE in Flag(packet.flags) for packet in heard),
     )
+
+
+# ---- Cards that fail -------------------------------------------------------------------------------------------------
+
+
+EXECUTABLE = 64 << 10
+"""What a graph of two nodes takes by itself."""
+WAYS = {
+    "alloc": "alloc(3 << 20)",
+    "managed": "managed(3 << 20)",
+    "pitch": "pitched(1000, 3000)",
+    "pool": "alloc_async(3 << 20)",
+    "own pool": "alloc_from(p, 3 << 20)",
+    "virtual": "create(4 << 20)",
+    "array": "array(2000, 2000)",
+    "mipmaps": "mipmaps(1024, 1024, 4)",
+    "graph": "call('cuGraphLaunch', g, s)",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_the_card_refused_is_not_charged(one: Program, way: str) -> None:
+    one.ask("s = stream()")
+    one.ask("p = make_pool()")
+    one.ask("g = captured(s, lambda: free_async(alloc_async(9 << 20, s), s))[0]")
+    one.ask("a = alloc(5 << 20)")
+    one.place.node.control("fail 0 1")
+    assert one.error(WAYS[way]) == OUT_OF_MEMORY
+    assert one.used == one.held == 6 * MIB + EXECUTABLE
+    one.ask(WAYS[way])
+    assert one.used == one.held > 6 * MIB + EXECUTABLE
+
+
+def test_a_full_card_says_so_below_the_limit(one: Program) -> None:
+    with one.place.program() as other:
+        one.place.broker.limits[0] = 4096 * MIB
+        other.ask("alloc(700 << 20)")
+        assert one.error("alloc(300 << 20)") == OUT_OF_MEMORY
+        assert one.used == one.held == 0

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pytest
 
 from isolation.memory.paths import LINES
 from isolation.memory.stage import BLOCK, CONTEXT, MIB, OUT_OF_MEMORY
+from isolation.moving.stage import program
 from partage_isolation.library.objects import built
 from partage_isolation.store.files import STATE
-from simgpu.memory.programs import CLIENT
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card
-from support.steered import Steered
 
 pytestmark = pytest.mark.slow
 LIMIT = 512 * MIB
@@ -32,15 +29,6 @@ def container(place: Isolated) -> Contained:
     made = place.prepare(LIMIT)
     made.install(built())
     return made
-
-
-@contextmanager
-def program(container: Contained) -> Generator[Steered]:
-    """A program with a context on the card."""
-    env = {**container.place.node.environment, "LD_PRELOAD": container.preload}
-    with Steered([sys.executable, CLIENT], env=env, refusals="cuda") as started:
-        started.ask("start()")
-        yield started
 
 
 def held(container: Contained, pid: int) -> int:

@@ -1,10 +1,19 @@
-"""Containers with several cards."""
+"""Containers with several cards, and gangs of pods."""
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import LineState
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.names import CardId, Namespace
+from partage_plugins.vocabulary.pods import Gang
+from support.extent import is_all
+from support.lease_simulation import Case, Container, Figures, run
+from support.lease_simulation.workloads import US, flood, mixed, training
 from unit.isolation.leasing.desk import CARD, OTHER, A, B, C, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState
@@ -119,3 +128,143 @@ def test_it_is_free_only_where_it_is_alone_on_all_its_cards() -> None:
     assert desk.state(A, CARD) is SOLE
     desk.leave(C, card=OTHER)
     assert desk.state(A, CARD) is FREE
+
+
+# ---- Of pods ---------------------------------------------------------------------------------------------------------
+
+
+TRAIN = Gang(Namespace("team"), "train", 2)
+D = BudgetKey("d")
+
+
+def two_ranks(gang: Gang | None = TRAIN) -> Desk:
+    """A and B are of a gang, each with a card of its own; C floods A's card and D B's."""
+    desk = Desk()
+    for key, card, its in ((A, CARD, gang), (B, OTHER, gang), (C, CARD, None), (D, OTHER, None)):
+        desk.put(key, share=500, card=card, gang=its)
+        desk.join(key, card=card)
+    return desk
+
+
+def ranks(desk: Desk) -> tuple[LineState, LineState]:
+    return desk.state(A, CARD), desk.state(B, OTHER)
+
+
+def running(desk: Desk) -> Desk:
+    """C began on its card, D 7 ms later on the other; A and B wait, and C's turn is over first."""
+    desk.want(C)
+    desk.wait(7)
+    desk.want(D, card=OTHER)
+    for key, card in ((A, CARD), (B, OTHER)):
+        desk.want(key, card=card)
+    desk.wait(21)
+    desk.drain(C)
+    return desk
+
+
+def test_they_get_their_cards_in_one_step() -> None:
+    desk = running(two_ranks())
+    assert ranks(desk) == (CLOSED, CLOSED)
+    desk.wait(7)
+    desk.drain(D, card=OTHER)
+    assert ranks(desk) == (LEASE, LEASE)
+    assert desk.line(A, CARD).deadline == desk.line(B, OTHER).deadline
+
+
+def test_those_of_no_gang_or_of_another_do_not_wait_for_each_other() -> None:
+    assert ranks(running(two_ranks(gang=None))) == (LEASE, CLOSED)
+    desk = two_ranks(gang=None)
+    desk.arbiter.drop(B)
+    desk.put(B, share=500, card=OTHER, gang=Gang(Namespace("team"), "train", 3))
+    desk.join(B, card=OTHER)
+    assert ranks(running(desk)) == (LEASE, CLOSED)
+
+
+def test_two_of_a_gang_on_one_card_take_turns() -> None:
+    desk = Desk()
+    for key in (A, B):
+        desk.put(key, share=500, gang=TRAIN)
+        desk.join(key)
+        desk.want(key)
+    desk.run(200, A, B)
+    assert desk.shares(A).leases >= 3
+    assert desk.shares(B).leases >= 3
+
+
+def test_one_that_was_started_again_takes_the_place_of_the_one_before() -> None:
+    desk = two_ranks()
+    again = BudgetKey("a started again")
+    desk.leave(A)
+    desk.put(again, share=500, gang=TRAIN)
+    desk.join(again)
+    assert desk.arbiter.node.seats[again, CARD].demander is desk.arbiter.node.seats[B, OTHER].demander
+    assert desk.arbiter.node.seats[A, CARD].demander.keys == (A,)
+
+
+def test_one_that_came_to_a_taken_card_comes_in_when_that_is_left() -> None:
+    desk = two_ranks()
+    late = BudgetKey("late")
+    desk.put(late, share=100, gang=TRAIN)
+    desk.join(late)
+    seats = desk.arbiter.node.seats
+    assert seats[late, CARD].demander is not seats[B, OTHER].demander
+    desk.leave(A)
+    assert seats[late, CARD].demander is seats[B, OTHER].demander
+
+
+def test_whose_cards_change_to_one_that_is_taken_goes_on_alone() -> None:
+    desk = running(two_ranks())
+    desk.wait(7)
+    desk.drain(D, card=OTHER)
+    desk.put(A, share=500, card=OTHER, gang=TRAIN)
+    seats = desk.arbiter.node.seats
+    assert seats[A, CARD].demander is seats[A, OTHER].demander is not seats[B, OTHER].demander
+    desk.run(500, A, B, C, D)
+    assert min(desk.shares(key, card).leases for key, card in ((A, CARD), (B, OTHER), (C, CARD), (D, OTHER))) >= 4
+
+
+def test_one_that_is_dropped_leaves_the_others_as_they_are() -> None:
+    desk = running(two_ranks())
+    desk.arbiter.drop(A)
+    desk.obey()
+    desk.wait(30)
+    desk.drain(D, card=OTHER)
+    assert desk.state(B, OTHER) is LEASE
+
+
+def trained(*others: Container, knows_gangs: bool = True) -> Figures:
+    """Two of a gang on a card each, with a share of 0.3, have collectives that spin; others want their cards always."""
+    gang = tuple(Container(300, training(), cards=(card,), gang="train") for card in (0, 1))
+    return run(Case((*gang, *others), lasts_ns=5 * SECOND, knows_gangs=knows_gangs))
+
+
+ONE_AND_TWO = (
+    Container(700, flood(MS)),
+    Container(350, flood(MS), cards=(1,)),
+    Container(350, flood(MS), cards=(1,)),
+)
+
+
+def test_their_collectives_spin_for_nobody() -> None:
+    together, apart = trained(*ONE_AND_TWO), trained(*ONE_AND_TWO, knows_gangs=False)
+    assert together.overlapped == 0
+    assert together.shares == pytest.approx((0.3, 0.3, 0.7, 0.35, 0.35), abs=0.02)
+    assert apart.overlapped > 0.5, "what this is for"
+
+
+KERNELS = st.lists(st.sampled_from([10 * US, MS, 3 * MS, 8 * MS]), min_size=1, max_size=3)
+
+
+@pytest.mark.slow
+@settings(max_examples=12 if is_all() else 3, deadline=None)
+@given(here=KERNELS, there=KERNELS, later_ms=st.integers(0, 40), parts=st.integers(1, 3))
+def test_whoever_their_neighbours_are_everybody_has_his_share(
+    here: list[int], there: list[int], later_ms: int, parts: int
+) -> None:
+    figures = trained(
+        Container(700, mixed(*here)),
+        *(Container(700 // parts, mixed(*there), cards=(1,), begins_ns=later_ms * MS) for _ in range(parts)),
+    )
+    assert figures.overlapped <= 0.02
+    assert figures.shares[:3] == pytest.approx((0.3, 0.3, 0.7), abs=0.04)
+    assert sum(figures.shares[3:]) == pytest.approx(0.7, abs=0.04)

@@ -1,8 +1,8 @@
-"""What the kernel shows of a process is read as it is; what can't be read accuses nobody."""
+"""What the kernel shows proves what it should, and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,12 @@ from partage_isolation.audit.proofs import (
     birth,
     container_of,
     executes,
+    group_of,
+    led_to,
     mapped_as,
     mounted_from,
     mounts,
+    shared_hierarchy,
     wrong_places,
 )
 
@@ -244,3 +247,75 @@ def test_any_text_is_read_without_a_fault(text: str) -> None:
 @given(st.permutations(CONTAINER))
 def test_the_order_of_lines_does_not_matter(lines: list[str]) -> None:
     assert wrong(*lines) == ()
+
+
+# ---- Links -----------------------------------------------------------------------------------------------------------
+
+
+PLACE = "/run/partage/lib"
+
+
+@pytest.mark.parametrize(
+    ("links", "leads_to"),
+    [
+        ({}, PLACE),
+        ({"/run": "/var/run"}, "/var/run/partage/lib"),
+        ({"/run": "var/run"}, "/var/run/partage/lib"),
+        ({"/run": "/var/run/"}, "/var/run/partage/lib"),
+        ({"/run": "../../x"}, "/x/partage/lib"),
+        ({"/run": "."}, "/partage/lib"),
+        ({"/run": "/"}, "/partage/lib"),
+        ({"/run": "/a", "/a": "b", "/b/partage": "../c"}, "/c/lib"),
+        ({"/run": "/var/run", "/var": "/private/var"}, "/private/var/run/partage/lib"),
+        ({"/run": "/run"}, PLACE),
+        ({"/run": "/a", "/a": "/run"}, PLACE),
+        ({"/run": "/run/.."}, PLACE),
+    ],
+)
+def test_where_a_place_is(links: Mapping[str, str], leads_to: str) -> None:
+    assert led_to(PLACE, links.get) == leads_to
+
+
+NAMES = st.sampled_from(["/run", "/var", "/a", "/a/b", "..", ".", "b", "", "/", "a/../b"])
+
+
+@given(st.dictionaries(NAMES, NAMES), NAMES)
+def test_any_links_end_at_an_absolute_path(links: Mapping[str, str], path: str) -> None:
+    found = led_to(f"/{path}", links.get)
+    assert found.startswith("/")
+    assert found == f"/{path}" or not {"..", ""} & set(found[1:].split("/")) or found == "/"
+
+
+# ---- Control groups --------------------------------------------------------------------------------------------------
+
+
+UNIFIED = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+OLDER = "31 23 0:27 / /sys/fs/cgroup/memory rw shared:5 - cgroup cgroup rw,memory\n"
+PART = "32 23 0:26 /kubepods /mnt/part rw - cgroup2 cgroup2 rw\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (
+            f"/pods.slice/pod1.slice/cri-containerd-{ID}.scope",
+            f"pods.slice/pod1.slice/cri-containerd-{ID}.scope",
+        ),
+        (f"/kubepods/pod1/{ID}", f"kubepods/pod1/{ID}"),
+        (f"/kubepods/pod1/{ID}/init.scope", f"kubepods/pod1/{ID}"),
+        (f"/pod1/{ID}/nested/{ID}", f"pod1/{ID}"),
+    ],
+)
+def test_the_outermost_group_that_has_the_containers_id_is_its_own(path: str, found: str) -> None:
+    assert group_of(f"0::{path}\n", ID) == found
+
+
+@pytest.mark.parametrize("cgroup", ["", "0::/\n", f"4:memory:/pod1/{ID}\n0::/\n", "0::/kubepods/pod1\n", "nonsense"])
+def test_a_group_without_the_id_is_nobodys(cgroup: str) -> None:
+    assert group_of(cgroup, ID) is None
+
+
+def test_the_shared_hierarchy_is_found_where_it_is_mounted_whole() -> None:
+    assert shared_hierarchy(OLDER + UNIFIED) == "/sys/fs/cgroup"
+    assert shared_hierarchy(PART + UNIFIED) == "/sys/fs/cgroup"
+    assert shared_hierarchy(OLDER + PART) is None

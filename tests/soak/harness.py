@@ -53,7 +53,7 @@ def steps(minutes: float, so_far: Callable[[], str]) -> Iterator[int]:
 
 
 def ended(name: str, wrong: Sequence[object], unproved: Mapping[str, object] | None = None, /, **figures: Any) -> int:
-    """Says the figures and what was wrong; answers the exit status. `unproved`: what to say where that did not happen."""
+    """Says the figures and what was wrong; answers the exit status. `unproved`: what to say where it did not happen."""
     idle = [what for what, happened in (unproved or {}).items() if not happened]
     say(columns([[each.replace("_", " "), f"{value:g}"] for each, value in figures.items() if _is_number(value)]))
     say(*(f"WRONG: {each}" for each in wrong[:MOST_TOLD]), *(f"PROVES NOTHING: {what}" for what in idle))

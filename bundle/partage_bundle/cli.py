@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from partage_bundle import archive, debian, image, layer, preload, recipe, wheels
+from partage_bundle import archive, debian, image, layer, native, recipe, wheels
 from partage_bundle.errors import BundleError
 from partage_bundle.process import ROOT, say
 from partage_bundle.registry import Repository
@@ -84,7 +84,15 @@ def push(registry: str, trees: tuple[str, ...], out: Path, plain_http: bool) -> 
 def objects(machines: tuple[str, ...]) -> None:
     """Build the preload library, and print its folder."""
     for name in machines or (os.uname().machine,):
-        click.echo(preload.objects(recipe.MACHINES[name]))
+        click.echo(native.objects(recipe.MACHINES[name]))
+
+
+@cli.command()
+@_MACHINE
+def program(machines: tuple[str, ...]) -> None:
+    """Build partage-oci, and print its folder."""
+    for name in machines or (os.uname().machine,):
+        click.echo(native.program(recipe.MACHINES[name]))
 
 
 @cli.command()

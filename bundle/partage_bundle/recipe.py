@@ -51,8 +51,8 @@ class Tree:
     """Whom a container of its image runs as."""
     extra: str
     """Of pyproject.toml: what its lock is made from."""
-    has_library: bool
-    """Whether the preload library and the units of systemd are in it."""
+    is_for_nodes: bool
+    """Whether the preload library, partage-oci and the units of systemd are in it."""
     leaves_out: frozenset[str]
     """Of the programs that the project declares."""
 
@@ -66,12 +66,12 @@ _OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods"})
 TREES: Final = {
     tree.name: tree
     for tree in (
-        Tree("node", 0, "node", has_library=True, leaves_out=_OF_THE_SCHEDULER | _ALONE),
+        Tree("node", 0, "node", is_for_nodes=True, leaves_out=_OF_THE_SCHEDULER | _ALONE),
         Tree(
             "scheduler",
             65532,
             "scheduler",
-            has_library=False,
+            is_for_nodes=False,
             leaves_out=_OF_NODES | _ALONE,
         ),
     )
@@ -173,8 +173,10 @@ _OF_THE_SOURCES: Final = (
     "partage_isolation/library/objects/",
     "partage_isolation/library/page/",
     "partage_isolation/library/preload/",
+    "partage_oci/programs/",
+    "partage_oci/runtime/",
 )
-"""Ours: what the library is compiled from, and built objects that the checkout may have."""
+"""Ours: what a tree has compiled, and what the checkout may have of that."""
 
 
 def is_kept_of_python(path: str) -> bool:

@@ -18,13 +18,18 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
-from partage_bundle import cache, debian, interpreter, locks, objects, papers, preload, recipe, wheels
+from partage_bundle import cache, debian, interpreter, locks, native, objects, papers, recipe, wheels
 from partage_bundle.debian import copy
 from partage_bundle.errors import BundleError
 from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine, Tree
 
 _HEX: Final = 12
+_COMPILED: Final = {
+    "partage_isolation/library/objects": native.objects,
+    "partage_oci/programs": native.program,
+}
+"""Where packages of ours look for what came along, and what that is."""
 _VERSION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 """It is a folder's name and the tag of an image."""
 _SCRIPT: Final = """\
@@ -59,10 +64,10 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         wheel = wheels.own(Path(folder))
         ground = _ground(tree, machine)
-        library = preload.objects(machine) if tree.has_library else None
+        compiled = {folder: make(machine) for folder, make in _COMPILED.items() if tree.is_for_nodes}
         key = cache.digest(
             wheel.read_bytes(),
-            *(str(part) for part in (ground, library)),
+            *map(str, (ground, *compiled.values())),
             cache.digest_of_files([ROOT / "manifests/systemd"]),
             cache.digest_of_builder(),
         )
@@ -72,8 +77,10 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
             # Files of the ground are linked: nothing writes to them, and a tree costs what is its own.
             shutil.copytree(ground, place, copy_function=os.link, dirs_exist_ok=True)
             wheels.install_own(wheel, place / recipe.PACKAGES)
-            if library is not None:
-                _add_library(place, library, machine)
+            for folder, files in compiled.items():
+                _add(files, place / recipe.PACKAGES / folder / machine.name)
+            if tree.is_for_nodes:
+                _add(ROOT / "manifests/systemd", place / "systemd")
             _finish(place, tree, machine, named)
 
         return cache.made("trees", f"{tree.name}-{machine.name}-{named}-{key}", fill)
@@ -96,12 +103,9 @@ def _ground(tree: Tree, machine: Machine) -> Path:
     return cache.made("grounds", f"{tree.name}-{machine.name}-{key}", fill)
 
 
-def _add_library(place: Path, library: Path, machine: Machine) -> None:
-    into = place / recipe.PACKAGES / "partage_isolation/library/objects" / machine.name
-    for path in sorted(library.iterdir()):
+def _add(files: Path, into: Path) -> None:
+    for path in sorted(files.iterdir()):
         copy(path, into / path.name)
-    for path in sorted((ROOT / "manifests/systemd").iterdir()):
-        copy(path, place / "systemd" / path.name)
 
 
 def _finish(place: Path, tree: Tree, machine: Machine, named: str) -> None:

@@ -1,35 +1,50 @@
 """How fast a real kube-scheduler places a backlog with partage as its extender, and how fast plain pods without it.
 
 In turns, since no machine is equally fast all the while; without the extender its process is not there at all. Nodes
-have eight cards each. Every allocation is verified afterwards.
+have eight cards each. kube-scheduler has its defaults, so of a large cluster it looks at a sample; only its limit on
+requests is lifted. Every allocation is verified afterwards.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
+from urllib.request import urlopen
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench.extending.placing import PLAIN, SHARING, Backlog, extender, plain_pod, sharing_pod, turn, with_extender
 from bench.harness import Bench
-from bench.scheduling.filling import AT_ONCE, fill_nodes
+from bench.scheduling.filling import AT_ONCE, MILLIS, PLAIN, fill_nodes, fill_plain, fill_pods
+from bench.scheduling.placing import Started, component, daemon, log_in, turn
 from bench.scheduling.racing import Race, whole
 from bench.scheduling.verifying import verified
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import Access, ApiServer, pods_path
 from partage_scheduler.objects import ApiPod
 from rig.client.cluster import Cluster
+from rig.client.wait import until
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
+from rig.identity.permissions import delivered
 
 NODES, PODS, TURNS = 5_000, 1_000, 9
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 40, 1
+SHARING: Final = "sharing"
+CONFIGURATION: Final = "extender/kube-scheduler-configuration.yaml"
+_NO_LIMIT: Final = 5000
+_COUNT: Final = re.compile(
+    r'^partage_scheduler_extender_seconds_count{question="(\w+)",result="(\w+)"} ([0-9.e+]+)$', re.MULTILINE
+)
 
 
 class Result(NamedTuple):
@@ -39,23 +54,60 @@ class Result(NamedTuple):
     verified: Counter[str]
 
 
+class Extender(NamedTuple):
+    """A daemon of ours that leads and knows everything."""
+
+    pid: int
+    port: int
+    metrics: int
+
+    def answered(self) -> dict[str, float]:
+        with urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=10) as page:
+            found = _COUNT.findall(page.read().decode())
+        return {f"{question}/{result}": float(count) for question, result, count in found}
+
+    def configured(self) -> dict[str, Any]:
+        """What we deliver, but for loopback and with kube-scheduler's own choice of how many nodes it looks at."""
+        (whole,) = delivered(CONFIGURATION)
+        (extender,) = whole["extenders"]
+        plain = {key: value for key, value in extender.items() if key not in {"enableHTTPS", "tlsConfig"}}
+        return {"extenders": [{**plain, "urlPrefix": f"http://127.0.0.1:{self.port}"}]}
+
+
+@contextmanager
+def serving(kubeconfig: Path, root: Path) -> Generator[Extender]:
+    port, metrics = _free_port(), _free_port()
+    flags = ("--extender-address", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}")
+    with daemon(kubeconfig, root, *flags) as pid:
+        until("the extender serves", lambda: None if "pods are placed" in log_in(root).read_text() else "not yet")
+        yield Extender(pid, port, metrics)
+
+
+def kube_scheduler(control: ControlPlane, configuration: Mapping[str, Any]) -> Started:
+    limits = {"clientConnection": {"qps": _NO_LIMIT, "burst": _NO_LIMIT}}
+    return partial(component, control.another_scheduler({**limits, **configuration}))
+
+
 async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, turns: int) -> Result:
     cluster = Cluster(control)
     access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
     add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
     admin = await asyncio.to_thread(Access.find, control.identities.kubeconfig(cluster.identity, control.server))
+    cluster.close()
+    others = {"etcd": control.etcd.pid, "kube-apiserver": control.apiserver.pid}
     plain, ours, answered = list[Race](), list[Race](), Counter[str]()
     async with ApiServer(admin, user_agent="bench", connections=AT_ONCE, deadline_s=60) as server:
         await fill_nodes(server, nodes)
-        for first in range(0, pods * turns, pods):
-            plain.append(await turn(control, server, Backlog(pods, PLAIN, plain_pod, first)))
-            with extender(access, root) as daemon:
-                backlog = Backlog(pods, SHARING, sharing_pod, first)
-                configuration = with_extender(daemon.port)
-                ours.append(await turn(control, server, backlog, configuration=configuration, daemon=daemon.pid))
-                answered.update(daemon.answered())
+        for numbers in (range(first, first + pods) for first in range(0, pods * turns, pods)):
+            await fill_plain(server, numbers)
+            plain += await turn(server, kube_scheduler(control, {}), PLAIN, pods, others)
+            with serving(access, root) as extender:
+                wants = [milli for milli in MILLIS if milli]
+                await fill_pods(server, numbers, named=SHARING, scheduler="default-scheduler", millis=wants)
+                beside = kube_scheduler(control, extender.configured())
+                ours += await turn(server, beside, SHARING, pods, {**others, "daemon": extender.pid})
+                answered.update(extender.answered())
         found = (await server.list(pods_path(TEAM), ApiPod, limit=1000)).items
-    cluster.close()
     return Result(plain, ours, answered, verified(found, root))
 
 
@@ -80,6 +132,12 @@ def main() -> int:
 
 def _quiet(line: str) -> None:
     sys.stderr.write(f"{line}\n")
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 if __name__ == "__main__":

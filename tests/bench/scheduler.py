@@ -62,8 +62,8 @@ async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, tur
     async with ApiServer(admin, user_agent="bench", connections=32, deadline_s=60) as server:
         await fill_nodes(server, nodes)
         await fill_placed(server, pods, nodes)
-        await fill_plain(server, pods)
-        await fill_pods(server, pods)
+        await fill_plain(server, range(pods))
+        await fill_pods(server, range(pods))
         for _ in range(turns):
             theirs += await turn(server, partial(component, control.scheduler), PLAIN, pods // turns, others)
             ours += await turn(server, partial(daemon, access, root), OURS, pods // turns, others)

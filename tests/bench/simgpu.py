@@ -1,6 +1,4 @@
-"""Whether the simulated card shares time as a real one does, costs programs nothing, and counts memory to the byte.
-
-Memory is counted for processes of the machine and for others in containers of a real runtime, so it needs the rig.
+"""Whether the simulated card shares time as a real one does, and costs programs nothing.
 
 Timing holds on a machine that does nothing else: a run during which others took more than 2 % of the processors is
 repeated, not averaged. What is measured are programs that use the driver as any program does.
@@ -13,12 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.harness import Bench
-from bench.simulating.churn import Churning, outside
-from bench.simulating.containers import containers_of
-from bench.simulating.quiet import MOST_FOREIGN, quietly
-from rig.lone import lone_runtime
-from rig.programs.steps import to_stderr
-from support.simgpu import SimulatedNode, card, simulated_node, workload
+from bench.measuring.quiet import MOST_FOREIGN, quietly
+from support.simgpu import SimulatedNode, simulated_node, workload
 
 SECONDS: Final = 10.0
 SMOKE_SECONDS: Final = 0.3
@@ -27,15 +21,6 @@ ALONE: Final = 0.97
 LAUNCH_NS: Final = 100
 LAUNCHES: Final = 1_000_000
 SMOKE_LAUNCHES: Final = 10_000
-PROCESSES: Final = 8
-OPERATIONS: Final = 50
-ROUNDS: Final = 40
-"""In which those that are not killed do more than 10,000 operations."""
-SMOKE_ROUNDS: Final = 2
-CONTEXT_MIB: Final = 64
-MEMORY_MIB: Final = 6144
-"""So little that the card is full at times."""
-SEED: Final = 6
 
 
 class Measuring:
@@ -78,34 +63,8 @@ class Measuring:
         return found.told
 
 
-def memory(bench: Bench) -> None:
-    """The card's books against what processes know that they hold."""
-    small = card("h100", memory_mib=MEMORY_MIB, context_mib=CONTEXT_MIB, reserved_mib=0)
-    wrong: list[str] = []
-    in_containers = 0
-    with lone_runtime({}, say=to_stderr) as runtime, simulated_node(runtime.scratch, cards=(small,)) as node:
-        containers = containers_of(runtime, node)
-        starts = [containers.start if index % 2 else outside(node) for index in range(PROCESSES)]
-        with Churning(node, starts, operations=OPERATIONS, context_mib=CONTEXT_MIB, seed=SEED) as churning:
-            for _ in range(SMOKE_ROUNDS if bench.smoke else ROUNDS):
-                wrong += churning.round()
-                in_containers += len(churning.pids & containers.pids())
-            wrong += churning.finish()
-    bench.engaged("memory was taken and processes were killed", churning.compared > 0 < churning.killed)
-    bench.engaged("some of the processes were in containers", in_containers)
-    bench.figure("of the compared accounts, those of processes in containers", in_containers)
-    bench.figure("operations of every kind", churning.done)
-    bench.figure("processes killed in the middle", churning.killed)
-    bench.figure("processes stopped in the middle", churning.stopped)
-    if bench.smoke:  # bars are not judged then, and this one has nothing to do with time
-        bench.engaged(f"exact books: {wrong[:1]}", not wrong)
-    bench.bar(f"accounts that are not exact, of {churning.compared}", len(wrong), at_most=0, unit="accounts")
-
-
 def main() -> int:
-    """Memory on one card, where what else runs does not matter; then time on another."""
     bench = Bench.from_argv("simgpu")
-    memory(bench)
     with tempfile.TemporaryDirectory() as folder, simulated_node(Path(folder)) as node:
         measuring = Measuring(bench, node)
         measuring.shares(2)

@@ -6,14 +6,12 @@
 Each build has a cache of its own, in another folder; the second one is for a user with another umask, time zone and
 seed of hashes. `make test` does as much for the tree of nodes of this machine, without the compiler of C.
 
-stdout: one JSON object with the seconds of each build, and the bytes of each tree as it lies on disk and packed.
-Exit status: 0 done, 1 a build failed, 3 the second build is another one, or a tree is larger than nodes bear.
+The last line has the seconds of each build, and the bytes of each tree as it lies on disk and packed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -25,8 +23,8 @@ from typing import Final
 
 from partage_bundle import cache, recipe
 from partage_bundle.process import ROOT
+from soak.harness import ended
 
-_WRONG: Final = 3
 _FETCHED: Final = ("debs", "uv")
 _MOST_OF_NODES: Final = (100_000_000, 30_000_000)
 """Bytes of their tree, on disk and packed."""
@@ -44,15 +42,13 @@ def main() -> int:
         archives = [_archive(folder / each) for each in ("first", "second")]
         digests = [_digest(each) for each in archives]
         trees = _trees(archives[0])
-        done = {"seconds": seconds, "processors": os.cpu_count(), "archive": archives[0].stat().st_size, "trees": trees}
-        sys.stdout.write(json.dumps(done) + "\n")
+        trees, archive = _trees(archives[0]), archives[0].stat().st_size
+    wrong = [
+        f"{name} is larger than {_MOST_OF_NODES}: {sizes}" for name, sizes in trees.items() if _is_large(name, sizes)
+    ]
     if digests[0] != digests[1]:
-        told = [f"{path.name} {digest}" for path, digest in zip(archives, digests, strict=True)]
-        sys.stderr.write(f"WRONG: the first archive was {told[0]}, the second is {told[1]}\n")
-    large = [name for name, sizes in trees.items() if name.startswith("partage-node-") and _is_large(sizes)]
-    for name in large:
-        sys.stderr.write(f"WRONG: {name} is larger than {_MOST_OF_NODES}: {trees[name]}\n")
-    return 0 if digests[0] == digests[1] and not large else _WRONG
+        wrong.append(f"the first archive was {digests[0]}, the second is {digests[1]}")
+    return ended("bundle", wrong, seconds=seconds, processors=os.cpu_count(), archive=archive, trees=trees)
 
 
 def _build(folder: Path, source: Path, *, fetch: bool, umask: int, env: dict[str, str]) -> float:
@@ -95,12 +91,11 @@ def _trees(archive: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _is_large(sizes: tuple[int, int]) -> bool:
-    return any(size > most for size, most in zip(sizes, _MOST_OF_NODES, strict=True))
+def _is_large(name: str, sizes: tuple[int, int]) -> bool:
+    return name.startswith("partage-node-") and any(
+        size > most for size, most in zip(sizes, _MOST_OF_NODES, strict=True)
+    )
 
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except subprocess.CalledProcessError:
-        raise SystemExit(1) from None
+    raise SystemExit(main())

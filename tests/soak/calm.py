@@ -10,9 +10,6 @@ nothing is out of the broker's reach. Exit status: 0 done, 3 a refusal was wrong
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -21,8 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.isolation.place import a_place
-from bench.isolation.race import Race
+from bench.isolation.race import Race, Seen
 from bench.memory import CARD, RACED_MIB, raced, warm_up
+from soak.harness import ended, options, say
 
 _PARTS: Final[Mapping[str, tuple[int, Mapping[str, Any]]]] = {
     "crowded": (RACED_MIB, {}),
@@ -30,23 +28,24 @@ _PARTS: Final[Mapping[str, tuple[int, Mapping[str, Any]]]] = {
 }
 """The limit in MiB, and what is another way in its course."""
 _TELL_EVERY: Final = 500
-_FAILED: Final = 3
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak calm", description="programs race for memory, and none dies")
-    parser.add_argument("--rounds", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    asked = options("calm", rounds=5000, seed=1)
     began_s = time.monotonic()
-    parts = {name: _raced(name, given.rounds // 2, given.seed) for name in _PARTS}
-    told = {"soak": "calm", "rounds": given.rounds, "parts": parts, "seconds": round(time.monotonic() - began_s)}
-    _say(json.dumps(told))
-    is_right = all(each["refused"] and not each["wrong"] and not each["bytes_over"] for each in parts.values())
-    return 0 if is_right else _FAILED
+    parts = {name: _raced(name, asked.rounds // 2, asked.seed) for name in _PARTS}
+    wrong = [f"{name}: {each}" for name, (_, found) in parts.items() for each in found]
+    refused = {f"{name}: nothing was refused": seen.refused for name, (seen, _) in parts.items()}
+    figures = {
+        name: {"operations": seen.operations, "refused": seen.refused, "refused_starts": seen.refused_starts}
+        for name, (seen, _) in parts.items()
+    }
+    seconds = round(time.monotonic() - began_s)
+    return ended("calm", wrong, refused, rounds=asked.rounds, parts=figures, seconds=seconds)
 
 
-def _raced(name: str, rounds: int, seed: int) -> dict[str, int]:
+def _raced(name: str, rounds: int, seed: int) -> tuple[Seen, list[str]]:
+    """What came of it, and what of that was wrong."""
     limit_mib, changes = _PARTS[name]
     with a_place(cards=(CARD,)) as place, tempfile.TemporaryDirectory() as folder:
         one = place.container(memory_mib=limit_mib)
@@ -55,23 +54,10 @@ def _raced(name: str, rounds: int, seed: int) -> dict[str, int]:
             for number in range(1, rounds + 1):
                 race.round(is_calm=True)
                 if number % _TELL_EVERY == 0 or number == rounds:
-                    _say(f"{name}, {number} rounds: {race.seen.refused} refusals, {len(race.seen.wrong)} wrong")
+                    say(f"{name}, {number} rounds: {race.seen.refused} refusals, {len(race.seen.wrong)} wrong")
             race.finish()
-        over = max(place.node.status()[0].peak_bytes - one.limit, 0)
-    for each in race.seen.wrong:
-        _say(f"WRONG {name}: {each}")
-    return {
-        "operations": race.seen.operations,
-        "refused": race.seen.refused,
-        "refused_starts": race.seen.refused_starts,
-        "wrong": len(race.seen.wrong),
-        "bytes_over": over,
-    }
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+        over = place.node.status()[0].peak_bytes - one.limit
+    return race.seen, [*map(str, race.seen.wrong), *([f"{over} bytes beyond the limit"] if over > 0 else ())]
 
 
 if __name__ == "__main__":

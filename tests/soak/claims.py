@@ -12,11 +12,8 @@ object. Exit status: 0 when all of it held, 3 when not.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import random
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,16 +26,15 @@ from rig.client.pods import Pod
 from rig.client.resources import RESOURCE_CLAIMS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
+from soak.harness import ended, options, say, steps
 from support.dra_stage import DraStage, claimed, devices, request
 from support.isolation_stage import SERVING, told_by
 
-EXIT_WRONG: Final = 3
 MOST_PODS: Final = 8
 KILL_EVERY: Final = 8
 TOGETHER: Final = "together"
 RUNS_WITHIN_S: Final = 180.0
 _SETTLES_S: Final = 5.0
-_MINUTE_S: Final = 60.0
 _MOST: Final = 1 << 62
 _SHARES: Final = (100, 200, 300)
 _MEMORIES: Final = ("1Gi", "2Gi")
@@ -152,51 +148,33 @@ def left(stage: DraStage) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak claims", description="claims come and go while daemons are killed")
-    parser.add_argument("--minutes", type=float, default=20.0, help="how long, by default 20")
-    parser.add_argument("--seed", type=int, default=1, help="of what comes and goes, by default 1")
-    said = parser.parse_args()
-    with claimed(say=_say) as stage:
+    asked = options("claims", minutes=20.0, seed=1)
+    with claimed(say=say) as stage:
         stage.wait_published()
         stage.claim(TOGETHER, devices(request(200, "4Gi")))
-        churn = Churn(stage, random.Random(said.seed))  # noqa: S311  nothing is kept secret
-        kills, found = _work(stage, churn, said.minutes * _MINUTE_S)
+        churn = Churn(stage, random.Random(asked.seed))  # noqa: S311  nothing is kept secret
+        kills, found = _work(stage, churn, asked.minutes)
         stage.clear()
         until("nothing is left", lambda: str(left(stage)) if any(left(stage).values()) else None, RUNS_WITHIN_S)
-    _say(f"{churn.made} pods, {churn.ran} of them ran, {churn.shared} shared; {kills} kills; wrong: {found[:5]}")
-    figures = {
-        "pods": churn.made,
-        "ran": churn.ran,
-        "shared": churn.shared,
-        "asked": churn.asked,
-        "kills": kills,
-        "wrong": len(found),
-    }
-    sys.stdout.write(json.dumps(figures) + "\n")
-    return EXIT_WRONG if found or not (churn.ran and churn.shared and churn.asked) else 0
+    done = {"ran": churn.ran, "shared": churn.shared, "asked": churn.asked}
+    proved = {f"no pod {name}": count for name, count in done.items()}
+    return ended("claims", found, proved, pods=churn.made, kills=kills, **done)
 
 
-def _work(stage: DraStage, churn: Churn, seconds: float) -> tuple[int, list[str]]:
-    end, told, steps, kills = time.monotonic() + seconds, time.monotonic(), 0, 0
-    found = list[str]()
-    while time.monotonic() < end and not found:
+def _work(stage: DraStage, churn: Churn, minutes: float) -> tuple[int, list[str]]:
+    kills, found = 0, list[str]()
+    for step in steps(minutes, lambda: f"{churn.made} pods, {churn.ran} of them ran"):
         churn.step()
-        steps += 1
-        if steps % KILL_EVERY == 0:
+        if step % KILL_EVERY == 0:
             kill(stage, kills)
             kills += 1
             churn.wait_all_run()
         churn.use()
         found += confirmed(stage)
-        if time.monotonic() - told >= _MINUTE_S:
-            told = time.monotonic()
-            _say(f"{churn.made} pods, {churn.ran} of them ran, {kills} kills")
+        if found:
+            break
     return kills, found
 
 
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

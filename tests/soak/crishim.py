@@ -5,17 +5,12 @@
 
 One node, a real kubelet. Every round makes pods of several shapes, some with cards, some that are refused, execs into
 them, reads their logs, and ends them; now and then crishim is told to reload. When the first minutes are over, and at
-the end, all pods go, crishim's collector gets its time, and what crishim holds is counted. It prints a table and, as
-its last line, one JSON object. Exit status: 0 when nothing leaked, 3 when something did.
+the end, all pods go, crishim's collector gets its time, and what crishim holds is counted.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import signal
-import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -26,17 +21,16 @@ from partage_crishim.collector import EVERY_S
 from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.rig import RigSettings, running
+from soak.harness import ended, options, say, steps
 from support.crishim_stage import NODE, OWN, Stage, half, install_devices, node_settings, whole
 from support.procfs import descriptors, status
 from unit.gpu_node.nodes import FIRST, SECOND
 
-EXIT_LEAKED: Final = 3
 WARM_UP_SHARE: Final = 0.2
-MOST_WARM_UP_S: Final = 300.0
+MOST_WARM_UP_MINUTES: Final = 5.0
 MOST_GROWTH_KIB: Final = 4096
 """Of memory, between both counts: what an allocator keeps of its own accord."""
 RELOAD_EVERY: Final = 20
-_MINUTE_S: Final = 60.0
 _OPEN: Final = "partage_crishim_open_connections"
 
 
@@ -63,29 +57,25 @@ class Churn:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak crishim", description="pods come and go through crishim")
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long, by default 30")
-    minutes = parser.parse_args().minutes
+    minutes = options("crishim", minutes=30.0).minutes
     key = Ed25519PrivateKey.generate()
-    with running(RigSettings(nodes={NODE: node_settings(key)}), say=_say) as rig:
+    with running(RigSettings(nodes={NODE: node_settings(key)}), say=say) as rig:
         install_devices(rig.nodes[NODE].machine)
         stage = Stage(rig, key, rig.nodes[NODE].daemons["crishim"])
         churn = Churn()
-        warm_up_s = min(MOST_WARM_UP_S, minutes * _MINUTE_S * WARM_UP_SHARE)
-        _work(stage, churn, warm_up_s)
+        warm_up = min(MOST_WARM_UP_MINUTES, minutes * WARM_UP_SHARE)
+        _work(stage, churn, warm_up)
         before = _settled(stage, churn)
-        _work(stage, churn, minutes * _MINUTE_S - warm_up_s)
+        _work(stage, churn, minutes - warm_up)
         after = _settled(stage, churn)
         figures = stage.metrics()
     return _told(before, after, churn, figures)
 
 
-def _work(stage: Stage, churn: Churn, seconds: float) -> None:
-    ends_s = time.monotonic() + seconds
-    while time.monotonic() < ends_s:
+def _work(stage: Stage, churn: Churn, minutes: float) -> None:
+    for _ in steps(minutes, lambda: f"{churn.rounds} rounds, {churn.pods} pods, {_now(stage)}"):
         _round(stage, churn)
         if churn.rounds % RELOAD_EVERY == 0:
-            _say(f"{churn.rounds} rounds, {churn.pods} pods, {_now(stage)}")
             stage.crishim.send(signal.SIGHUP)
             churn.reloads += 1
 
@@ -152,24 +142,15 @@ def _count(folder: Path) -> int:
 
 
 def _told(before: Holdings, after: Holdings, churn: Churn, figures: dict[str, float]) -> int:
-    leaks = []
-    _say(f"{'':24}{'after the start':>18}{'at the end':>14}")
-    for name, was in asdict(before).items():
-        now = asdict(after)[name]
-        allowed = MOST_GROWTH_KIB if name.endswith("_kib") else 0
-        leaked = now - was > allowed
-        leaks += [name] if leaked else []
-        _say(f"{name:24}{was:18}{now:14}{'   leaked' if leaked else ''}")
-    broken = figures["partage_crishim_broken_total"]
-    leaks += ["broken"] if broken else []
-    found = {"soak": "crishim", "leaks": leaks, "broken": broken, "churn": asdict(churn)}
-    sys.stdout.write(json.dumps({**found, "before": asdict(before), "after": asdict(after)}) + "\n")
-    return EXIT_LEAKED if leaks else 0
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    was, now = asdict(before), asdict(after)
+    leaks = [
+        f"{name} leaked: {was[name]} after the start, {now[name]} at the end"
+        for name in was
+        if now[name] - was[name] > (MOST_GROWTH_KIB if name.endswith("_kib") else 0)
+    ]
+    if broken := figures["partage_crishim_broken_total"]:
+        leaks.append(f"crishim broke {broken:g} times")
+    return ended("crishim", leaks, before=was, after=now, churn=asdict(churn))
 
 
 if __name__ == "__main__":

@@ -11,11 +11,8 @@ status: 0 when all is well, 3 when one ended badly or not at all, or a tool had 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -26,10 +23,10 @@ from bench.isolation.exits import WAYS, Tool, ends, plain, wrong_end
 from bench.isolation.place import Container
 from bench.isolation.programs import programs
 from partage_simgpu.build import READY_MADE
+from soak.harness import ended, options, say
 from support.sanitized import OPTIONS, SANITIZERS, VALGRIND, preload, runtimes, small_driver
 from support.sanitized import programs as sanitized_programs
 
-EXIT_WRONG: Final = 3
 AT_ONCE: Final = 4
 
 
@@ -49,30 +46,24 @@ def wrong_ends(count: int, tool: Callable[[Container], Tool], objects: Path | No
         chosen = tool(container)
         done = pool.map(lambda number: wrong_end(container, WAYS[number % len(WAYS)], chosen), range(count))
         wrong = [each for each in done if each is not None]
-    sys.stdout.write("".join(f"{line}\n" for line in [*wrong, f"{chosen.name}: {count} ended, {len(wrong)} badly"]))
-    sys.stdout.flush()
+    say(f"{chosen.name}: {count} ended, {len(wrong)} badly")
     return wrong
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak exits", description="programs end while the card has work of them")
-    parser.add_argument("--ends", type=int, default=1000, help="how many, by default 1000")
-    parser.add_argument("--tooled", type=int, default=60, help="how many under each tool, by default 60")
-    told = parser.parse_args()
-    wrong = wrong_ends(told.ends, lambda _: plain())
+    asked = options("exits", ends=1000, tooled=60)
+    wrong = wrong_ends(asked.ends, lambda _: plain())
     os.environ[READY_MADE] = str(small_driver())
     tools = [*SANITIZERS]
     if shutil.which("valgrind"):
         tools.append("valgrind")
-        wrong += wrong_ends(told.tooled, lambda _: valgrind())
+        wrong += wrong_ends(asked.tooled, lambda _: valgrind())
     else:
-        sys.stderr.write("valgrind is left out: it is a package of that name\n")
+        say("valgrind is left out: it is a package of that name")
     for each in SANITIZERS:
-        wrong += wrong_ends(told.tooled, partial(sanitized, each), preload(each))
-    found = {"soak": "exits", "ends": told.ends, "tooled": told.tooled, "tools": tools, "wrong": len(wrong)}
-    sys.stdout.write(f"{json.dumps(found)}\n")
-    return EXIT_WRONG if wrong else 0
+        wrong += wrong_ends(asked.tooled, partial(sanitized, each), preload(each))
+    return ended("exits", wrong, ends=asked.ends, tooled=asked.tooled, tools=tools)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

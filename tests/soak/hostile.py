@@ -19,12 +19,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import uvloop
@@ -34,6 +32,7 @@ from partage_base.kube import Access, ApiServer
 from rig.client.resources import ADMISSION_POLICIES, NAMESPACES, Resource
 from rig.control.settings import ControlSettings
 from rig.identity.people import ALICE, TEAM
+from soak.harness import EXIT_WRONG, ended, say
 from soak.scheduling.account import account
 from soak.scheduling.history import at_share
 from soak.siege.attacker import QUOTA
@@ -53,7 +52,6 @@ from support.advertiser_stage import PORT
 from support.chain_stage import Chain, chained
 from support.chart import helm_in
 
-EXIT_WRONG: Final = 3
 QUOTAS: Final = Resource("v1", "resourcequotas")
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 WITHOUT_LIFE_CYCLES: Final = ControlSettings(
@@ -63,7 +61,6 @@ WITHOUT_LIFE_CYCLES: Final = ControlSettings(
 """Made-up nodes have no kubelet whose silence could be told."""
 FLAGS: Final = ("--longest-grace-s", "5", "--lease-s", "15", "--renew-s", "10", "--retry-s", "2")
 """Of the scheduler: it leads as in a cluster, and victims leave soon."""
-WORTH_TELLING: Final = 20
 SHARES: Final = "partage-shares"
 HARM: Final = {
     "choose a node by HAMi's words": (Verdict.REFUSED, Verdict.PLACED),
@@ -122,32 +119,21 @@ def figures_of(course: Course) -> dict[str, float]:
 
 
 def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int:
-    figures = figures_of(course)
-    for each in wrong[:WORTH_TELLING]:
-        say(f"WRONG: {each.verdict}: {each.what}")
-    for line in unproved:
-        say(f"PROVES NOTHING: {line}")
-    for line in course.slowest():
-        say(f"waited {line}")
-    for name, value in figures.items():
-        say(f"{name.replace('_', ' '):28}{round(value, 3):14}")
+    say(*(f"waited {line}" for line in course.slowest()))
     failed = {each.verdict for each in wrong}
     done = {**course.attacker.done, "pieces": course.brokered.pieces, "greetings": course.brokered.greetings}
     for act, verdicts in HARM.items():
         held = [f"{each} {'FAILED' if each in failed else 'held'}" for each in verdicts]
         say(f"{act:32}{done.get(act, 0):10}  {', '.join(held)}")
-    summary: dict[str, Any] = {
-        "soak": "hostile",
-        "holds": not wrong and not unproved,
-        "failed": sorted({str(each.verdict) for each in wrong}),
-        "wrong": [each.what for each in wrong[:WORTH_TELLING]],
-        "unproved": list(unproved),
-        "plan": msgspec.to_builtins(course.plan),
-        "by_act": dict(course.attacker.done),
-        **figures,
-    }
-    say(json.dumps(summary))
-    return EXIT_WRONG if wrong or unproved else 0
+    return ended(
+        "hostile",
+        wrong,
+        dict.fromkeys(unproved, False),
+        failed=sorted(map(str, failed)),
+        plan=msgspec.to_builtins(course.plan),
+        by_act=done,
+        **figures_of(course),
+    )
 
 
 async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
@@ -225,11 +211,6 @@ def seen_to_fail(names: Sequence[str], plan: Plan) -> int:
         verdicts = " or ".join(MECHANISMS[name].fails)
         say(f"without {name}: {verdicts} {'HELD, and must not' if name in held else 'fails, as it must'}")
     return EXIT_WRONG if held else 0
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -6,15 +6,12 @@
 In a cluster of each pair one pod shares a card and is kept within its part, and one whose allocation was forged is
 refused. From Kubernetes 1.36 on a pod has its part by a claim, too, with kubelet straight at its runtime, and keeps it
 while others with the claim come and go. kubelet has no part in critest, so critest runs once for each containerd,
-straight and through crishim in the same order: each spec must end alike. The last line is one JSON object. Exit status:
-0 when all is well, 3 when not.
+straight and through crishim in the same order: each spec must end alike.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -38,6 +35,7 @@ from rig.critest import Critest, Outcome, Run
 from rig.errors import RigError
 from rig.lone import LoneRuntime, lone_runtime
 from rig.programs.catalogue import RELEASES
+from soak.harness import ended, say
 from support.chain_stage import Chain, chained
 from support.crishim import SOCKET, crishim, in_front
 from support.dra_stage import claimed, devices, request
@@ -45,7 +43,6 @@ from support.isolation_stage import ask
 
 NODE: Final = "n1"
 SEED: Final = 1
-EXIT_WRONG: Final = 3
 _KEPT_WITHIN: Final = ("took 100", "cuMemAlloc_v2 2")
 _CLAIMS_FROM: Final = (1, 36)
 _WORTH_TELLING: Final = 300
@@ -61,6 +58,10 @@ class PairFound:
     wrong: str = ""
     claims_wrong: str | None = None
     """None: not tried, since that Kubernetes shares no device among claims."""
+
+    def __str__(self) -> str:
+        claims = "not tried" if self.claims_wrong is None else self.claims_wrong or "as they must be"
+        return f"kubelet {self.kubernetes}, {self.containerd}: pods {self.wrong or 'as they must be'}; claims {claims}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +99,12 @@ def _chosen(releases: Sequence[str], only: Sequence[str]) -> Sequence[str]:
 
 def _tried(kubernetes: str, containerd: str) -> PairFound:
     """What goes wrong with one pair is told; the others are tried all the same."""
-    _say(f"\n{kubernetes} with {containerd}")
+    say(f"\n{kubernetes} with {containerd}")
     began, releases = time.monotonic(), (kubernetes, containerd)
     try:
         with (
             tempfile.TemporaryDirectory() as root,
-            chained(Path(root), say=_say, nodes=(NODE,), releases=releases) as chain,
+            chained(Path(root), say=say, nodes=(NODE,), releases=releases) as chain,
         ):
             told = chain.rig.cluster.nodes.get(NODE)["status"]["nodeInfo"]
             kubernetes, containerd = told["kubeletVersion"], told["containerRuntimeVersion"]
@@ -125,7 +126,7 @@ def _has_claims(kubernetes: str) -> bool:
 def _claims_wrong(releases: tuple[str, ...]) -> str:
     """Before 1.37 kubelet lets go of a claim that is in use when other pods with it come and go."""
     try:
-        with claimed(say=_say, releases=releases) as stage:
+        with claimed(say=say, releases=releases) as stage:
             stage.claim("kept", devices(request(300, "1Gi")))
             pod = stage.pod("kept-a", claim="kept")
             pod.wait_running()
@@ -157,12 +158,12 @@ def _forged(chain: Chain, shared: Pod, forger: Ed25519PrivateKey) -> Pod:
 
 
 def _compared(containerd: str) -> CritestFound:
-    _say(f"\ncritest on {containerd}, straight and through crishim")
+    say(f"\ncritest on {containerd}, straight and through crishim")
     began = time.monotonic()
     try:
         with (
-            lone_runtime(critest.images(), say=_say, releases=(containerd,)) as straight,
-            lone_runtime(critest.images(), say=_say, releases=(containerd,)) as through,
+            lone_runtime(critest.images(), say=say, releases=(containerd,)) as straight,
+            lone_runtime(critest.images(), say=say, releases=(containerd,)) as through,
             in_front(through.machine, crishim("--guard", "on")),
             ThreadPoolExecutor(2) as pool,
         ):
@@ -175,7 +176,7 @@ def _compared(containerd: str) -> CritestFound:
 
 def _run(runtime: LoneRuntime, socket: str) -> Run:
     one = Critest(runtime.programs["critest"], socket, runtime.scratch, runtime.machine.way_in)
-    return critest.run(one, seed=SEED, say=_say)
+    return critest.run(one, seed=SEED, say=say)
 
 
 def _both(containerd: str, straight: Run, through: Run, seconds: float) -> CritestFound:
@@ -198,24 +199,13 @@ def _outcomes(run: Run) -> Mapping[str, Outcome]:
 
 
 def _told(pairs: Sequence[PairFound], compared: Sequence[CritestFound]) -> int:
-    if compared:
-        _say(f"\n{'critest on':24}{'passed':>8}{'failed':>8}{'skipped':>9}{'s':>5}  straight and through crishim")
-    for found in compared:
-        same = found.wrong or ("differ" if found.differ else "alike")
-        _say(
-            f"{found.containerd:24}{found.passed:>8}{found.failed:>8}{found.skipped:>9}{found.seconds:5.0f}  {same}",
-            *found.differ,
-        )
-    _say(f"\n{'kubelet':14}{'runtime':34}{'s':>5}  one pod shares a card, one is refused; one has its part by a claim")
-    for pair in pairs:
-        claims = "not tried" if pair.claims_wrong is None else pair.claims_wrong or "yes"
-        _say(f"{pair.kubernetes:14}{pair.containerd:34}{pair.seconds:5.0f}  {pair.wrong or 'yes'}; {claims}")
-    is_wrong = any(pair.wrong or pair.claims_wrong for pair in pairs) or any(
-        found.wrong or found.differ for found in compared
-    )
-    figures = {"soak": "matrix", "pairs": list(map(asdict, pairs)), "critest": list(map(asdict, compared))}
-    sys.stdout.write(json.dumps({**figures, "ok": not is_wrong}) + "\n")
-    return EXIT_WRONG if is_wrong else 0
+    wrong = [
+        *(each for each in pairs if each.wrong or each.claims_wrong),
+        *(f"critest on {each.containerd}: {each.wrong}" for each in compared if each.wrong),
+        *(f"critest on {each.containerd}: {spec}" for each in compared for spec in each.differ),
+    ]
+    say("", *map(str, (*compared, *pairs)))
+    return ended("matrix", wrong, pairs=list(map(asdict, pairs)), critest=list(map(asdict, compared)))
 
 
 def _short(error: RigError) -> str:
@@ -224,11 +214,6 @@ def _short(error: RigError) -> str:
 
 def _since(began: float) -> float:
     return round(time.monotonic() - began, 1)
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,10 @@
 
 `make test` compares every form that outlives a process with what is recorded. This one runs the programs: containers
 of the commit before under the broker and crishim of now, and containers of now under those of before.
-
-Exit status: 0 done, 1 the commit cannot be had, 3 something is not as it must be.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -25,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rig.client.pods import Pod
 from rig.errors import RigError
 from rig.rig import CHECKOUT, RigSettings, running
+from soak.harness import ended, options, say
 from support.crishim_stage import NODE, PLUGINS_FOLDER
 from support.isolation_stage import (
     ADVISORY,
@@ -42,30 +40,21 @@ WHERE: Final = CHECKOUT / ".cache/neighbours"
 FLOORS: Final = ("plugins", "base", "plugins/gpu", "plugins/dialects", "isolation", "crishim")
 _RECORDED: Final = "tests/unit/installation/forms/recorded.json"
 _NO_MEMORY: Final = "cuMemAlloc_v2 2"
-_FAILED, _FOUND_WRONG = 1, 3
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak neighbours", description="runs two commits on one node")
-    parser.add_argument("--before", metavar="COMMIT", help="default: the one that recorded today's forms")
-    given = parser.parse_args()
-    try:
-        before = unpacked(given.before or _first_with_these_forms())
-        objects = Path(_printed(before, "from partage_isolation.library.objects import built; print(built())"))
-    except subprocess.CalledProcessError as error:
-        _say(f"`{' '.join(error.cmd)}` failed; is the commit in this clone?")
-        return _FAILED
-    key = Ed25519PrivateKey.generate()
-    with running(RigSettings(nodes={NODE: node_settings(key)}), say=_say, keep_logs=LOGS) as rig:
+    """By default with the first commit that recorded today's forms."""
+    before = unpacked(options("neighbours", before="").before or _first_with_these_forms())
+    objects = Path(_printed(before, "from partage_isolation.library.objects import built; print(built())"))
+    key, wrong = Ed25519PrivateKey.generate(), list[Exception]()
+    with running(RigSettings(nodes={NODE: node_settings(key)}), say=say, keep_logs=LOGS) as rig:
         stage = IsolationStage(rig, key, rig.nodes[NODE].daemons["crishim"])
         furnish(stage)
         try:
             both_ways(stage, before, objects)
         except (AssertionError, RigError) as error:
-            _say(f"WRONG: {error}")
-            return _FOUND_WRONG
-    _say(f"{before.name} and what is here work together")
-    return 0
+            wrong.append(error)
+    return ended("neighbours", wrong, before=before.name)
 
 
 def both_ways(stage: IsolationStage, before: Path, objects: Path) -> None:
@@ -101,14 +90,14 @@ def limited(stage: IsolationStage, what: str) -> Pod:
     pod = stage.limited_pod(memory(4096))
     pod.wait_running()
     assert ask(pod, "take 1000") == "took 1000", what
-    _say(f"{what}: it has its memory")
+    say(f"{what}: it has its memory")
     return pod
 
 
 def require_limited(pod: Pod, what: str, *, taken_mib: int) -> None:
     assert ask(pod, "take 1000") == "took 1000", what
     assert ask(pod, f"take {4096 - taken_mib}") == _NO_MEMORY, what
-    _say(f"{what}: it gets more, and its limit holds")
+    say(f"{what}: it gets more, and its limit holds")
 
 
 def unpacked(commit: str) -> Path:
@@ -141,10 +130,5 @@ def _output(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -
     return done.stdout.strip()
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -2,7 +2,6 @@
 
     make soak-oci                # 20 seeds of 300 steps each
     tools/named soak oci --seeds 1 --steps 60 --seed 7
-    tools/named soak oci --smoke
 
 One machine with two simulated cards. Three users create, remove, kill and start containers beside each other, two by
 Docker and one by Podman; meanwhile the agent, the broker, dockerd, or the shim of a container is killed. After each
@@ -11,16 +10,12 @@ as with the broker, what is left of a card can be had, and whoever was refused a
 ours, as fits what was killed. What an engine says itself is excused only in a round in which dockerd or a shim was
 killed. In the end nothing is held. A seed ends where something is wrong.
 
-Which of the steps meet is up to the machine: a seed chooses the steps alone. It prints a line for each seed and, as its
-last line, one JSON object. Exit status: 0 all is well, 3 something was not.
+Which of the steps meet is up to the machine: a seed chooses the steps alone.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -33,6 +28,7 @@ from typing import Final, Literal
 from rig.client.wait import until
 from rig.errors import NeverHappened
 from rig.lone import CHECKOUT
+from soak.harness import ended, options, say
 from support.engine_stage import PROGRAM, RUNTIME, VISIBLE, SharesStage, install_program, shares_on
 from support.engines.docker import DEBIANS, Docker, dockerd_on
 from support.engines.engine import Engine, engine_programs
@@ -41,7 +37,6 @@ from support.engines.podman import PODMAN, Podman, podman_on
 from support.isolation_stage import told_by
 from support.machine_image import workloads
 
-SEEDS, STEPS, SMOKE_STEPS = 20, 300, 15
 STEPS_A_ROUND: Final = 15
 CARDS: Final = ("l4", "l4")
 MILLI: Final = (100, 200, 300, 500, 700, 1000)
@@ -51,7 +46,6 @@ _MOST_OF_A_USER: Final = 6
 _OURS: Final = "partage: "
 _NO_ROOM: Final = "no card has a share of"
 _RIGHT_WITHIN_S: Final = 30.0
-_WRONG: Final = 3
 Killed = Literal["agent", "broker", "dockerd", "shim"]
 _AWAY: Final[Mapping[Killed, Sequence[str]]] = {
     "agent": ("no agent answers at", "the agent at"),
@@ -234,31 +228,17 @@ def soaked() -> Generator[Soak]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak oci", description="containers with shares while daemons are killed")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--steps", type=int, default=STEPS, help="of each seed, by default 300")
-    parser.add_argument("--seed", type=int, default=1, help="the first one, by default 1")
-    parser.add_argument("--smoke", action="store_true", help="one seed of one round")
-    given = parser.parse_args()
-    seeds, steps = (1, SMOKE_STEPS) if given.smoke else (given.seeds, given.steps)
-    done, refused, wrong = Counter[str](), Counter[str](), dict[int, list[str]]()
+    asked = options("oci", seeds=20, steps=300, seed=1)
+    done, refused, wrong = Counter[str](), Counter[str](), list[str]()
     with soaked() as soak:
-        for seed in range(given.seed, given.seed + seeds):
-            seen = soak.seed(seed, steps)
+        for seed in range(asked.seed, asked.seed + asked.seeds):
+            seen = soak.seed(seed, asked.steps)
             done += seen.steps
             refused += seen.refused
-            if seen.wrong:
-                wrong[seed] = seen.wrong
-            _say(f"seed {seed}: {dict(seen.steps)}, refused {dict(seen.refused)}, wrong {seen.wrong}")
-    found = {"soak": "oci", "seeds": seeds, "steps": steps, "done": done, "refused": refused, "wrong": wrong}
-    _say(json.dumps(found))
-    return _WRONG if wrong else 0
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+            wrong += [f"seed {seed}: {each}" for each in seen.wrong]
+            say(f"seed {seed}: {dict(seen.steps)}, refused {dict(seen.refused)}, wrong {seen.wrong}")
+    return ended("oci", wrong, seeds=asked.seeds, steps=asked.steps, done=done, refused=refused)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -1,7 +1,8 @@
-"""Tests of the rig that repeat something, with many rounds: crishim exchanged and killed, critest in several orders.
+"""Tests that repeat something, with many rounds: what `make test` does once or a few times.
 
-    make soak-rounds            # ten restarts, ten kills, three runs of critest on each way: about ten minutes
-    tools/named soak rounds --rounds 30
+    make soak-rounds                       # all of them, as often as the table says: about twenty minutes
+    tools/named soak rounds sharepods
+    TEST_ROUNDS=30 tools/named soak rounds crishim
 
 Exit status: pytest's.
 """
@@ -10,20 +11,43 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
 TESTS: Final = Path(__file__).parents[1]
-REPEATING: Final = ("real/crishim/test_restarts.py", "real/conformance")
+
+
+class Repeated(NamedTuple):
+    tests: tuple[str, ...]
+    often: Mapping[str, str]
+    """By the variables that those tests read."""
+
+
+TABLE: Final[Mapping[str, Repeated]] = {
+    "crishim": Repeated(("real/crishim/test_restarts.py", "real/conformance"), {"TEST_ROUNDS": "10"}),
+    "feasible": Repeated(("real/scheduler/test_feasible.py",), {"TEST_CLUSTERS": "40"}),
+    "leases": Repeated(
+        ("isolation/leases/test_chaos.py", "isolation/leases/test_programs.py"),
+        {"TEST_STEPS": "1000", "TEST_BROKER_KILLS": "100"},
+    ),
+    "limits": Repeated(("isolation/broker/test_restarts.py",), {"TEST_BROKER_KILLS": "100"}),
+    "sharepods": Repeated(("real/sharepods/test_kills.py",), {"TEST_SHAREPODS": "100", "TEST_KILLS": "20"}),
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="soak rounds", description="repeats what make test does a few times")
-    parser.add_argument("--rounds", type=int, default=10, help="of each restart, by default 10")
-    os.environ["TEST_ROUNDS"] = str(parser.parse_args().rounds)
-    return pytest.main([str(TESTS / each) for each in REPEATING])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TABLE)}; by default all")
+    names = parser.parse_args().names or [*TABLE]
+    if unknown := set(names) - set(TABLE):
+        parser.error(f"no {', '.join(sorted(unknown))}; there is: {', '.join(TABLE)}")
+    chosen = [TABLE[name] for name in names]
+    for each in chosen:
+        os.environ |= {**each.often, **os.environ}
+    return pytest.main(["-q", "-s", "--timeout=3600", *(str(TESTS / path) for each in chosen for path in each.tests)])
 
 
 if __name__ == "__main__":

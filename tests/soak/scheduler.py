@@ -12,9 +12,7 @@ everything was as it must be, 3 when not.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import random
 import sys
 import tempfile
@@ -36,6 +34,7 @@ from rig.client.cluster import Cluster
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
+from soak.harness import ended, options, say
 from soak.scheduling.account import account
 from soak.scheduling.fighting import Fight, Overloaded
 from soak.scheduling.fleet import Fleet
@@ -44,12 +43,10 @@ from soak.scheduling.replicas import Replica
 from soak.scheduling.users import AT_ONCE, Users
 from support.gpu_fleet import GIB
 
-EXIT_WRONG: Final = 3
 P99_S: Final = 1.0
 SETTLE_S: Final = 120.0
 LATE_S: Final = 5.0
 """So long after a card broke it may still be given away by what was under way."""
-WORTH_TELLING: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +82,7 @@ class Soak:
         loops = (self.fleet.beat, self.fight.look)
         async with self._beside(self._watch(since), *map(self._over_and_over, loops)):
             await self.fight.calm()
-            _say("a scheduler leads; pods come")
+            say("a scheduler leads; pods come")
             faults = (self.fleet.change, self.fleet.lose)
             async with self._beside(*map(self._over_and_over, faults)):
                 await self._live()
@@ -106,7 +103,7 @@ class Soak:
             await asyncio.sleep(max(0.0, at - time.monotonic()))
             await self.fight.strike(number)
             outage, wrong = self.fight.outages[-1], len(self.history.wrong)
-            _say(f"kill {number + 1}: {outage.ends - outage.begins:.1f} s; {dict(self.history.counts)}, {wrong} wrong")
+            say(f"kill {number + 1}: {outage.ends - outage.begins:.1f} s; {dict(self.history.counts)}, {wrong} wrong")
 
     async def _settle(self) -> None:
         """Whoever still waits is to be placed: there is room for all."""
@@ -201,7 +198,6 @@ def told(plan: Plan, soak: Soak) -> int:
         **{name.replace(" ", "_"): count for name, count in history.counts.items()},
         "lost": len(soak.lost),
         "refused_at_first": sum(each.was_refused for each in history.placed),
-        "wrong": len(history.wrong),
         "fullest_card_milli": history.fullest_milli,
         "kills": fight.kills,
         "frozen": fight.freezes,
@@ -217,40 +213,27 @@ def told(plan: Plan, soak: Soak) -> int:
         "most_s": waits[-1] if waits else 0.0,
         "own_requests_refused": soak.users.failures + soak.failures,
     }
-    for line in (*history.wrong[:WORTH_TELLING], *(f"{name} was lost" for name in soak.lost[:WORTH_TELLING])):
-        _say(line)
-    for name, value in figures.items():
-        _say(f"{name.replace('_', ' '):28}{value:14.3f}" if isinstance(value, float) else f"{name:28}{value:14}")
-    is_good = not history.wrong and not soak.lost and 0 < p99 <= P99_S
-    _say(json.dumps({"soak": "scheduler", "holds": is_good, "plan": msgspec.to_builtins(plan), **figures}))
-    return 0 if is_good else EXIT_WRONG
+    wrong = [*history.wrong, *(f"{name} was lost" for name in soak.lost)]
+    if p99 > P99_S:
+        wrong.append(f"outside the outages pods waited {p99:.3f} s at p99")
+    judged = {"no pod came outside the outages": waits}
+    return ended("scheduler", wrong, judged, plan=msgspec.to_builtins(plan), **figures)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak scheduler", description="schedulers are killed while pods come and go")
-    parser.add_argument("--seconds", type=float, default=600, help="for which pods come, by default 600")
-    parser.add_argument("--rate", type=float, default=200, help="pods a second, by default 200")
-    parser.add_argument("--kills", type=int, default=20, help="of leaders, by default 20")
-    parser.add_argument("--nodes", type=int, default=200, help="by default 200, of eight cards each")
-    parser.add_argument("--life-s", type=float, default=4, help="of a pod on average, by default 4")
-    parser.add_argument("--lease-s", type=float, default=6, help="of the lead, by default 6: twenty outages take time")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that happens by chance")
-    plan = Plan(**vars(parser.parse_args()))
+    """Nodes have eight cards each. With a lead of 6 s twenty outages take little time."""
+    asked = options("scheduler", seconds=600.0, rate=200.0, kills=20, nodes=200, life_s=4.0, lease_s=6.0, seed=0)
+    plan = Plan(**vars(asked))
     try:
-        with control_plane(FOR_BENCHMARKS, say=_say) as control, tempfile.TemporaryDirectory() as root:
+        with control_plane(FOR_BENCHMARKS, say=say) as control, tempfile.TemporaryDirectory() as root:
             return uvloop.run(lived_through(plan, control, Path(root)))
     except* Overloaded as found:
-        _say(f"given up: {_innermost(found)}")
-    return EXIT_WRONG
+        given_up = f"given up: {_innermost(found)}"
+    return ended("scheduler", [given_up])
 
 
 def _innermost(error: BaseException) -> BaseException:
     return _innermost(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -10,26 +10,22 @@ has, it is, if the machine is quick enough for 10 s.
 
 The last line has the figures as JSON: rounds by what befell them, how many ended in force, those that were wrong, and
 the longest time from the command to a node that was ready with containerd again and had started a pod.
-
-Exit status: 0 done, 3 a round was not as it must be.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rig.client.wait import until
 from rig.errors import RigError
 from rig.rig import CHECKOUT
+from soak.harness import ended, options, say
 from support.switch_faults import FAULTS, a_running_pod, befallen, require_containerd
 from support.switch_stage import SwitchStage, switch_stage
 
@@ -38,29 +34,23 @@ WITHIN_S: Final = 10
 _REBOOT: Final = "a reboot"
 _NOTHING: Final = "nothing"
 _LATEST_KILL_S: Final = 9.0
-_FAILED: Final = 3
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="soak switch", description="switches a node while things break")
-    parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1, help="of the first round; the next one has the next")
-    given = parser.parse_args()
-    ended, wrong = list[Round](), list[int]()
-    with switch_stage(say=print, keep_logs=LOGS) as stage:
+    asked = options("switch", rounds=50, seed=1)
+    done, wrong = list[Round](), list[str]()
+    with switch_stage(say=say, keep_logs=LOGS) as stage:
         stage.install()
-        for seed in range(given.seed, given.seed + given.rounds):
+        for seed in range(asked.seed, asked.seed + asked.rounds):
             began_s = time.monotonic()
             try:
-                ended.append(one_round(stage, random.Random(seed)))  # noqa: S311  a seeded choice
-                what = str(ended[-1])
+                done.append(one_round(stage, random.Random(seed)))  # noqa: S311  a seeded choice
             except (AssertionError, RigError) as error:
-                wrong.append(seed)
-                what = f"WRONG: {error}"
-            _say(f"seed {seed}: {what} ({time.monotonic() - began_s:.1f} s)")
-    _say(f"{len(ended)} of {given.rounds} rounds were as they must be")
-    _say(json.dumps(_figures(ended, wrong)))
-    return _FAILED if wrong else 0
+                wrong.append(f"seed {seed}: {error}")
+                say(f"WRONG: {wrong[-1]}")
+            else:
+                say(f"seed {seed}: {done[-1]} ({time.monotonic() - began_s:.1f} s)")
+    return ended("switch", wrong, **_figures(done))
 
 
 @dataclass(frozen=True)
@@ -77,20 +67,13 @@ class Round:
         return f"{self.befell}{killed}: {back}"
 
 
-def _figures(rounds: list[Round], wrong: list[int]) -> dict[str, object]:
+def _figures(rounds: list[Round]) -> dict[str, Any]:
     return {
-        "soak": "switch",
         "rounds": dict(sorted(Counter(each.befell for each in rounds).items())),
         "killed": sum(each.killed_after_s is not None for each in rounds),
         "in_force": sum(each.back_after_s is None for each in rounds),
-        "wrong_seeds": wrong,
         "slowest_back_s": round(max((each.back_after_s or 0.0 for each in rounds), default=0.0), 1),
     }
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def one_round(stage: SwitchStage, choice: random.Random) -> Round:

@@ -1,6 +1,6 @@
 """The three objects of the preload library: those that came along, or built from the C sources.
 
-An installed package may carry built objects for its machine (tools/release-preload); else they are compiled, once for
+An installed package may carry built objects for its machine (tools/release); else they are compiled, once for
 each state of the sources, in a checkout into `.cache/preload`.
 """
 

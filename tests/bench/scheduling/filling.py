@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -25,31 +25,33 @@ Objects = list[tuple[str, dict[str, Any]]]
 
 
 async def fill_nodes(server: ApiServer, nodes: int) -> None:
-    await _created(server, _node, nodes)
+    await _created(server, _node, range(nodes))
 
 
-async def fill_all(server: ApiServer, make: Callable[[int], Objects], count: int) -> None:
-    """So many times what `make` says, in any order."""
-    await _created(server, make, count)
-
-
-async def fill_pods(server: ApiServer, pods: int) -> None:
-    """Those that our scheduler shall place: nine of ten ask for parts of cards, and all of a kind say the same."""
+async def fill_pods(
+    server: ApiServer,
+    numbers: range,
+    *,
+    named: str = OURS,
+    scheduler: str = "partage-scheduler",
+    millis: Sequence[int] = MILLIS,
+) -> None:
+    """Those that ask for parts of cards, by default nine of ten of them; all of a kind say the same."""
 
     def make(number: int) -> Objects:
-        milli = MILLIS[number % len(MILLIS)]
+        milli = millis[number % len(millis)]
         limits = {"cpu": "100m", **({GPU_MILLI: str(milli)} if milli else {})}
         labels = {"app": f"train-{milli}"}
-        return _pod(a_pod(f"{OURS}-{number:05}", scheduler="partage-scheduler", limits=limits, labels=labels))
+        return _pod(a_pod(f"{named}-{number:05}", scheduler=scheduler, limits=limits, labels=labels))
 
-    await _created(server, make, pods)
+    await _created(server, make, numbers)
 
 
-async def fill_plain(server: ApiServer, pods: int) -> None:
+async def fill_plain(server: ApiServer, numbers: range) -> None:
     def make(number: int) -> Objects:
         return _pod(a_pod(f"{PLAIN}-{number:05}", limits={"cpu": "100m"}, labels={"app": "plain"}))
 
-    await _created(server, make, pods)
+    await _created(server, make, numbers)
 
 
 async def fill_placed(server: ApiServer, pods: int, nodes: int) -> None:
@@ -57,7 +59,7 @@ async def fill_placed(server: ApiServer, pods: int, nodes: int) -> None:
         node = _name(number % nodes)
         return _pod(a_pod(f"{THERE}-{number:05}", node=node, limits={"cpu": "100m"}, labels={"app": "there"}))
 
-    await _created(server, make, pods)
+    await _created(server, make, range(pods))
 
 
 def _name(number: int) -> str:
@@ -79,11 +81,11 @@ def _node(number: int) -> Objects:
     ]
 
 
-async def _created(server: ApiServer, make: Callable[[int], Objects], count: int) -> None:
-    numbers = iter(range(count))
+async def _created(server: ApiServer, make: Callable[[int], Objects], numbers: range) -> None:
+    left = iter(numbers)
 
     async def work() -> None:
-        for number in numbers:
+        for number in left:
             for path, body in make(number):
                 await server.create(path, body, msgspec.Raw)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -30,13 +29,12 @@ async def turn(server: ApiServer, started: Started, named: str, most: int, other
 
 
 @contextmanager
-def daemon(kubeconfig: Path, root: Path, *flags: str, env: Mapping[str, str] | None = None) -> Generator[int]:
-    """`env` is what it has beside our own."""
-    log = root / "scheduler.log"
+def daemon(kubeconfig: Path, root: Path, *flags: str) -> Generator[int]:
+    log = log_in(root)
     command = [sys.executable, "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig), "--root", str(root)]
     with log.open("wb") as file:
         words = [*command, "--silent-after-s", "3600", *flags]
-        process = subprocess.Popen(words, stderr=file, stdout=file, env={**os.environ, **(env or {})})
+        process = subprocess.Popen(words, stderr=file, stdout=file)
     try:
         yield process.pid
     except BaseException:
@@ -45,6 +43,11 @@ def daemon(kubeconfig: Path, root: Path, *flags: str, env: Mapping[str, str] | N
     finally:
         process.terminate()
         process.wait(30)
+
+
+def log_in(root: Path) -> Path:
+    """The log of a daemon of ours with that root."""
+    return root / "scheduler.log"
 
 
 @contextmanager

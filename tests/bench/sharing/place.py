@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from bench.harness import Bench
+from bench.measuring.quiet import MOST_FOREIGN, quietly
 from bench.sharing.cases import Case
 from bench.sharing.seen import Seen
-from bench.simulating.quiet import MOST_FOREIGN, quietly
 from partage_isolation.library.objects import built
 from support.isolated import Isolated, isolated
 from support.sharing import Running, Sharer, sharing, watched

@@ -13,7 +13,7 @@ import pytest
 
 from isolation.library.stage import Stage
 from partage_base.built_once import shared
-from partage_bundle import preload, recipe
+from partage_bundle import native, recipe
 from partage_bundle.errors import NotFetched
 from rig.errors import MachineUnfit
 from rig.programs import ensure
@@ -65,14 +65,14 @@ def compiler() -> str:
     """As words of a shell; skips the test where it can't be had."""
     caches = [f"{name}={shared().with_name('zig')}" for name in _CACHES]
     try:
-        return shlex.join(["env", *caches, str(preload.compiler()), "cc", "-target", _TARGET])
+        return shlex.join(["env", *caches, str(native.compiler()), "cc", "-target", _TARGET])
     except NotFetched as error:
         pytest.skip(str(error))
 
 
 def library() -> Path:
     """The folder of the objects that are released."""
-    return preload.objects(recipe.MACHINES["aarch64"])
+    return native.objects(recipe.MACHINES["aarch64"])
 
 
 def made(sources: str, *words: str, only: Sequence[str] = ()) -> Path:

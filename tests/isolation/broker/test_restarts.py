@@ -23,6 +23,8 @@ from support.isolated import Contained, Isolated, until
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
+KILLS = int(os.environ.get("TEST_BROKER_KILLS", "10"))
+"""`make soak-rounds` does it more often."""
 
 
 def test_who_was_connected_comes_again_with_its_token_and_everything_is_as_before(
@@ -126,7 +128,7 @@ def test_a_process_whose_connection_broke_stays_charged_and_comes_back(container
 
 
 def test_killed_again_and_again_under_load_no_limit_is_exceeded_and_no_program_stops() -> None:
-    broker_killed_under_load(10)
+    broker_killed_under_load(KILLS)
 
 
 def test_a_second_broker_on_the_same_node_takes_over_only_when_the_first_is_gone(place: Isolated) -> None:

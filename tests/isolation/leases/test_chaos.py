@@ -1,7 +1,11 @@
-"""Whatever happens to processes and to the broker, and when: afterwards everybody who is there has turns."""
+"""Whatever happens to processes and to the broker, and when: afterwards everybody who is there has turns.
+
+`make soak-rounds` does the same for longer.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import time
@@ -14,6 +18,7 @@ from support.extent import is_all
 from support.isolated import Contained, Isolated, until
 
 pytestmark = pytest.mark.slow
+STEPS = int(os.environ.get("TEST_STEPS", "40" if is_all() else "20"))
 
 
 class Crowd:
@@ -46,7 +51,7 @@ def test_killed_stopped_and_let_go_on_at_any_moment(place: Isolated) -> None:
     containers = [place.prepare(share=share) for share in (100, 300, 600)]
     with ExitStack() as stack:
         crowd = Crowd(containers, stack, seed=1)
-        for step in range(40 if is_all() else 20):
+        for step in range(STEPS):
             crowd.happens()
             time.sleep(crowd.chance.random() * 0.05)
             if step % 15 == 14:

@@ -20,7 +20,9 @@ from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card, driver_past
 
 pytestmark = pytest.mark.slow
-FOR_LONG = "600"
+FOR_LONG = "3600"
+KILLS = int(os.environ.get("TEST_BROKER_KILLS", "3"))
+"""`make soak-rounds` does it more often."""
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +108,7 @@ def test_the_broker_may_be_killed_under_them(place: Isolated) -> None:
     some = [place.prepare(share=share) for share in (250, 750)]
     with ExitStack() as stack:
         small, large = (stack.enter_context(Program(each, "flood")) for each in some)
-        for _ in range(3):
+        for _ in range(KILLS):
             place.broker.kill()
             time.sleep(0.05)
             place.broker.start()

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +34,7 @@ class Root:
         return sorted(path.name for path in (self.tree / "bin").iterdir() if path.name != "python3")
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self._run((f"/opt/partage/{self.version}/bin/{program}", *arguments))
+        return self.started(f"/opt/partage/{self.version}/bin/{program}", *arguments)
 
     def python(self, script: str) -> str:
         """What a script writes that is run as daemons start their children."""
@@ -43,7 +42,7 @@ class Root:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def _run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def started(self, *argv: str) -> subprocess.CompletedProcess[str]:
         words = (CHROOT, str(self.folder), *argv)
         return subprocess.run(
             words, capture_output=True, text=True, env={}, cwd="/", timeout=ANSWERS_WITHIN_S, check=False

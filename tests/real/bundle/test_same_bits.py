@@ -48,6 +48,7 @@ def test_the_other_machine_has_the_same_files_of_its_own_kind(node_tree: Path) -
     mine, theirs = recipe.MACHINES[HERE], recipe.MACHINES[OTHER]
     kinds = {path: elf.machine_of(path.read_bytes()) for path in other.rglob("*") if path.is_file()}
     assert {kind for kind in kinds.values() if kind is not None} == {theirs.elf}
+    assert kinds[other / recipe.PACKAGES / "partage_oci/programs" / OTHER / "partage-oci"] == theirs.elf
     assert kinds[other / "bin/python3"] == kinds[other / "lib/libc.so.6"] == theirs.elf
     version = (other / "VERSION").read_text().strip()
     starts_by = f"{recipe.PREFIX}/{version}/lib/{theirs.loader}\0"

@@ -125,6 +125,16 @@ def test_nodes_have_the_library_built_and_the_units(node: Root) -> None:
     assert (node.tree / "systemd/partage-crishim.service").is_file()
 
 
+def test_nodes_have_partage_oci_built_and_need_no_compiler_for_it(node: Root) -> None:
+    program = node.python("from partage_cli.docker.program import built; print(built())").strip()
+    assert program == f"/opt/partage/{node.version}/lib/python3/dist-packages/partage_oci/programs/{HERE}/partage-oci"
+    done = node.started(program, "create", "c1")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "partage: neither runc nor crun was found; name one as `runtime` in partage-oci.conf\n",
+    )
+
+
 def test_each_part_is_named_with_its_licence(root: Root) -> None:
     parts = json.loads((root.tree / "sbom.json").read_text())["components"]
     debian = {part["name"] for part in parts if part["purl"].startswith("pkg:deb/")}

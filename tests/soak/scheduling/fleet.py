@@ -6,13 +6,14 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from partage_base.kube import ApiServer, lease_path, leases_path, micro_time, node_path, nodes_path
+from partage_base.kube import ApiServer, Conflict, lease_path, leases_path, micro_time, node_path, nodes_path
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
@@ -84,7 +85,8 @@ class Fleet:
     async def mend_all(self) -> None:
         self._silent_until.clear()
         if self._away:
-            await self._create(self._away)
+            with suppress(Conflict):  # whoever lost it was ended, perhaps once it was there again
+                await self._create(self._away)
         for name in list(self._broken):
             await self._mend(name)
 

@@ -39,3 +39,6 @@ class Verdict(StrEnum):
 class Wrong(NamedTuple):
     verdict: Verdict
     what: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.what}"

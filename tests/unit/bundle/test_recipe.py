@@ -39,6 +39,8 @@ def test_the_rest_of_python_is_kept(path: str) -> None:
         "partage-0.1.0.dist-info/direct_url.json",
         "partage_isolation/library/objects/aarch64/libcuda.so.1",
         "partage_isolation/library/preload/Makefile",
+        "partage_oci/programs/x86_64/partage-oci",
+        "partage_oci/runtime/main.c",
     ],
 )
 def test_what_only_builders_need_is_left_out(path: str) -> None:

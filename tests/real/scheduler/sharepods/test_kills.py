@@ -1,6 +1,6 @@
 """SharePods come and go while their controller is killed again and again; in the end everything is as it must be.
 
-`make test-all` does this with more of them, and `make soak-sharepods` with many.
+`make test-all` does this with more of them, and `make soak-rounds` with many.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""What an extender costs a real kube-scheduler; `racing.raced` is for other benches too."""

@@ -1,1 +1,0 @@
-"""What `bench/simgpu.py` is made of: undisturbed runs, and processes that take and give back memory."""

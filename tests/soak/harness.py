@@ -1,0 +1,65 @@
+"""What every soak `tests/soak/NAME.py` is written with: its options, what it says meanwhile, and its end.
+
+    asked = options("pools", minutes=10.0, seed=1)
+    for _ in steps(asked.minutes, lambda: f"{made} pods"):
+        ...
+    return ended("pools", wrong, pods=made)
+
+What it says goes to stdout: at the end a table of figures, what was wrong, and as the last line one JSON object. Exit
+status: 0 when all held, 3 when something was wrong or nothing was proved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from bench.measuring.table import columns
+
+EXIT_WRONG: Final = 3
+MOST_TOLD: Final = 20
+"""Lines of what is wrong; the figures have how many there are."""
+_MINUTE_S: Final = 60.0
+
+
+def options(name: str, **defaults: float | str) -> argparse.Namespace:
+    """What was asked for on the command line: an option for each default, of its type."""
+    parser = argparse.ArgumentParser(prog=f"soak {name}", description=f"tests/soak/{name}.py says what it does")
+    for option, default in defaults.items():
+        flag = f"--{option.replace('_', '-')}"
+        parser.add_argument(flag, type=type(default), default=default, help=f"by default {default}")
+    return parser.parse_args()
+
+
+def say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def steps(minutes: float, so_far: Callable[[], str]) -> Iterator[int]:
+    """The numbers of steps, from 1, until the time is up; each minute it says what came of them so far."""
+    began = told = time.monotonic()
+    number = 0
+    while (now := time.monotonic()) < began + minutes * _MINUTE_S:
+        if now - told >= _MINUTE_S:
+            told = now
+            say(so_far())
+        number += 1
+        yield number
+
+
+def ended(name: str, wrong: Sequence[object], unproved: Mapping[str, object] | None = None, /, **figures: Any) -> int:
+    """Says the figures and what was wrong; answers the exit status. `unproved`: what to say where it did not happen."""
+    idle = [what for what, happened in (unproved or {}).items() if not happened]
+    say(columns([[each.replace("_", " "), f"{value:g}"] for each, value in figures.items() if _is_number(value)]))
+    say(*(f"WRONG: {each}" for each in wrong[:MOST_TOLD]), *(f"PROVES NOTHING: {what}" for what in idle))
+    say(json.dumps({"soak": name, "holds": not wrong and not idle, "wrong": len(wrong), "idle": idle, **figures}))
+    return EXIT_WRONG if wrong or idle else 0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)

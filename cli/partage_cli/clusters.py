@@ -72,7 +72,7 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 async def identity(server: ApiServer) -> Identity:
-    """Who the API server takes us for; raises `KubeError`."""
+    """As the API server answers; raises `KubeError`."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     found = await server.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", body, _Review)
     return Identity(found.status.user.username, found.metadata.at)

@@ -17,7 +17,7 @@ _AT_A_TIME: Final = 500
 
 
 class Fleet:
-    """The nodes of a roll-out, as the API server has them; calls raise `KubeError`."""
+    """Its calls raise `KubeError` where the API server does not answer."""
 
     def __init__(self, server: ApiServer, lease: RolloutLease) -> None:
         self._server = server

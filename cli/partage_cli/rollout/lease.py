@@ -34,7 +34,7 @@ LABELS: Final[Mapping[str, str]] = {
 
 
 class RolloutLease:
-    """The one slot of a roll-out; its calls raise `KubeError`."""
+    """As the API server has it; its calls raise `KubeError`."""
 
     def __init__(
         self, server: ApiServer, *, namespace: str, lease_s: float, clock: Callable[[], float] = time.monotonic

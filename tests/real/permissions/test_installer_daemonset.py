@@ -58,6 +58,7 @@ def from_this_checkout(rig: Rig) -> Manifest:
         container["volumeMounts"].append({"name": f"image-{number}", "mountPath": path, "readOnly": True})
     container["env"] += [
         {"name": "PARTAGE_INSTALLER_TREE", "value": f"/host{TREE}"},
+        {"name": "PARTAGE_INSTALLER_PERCENT", "value": "5"},
         # There is no kube-proxy, and so no Service.
         {"name": "KUBERNETES_SERVICE_HOST", "value": str(rig.control.addresses.host)},
         {"name": "KUBERNETES_SERVICE_PORT", "value": str(APISERVER_PORT)},
@@ -123,6 +124,8 @@ def test_a_label_installs_taking_it_away_undoes_nothing_and_off_takes_all_out(ri
     assert notes(machine) == [f"{command} on {NODE}, beside {first}" for command in ("install", "switch-on")]
     assert machine.path(f"/opt/partage/{VERSION}/bin/partage").read_bytes() == PROGRAM.encode()
     assert keys_of(machine) == 1
+    (pod,) = (each for each in rig.cluster.pods.list(OUR_NAMESPACE) if each.name.startswith(INSTALLER.name))
+    assert "the setting percent is not used any more" in pod.logs()
 
     label(rig, None)
     until("its pod is gone", lambda: "it is there" if pods(rig) else None)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, overload
 
 from partage_base.daemon.exposition import Family, Kind, Sample, histogram, page
@@ -73,7 +74,7 @@ class Histogram:
         return histogram(self._bounds, self._counts, self._total, labels)
 
 
-M = TypeVar("M", Gauge, Counter)
+M = TypeVar("M", Gauge, Counter, Histogram)
 
 
 class Labelled(Generic[M]):
@@ -133,10 +134,18 @@ class Metrics:
         self.add("gauge", name, sentence, measure, labels=labels)
         return measure
 
-    def histogram(self, name: str, sentence: str, *, buckets: Sequence[float]) -> Histogram:
+    @overload
+    def histogram(self, name: str, sentence: str, *, buckets: Sequence[float]) -> Histogram: ...
+    @overload
+    def histogram(
+        self, name: str, sentence: str, *, buckets: Sequence[float], labels: Sequence[str]
+    ) -> Labelled[Histogram]: ...
+    def histogram(
+        self, name: str, sentence: str, *, buckets: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram | Labelled[Histogram]:
         """How a size or a time is distributed; its unit is at the end."""
-        measure = Histogram(buckets)
-        self.add("histogram", name, sentence, measure)
+        measure = Labelled(labels, partial(Histogram, buckets)) if labels else Histogram(buckets)
+        self.add("histogram", name, sentence, measure, labels=labels)
         return measure
 
     def add(self, kind: Kind, name: str, sentence: str, measure: Measure, *, labels: Sequence[str] = ()) -> None:

@@ -39,7 +39,7 @@ class Systemctl:
     def stop(self, *units: str) -> None:
         """A unit that failed would be kept with its times, and a timer of its name, started later, counts from them."""
         self._do("stop", *units)
-        self._told("reset-failed", *units)
+        self.ask("reset-failed", *units)
 
     def restart(self, unit: str) -> None:
         """Also one that has failed too often."""

@@ -125,8 +125,12 @@ async def test_a_program_that_takes_too_long_is_killed_with_all_that_it_started(
     code = (
         "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); subprocess.run(['sleep', '600'])"
     )
-    ran = await inside(Path("/"), "n1")([sys.executable, "-I", "-c", code], 1)
-    assert ran.code is None
+    ran = Ran(None)
+    for within_s in (1, 10, 100):  # it must have come to its child, which takes long on a busy machine
+        ran = await inside(Path("/"), "n1")([sys.executable, "-I", "-c", code], within_s)
+        assert ran.code is None
+        if ran.out:
+            break
     assert is_dead(int(ran.out))
 
 

@@ -35,7 +35,7 @@ def main() -> int:
     began_s = time.monotonic()
     parts = {name: _raced(name, asked.rounds // 2, asked.seed) for name in _PARTS}
     wrong = [f"{name}: {each}" for name, (_, found) in parts.items() for each in found]
-    refused = {f"{name}: a refusal": seen.refused for name, (seen, _) in parts.items()}
+    refused = {f"{name}: nothing was refused": seen.refused for name, (seen, _) in parts.items()}
     figures = {
         name: {"operations": seen.operations, "refused": seen.refused, "refused_starts": seen.refused_starts}
         for name, (seen, _) in parts.items()

@@ -157,7 +157,8 @@ def main() -> int:
         stage.clear()
         until("nothing is left", lambda: str(left(stage)) if any(left(stage).values()) else None, RUNS_WITHIN_S)
     done = {"ran": churn.ran, "shared": churn.shared, "asked": churn.asked}
-    return ended("claims", found, done, pods=churn.made, kills=kills, **done)
+    proved = {f"no pod {name}": count for name, count in done.items()}
+    return ended("claims", found, proved, pods=churn.made, kills=kills, **done)
 
 
 def _work(stage: DraStage, churn: Churn, minutes: float) -> tuple[int, list[str]]:

@@ -24,7 +24,9 @@ def main() -> int:
     with a_place() as place:
         for seen in grow(place, range(asked.first, asked.first + asked.seeds)):
             say(f"{sum(seen.done.values())} done, {sum(seen.refused.values())} refused, {len(seen.wrong)} wrong")
-    tried = {f"{kind}: both done and refused": seen.done.get(kind) and seen.refused.get(kind) for kind in _KINDS}
+    tried = {
+        f"{kind} was never both done and refused": seen.done.get(kind) and seen.refused.get(kind) for kind in _KINDS
+    }
     over_mib, seconds = round(seen.most_over / (1 << 20), 1), round(time.monotonic() - began_s)
     return ended("growth", seen.wrong, tried, done=seen.done, refused=seen.refused, over_mib=over_mib, seconds=seconds)
 

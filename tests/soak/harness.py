@@ -53,10 +53,10 @@ def steps(minutes: float, so_far: Callable[[], str]) -> Iterator[int]:
 
 
 def ended(name: str, wrong: Sequence[object], unproved: Mapping[str, object] | None = None, /, **figures: Any) -> int:
-    """Says the figures and what was wrong; answers the exit status. What is `unproved` must have happened, each."""
+    """Says the figures and what was wrong; answers the exit status. `unproved`: what to say where it did not happen."""
     idle = [what for what, happened in (unproved or {}).items() if not happened]
     say(columns([[each.replace("_", " "), f"{value:g}"] for each, value in figures.items() if _is_number(value)]))
-    say(*(f"WRONG: {each}" for each in wrong[:MOST_TOLD]), *(f"PROVES NOTHING, for want of {what}" for what in idle))
+    say(*(f"WRONG: {each}" for each in wrong[:MOST_TOLD]), *(f"PROVES NOTHING: {what}" for what in idle))
     say(json.dumps({"soak": name, "holds": not wrong and not idle, "wrong": len(wrong), "idle": idle, **figures}))
     return EXIT_WRONG if wrong or idle else 0
 

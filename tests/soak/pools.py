@@ -29,7 +29,7 @@ def main() -> int:
             kills = _work(pools, churn, witness, asked.minutes)
             churn.end()
             pools.wait_all_kubelets()
-    proved = {"a native pod on a card": witness.native_seen, "a share on a card": witness.shared_seen}
+    proved = {"no native pod had a card": witness.native_seen, "no share was on one": witness.shared_seen}
     figures = {"pods": churn.made, "ran": churn.ran, "kills": kills, "samples": witness.samples}
     return ended("pools", witness.wrong, proved, **figures)
 

@@ -216,7 +216,7 @@ def told(plan: Plan, soak: Soak) -> int:
     wrong = [*history.wrong, *(f"{name} was lost" for name in soak.lost)]
     if p99 > P99_S:
         wrong.append(f"outside the outages pods waited {p99:.3f} s at p99")
-    judged = {"a pod outside the outages": waits}
+    judged = {"no pod came outside the outages": waits}
     return ended("scheduler", wrong, judged, plan=msgspec.to_builtins(plan), **figures)
 
 

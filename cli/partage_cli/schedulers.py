@@ -6,7 +6,7 @@ What looks at pods in their place goes by that, and by nothing of the machine wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,7 +56,7 @@ class KnownScheduler:
         )
 
     @contextmanager
-    def plugins(self) -> Iterator[Registry]:
+    def plugins(self) -> Generator[Registry]:
         """Its plugins, which find its variables and none of the caller's while this lasts."""
         from partage_scheduler.core import plugins  # noqa: PLC0415 - it needs numpy, which the doctor does without
 

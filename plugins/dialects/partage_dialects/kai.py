@@ -44,6 +44,7 @@ _SLICES: Final = "time-slicing"
 _MOST_BYTES: Final = 2**62
 _PART: Final = f"a number above 0 and below 1, such as 0.5; whole cards are {NVIDIA_GPU}"
 _MIBS: Final = "MiB, a whole number above 0, such as 4096"
+_FEW: Final = f"from 1 to {MAX_CARDS}"
 
 
 class KaiDialect:
@@ -113,11 +114,9 @@ def _wanted(said: Mapping[str, str], own: Sequence[_Own]) -> GpuRequest | None:
     if fraction is not None and memory is not None:
         raise refused(fraction.key, said[fraction.key], f"either this or {memory.key}")
     _require_slices(said, own)
-    count = (
-        read_whole(said, NUMBER, allowed=(few := f"from 1 to {MAX_CARDS}"), largest=MAX_CARDS) if NUMBER in said else 1
-    )
+    count = read_whole(said, NUMBER, allowed=_FEW, largest=MAX_CARDS) if NUMBER in said else 1
     if not count:
-        raise refused(NUMBER, said[NUMBER], few)
+        raise refused(NUMBER, said[NUMBER], _FEW)
     if memory is not None:
         return GpuRequest(count=count, memory_bytes=memory.number, spare_share=True)
     return GpuRequest(count=count, share_milli=fraction.number if fraction else 0)

@@ -37,6 +37,7 @@ from partage_base.kube.events import Bookmark, Changed, Deleted, Event
 from partage_base.kube.informer import Listed, Lost, Seen, follow
 from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, ObjectEvent, ObjectReference, micro_time
 from partage_base.kube.paths import (
+    NOT_ENDED,
     binding_path,
     config_maps_path,
     endpoint_slice_path,
@@ -61,6 +62,7 @@ from partage_base.kube.server import ApiServer, Listing, PatchKind
 from partage_base.kube.unread import Unread
 
 __all__ = [
+    "NOT_ENDED",
     "Access",
     "Answered",
     "ApiServer",

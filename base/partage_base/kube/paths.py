@@ -11,6 +11,9 @@ from typing import Final
 
 from partage_base.kube.errors import BadName
 
+NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+"""The field selector of pods that have not ended."""
+
 _LONGEST: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 

@@ -15,6 +15,7 @@ from typing import Final
 from partage_base.claim_records import ClaimRecords
 from partage_base.cri import CriError, ListedContainer, RuntimeClient, UnaryClient
 from partage_base.kube import (
+    NOT_ENDED,
     ApiServer,
     NotAllowed,
     NotFound,
@@ -35,7 +36,6 @@ from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
 from partage_plugins.vocabulary.places import BROKER_SOCKET, CLAIMS_FOLDER, INVENTORY_FILE
-from partage_scheduler.api.streams import NOT_ENDED
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
 
 _PAGE: Final = 1000

@@ -10,13 +10,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_base.kube import ApiServer, pods_path
+from partage_base.kube import NOT_ENDED, ApiServer, pods_path
 from partage_cli.drain.eviction import NodePod
 from partage_cli.looking import looking
 from partage_cli.schedulers import told
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import NodeName, PodUid
-from partage_scheduler.api.streams import NOT_ENDED
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind, Verdict, lacks

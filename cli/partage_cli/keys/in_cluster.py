@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from partage_base.kube import ApiServer, pods_path
+from partage_base.kube import NOT_ENDED, ApiServer, pods_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.keys import provision, rotation
 from partage_cli.keys.account import keys_account
@@ -22,7 +22,6 @@ from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_cli.tables import few
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.names import KeyId
-from partage_scheduler.api.streams import NOT_ENDED
 
 _AT_A_TIME: Final = 1000
 _ASK_EVERY_S: Final = 5.0

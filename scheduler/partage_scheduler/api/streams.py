@@ -18,6 +18,7 @@ from partage_base.daemon.health import Health
 from partage_base.daemon.life import Tasks
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
+    NOT_ENDED,
     ApiServer,
     Backoff,
     Changed,
@@ -49,7 +50,6 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 FIRST_AGAIN_S: Final = 0.2
 MOST_AGAIN_S: Final = 5.0
-NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Sink(Protocol[T_contra]):

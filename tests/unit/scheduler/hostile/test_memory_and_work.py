@@ -80,7 +80,7 @@ def test_a_resource_that_no_node_has_takes_no_room_for_each_node_and_goes_with_i
     told.barred(asking(500), NODES)
     told.remove_pod(PodUid("uid-p"))
     assert grown() - before < MIB // 4
-    assert not inside(told, "_rest", "_free")
+    assert inside(told, "_rest", "_free").keys() == {"ephemeral-storage"}, "what nodes have, and nothing else"
 
 
 def test_a_resource_that_a_node_has_later_counts_what_pods_there_hold_already() -> None:

@@ -35,7 +35,7 @@ def config_of(cluster: Cluster) -> str:
 def findings(machine: Machine, *words: str) -> dict[str, dict[str, Any]]:
     """What the doctor finds in a node, by check."""
     done = partage("doctor", "-o", "json", *words, inside=machine)
-    assert done.returncode in {0, 3}, done.stderr
+    assert done.returncode in {0, 3}, f"{done.returncode}: {done.stdout}{done.stderr}"
     return {each["check"]: each for each in json.loads(done.stdout)["findings"]}
 
 

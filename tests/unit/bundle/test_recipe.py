@@ -53,7 +53,6 @@ def test_what_only_builders_need_is_left_out(path: str) -> None:
         "partage-0.1.0.dist-info/entry_points.txt",
         "numpy.libs/libscipy_openblas64_-1234.so",
         "partage_plugins/testing/trial.py",
-        "partage_oci/runtime/main.c",
         "numpy-2.4.6.dist-info/licenses/LICENSE.txt",
     ],
 )

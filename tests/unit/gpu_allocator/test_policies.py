@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from itertools import count
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,23 +32,6 @@ def half_used(policy: str) -> Fleet:
 @pytest.mark.parametrize("policy", ["binpack", "kubeshare", "fgd", "fgd+"])
 def test_packing_policies_fill_the_card_in_use(policy: str) -> None:
     assert half_used(policy).place(pod(ask(500))) == ["a0"]
-
-
-@pytest.mark.parametrize("policy", [*POLICIES, "fgd+:2,topology:1"])
-def test_a_node_is_worth_the_same_alone_and_among_many_to_the_last_bit(policy: str) -> None:
-    """Scores are kept, and only nodes that changed are asked about again: both stand side by side."""
-    fleet = Fleet(*(cards(f"n{number}-", 3) for number in range(20)), policy=policy, shapes=HALVES, cpu_milli=16_000)
-    for slot in range(20):
-        fleet.place_on(Slot(slot), pod(ask(40 * slot + 7), uid=f"p{slot}"))
-    for wanted in (pod(ask(333), cpu_milli=900), pod(ask(210, count=2)), pod(cpu_milli=900)):
-        alone = [fleet.plugin.partage_scores(wanted, np.array([slot], np.int32))[0] for slot in range(20)]
-        assert alone == fleet.scores(wanted)
-
-
-def test_a_node_without_a_possible_card_is_worth_less_than_nothing() -> None:
-    fleet = Fleet(cards("a", 1), policy="fgd+")
-    fleet.place_on(Slot(0), pod(ask(600), uid="other"))
-    assert fleet.scores(pod(ask(600)))[0] < 0
 
 
 def test_spread_takes_the_emptiest_card_of_the_emptiest_node() -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
-
 import pytest
 
-from partage_gpu.allocator.cluster import Cluster
-from partage_gpu.allocator.needs import needs_of
+from partage_gpu.allocator import plugin as allocator
 from partage_plugins.vocabulary import GpuRequest, Slot
 from support.gpu_fleet import GIB, Fleet, ask, card, cards, grants_of, pod
 
 EMPTY = ask(300, idle_cards=True)
 LEFT_OVER = ask(0, gib=1, spare_share=True)
+WAYS = pytest.mark.parametrize("few", [0, 12], ids=["in arrays", "one by one"])
 
 
-def test_who_wants_an_empty_card_gets_none_that_holds_another() -> None:
+@WAYS
+def test_who_wants_an_empty_card_gets_none_that_holds_another(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocator, "FEW", few)
     fleet = Fleet(cards("a", 2), policy="fgd+")
     assert fleet.place(pod(ask(10, cards=("a0",)))) == ["a0"]
     assert fleet.place(pod(EMPTY)) == ["a1"]
@@ -54,7 +53,9 @@ def test_a_model_is_named_as_nvml_does_or_as_a_label_can(named: str) -> None:
     assert fleet.place(pod(ask(100, models_not=(named,)))) == ["a0"]
 
 
-def test_who_asks_for_no_share_can_ask_that_some_is_left() -> None:
+@WAYS
+def test_who_asks_for_no_share_can_ask_that_some_is_left(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocator, "FEW", few)
     fleet = Fleet(cards("a", 1), policy="fgd+")
     fleet.place(pod(ask(990, gib=1)))
     assert fleet.place(pod(LEFT_OVER)) == ["a0"]
@@ -107,17 +108,3 @@ def test_an_instance_of_a_card_or_a_whole_one_can_be_wished_for() -> None:
     assert fleet.fitting(pod(ask(100, instances=True))) == [1]
     assert fleet.fitting(pod(ask(100, instances=False))) == [0]
     assert fleet.fitting(pod(ask(100))) == [0, 1]
-
-
-def test_what_requests_need_is_remembered_within_bytes() -> None:
-    cluster = Cluster()
-    tracemalloc.start()
-    try:
-        for number in range(500):
-            names = tuple(f"{number}-{each}-".ljust(120, "m") for each in range(256))
-            needs_of(cluster, GpuRequest(share_milli=1, models=names))
-        gc.collect()
-        held = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert held < 12 << 20

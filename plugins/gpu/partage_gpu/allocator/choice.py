@@ -12,20 +12,29 @@ import numpy as np
 
 from partage_gpu.allocator.bundles import gathered_cards
 from partage_gpu.allocator.closeness import tightest
+from partage_gpu.allocator.cluster import Node
 from partage_gpu.allocator.mix import Mix
-from partage_gpu.allocator.policies import PolicyJudge, isolation, worths, worths_of_sets
+from partage_gpu.allocator.one_by_one import IMPOSSIBLE
+from partage_gpu.allocator.policies import PolicyJudge, alone_in, isolation, worths, worths_of_sets
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Reals
 from partage_plugins.vocabulary.names import Slot
 
-_IMPOSSIBLE: Final = -1.0
 _BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
 """Policies that take the first of equal cards, as published."""
 
 
 def ranked_cards(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
     """What each card is worth; below nothing where it is not possible."""
-    return np.where(offer.possible, worths(mix, offer, judge), _IMPOSSIBLE)
+    return np.where(offer.possible, worths(mix, offer, judge), IMPOSSIBLE)
+
+
+def one_of(mix: Mix, node: Node, equal: list[int]) -> int:
+    """The card for an ask of one, of those that are worth most; as `chosen_finely` would choose."""
+    if len(equal) == 1 or mix.alone in _BY_ORDER or mix.weight_of("topology"):
+        return equal[0]
+    alone = alone_in(node.closeness, tuple(not holders for holders in node.holders))
+    return max(equal, key=lambda place: (alone[place], -place))
 
 
 def chosen_quickly(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Reals]:

@@ -1,8 +1,7 @@
 """All nodes' cards: what is left of each, in exact integers.
 
-What is left of cards stands in arrays over all nodes, by slot and the card's place on its node. A node keeps the same
-of its own cards in lists, since numbers of an array could overflow. Cards that neither pods nor claims may be given are
-never counted.
+A node keeps its own numbers in lists; the same numbers stand in arrays over all nodes, by slot and the card's place on
+its node, for answers about many nodes at once. Cards that neither pods nor claims may be given are never counted.
 Nothing is decided here.
 """
 
@@ -111,7 +110,10 @@ class Node:
     __slots__ = (
         "cards",
         "closeness",
+        "holders",
+        "level",
         "levels",
+        "makes",
         "memory_left",
         "places",
         "pledges",
@@ -131,6 +133,9 @@ class Node:
             if card.beyond_bytes and _is_counted(card)
         }
         """Of cards of which more may be promised than they have."""
+        self.level = [0] * len(self.cards)
+        self.holders = [0] * len(self.cards)
+        self.makes = [0] * len(self.cards)
 
 
 class Cluster:
@@ -208,7 +213,7 @@ class Cluster:
             for card_id in filter(None, (card.id, card.parent)):
                 self.by_id.setdefault(card_id, set()).add((slot, place))
             make = Make(card.model, card.memory_bytes, card.is_instance, card.is_claimable)
-            self.make[slot, place] = self._make_number(make)
+            self.make[slot, place] = node.makes[place] = self._make_number(make)
             self._write(slot, place, node)
         self._touch(slot)
         self.cards[slot] = len(node.places)
@@ -275,7 +280,7 @@ class Cluster:
                 node.memory_left[place] = node.pledges[place].count(usage.memory, sign)
             else:
                 node.memory_left[place] -= sign * usage.memory_bytes
-            self.holders[slot, place] += sign * usage.holders
+            node.holders[place] += sign * usage.holders
             for tags in usage.tags:
                 self.tags.count(slot, place, tags, sign)
                 if tags.exclusion is not None:
@@ -298,7 +303,8 @@ class Cluster:
         share, memory, total = node.share_left[place], node.memory_left[place], node.cards[place].memory_bytes
         self.share_left[slot, place] = share
         self.memory_left[slot, place] = max(-_MOST_BYTES, min(memory, _MOST_BYTES))
-        self.level[slot, place] = _level_of(share, memory, total)
+        self.level[slot, place] = node.level[place] = level_of(share, memory, total)
+        self.holders[slot, place] = node.holders[place]
         if node.pledges and place in node.pledges:
             within, beside, turn = node.pledges[place].slack()
             self.more_within[slot, place] = min(within, _MOST_BYTES >> 1)
@@ -344,7 +350,7 @@ _BY_SLOT: Final = frozenset(
 )
 
 
-def _level_of(share_milli: int, memory_bytes: int, total_bytes: int) -> int:
+def level_of(share_milli: int, memory_bytes: int, total_bytes: int) -> int:
     """The smaller of what is left of a card's share and memory, in milli of the card."""
     memory_milli = memory_bytes * WHOLE_MILLI // total_bytes if total_bytes else 0
     return max(0, min(share_milli, memory_milli))

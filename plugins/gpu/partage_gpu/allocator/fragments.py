@@ -31,7 +31,7 @@ _ROWS: Final = 512
 """Nodes that are looked at together: more would not fit into the processor's cache."""
 _FEW_CARDS: Final = 16
 _NO_LIMIT: Final = 1e9
-_SCARCITY: Final = 0.05
+SCARCITY: Final = 0.05
 """How much it counts what stays idle for want of CPU."""
 
 
@@ -123,9 +123,9 @@ class Fragments:
         """Milli that are usable to pods, in the mean over them."""
         usable: Reals | Ints = sums * (numbers >= self.counts)
         if self._is_scarce:
-            usable = usable - _SCARCITY * np.maximum(usable - limits[:, None], 0.0)
+            usable = usable - SCARCITY * np.maximum(usable - limits[:, None], 0.0)
         counted: Reals = usable * self.table.take(places, 0)
-        mean: Reals = np.add.accumulate(counted, axis=1)[:, -1]  # in one order, however many nodes there are
+        mean: Reals = np.add.accumulate(counted, axis=1)[:, -1]  # one after the other, as `one_by_one` does
         return mean
 
     def knows(self, makes: Sequence[Make]) -> None:

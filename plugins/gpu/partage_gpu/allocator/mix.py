@@ -14,8 +14,6 @@ from partage_plugins.errors import Refused
 
 POLICIES: Final = ("binpack", "spread", "kubeshare", "fgd", "fgd+", "topology")
 DEFAULT: Final = "fgd+"
-BY_CPU: Final = frozenset(("fgd", "fgd+"))
-"""Policies that look at a node's CPU."""
 _ENTRY: Final = re.compile(r"([a-z+]+)(?:[:=]([0-9]{1,3}))?", re.ASCII)
 _MOST: Final = 160
 

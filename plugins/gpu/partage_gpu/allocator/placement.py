@@ -2,7 +2,7 @@
 
 Asks are put one after another, each on the cards that are worth most to its policy. For a pod with one ask that is
 exact: it fits where enough cards are possible. For several asks a greedy choice can fail where another would do: such
-nodes are then searched one by one (`search`), and the cards that are found are put like chosen ones.
+nodes are then searched one by one (`searching`), and the cards that are found are put like chosen ones.
 """
 
 from __future__ import annotations
@@ -73,15 +73,30 @@ def placed_finely(judge: PolicyJudge, plan: Plan, slot: Slot) -> Placed:
     return fine if fine.fits[0] else placed(judge, plan, slots)
 
 
+def wants_one(plan: Plan) -> bool:
+    """Whether a pod wants one card, as most do."""
+    return len(plan.asks) == 1 and plan.asks[0].request.count == 1
+
+
+def possible_for(cluster: Cluster, plan: Plan, slots: Slots) -> Flags:
+    """Which cards a pod may have that wants one."""
+    return Trial(cluster, slots, 0).possible(plan.asks[0])
+
+
+def ranked_for(judge: PolicyJudge, plan: Plan, slots: Slots, possible: Flags) -> Reals:
+    """What each of them is worth to it."""
+    trial, ask = Trial(judge.cluster, slots, plan.cpu_milli), plan.asks[0]
+    return ranked_cards(ask.mix, Offer(trial, possible, ask), judge)
+
+
 def scored(judge: PolicyJudge, plan: Plan, slots: Slots) -> Reals:
     """How good nodes are. A pod that needs no card should not take the CPU that cards need."""
-    trial = Trial(judge.cluster, slots, plan.cpu_milli)
-    if len(plan.asks) == 1 and plan.asks[0].request.count == 1:  # as most do: its best card is the node's worth
-        (ask,) = plan.asks
-        best: Reals = ranked_cards(ask.mix, Offer(trial, trial.possible(ask), ask), judge).max(axis=1)
+    if wants_one(plan):
+        best: Reals = ranked_for(judge, plan, slots, possible_for(judge.cluster, plan, slots)).max(axis=1)
         return best
     if plan.asks:
         return placed(judge, plan, slots).scores
+    trial = Trial(judge.cluster, slots, plan.cpu_milli)
     none = np.zeros(trial.level.shape, np.bool_)
     return worths_of_sets(plan.mix, Offer(trial, none, None), none, judge)
 

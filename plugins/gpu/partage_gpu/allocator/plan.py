@@ -9,14 +9,12 @@ Cards of one ask are different ones. A request that lets its cards repeat is as 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from partage_gpu.allocator.mix import BY_CPU, Mix, read_mix
-from partage_gpu.allocator.needs import bytes_of
-from partage_plugins.cache import Cache
+from partage_gpu.allocator.mix import Mix, read_mix
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import GPU, GpuRequest
 from partage_plugins.vocabulary.keys import MOVABLE, REPEAT_CARDS
@@ -26,8 +24,6 @@ from partage_plugins.vocabulary.names import ContainerName, Namespace, grantee_i
 from partage_plugins.vocabulary.pods import PodRequest
 
 _MOST_ASKS: Final = 512
-_MOST_BYTES: Final = 16 << 20
-_PLAN_BYTES: Final = 2048
 _ORDER: Final = {"sidecar": 0, "app": 1, "init": 2}
 
 
@@ -107,13 +103,13 @@ def read_namespaces(text: str) -> frozenset[Namespace]:
     return frozenset(map(Namespace, names))
 
 
-def _excluding_part(asks: Iterable[Ask]) -> Ask | None:
+def excluding_part(asks: Iterable[Ask]) -> Ask | None:
     """The first ask, if any, for only a part of each card that keeps others off all of it."""
     found = (ask for ask in asks if ask.request.tags.exclusion is not None and ask.request.share_milli < WHOLE_MILLI)
     return next(found, None)
 
 
-def _require_trusted(namespace: Namespace, ask: Ask, trusted: frozenset[Namespace]) -> None:
+def require_trusted(namespace: Namespace, ask: Ask, trusted: frozenset[Namespace]) -> None:
     """Refuses a pod that keeps others off more than it asks for, unless its namespace may."""
     if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):
         who = grantee_in_words(ask.container)
@@ -122,57 +118,3 @@ def _require_trusted(namespace: Namespace, ask: Ask, trusted: frozenset[Namespac
             f"would keep others off all of it; ask for {WHOLE_MILLI} milli of each card, or have the operator name "
             f"namespace {namespace} in {NAMESPACES}"
         )
-
-
-class Same:
-    """Equal for requests that get equal answers; hashed once, since it is looked up several times for each pod."""
-
-    __slots__ = ("_hash", "_parts")
-
-    def __init__(self, parts: Hashable) -> None:
-        self._parts, self._hash = parts, hash(parts)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Same) and self._parts == other._parts)
-
-
-class Planned(NamedTuple):
-    """A request as it is placed."""
-
-    plan: Plan
-    same: Same
-    excluding: Ask | None
-    """An ask that keeps others off more than it asks for, which not every namespace may."""
-
-
-class Plans:
-    """Of requests; most pods ask for what others asked for."""
-
-    def __init__(self, default: Mix, excluders: frozenset[Namespace] = frozenset()) -> None:
-        self._default, self._excluders = default, excluders
-        self._known = Cache[Hashable, Planned](_MOST_BYTES)
-        self._last: tuple[PodRequest | None, Planned | None] = None, None
-
-    def of(self, request: PodRequest) -> Planned:
-        """The plan; refuses a pod whose policy does not exist, or that excludes others and may not."""
-        last, known = self._last
-        if last is request and known is not None:  # one decision asks several times about the same
-            return known
-        key = request.containers, request.needs.cpu_milli
-        known = self._known.get(key)
-        if known is None:
-            known = self._made(request)
-            self._known.put(key, known, _PLAN_BYTES + sum(bytes_of(ask.request) for ask in known.plan.asks))
-        if known.excluding is not None:
-            _require_trusted(request.pod.namespace, known.excluding, self._excluders)
-        self._last = request, known
-        return known
-
-    def _made(self, request: PodRequest) -> Planned:
-        plan = planned(request, self._default)
-        by_cpu = any(name in BY_CPU for mix in plan.mixes for name, _ in mix.weights)
-        asks = tuple((ask.role, ask.request) for ask in plan.asks)
-        return Planned(plan, Same((asks, plan.cpu_milli if by_cpu else 0)), _excluding_part(plan.asks))

@@ -10,9 +10,19 @@ from functools import partial
 import numpy as np
 
 from partage_gpu.allocator.bundles import closest_of
+from partage_gpu.allocator.choice import one_of
 from partage_gpu.allocator.cluster import Cluster
-from partage_gpu.allocator.placement import fitting, placed_finely, scored
-from partage_gpu.allocator.plan import Ask, Plan, Plans
+from partage_gpu.allocator.memo import BestCards, Plans, Possible
+from partage_gpu.allocator.one_by_one import FEW, possible_on, serves
+from partage_gpu.allocator.placement import (
+    fitting,
+    placed_finely,
+    possible_for,
+    ranked_for,
+    scored,
+    wants_one,
+)
+from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.policies import PolicyJudge
 from partage_gpu.allocator.reasons import reason_codes, reasons_for, with_figures
 from partage_gpu.allocator.settings import AllocatorSettings, settings_from
@@ -40,6 +50,9 @@ class GpuAllocator:
         self._learnt = ShapeCounts() if self._settings.shapes is None else None
         self._judge = PolicyJudge(self.cluster, self._settings.shapes or GUESSED)
         self._plans = Plans(self._settings.mix, self._settings.exclusion_namespaces)
+        self.bests = BestCards()
+        """What scoring found out, if choosing again would find the same."""
+        self._possible: Possible | None = None
         self._epoch = 0
         """Grows when scores of all nodes change."""
 
@@ -77,7 +90,17 @@ class GpuAllocator:
     def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
         """Whether all containers find their cards together."""
         plan = self._plan(request)
-        fits = fitting(self._judge, plan, slots)
+        fits: Flags
+        if not plan.asks:
+            fits = np.ones(len(slots), np.bool_)
+        elif self._is_quick(plan, slots):
+            fits = np.array([bool(places) for places in possible_on(self.cluster, plan.asks[0], slots)], np.bool_)
+        elif wants_one(plan):
+            possible = possible_for(self.cluster, plan, slots)
+            fits = np.logical_or.reduce(possible, axis=1)
+            self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
+        else:
+            fits = fitting(self._judge, plan, slots)
         table = reasons_for(self.cluster, plan)
         if self.cluster.beyond and not fits.all():
             codes = _codes(self.cluster, plan, slots, fits)
@@ -87,12 +110,27 @@ class GpuAllocator:
     @hookimpl
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
         """By the policy of each container; pods without cards should leave CPU to those with cards."""
-        return scored(self._judge, self._plan(request), slots).astype(np.float32)
+        plan = self._plan(request)
+        if self._is_quick(plan, slots):
+            return self._quickly(request, plan, slots)
+        if not wants_one(plan):
+            return scored(self._judge, plan, slots).astype(np.float32)
+        possible = self._possible.of(self.cluster, plan, slots) if self._possible is not None else None
+        if possible is None:
+            possible = possible_for(self.cluster, plan, slots)
+        ranked = ranked_for(self._judge, plan, slots, possible)
+        self.bests.note(self._shape(request), self.cluster, slots, ranked)
+        best: Scores = ranked.max(axis=1).astype(np.float32)
+        return best
 
     @hookimpl
     def partage_allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Sequence[GpuGrant]]:
         """The cards by which the node was scored."""
         plan = self._plan(request)
+        best = self.bests.best(self._shape(request), self.cluster, slot) if wants_one(plan) else []
+        if best:
+            node, ask = self.cluster.nodes[slot], plan.asks[0]
+            return {ask.container: [_grant(ask, node.cards[one_of(ask.mix, node, best)])]}
         found = placed_finely(self._judge, plan, slot)
         if not found.fits[0]:
             alone, table = np.array([slot], np.int32), reasons_for(self.cluster, plan)
@@ -113,9 +151,26 @@ class GpuAllocator:
     def partage_give_back(self, slot: Slot, allocation: Allocation) -> None:
         self.cluster.give_back(slot, usages(allocation))
 
+    def _is_quick(self, plan: Plan, slots: Slots) -> bool:
+        return len(slots) <= FEW and serves(plan, self.cluster)
+
+    def _quickly(self, request: PodRequest, plan: Plan, slots: Slots) -> Scores:
+        look = self._judge.one_by_one.best
+        if not plan.asks:
+            return np.array([look(plan, slot, []).worth for slot in slots.tolist()], np.float32)
+        shape, worths = self._shape(request), list[float]()
+        for slot, possible in zip(slots.tolist(), possible_on(self.cluster, plan.asks[0], slots), strict=True):
+            worth, places = look(plan, slot, possible)
+            self.bests.note_one(shape, self.cluster, slot, places)
+            worths.append(worth)
+        return np.array(worths, np.float32)
+
     def _plan(self, request: PodRequest) -> Plan:
         self._look()
         return self._plans.of(request).plan
+
+    def _shape(self, request: PodRequest) -> Hashable:
+        return self._plans.of(request).same, self._epoch
 
     def _look(self) -> None:
         if self._judge.looks():

@@ -17,6 +17,7 @@ from partage_gpu.allocator.closeness import Closeness, within
 from partage_gpu.allocator.cluster import CLOSED, Cluster
 from partage_gpu.allocator.fragments import Fragments
 from partage_gpu.allocator.mix import Mix
+from partage_gpu.allocator.one_by_one import FIT_MILLI, PRESSURE, SCALE_MILLI, OneByOne
 from partage_gpu.allocator.shapes import Typical, pressures
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Ints, Reals
@@ -32,9 +33,14 @@ def isolation(offer: Offer) -> Reals:
         idle = offer.trial.idle[row, : len(close)]
         key = id(close), idle.tobytes()
         if key not in known:
-            known[key] = [1.0 - loss for loss in _losses(close, idle.tolist())]
+            known[key] = alone_in(close, idle.tolist())
         found[row, : len(close)] = known[key]
     return found
+
+
+def alone_in(close: Closeness, idle: Sequence[bool]) -> Sequence[float]:
+    """The same for one node."""
+    return [1.0 - loss for loss in _losses(close, idle)]
 
 
 def tightness(offer: Offer, chosen: Flags) -> Reals:
@@ -58,11 +64,8 @@ def _losses(close: Closeness, idle: Sequence[bool]) -> list[float]:
     ]
 
 
-_PRESSURE: Final = 0.5
-_FIT_MILLI: Final = 50.0
-"""What an empty node loses against a full one where fragments are the same, so that nodes fill one after another."""
-_SCALE_MILLI: Final = 128_000.0
-"""Of scores: sixty-four cards either way."""
+BY_CPU: Final = frozenset(("fgd", "fgd+"))
+"""Policies that look at a node's CPU."""
 _SIGMOID_MILLI: Final = 1000.0
 _POINTS: Final = 100
 _EPSILON: Final = 1e-9
@@ -81,6 +84,7 @@ class PolicyJudge:
         """By make."""
         self.most_milli = self.most_cpu = 1
         """What the largest nodes have."""
+        self.one_by_one = OneByOne(cluster, self.scarce, pressures=[0.0], most_milli=1, most_cpu=1)
         self._known: object = None
         self._seen = (-1, 0)
 
@@ -96,6 +100,13 @@ class PolicyJudge:
         self.pressure = np.array([by_model.get(make.model, 0.0) for make in cluster.makes])
         self.most_milli = max(1, int(cluster.cards.max()) * WHOLE_MILLI)
         self.most_cpu = max(1, int(cluster.cpu_total.max()))
+        self.one_by_one = OneByOne(
+            cluster,
+            self.scarce,
+            pressures=self.pressure.tolist(),
+            most_milli=self.most_milli,
+            most_cpu=self.most_cpu,
+        )
         had, self._seen = self._known, seen
         self._known = by_model, self.most_milli, self.most_cpu
         return had != self._known
@@ -171,7 +182,7 @@ def _fgd_plus_of_sets(offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
 
 def _pressure(offer: Offer, judge: PolicyJudge) -> Reals:
     """By node: how much of what an ask takes should have been kept for pods that may have nothing else."""
-    pressure: Reals = _PRESSURE * judge.pressure[offer.cluster.main_make[offer.slots]]
+    pressure: Reals = PRESSURE * judge.pressure[offer.cluster.main_make[offer.slots]]
     return pressure
 
 
@@ -179,12 +190,12 @@ def _emptiness(offer: Offer, judge: PolicyJudge, taken: Ints) -> Reals:
     """Of each card's node with the ask: nothing where no CPU and no card is left, most where it is large and empty."""
     cards = (offer.level.sum(axis=1)[:, None] - taken) / judge.most_milli
     cpu = np.minimum(offer.trial.cpu_after / judge.most_cpu, 1.0)[:, None]
-    emptiness: Reals = _FIT_MILLI * (cards + cpu) / 2
+    emptiness: Reals = FIT_MILLI * (cards + cpu) / 2
     return emptiness
 
 
 def _scaled(gains: Reals) -> Reals:
-    return np.clip(0.5 + gains / _SCALE_MILLI, 0.0, 1.0)
+    return np.clip(0.5 + gains / SCALE_MILLI, 0.0, 1.0)
 
 
 def _topology(offer: Offer, judge: PolicyJudge) -> Reals:

@@ -1,6 +1,6 @@
 """Typical shapes of pods: what a node's room is worth depends on what usually asks for it.
 
-Given, for replays of a published experiment, or learnt (`typical`).
+Given, for replays of a published experiment, or learnt (`learning`).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Offer:
 class Trial:
     """Some nodes and what of one pod is on them."""
 
-    __slots__ = ("_cpu_milli", "_held", "_idle", "_level", "_moves", "_put", "_share_left", "_sums", "cluster", "slots")
+    __slots__ = ("_cpu_milli", "_held", "_idle", "_level", "_moves", "_put", "_sums", "cluster", "slots")
 
     def __init__(self, cluster: Cluster, slots: Slots, cpu_milli: int) -> None:
         self.cluster, self.slots = cluster, slots
@@ -72,7 +72,6 @@ class Trial:
         self._moves = False
         """Whether any of it does."""
         self._level: Ints | None = None
-        self._share_left: Ints | None = None
         self._idle: Flags | None = None
 
     @property
@@ -106,9 +105,7 @@ class Trial:
 
     @property
     def _share(self) -> Ints:
-        if self._share_left is None:
-            self._share_left = self.cluster.share_left.take(self.slots, 0)
-        return self._share_left
+        return self.cluster.share_left.take(self.slots, 0)
 
     @property
     def _memory(self) -> Ints:

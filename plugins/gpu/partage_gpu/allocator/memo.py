@@ -1,0 +1,143 @@
+"""What one decision finds out and the next step asks again: plans, cards that are possible, and which card was best.
+
+Nothing here decides anything: what is remembered is used only where it must come out the same, since neither the
+request nor the node has changed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from partage_gpu.allocator.cluster import Cluster
+from partage_gpu.allocator.mix import Mix
+from partage_gpu.allocator.needs import bytes_of
+from partage_gpu.allocator.plan import Ask, Plan, excluding_part, planned, require_trusted
+from partage_gpu.allocator.policies import BY_CPU
+from partage_plugins.answers import Flags, Ints, Reals, Slots
+from partage_plugins.cache import Cache
+from partage_plugins.vocabulary.names import Namespace, Slot
+from partage_plugins.vocabulary.pods import PodRequest
+
+_MOST_BYTES: Final = 16 << 20
+_PLAN_BYTES: Final = 2048
+_MOST_SHAPES: Final = 128
+_MOST_BITS: Final = 62
+_POWERS: Final = 1 << np.arange(_MOST_BITS, dtype=np.int64)
+
+
+class Same:
+    """Equal for requests that get equal answers; hashed once, since it is looked up several times for each pod."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, parts: Hashable) -> None:
+        self._parts, self._hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Same) and self._parts == other._parts)
+
+
+class Planned(NamedTuple):
+    """A request as it is placed."""
+
+    plan: Plan
+    same: Same
+    excluding: Ask | None
+    """An ask that keeps others off more than it asks for, which not every namespace may."""
+
+
+class Plans:
+    """Of requests; most pods ask for what others asked for."""
+
+    def __init__(self, default: Mix, excluders: frozenset[Namespace] = frozenset()) -> None:
+        self._default, self._excluders = default, excluders
+        self._known = Cache[Hashable, Planned](_MOST_BYTES)
+        self._last: tuple[PodRequest | None, Planned | None] = None, None
+
+    def of(self, request: PodRequest) -> Planned:
+        """The plan; refuses a pod whose policy does not exist, or that excludes others and may not."""
+        last, known = self._last
+        if last is request and known is not None:  # one decision asks several times about the same
+            return known
+        key = request.containers, request.needs.cpu_milli
+        known = self._known.get(key)
+        if known is None:
+            known = self._made(request)
+            self._known.put(key, known, _PLAN_BYTES + sum(bytes_of(ask.request) for ask in known.plan.asks))
+        if known.excluding is not None:
+            require_trusted(request.pod.namespace, known.excluding, self._excluders)
+        self._last = request, known
+        return known
+
+    def _made(self, request: PodRequest) -> Planned:
+        plan = planned(request, self._default)
+        by_cpu = any(name in BY_CPU for mix in plan.mixes for name, _ in mix.weights)
+        asks = tuple((ask.role, ask.request) for ask in plan.asks)
+        return Planned(plan, Same((asks, plan.cpu_milli if by_cpu else 0)), excluding_part(plan.asks))
+
+
+class Possible(NamedTuple):
+    """Which cards of some nodes a pod's only ask may have, at some moment."""
+
+    plan: Plan
+    slots: Slots
+    moment: int
+    cards: Flags
+    fits: Flags
+
+    def of(self, cluster: Cluster, plan: Plan, slots: Slots) -> Flags | None:
+        """The same for all of these nodes or for those that fit; None where that is not known."""
+        if plan is not self.plan or cluster.moment != self.moment:
+            return None
+        if slots is self.slots:
+            return self.cards
+        return self.cards[self.fits] if np.array_equal(self.slots[self.fits], slots) else None
+
+
+class BestCards:
+    """Which cards of each node are worth most to an ask of one card, as they were scored; and when that was."""
+
+    def __init__(self) -> None:
+        self._by_shape: OrderedDict[Hashable, tuple[Ints, Ints]] = OrderedDict()
+
+    def note(self, shape: Hashable, cluster: Cluster, slots: Slots, ranked: Reals) -> None:
+        """All possible cards were ranked, others are below nothing."""
+        if ranked.shape[1] > _MOST_BITS:
+            return
+        places, moments = self._of(shape, len(cluster.changed))
+        best = ranked.max(axis=1)
+        equal = ((ranked == best[:, None]) & (ranked >= 0)) @ _POWERS[: ranked.shape[1]]
+        places[slots], moments[slots] = equal, cluster.changed[slots]
+
+    def note_one(self, shape: Hashable, cluster: Cluster, slot: Slot, best: Iterable[int]) -> None:
+        """The places that are best on one node."""
+        places, moments = self._of(shape, len(cluster.changed))
+        if len(cluster.nodes[slot].cards) <= _MOST_BITS:
+            places[slot], moments[slot] = sum([1 << place for place in best]), cluster.changed.item(slot)
+
+    def best(self, shape: Hashable, cluster: Cluster, slot: Slot) -> list[int]:
+        """The places of the best cards; empty where that is not known, or no longer."""
+        found = self._by_shape.get(shape)
+        if found is None or slot >= len(found[0]) or found[1][slot] != cluster.changed[slot]:
+            return []
+        bits = int(found[0][slot])
+        return [place for place in range(bits.bit_length()) if bits >> place & 1]
+
+    def _of(self, shape: Hashable, size: int) -> tuple[Ints, Ints]:
+        found = self._by_shape.get(shape)
+        if found is None or len(found[0]) < size:
+            if len(self._by_shape) >= _MOST_SHAPES:
+                self._by_shape.popitem(last=False)
+            grown = np.zeros(size, np.int64), np.full(size, -1, np.int64)
+            if found is not None:
+                grown[0][: len(found[0])], grown[1][: len(found[1])] = found
+            found = self._by_shape[shape] = grown
+        self._by_shape.move_to_end(shape)
+        return found

@@ -12,7 +12,7 @@ _STORY: Final[tuple[Told, ...]] = (
     Ready(),
     Ready(has_limits=True),
     Limited("GPU-1", "/sys/fs/cgroup/pod/container", 17, "it can't be opened"),
-    Used("GPU-1", 1 << 60, {1: 1 << 40, 4711: 0}),
+    Used("GPU-1", 1 << 60, ((1, 1 << 40), (4711, 0))),
     CardRefused("GPU-1", "Not Found (6)"),
     Ended(Trouble(kind="failed", sentence="the driver is gone")),
     Ended(Trouble(kind="no-library", sentence="there is none")),

@@ -19,7 +19,7 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
-from partage_isolation.audit.nvml_messages import Limited
+from partage_isolation.audit.nvml_messages import LONGEST_GROUP, Limited
 from partage_isolation.audit.proofs import group_of, shared_hierarchy
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
@@ -142,6 +142,6 @@ class DriverLimits:
                 group = group_of((self._proc / str(container.pid) / "cgroup").read_text(), container.id)
             except (OSError, UnicodeDecodeError):  # it is gone
                 return None
-            if top is not None and group is not None:
+            if top is not None and group is not None and len(f"{top}/{group}".encode()) <= LONGEST_GROUP:
                 self._groups[container.id] = Path(top, group)
         return self._groups.get(container.id)

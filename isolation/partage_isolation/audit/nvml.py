@@ -27,6 +27,7 @@ from partage_gpu.nvml.process import ChildProcess
 from partage_gpu.nvml.wire import Ended
 from partage_isolation.audit.facts import Blind, CardUse, Sample
 from partage_isolation.audit.nvml_messages import (
+    LONGEST_TEXT,
     WORDS,
     AskLimit,
     AskUse,
@@ -219,7 +220,7 @@ class NvmlChild:
                     answer.set_result(message)
             case Used():
                 card = CardId(message.card)
-                self._answer(card, CardUse(card, message.taken_ns, message.processes))
+                self._answer(card, CardUse(card, message.taken_ns, dict(message.processes)))
             case Unseen():
                 card = CardId(message.card)
                 self._answer(card, Blind(card, message.taken_ns))
@@ -228,7 +229,7 @@ class NvmlChild:
                 self._answer(CardId(message.card), None)
                 self._repeats.say("NVML does not say who uses a card", key=message, card=message.card, why=message.why)
             case Ended():
-                self._died(born, message.trouble.sentence, message.trouble.kind)
+                self._died(born, message.trouble.sentence[:LONGEST_TEXT], message.trouble.kind)
 
     def _answer(self, card: CardId, use: Sample | None) -> None:
         question = self._open.pop(card, None)

@@ -21,6 +21,7 @@ from typing import Any, Final
 from partage_gpu.nvml.libraries import NoDriver, kind_of, words_of
 from partage_gpu.nvml.parent import Parent, give_memory_back, live
 from partage_isolation.audit.nvml_messages import (
+    LONGEST_TEXT,
     MOST_PROCESSES,
     WORDS,
     AskLimit,
@@ -100,7 +101,8 @@ class Library:
             number: int = getattr(self._nvml, _LIMIT)(self._handle(asked.card), ctypes.byref(limits))
         except _Failed as failed:
             number = failed.number
-        return Limited(asked.card, asked.group, number, words_of(self._nvml, number) if number else "")
+        why = words_of(self._nvml, number)[:LONGEST_TEXT] if number else ""
+        return Limited(asked.card, asked.group, number, why)
 
     def _used(self, card: str) -> Used | Unseen:
         if card not in self._handles:
@@ -114,7 +116,7 @@ class Library:
             return Unseen(card, taken_ns)
         if len(processes) > MOST_PROCESSES:
             raise NoAnswer(f"{len(processes)} processes are on it; allowed: {MOST_PROCESSES}")
-        return Used(card, taken_ns, processes)
+        return Used(card, taken_ns, tuple(processes.items()))
 
     def _processes(self, handle: ctypes.c_void_p) -> dict[int, int | None] | None:
         """Bytes by pid; None where the card has no list of those that compute."""
@@ -187,7 +189,7 @@ def _answer(library: Library, asked: Question) -> Told:
     try:
         return library.use(asked.card)
     except NoAnswer as error:
-        return CardRefused(asked.card, str(error))
+        return CardRefused(asked.card, str(error)[:LONGEST_TEXT])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,12 @@ from partage_gpu.nvml.wire import Ended, Packets
 
 MOST_PROCESSES: Final = 10_000
 """On one card: so many fit into a message."""
+LONGEST_TEXT: Final = 1000
+LONGEST_GROUP: Final = 700
+"""Bytes of a control group's path; the driver's own words are with it in an answer."""
 Bytes = Annotated[int, Meta(ge=0)]
+Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
+"""Of the driver, so of any kind; it is logged."""
 
 
 class AskUse(Struct, frozen=True, tag="use"):
@@ -39,8 +44,12 @@ class Ready(Struct, frozen=True, tag="ready"):
 class Used(Struct, frozen=True, tag="used"):
     card: str
     taken_ns: int
-    processes: dict[Annotated[int, Meta(ge=0)], Bytes | None]
-    """Bytes by pid; None: the driver does not say."""
+    processes: tuple[tuple[Annotated[int, Meta(ge=0)], Bytes | None], ...]
+    """Pids, each once, and their bytes; None: the driver does not say."""
+
+    def __post_init__(self) -> None:
+        if len(dict(self.processes)) != len(self.processes):
+            raise ValueError("a process that is named twice")
 
 
 class Unseen(Struct, frozen=True, tag="unseen"):
@@ -57,14 +66,14 @@ class Limited(Struct, frozen=True, tag="limited"):
     group: str
     number: int
     """NVML's; 0: it is in force."""
-    why: str = ""
+    why: Text = ""
 
 
 class CardRefused(Struct, frozen=True, tag="refused"):
     """The driver has no answer for this card; others may."""
 
     card: str
-    why: str
+    why: Text
 
 
 Question = AskUse | AskLimit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,9 @@ BOTH: tuple[Packets[Any, Any], ...] = (wire.WORDS, audit.WORDS)
 AUDITED = st.one_of(
     st.builds(audit.Ready, st.booleans()),
     st.builds(audit.Limited, TEXTS, TEXTS, U32, TEXTS),
-    st.builds(audit.Used, TEXTS, U64, st.dictionaries(U32, st.none() | U64, max_size=20)),
+    st.builds(
+        audit.Used, TEXTS, U64, st.dictionaries(U32, st.none() | U64, max_size=20).map(lambda by: (*by.items(),))
+    ),
     st.builds(audit.Unseen, TEXTS, U64),
     st.builds(audit.CardRefused, TEXTS, TEXTS),
     st.builds(wire.Ended, st.builds(Trouble, kind=st.sampled_from(["failed", "no-library"]), sentence=TEXTS)),
@@ -70,6 +73,20 @@ def test_a_question_is_no_answer_and_an_answer_no_question() -> None:
         audit.WORDS.question(audit.WORDS.encoded(audit.Ready()))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"type": "used", "card": "GPU-1", "taken_ns": 1, "processes": [[4711, 1], [4711, 2]]},
+        {"type": "refused", "card": "GPU-1", "why": "x" * (audit.LONGEST_TEXT + 1)},
+        {"type": "limited", "card": "GPU-1", "group": "/g", "number": 1, "why": "x" * (audit.LONGEST_TEXT + 1)},
+    ],
+    ids=["a process that is named twice", "a refusal of any length", "an answer of any length"],
+)
+def test_what_a_sound_child_never_says_is_refused(said: dict[str, Any]) -> None:
+    with pytest.raises(NotUnderstood):
+        audit.WORDS.told(msgspec.msgpack.encode(said))
+
+
 def test_nesting_without_end_is_not_understood() -> None:
     with pytest.raises(NotUnderstood):
         wire.WORDS.told(b'{"type":"looked","facts":' + b"[" * 100_000)
@@ -85,7 +102,7 @@ def test_thirty_two_cards_cut_in_seven_fit_into_one_message() -> None:
 
 
 def test_as_many_processes_as_a_card_may_have_fit_into_one_message() -> None:
-    most = audit.Used("GPU-1", 2**63, dict.fromkeys(range(2**22, 2**22 + audit.MOST_PROCESSES), 2**63))
+    most = audit.Used("GPU-1", 2**63, tuple((pid, 2**63) for pid in range(2**22, 2**22 + audit.MOST_PROCESSES)))
     assert audit.WORDS.told(audit.WORDS.encoded(most)) == most
 
 

@@ -31,7 +31,7 @@ def program(machine: Machine) -> Path:
 
 
 def compiler() -> Path:
-    """zig, for any machine."""
+    """zig, which builds for every machine that there is a bundle for."""
     key = cache.digest(_LOCK.read_bytes())
     return cache.made("zig", key, lambda folder: wheels.install_locked(_LOCK, folder)) / "ziglang/zig"
 

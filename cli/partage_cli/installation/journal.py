@@ -21,7 +21,7 @@ from partage_cli.installation.places import JOURNAL, LOCK
 
 F = TypeVar("F")
 StepName = Literal["look", "unpack", "units", "save", "arm", "endpoint", "confirm", "upgrade", "uninstall"]
-"""In their order; the last two are begun and never done: they are forgotten."""
+"""In their order; what the last two began is forgotten at their end."""
 _PRIVATE: Final = 0o700
 
 

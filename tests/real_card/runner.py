@@ -42,6 +42,8 @@ END_S: Final = 10.0
 """Kept of the budget for the last look at the card."""
 _LEAST_S: Final = 1.0
 _SAID: Final = 600
+_LOGGED: Final = 16 << 10
+"""Characters of each of its streams that are kept of a row that is not as expected."""
 _IDENTIFIES: Final = ("uuid",)
 
 Say = Callable[[str], None]
@@ -86,7 +88,9 @@ def ask(  # noqa: PLR0913  what a run is
     built_programs()
     with tempfile.TemporaryDirectory(prefix="real-") as name:
         folder = Path(name)
-        runner = _Runner(folder, os.environ.get(DRIVER_ROOT) or str(lay_out_driver(folder / "driver")))
+        runner = _Runner(
+            folder, os.environ.get(DRIVER_ROOT) or str(lay_out_driver(folder / "driver")), path.with_suffix(".log")
+        )
         machine = runner.look("card", _left_s(until))
         ground = Ground(machine.pop("free_bytes"), own_card=own_card)
         kept = {name: value for name, value in machine.items() if name not in _IDENTIFIES}
@@ -130,8 +134,8 @@ def line(answer: Answer, number: str, left_s: float) -> str:
 
 
 class _Runner:
-    def __init__(self, folder: Path, driver_root: str) -> None:
-        self._folder, past = folder, folder / "driver.so"
+    def __init__(self, folder: Path, driver_root: str, log: Path) -> None:
+        self._folder, self._log, past = folder, log, folder / "driver.so"
         past.symlink_to(driver_file("libcuda.so.1"))
         self._driver = {DRIVER_ROOT: driver_root, DRIVER_PAST: str(past)}
 
@@ -152,8 +156,17 @@ class _Runner:
             answer = unanswered(step.row, NO_TIME, f"ended after {seconds:g} s, when the time was over")
         else:
             answer = judged(step.row, done, facts)
+        if answer.state in ("failed", "hung") or answer.agrees is False:
+            self._log_complaints(step.row, done)
         yield msgspec.structs.replace(answer, seconds=seconds)
         yield from (judged(row, done, also[row.name]) for row in EVERY if row.name in also)
+
+    def _log_complaints(self, row: Row, done: process.Done) -> None:
+        """An answer has one line of what a program said; who mends it reads more."""
+        with self._log.open("a") as log:
+            log.write(
+                f"== {row.name}: ended with {done.status}\n{done.said[-_LOGGED:]}\n{done.complained[-_LOGGED:]}\n"
+            )
 
     def _command(self, row: Row) -> tuple[list[str], dict[str, str]]:
         module, *words = row.program

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 LIBRARY = "libcuda.so.1"
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
+NOT_SUPPORTED = 801
 Pointer = ctypes.c_uint64
 Handle = ctypes.c_void_p
 
@@ -32,6 +33,41 @@ again:
 }
 """
 """Spins for as many nanoseconds as its parameter says, by the card's own clock; a simulated card goes by the name."""
+
+SWEEP = """
+.visible .entry sweep(.param .u64 from, .param .u64 words, .param .u64 out)
+{
+    .reg .pred %more;
+    .reg .u32 %thread, %block, %threads, %blocks;
+    .reg .u64 %base, %end, %out, %i, %step, %at, %v, %sum;
+    ld.param.u64 %base, [from];
+    ld.param.u64 %end, [words];
+    ld.param.u64 %out, [out];
+    mov.u32 %thread, %tid.x;
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %threads, %ntid.x;
+    mov.u32 %blocks, %nctaid.x;
+    mad.lo.u32 %thread, %block, %threads, %thread;
+    cvt.u64.u32 %i, %thread;
+    mul.wide.u32 %step, %threads, %blocks;
+    mov.u64 %sum, 0;
+    setp.lt.u64 %more, %i, %end;
+    @!%more bra end;
+again:
+    shl.b64 %at, %i, 3;
+    add.u64 %at, %at, %base;
+    ld.global.u64 %v, [%at];
+    add.u64 %sum, %sum, %v;
+    add.u64 %i, %i, %step;
+    setp.lt.u64 %more, %i, %end;
+    @%more bra again;
+    setp.eq.u64 %more, %sum, 1;
+    @%more st.global.u64 [%out], %sum;
+end:
+    ret;
+}
+"""
+"""Reads so many words of 8 bytes, all threads side by side."""
 
 HEAD = ".version 6.3\n.target sm_75\n.address_size 64\n"
 

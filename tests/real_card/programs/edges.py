@@ -9,12 +9,11 @@ import time
 from typing import Any
 
 from real_card.programs.answer import Absent, answer
-from real_card.programs.driver import MIB, OUT_OF_MEMORY, Card, DriverError, Handle, with_locals
+from real_card.programs.driver import MIB, NOT_SUPPORTED, OUT_OF_MEMORY, Card, DriverError, Handle, with_locals
 from real_card.programs.monitor import Monitor
 
 STEPS = (512 * MIB, 64 * MIB, 2 * MIB)
 LOCAL_BYTES = 8192
-NOT_SUPPORTED = 801
 AT_ONCE = 4
 MOST_S = 20.0
 

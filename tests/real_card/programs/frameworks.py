@@ -17,6 +17,7 @@ from real_card.programs.driver import LIBRARY
 
 language: Any = None
 REQUESTS_PER_S = 30
+WARM_STEPS, WARM_S = 10, 60.0
 
 
 def _module(name: str) -> Any:
@@ -109,7 +110,7 @@ def triton() -> dict[str, Any]:
     return {"total": float(values.sum(dtype=torch.float64))}
 
 
-def _twice(values: Any, BLOCK: Any) -> None:  # noqa: N803  as Triton's kernels call what is constant
+def _twice(values, BLOCK: language.constexpr):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, N803
     places = language.program_id(0) * BLOCK + language.arange(0, BLOCK)
     language.store(values + places, language.load(values + places) * 2)
 
@@ -171,6 +172,32 @@ def torch_requests(seconds: str = "6") -> dict[str, Any]:
     return {"p50_ms": took[len(took) // 2], "p99_ms": took[int(len(took) * 0.99)]}
 
 
+def torch_speed(seconds: str = "4", signal: str = "") -> dict[str, Any]:
+    """Steps of a transformer's training in so many seconds; with a signal, from a line of input on."""
+    torch = _torch()
+    layer = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs, steps = torch.randn(32, 128, 512, device="cuda"), 0
+    begun = time.monotonic()
+    until = begun + WARM_S
+    while (now := time.monotonic()) < until:
+        optimizer.zero_grad()
+        loss = model(inputs).square().mean()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        steps += 1
+        if steps == WARM_STEPS:
+            if signal:
+                sys.stdout.write("ready\n")
+                sys.stdout.flush()
+                sys.stdin.readline()
+            begun = time.monotonic()
+            until = begun + float(seconds)
+    return {"steps_per_s": round((steps - WARM_STEPS) / (now - begun), 2)}
+
+
 def jax() -> dict[str, Any]:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     found, numpy = _module("jax"), _module("jax.numpy")
@@ -217,6 +244,7 @@ QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "torch-fill": torch_fill,
     "torch-spawn": torch_spawn,
     "torch-requests": torch_requests,
+    "torch-speed": torch_speed,
     "triton": triton,
     "jax": jax,
     "cupy": cupy,

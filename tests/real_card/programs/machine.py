@@ -83,6 +83,7 @@ def smi() -> dict[str, Any]:
         subprocess.run([program, each, form], capture_output=True, text=True, check=True).stdout.splitlines()
         for each in asked
     ]
+    table = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     total, used = (int(each) for each in lines[0][0].split(","))
     pids = [int(line.split(",")[0]) for line in lines[1] if line.strip()]
     return {
@@ -91,6 +92,7 @@ def smi() -> dict[str, Any]:
         "seen_total_mib": holder.room()[1] >> 20,
         "others": len([pid for pid in pids if pid != os.getpid()]),
         "own": os.getpid() in pids,
+        "table": table,
     }
 
 

@@ -10,10 +10,11 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from real_card.programs.answer import answer
-from real_card.programs.driver import MIB, SPIN, Card, Handle, Pointer, with_globals, with_locals
+from real_card.programs.answer import Absent, answer
+from real_card.programs.driver import MIB, NOT_SUPPORTED, SPIN, SWEEP, Card, Handle, Pointer, with_globals, with_locals
 from real_card.programs.monitor import Monitor
 
 MOMENTS_MS = (0, 10, 50, 100, 500)
@@ -22,6 +23,9 @@ LARGE = 64 * MIB
 MANAGED_BYTES = 64 * MIB
 HELD = 1024 * MIB
 PATIENCE_S = 10.0
+MOVED = 2048 * MIB
+HOST = -1
+PAGE = ctypes.c_size_t(4096)
 
 
 def contexts() -> dict[str, Any]:
@@ -98,6 +102,45 @@ def managed() -> dict[str, Any]:
     return {"taken": taken - before, "touched": (monitor.own_bytes() or 0) - before}
 
 
+def moves() -> dict[str, Any]:
+    """How fast managed memory moves, in GB/s, by prefetch and by faults; beside it what the link carries."""
+    card, address, pinned = Card(), Pointer(), Handle()
+    sweep, out, bare = card.function("sweep", SWEEP), card.allocate(MIB), card.allocate(MOVED)
+    card.call("cuMemHostAlloc", ctypes.byref(pinned), ctypes.c_size_t(MOVED), ctypes.c_uint(0))
+    card.call("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(MOVED), ctypes.c_uint(1))
+
+    def read() -> None:
+        values = (ctypes.c_uint64(each) for each in (address.value, MOVED // 8, out.value))
+        card.launch(sweep, *values, blocks=1056, threads=256)
+
+    def prefetch(place: int) -> None:
+        card.call("cuMemPrefetchAsync", address, ctypes.c_size_t(MOVED), ctypes.c_int(place), None)
+
+    length = ctypes.c_size_t(MOVED)
+    steps: Sequence[tuple[str, Callable[[], Any]]] = (
+        ("first touch", lambda: card.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), length)),
+        ("read where it is", read),
+        ("prefetched to the host", lambda: prefetch(HOST)),
+        ("prefetched to the card", lambda: prefetch(0)),
+        ("prefetched to the host again", lambda: prefetch(HOST)),
+        ("faults of the card", read),
+        ("faults of the host", lambda: ctypes.memset(address.value, 2, MOVED)),
+        ("faults of the card again", read),
+        ("link to the card", lambda: card.call("cuMemcpyHtoD_v2", bare, pinned, length)),
+        ("link to the host", lambda: card.call("cuMemcpyDtoH_v2", pinned, bare, length)),
+    )
+    told = {}
+    if card.ask("cuMemPrefetchAsync", address, PAGE, ctypes.c_int(HOST), None) == NOT_SUPPORTED:
+        raise Absent("the driver does not prefetch managed memory")
+    card.synchronize()
+    for name, step in steps:
+        begun = time.monotonic()
+        step()
+        card.synchronize()
+        told[name] = round(MOVED / (time.monotonic() - begun) / 1e9, 2)
+    return told
+
+
 def managed_pool() -> dict[str, Any]:
     """A pool of managed memory (CUDA 13.0): whether an allocation of 64 MiB lowers what the program sees as free."""
     card, pool, address = Card(), Handle(), Pointer()
@@ -171,6 +214,7 @@ if __name__ == "__main__":
                 "loading": eager_and_lazy,
                 "graphs": graphs,
                 "managed": managed,
+                "moves": moves,
                 "managed-pool": managed_pool,
                 "managed-limit": managed_limit,
                 "hold": hold,

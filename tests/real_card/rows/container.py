@@ -13,6 +13,8 @@ _both: Final = partial(Row, runs=Runs.BOTH, cost_s=20, expected="the same as wit
 _contained: Final = partial(Row, runs=Runs.CONTAINED)
 DEATH_MS: Final = 100
 OUT_OF_MEMORY: Final = 2
+_ALONE: Final = 0.97
+"""Of what a program that is alone on the card has without the library."""
 _SLACK: Final = 64 * MIB
 """By how much a card may show more than was lent before the broker calls that a fault."""
 
@@ -101,6 +103,32 @@ def _managed_limit(facts: Facts) -> Judgement:
     there = facts["contained"]
     said = f"{size(there['asked'])} answered {there['answer']}"
     return Judgement(there["answer"] == OUT_OF_MEMORY and not facts["findings"], said + findings(facts["findings"]))
+
+
+def _suspended(facts: Facts) -> Judgement:
+    """The container's is judged; how long it took without the library is told beside it."""
+    bare, there = facts["bare"], facts["contained"]
+    whole = all(each.get("after", {}).get("right") for each in there["sizes"].values())
+    said = listed(
+        f"{size(int(held))} out in {_took(told, 'lock', 'checkpoint')}, back in {_took(told, 'restore', 'unlock')}"
+        for held, told in bare["sizes"].items()
+    )
+    return Judgement(
+        whole and not facts["findings"], f"{said}; whole in a container: {yes(whole)}" + findings(facts["findings"])
+    )
+
+
+def _took(told: Facts, *steps: str) -> str:
+    wrong = [f"{step} answered {told[step]['answer']}" for step in steps if step in told and told[step]["answer"]]
+    return listed(wrong) if wrong else ms(round(sum(told[step]["ms"] for step in steps if step in told), 1))
+
+
+def _speed(facts: Facts) -> Judgement:
+    bare, there = facts["bare"]["steps_per_s"], facts["contained"]["steps_per_s"]
+    return Judgement(
+        there >= _ALONE * bare and not facts["findings"],
+        f"{bare:g} steps a second without the library, {there:g} with it" + findings(facts["findings"]),
+    )
 
 
 ROWS: Final[Sequence[Row]] = [
@@ -217,6 +245,24 @@ ROWS: Final[Sequence[Row]] = [
         asks="A tensor goes to a spawned process by CUDA IPC.",
         program=("frameworks", "torch-spawn"),
         judge=_same,
+    ),
+    _both(
+        name="checkpoint",
+        asks="The driver takes a process from the card and brings it back.",
+        expected="all contents are there afterwards, no findings",
+        program=("checkpoint", "suspend"),
+        judge=_suspended,
+        managed_bytes=64 * MIB,
+        cost_s=30,
+    ),
+    _both(
+        name="torch-speed",
+        asks="PyTorch trains a transformer, alone on the card.",
+        expected="at least 97 % of what it gets without the library, no findings",
+        program=("frameworks", "torch-speed"),
+        judge=_speed,
+        cost_s=30,
+        only_card=True,
     ),
     _both(name="jax", asks="JAX: a compiled product.", program=("frameworks", "jax"), judge=_same),
     _both(name="cupy", asks="CuPy: a kernel of its own, a sort.", program=("frameworks", "cupy"), judge=_same),

@@ -47,6 +47,10 @@ def _managed(facts: Facts) -> Judgement:
     return Judgement(facts["touched"] >= 64 * MIB, said)
 
 
+def _moves(facts: Facts) -> Judgement:
+    return Judgement(None, listed(f"{name}: {rate:g} GB/s" for name, rate in facts.items()))
+
+
 def _costs(facts: Facts) -> Judgement:
     said = f"processes {facts['processes_ms']} ms (most {facts['processes_most_ms']}), memory {facts['memory_ms']} ms"
     return Judgement(facts["processes_ms"] <= NVML_MS, said)
@@ -105,6 +109,16 @@ ROWS: Final[Sequence[Row]] = [
         program=("memory", "managed"),
         managed_bytes=64 * MIB,
         judge=_managed,
+        only_card=True,
+    ),
+    Row(
+        name="managed-speed",
+        asks="How fast does managed memory move, by faults and by prefetch?",
+        expected="by prefetch as fast as the link, by faults a part of it",
+        program=("memory", "moves"),
+        managed_bytes=2 * GIB,
+        judge=_moves,
+        cost_s=12,
         only_card=True,
     ),
 ]

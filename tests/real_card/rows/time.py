@@ -69,6 +69,16 @@ def _inference(facts: Facts) -> Judgement:
     return Judgement(beside["p99_ms"] <= alone["p99_ms"] + _BESIDE_MS, said)
 
 
+def _trainings(wanted: float) -> Callable[[Facts], Judgement]:
+    def judge(facts: Facts) -> Judgement:
+        found = facts["parts"]
+        said = f"{parts(found)} of the steps that one makes alone, together {sum(found):.3f}"
+        fair = abs(found[0] / max(sum(found), 1e-9) - wanted) <= _SHARE
+        return Judgement(fair and not facts["findings"], said + findings(facts["findings"]))
+
+    return judge
+
+
 def _tool(facts: Facts) -> Judgement:
     said = (
         f"ended with {facts['ended']} after {facts['seconds']:g} s; the program ran through: {facts.get('ran', False)}"
@@ -139,6 +149,15 @@ ROWS: Final[Sequence[Row]] = [
         program=("shares", "inference", "500", "1000", "torch"),
         judge=_inference,
         cost_s=40,
+    ),
+    _time(
+        name="torch-shares",
+        asks="Two trainings of PyTorch's with shares of 30 and 70 %.",
+        expected="0.3 of their steps within .02, no findings",
+        program=("shares", "trainings", "300"),
+        judge=_trainings(0.3),
+        cost_s=50,
+        only_card=True,
     ),
     _time(
         name="past-context",

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -106,6 +107,9 @@ def a_place(**settings: str) -> Generator[Place]:
         library = install(root / "installed", driver, objects=built()).folder
         told_settings = {"on_violation": "report", **settings}
         with served(root, library=library, driver_root=f"/{_DRIVER}", settings=told_settings) as broker:
-            yield Place(broker.client, library, card)
+            try:
+                yield Place(broker.client, library, card)
+            finally:
+                sys.stderr.write(f"{broker.said.tail()}\n")
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from subprocess import PIPE
 from typing import Any, Final
 
 from partage_simgpu.build import built as built_workloads
@@ -15,6 +19,8 @@ from real_card.stages.place import Place, a_place, told
 SECONDS: Final = 4.0
 ALONE_S: Final = 2.0
 REQUESTS_S: Final = 6
+TRAINED_S: Final = 8
+READY: Final = "ready\n"
 
 
 def _two(first: Flood, second: Flood, seconds: float = SECONDS, **settings: str) -> dict[str, Any]:
@@ -79,6 +85,45 @@ def _requests(place: Place, share: int, argv: Sequence[str]) -> dict[str, Any]:
     return found if "absent" in found else {name: round(found[name], 2) for name in ("p50_ms", "p99_ms")}
 
 
+def trainings(share: str) -> dict[str, Any]:
+    """Two containers train at once; each one's steps as a part of those that one alone makes."""
+    mine = int(share)
+    with a_place() as place:
+        alone = _trained(place, 1000)
+        if "absent" in alone[0]:
+            return alone[0]
+        both = _trained(place, mine, 1000 - mine)
+        whole = alone[0]["steps_per_s"]
+        found = [round(each["steps_per_s"] / whole, 4) for each in both]
+        return {"alone": whole, "parts": found, "findings": list(place.findings)}
+
+
+def _trained(place: Place, *shares: int) -> list[dict[str, Any]]:
+    """What trainings answer that begin together."""
+    with ExitStack() as stack:
+        running = [stack.enter_context(_training(place, share)) for share in shares]
+        pipes = [(each.stdin, each.stdout) for each in running if each.stdin and each.stdout]
+        for (to, _), line in [(pipe, pipe[1].readline()) for pipe in pipes]:
+            if line == READY:
+                to.write("begin\n")
+                to.flush()
+        said = [each.communicate(timeout=TRAINED_S * 5)[0] for each in running]
+        if not all(said):
+            raise RuntimeError(f"a training ended with {[each.returncode for each in running]}")
+        return [json.loads(each.splitlines()[-1]) for each in said]
+
+
+@contextmanager
+def _training(place: Place, share: int) -> Generator[subprocess.Popen[str]]:
+    argv = program("frameworks", "torch-speed", str(TRAINED_S), "signal")
+    environment = place.container(memory=place.memory // 2, share=share).environment
+    with subprocess.Popen(argv, env=environment, stdin=PIPE, stdout=PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def long_kernel() -> dict[str, Any]:
     """Kernels of 300 ms beside others of 1 ms, half and half: whether both go on."""
     return _two(Flood(500, 300_000), Flood(500, 1000), 8.0)
@@ -90,6 +135,7 @@ QUESTIONS: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {
     "ceiling": ceiling,
     "compared": compared,
     "inference": inference,
+    "trainings": trainings,
     "long": long_kernel,
 }
 

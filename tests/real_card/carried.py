@@ -37,7 +37,7 @@ def check(folder: Path, checkout: Path | None, python: str) -> None:
         )
     if differs := _differing(folder, sums):
         raise Unfit(f"{folder} is not whole: {differs} is missing or changed; carry it here again")
-    sources = {name: digest for name, digest in sums.items() if not name.startswith(f"{BUILT}/")}
+    sources = {name: sums[name] for name in sums if not name.startswith(f"{BUILT}/") and name not in (COMMIT, PYTHON)}
     if checkout and (differs := _differing(checkout, sources)):
         raise Unfit(
             f"{folder} is of commit {commit[:12]}, and this checkout is another one: {differs} differs; {AGAIN}"

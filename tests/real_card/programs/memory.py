@@ -92,14 +92,19 @@ def graphs(count: str = "1000") -> dict[str, Any]:
 
 
 def managed() -> dict[str, Any]:
-    """Whether NVML counts managed memory to the process: a little of it, before and after the card touched it."""
+    """Whether NVML counts managed memory, to its process and as used: taken, touched by the card, gone to the host."""
     monitor, card, address = Monitor(), Card(), Pointer()
-    before = monitor.own_bytes() or 0
-    card.call("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(MANAGED_BYTES), ctypes.c_uint(1))
-    taken = monitor.own_bytes() or 0
-    card.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(MANAGED_BYTES))
-    card.synchronize()
-    return {"taken": taken - before, "touched": (monitor.own_bytes() or 0) - before}
+    length, told = ctypes.c_size_t(MANAGED_BYTES), dict[str, Any]()
+    before = monitor.own_bytes() or 0, monitor.memory().used
+    for name, call in (
+        ("taken", ("cuMemAllocManaged", ctypes.byref(address), length, ctypes.c_uint(1))),
+        ("touched", ("cuMemsetD8_v2", address, ctypes.c_ubyte(1), length)),
+        ("gone", ("cuMemPrefetchAsync", address, length, ctypes.c_int(HOST), None)),
+    ):
+        told[f"{name}_answer"] = card.ask(*call)
+        card.synchronize()
+        told[name], told[f"{name}_used"] = (monitor.own_bytes() or 0) - before[0], monitor.memory().used - before[1]
+    return told
 
 
 def moves() -> dict[str, Any]:

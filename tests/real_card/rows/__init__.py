@@ -16,7 +16,7 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
     "Shares of time": [f"shares-{flood}" for flood in _FIRST_FLOODS],
     "The cost of a launch": [f"{kind}-cost-{when}" for kind in ("kernel", "graph") for when in ("free", "leased")],
     "nvidia-smi": ("nvidia-smi",),
-    "Inference beside a flood": ("inference", "inference-torch", "torch-shares"),
+    "Inference beside a flood": ("inference", "inference-torch", "torch-shares", "torch-speed"),
     "A kill": ("death", "memory-back"),
     "Suspended, and moved": ("checkpoint", "managed-speed"),
     "Exits in flight": ("exits",),

@@ -13,8 +13,6 @@ _both: Final = partial(Row, runs=Runs.BOTH, cost_s=20, expected="the same as wit
 _contained: Final = partial(Row, runs=Runs.CONTAINED)
 DEATH_MS: Final = 100
 OUT_OF_MEMORY: Final = 2
-_ALONE: Final = 0.97
-"""Of what a program that is alone on the card has without the library."""
 _SLACK: Final = 64 * MIB
 """By how much a card may show more than was lent before the broker calls that a fault."""
 
@@ -121,14 +119,6 @@ def _suspended(facts: Facts) -> Judgement:
 def _took(told: Facts, *steps: str) -> str:
     wrong = [f"{step} answered {told[step]['answer']}" for step in steps if step in told and told[step]["answer"]]
     return listed(wrong) if wrong else ms(round(sum(told[step]["ms"] for step in steps if step in told), 1))
-
-
-def _speed(facts: Facts) -> Judgement:
-    bare, there = facts["bare"]["steps_per_s"], facts["contained"]["steps_per_s"]
-    return Judgement(
-        there >= _ALONE * bare and not facts["findings"],
-        f"{bare:g} steps a second without the library, {there:g} with it" + findings(facts["findings"]),
-    )
 
 
 ROWS: Final[Sequence[Row]] = [
@@ -254,15 +244,6 @@ ROWS: Final[Sequence[Row]] = [
         judge=_suspended,
         managed_bytes=64 * MIB,
         cost_s=30,
-    ),
-    _both(
-        name="torch-speed",
-        asks="PyTorch trains a transformer, alone on the card.",
-        expected="at least 97 % of what it gets without the library, no findings",
-        program=("frameworks", "torch-speed"),
-        judge=_speed,
-        cost_s=30,
-        only_card=True,
     ),
     _both(name="jax", asks="JAX: a compiled product.", program=("frameworks", "jax"), judge=_same),
     _both(name="cupy", asks="CuPy: a kernel of its own, a sort.", program=("frameworks", "cupy"), judge=_same),

@@ -43,8 +43,15 @@ def _graphs(facts: Facts) -> Judgement:
 
 
 def _managed(facts: Facts) -> Judgement:
-    said = f"{size(facts['taken'])} when taken, {size(facts['touched'])} once the card had written to it"
-    return Judgement(facts["touched"] >= 64 * MIB, said)
+    said = listed(
+        f"{size(facts[name])} of the process and {size(facts[f'{name}_used'])} of the card {when}"
+        for name, when in (
+            ("taken", "when taken"),
+            ("touched", "once written by the card"),
+            ("gone", "once moved away"),
+        )
+    )
+    return Judgement(facts["touched"] == 0 and facts["touched_used"] >= 64 * MIB, said)
 
 
 def _moves(facts: Facts) -> Judgement:
@@ -104,8 +111,8 @@ ROWS: Final[Sequence[Row]] = [
     ),
     Row(
         name="managed-memory",
-        asks="Does NVML count managed memory to its process?",
-        expected="once the card has touched it",
+        asks="Does NVML count managed memory, to its process and as used?",
+        expected="as used while it is on the card, and to no process",
         program=("memory", "managed"),
         managed_bytes=64 * MIB,
         judge=_managed,

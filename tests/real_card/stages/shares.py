@@ -11,8 +11,9 @@ from subprocess import PIPE
 from typing import Any, Final
 
 from partage_simgpu.build import built as built_workloads
-from real_card.ground import program
-from real_card.programs.answer import answer
+from real_card.ground import program, user_environment
+from real_card.programs.answer import Absent, answer
+from real_card.row import ABSENT
 from real_card.stages.floods import Flood, bare_flood, flooding, parts_of_time
 from real_card.stages.place import Place, a_place, told
 
@@ -20,7 +21,7 @@ SECONDS: Final = 4.0
 ALONE_S: Final = 2.0
 REQUESTS_S: Final = 6
 TRAINED_S: Final = 8
-READY: Final = "ready\n"
+TURNS: Final = 3
 
 
 def _two(first: Flood, second: Flood, seconds: float = SECONDS, **settings: str) -> dict[str, Any]:
@@ -35,7 +36,9 @@ def shares(share: str, kernel_us: str, how: str = "queue", blocking: str = "") -
     environment = (("CUDA_LAUNCH_BLOCKING", "1"),) if blocking else ()
     mine = int(share)
     floods = [Flood(each, float(kernel_us), how, environment=environment) for each in (mine, 1000 - mine)]
-    return _two(floods[0], floods[1])
+    with bare_flood(Flood(1000, float(kernel_us), how)) as running:
+        (alone,) = parts_of_time([running], ALONE_S)
+    return {"alone": alone, **_two(floods[0], floods[1])}
 
 
 def unmetered(share: str, kernel_us: str) -> dict[str, Any]:
@@ -88,40 +91,49 @@ def _requests(place: Place, share: int, argv: Sequence[str]) -> dict[str, Any]:
 def trainings(share: str) -> dict[str, Any]:
     """Two containers train at once; each one's steps as a part of those that one alone makes."""
     mine = int(share)
-    with a_place() as place:
-        alone = _trained(place, 1000)
-        if "absent" in alone[0]:
-            return alone[0]
-        both = _trained(place, mine, 1000 - mine)
-        whole = alone[0]["steps_per_s"]
-        found = [round(each["steps_per_s"] / whole, 4) for each in both]
-        return {"alone": whole, "parts": found, "findings": list(place.findings)}
+    with a_place() as place, ExitStack() as stack:
+        both = [stack.enter_context(_training(_trains_in(place, each))) for each in (mine, 1000 - mine)]
+        (whole,) = _steps(both[:1], ALONE_S)
+        parts = [round(each / whole, 4) for each in _steps(both, TRAINED_S)]
+        return {"alone": whole, "parts": parts, "findings": list(place.findings)}
 
 
-def _trained(place: Place, *shares: int) -> list[dict[str, Any]]:
-    """What trainings answer that begin together."""
-    with ExitStack() as stack:
-        running = [stack.enter_context(_training(place, share)) for share in shares]
-        pipes = [(each.stdin, each.stdout) for each in running if each.stdin and each.stdout]
-        for (to, _), line in [(pipe, pipe[1].readline()) for pipe in pipes]:
-            if line == READY:
-                to.write("begin\n")
-                to.flush()
-        said = [each.communicate(timeout=TRAINED_S * 5)[0] for each in running]
-        if not all(said):
-            raise RuntimeError(f"a training ended with {[each.returncode for each in running]}")
-        return [json.loads(each.splitlines()[-1]) for each in said]
+def trained() -> dict[str, Any]:
+    """Steps of a training in turns: bare, in a container, in one whose time nobody meters. Who waits has no work."""
+    with a_place() as place, a_place(policy="free-run") as unmetered, ExitStack() as stack:
+        environments = user_environment(), _trains_in(place, 1000), _trains_in(unmetered, 1000)
+        bare, contained, free = (stack.enter_context(_training(each)) for each in environments)
+        found = [[_steps([each], ALONE_S)[0] for each in (bare, contained, free)] for _ in range(TURNS)]
+    return dict(zip(("bare", "contained", "unmetered"), map(list, zip(*found, strict=True)), strict=True))
+
+
+def _trains_in(place: Place, share: int) -> Mapping[str, str]:
+    return place.container(memory=place.memory // 2, share=share).environment
 
 
 @contextmanager
-def _training(place: Place, share: int) -> Generator[subprocess.Popen[str]]:
-    argv = program("frameworks", "torch-speed", str(TRAINED_S), "signal")
-    environment = place.container(memory=place.memory // 2, share=share).environment
+def _training(environment: Mapping[str, str]) -> Generator[subprocess.Popen[str]]:
+    """One that is ready, or the reason why there is none."""
+    argv = program("frameworks", "torch-speed")
     with subprocess.Popen(argv, env=environment, stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdout
         try:
+            if (line := process.stdout.readline()) == "\n":
+                raise Absent(json.loads(process.stdout.readline())[ABSENT])
+            if not line:
+                raise RuntimeError(f"a training ended with {process.wait()}")
             yield process
         finally:
             process.kill()
+
+
+def _steps(trainings: Sequence[subprocess.Popen[str]], seconds: float) -> list[float]:
+    """Steps a second of each, all at once."""
+    pipes = [(each.stdin, each.stdout) for each in trainings if each.stdin and each.stdout]
+    for to, _ in pipes:
+        to.write(f"{seconds}\n")
+        to.flush()
+    return [float(said.readline()) for _, said in pipes]
 
 
 def long_kernel() -> dict[str, Any]:
@@ -136,6 +148,7 @@ QUESTIONS: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {
     "compared": compared,
     "inference": inference,
     "trainings": trainings,
+    "trained": trained,
     "long": long_kernel,
 }
 

@@ -24,17 +24,7 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
     "Growth": ("context-size", "graph-memory", "local-memory", "lazy-loading"),
     "Kinds of memory, and frameworks": (
         *("managed-memory", "managed-pool", "managed-limit", *(f"conformance-{area}" for area in _MEMORY_AREAS)),
-        *(
-            "torch-speed",
-            "torch-async",
-            "torch-expandable",
-            "torch-spawn",
-            "torch-compile",
-            "triton",
-            "jax",
-            "cupy",
-            "numba",
-        ),
+        *("torch-async", "torch-expandable", "torch-spawn", "torch-compile", "triton", "jax", "cupy", "numba"),
         *("cuda-runtime", "green-context", "abilities", "nvml-cost"),
     ),
     "More of time": (

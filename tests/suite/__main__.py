@@ -109,7 +109,7 @@ def _run(jobs: Sequence[Job], run: Run) -> int:
         def ran(jobs: Sequence[Job], logs: Path = LOGS) -> list[Done]:
             return Pool(logs, folder, **TESTS, passed=Passed.of_user()).run(jobs, say)
 
-        done = [*ran(plan.builds()), *ran(jobs)]
+        done = [*ran(plan.builds()), *ran([*plan.built_beside(), *jobs])]
         settled = settle(done, lambda job: ran([job], LOGS / "again")[0], history.times_unsteady)
         seconds = time.monotonic() - started
         status = report(done, settled, seconds)

@@ -104,8 +104,12 @@ def builds() -> list[Job]:
         Job("rig: a newer runc", ("tools/rig-build", "runc@newer"), waits=True),
         *([Job("rig: a newer Docker", ("tools/rig-build", "moby", "docker-compose"), waits=True)] if is_all() else ()),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
-        Job("bundle: its trees", ("tools/bundle",)),
     ]
+
+
+def built_beside() -> list[Job]:
+    """What few tests use, and nearly all of them late: it is built while others run. Who needs it earlier waits."""
+    return [Job("bundle: its trees", ("tools/bundle",))]
 
 
 def every_push() -> list[Job]:

@@ -39,6 +39,7 @@ from partage_plugins.vocabulary import (
     PodUid,
     Slot,
 )
+from support.extent import examples
 from support.sides import Record, load_scheduler, slots
 
 _KINDS: Final = (GPU, FPGA)
@@ -140,7 +141,7 @@ def users(allocation: Allocation) -> list[ContainerName]:
     return [name for name in decode_raw_grants(encode_allocation(allocation)) if allocation.given(name, GPU)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(pods(), min_size=1, max_size=10), st.randoms(use_true_random=False))
 def test_what_the_scheduler_places_is_never_too_much_on_the_node(wanted: list[Pod], random: Any) -> None:
     """In whatever order containers start and restart, and no board is given twice."""
@@ -158,7 +159,7 @@ def test_what_the_scheduler_places_is_never_too_much_on_the_node(wanted: list[Po
     assert set(boards.values()) <= {1}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(pods(), min_size=1, max_size=10))
 def test_a_budget_frees_all_that_it_held_and_no_more(wanted: list[Pod]) -> None:
     """After all is given back the same pods get the same again."""

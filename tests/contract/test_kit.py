@@ -65,6 +65,7 @@ def test_a_subject_that_makes_no_sense_is_refused(fields: dict[str, object], why
         msgspec.convert({"name": "fpga", **fields}, Subject)
 
 
+@pytest.mark.slow
 def test_without_pytest_only_what_needs_it_is_missing() -> None:
     done = subprocess.run(
         [sys.executable, "-c", NO_PYTEST],

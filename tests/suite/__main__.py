@@ -1,6 +1,7 @@
 """`python -m suite check [JOB...]` and `python -m suite test [--all] [JOB...]`: the jobs named, or all.
 
-Each job prints one line as it ends, and its output only if it failed. Nothing stops at the first failure. At the end of
+Each job prints one line as it ends, and its output only if it failed. A check that passed before on the same files is
+not run unless it is named. Nothing stops at the first failure. At the end of
 `test`, what failed and used other processes is run again (`suite.second`). The last lines say which tests and jobs took
 longest, why tests were skipped, name what was unsteady or failed, and count. Exit status: 0, 1 if anything failed, 2
 usage.
@@ -22,6 +23,7 @@ from suite import plan
 from suite.history import Checkout, History, Run, last
 from suite.janitor import run_folder
 from suite.listing import listing
+from suite.passed import Passed
 from suite.pool import ROOT, Done, Job, Pool
 from suite.report import report, say
 from suite.second import settle
@@ -73,7 +75,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if jobs is None:
         return 2
     with run_folder() as (folder, remove):
-        done = Pool(LOGS / "check", folder, **CHECKS).run(jobs, say)
+        done = Pool(LOGS / "check", folder, **CHECKS, passed=Passed.of_user()).run(jobs, say)
         status = int(any(each.failures for each in done))
         if status == 0:
             remove()
@@ -105,9 +107,9 @@ def _run(jobs: Sequence[Job], run: Run) -> int:
     with run_folder() as (folder, remove):
 
         def ran(jobs: Sequence[Job], logs: Path = LOGS) -> list[Done]:
-            return Pool(logs, folder, **TESTS).run(jobs, say)
+            return Pool(logs, folder, **TESTS, passed=Passed.of_user()).run(jobs, say)
 
-        done = [*ran(plan.builds()), *ran(jobs)]
+        done = [*ran(plan.builds()), *ran([*plan.built_beside(), *jobs])]
         settled = settle(done, lambda job: ran([job], LOGS / "again")[0], history.times_unsteady)
         seconds = time.monotonic() - started
         status = report(done, settled, seconds)
@@ -134,7 +136,7 @@ def _named(names: Sequence[str], jobs: list[Job]) -> list[Job] | None:
     if unknown:
         sys.stderr.write(f"no job {', '.join(sorted(unknown))}; there is: {', '.join(job.name for job in jobs)}\n")
         return None
-    return [job for job in jobs if not names or job.name in names]
+    return [replace(job, reads=()) for job in jobs if job.name in names] if names else jobs
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class History:
 
     @classmethod
     def of_user(cls) -> Self:
-        return cls(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partage")
+        return cls(cache_folder())
 
     def remember(self, run: Run, parts: Sequence[str]) -> None:
         """The last of the parts of a commit that is green makes a whole run of them."""
@@ -77,6 +77,10 @@ class History:
     def times_unsteady(self, test: str, job: str) -> int:
         runs = [run for run in _read(self._runs) if not run.jobs or job in run.jobs]
         return sum(test in run.unsteady for run in runs[-WINDOW:])
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partage"
 
 
 def git(root: Path, *words: str) -> str | None:

@@ -62,6 +62,7 @@ _FORMAT: Final = (
     f"{BIN}/ruff format --check . && git ls-files -z --cached --others --exclude-standard -- '*.c' '*.h' | "
     f"xargs -0 -r {BIN}/clang-format --dry-run --Werror"
 )
+_PYTHON: Final = ("*.py", "*.pyi", "*.toml", "*/py.typed")
 
 
 def inner_loop() -> list[Job]:
@@ -71,11 +72,11 @@ def inner_loop() -> list[Job]:
 def checks() -> list[Job]:
     """All files, none of the tests."""
     return [
-        Job("pyright", (f"{BIN}/pyright",), extended=_EXTENDED["pyright"]),
-        Job("mypy", (f"{BIN}/mypy", *_trees())),
-        Job("imports", (f"{BIN}/lint-imports", "--cache-dir", ".cache/import-linter")),
-        Job("lint", (f"{BIN}/ruff", "check", ".")),
-        Job("format", ("bash", "-o", "pipefail", "-c", _FORMAT)),
+        Job("pyright", (f"{BIN}/pyright",), extended=_EXTENDED["pyright"], reads=_PYTHON),
+        Job("mypy", (f"{BIN}/mypy", *_trees()), reads=_PYTHON),
+        Job("imports", (f"{BIN}/lint-imports", "--cache-dir", ".cache/import-linter"), reads=_PYTHON),
+        Job("lint", (f"{BIN}/ruff", "check", "."), reads=_PYTHON),
+        Job("format", ("bash", "-o", "pipefail", "-c", _FORMAT), reads=(*_PYTHON, "*.c", "*.h", "*.clang-format")),
     ]
 
 
@@ -103,8 +104,12 @@ def builds() -> list[Job]:
         Job("rig: a newer runc", ("tools/rig-build", "runc@newer"), waits=True),
         *([Job("rig: a newer Docker", ("tools/rig-build", "moby", "docker-compose"), waits=True)] if is_all() else ()),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
-        Job("bundle: its trees", ("tools/bundle",)),
     ]
+
+
+def built_beside() -> list[Job]:
+    """What few tests use, and nearly all of them late: it is built while others run. Who needs it earlier waits."""
+    return [Job("bundle: its trees", ("tools/bundle",))]
 
 
 def every_push() -> list[Job]:

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from suite.passed import Passed, key_of
 from suite.record import ONLY, VARIABLE, Result, read
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -46,6 +47,8 @@ class Job:
     """Ids of the tests to run; all of them where it is empty."""
     extended: str = ""
     """Why `make test` leaves it out; `make test-all` never does."""
+    reads: tuple[str, ...] = ()
+    """Patterns of the files that decide its result; it is not run where it passed on the same. Without any it is."""
 
     @property
     def file_name(self) -> str:
@@ -62,6 +65,8 @@ class Done:
     problems: tuple[str, ...] = ()
     """What went wrong and is no failure of a test."""
     tests: tuple[Result, ...] = ()
+    is_known: bool = False
+    """It was not run: it passed on the same files before."""
 
     @property
     def failed(self) -> tuple[Result, ...]:
@@ -81,10 +86,11 @@ class Done:
 class Pool:
     """Has places for jobs that compute, and others for jobs that wait. Tests write below `folder`."""
 
-    def __init__(self, logs: Path, folder: Path, *, computing: int, waiting: int) -> None:
+    def __init__(self, logs: Path, folder: Path, *, computing: int, waiting: int, passed: Passed | None = None) -> None:
         self._logs = logs
         self._folder = folder
         self._places = {False: computing, True: waiting}
+        self._passed = passed
         self._lock = threading.Lock()
         self._groups: set[int] = set()
         self._stopped = False
@@ -121,6 +127,17 @@ class Pool:
                 yield future
 
     def _run_one(self, job: Job) -> Done:
+        if self._passed is None or not job.reads:
+            return self._run_now(job)
+        started, key = time.monotonic(), key_of(ROOT, job.argv, job.reads)
+        if self._passed.has(key):
+            return Done(job, time.monotonic() - started, 0.0, "", is_known=True)
+        done = self._run_now(job)
+        if key and not done.failures and key == key_of(ROOT, job.argv, job.reads):
+            self._passed.add(key)
+        return done
+
+    def _run_now(self, job: Job) -> Done:
         started = time.monotonic()
         log = self._logs / f"{job.file_name}.txt"
         with log.open("wb") as output:

@@ -43,4 +43,5 @@ def _skips(tests: Iterable[Result]) -> list[str]:
 
 def _line(done: Done) -> str:
     verdict = "FAILED" if done.failures else "ok"
-    return f"{verdict:6} {done.job.name:32} {done.seconds:7.1f} s {done.processor_seconds:7.1f} s"
+    known = "  passed before on the same files" if done.is_known else ""
+    return f"{verdict:6} {done.job.name:32} {done.seconds:7.1f} s {done.processor_seconds:7.1f} s{known}"

@@ -29,6 +29,7 @@ from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node
 from rig.patience import PATIENCE_S, patience_s
 from rig.rig import Rig
+from support.bytecode import BYTECODE
 from support.metrics import everywhere, figures, why_not_ready
 from support.simgpu_stage import DRIVER, tell
 
@@ -80,7 +81,7 @@ def _command(node: str, *flags: str) -> tuple[str, ...]:
 
 def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
     return {
-        "PYTHONDONTWRITEBYTECODE": "1",
+        **BYTECODE,
         "PARTAGE_DRIVER_ROOT": DRIVER,
         "PARTAGE_GPU_QUIET_S": str(QUIET_S),
         **(env or {}),

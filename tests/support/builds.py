@@ -22,8 +22,24 @@ OUT: Final = "OUT"
 
 def made(sources: Path, *words: str) -> Path:
     """The folder of what make builds there, told these words; a target is named as `OUT/name`."""
-    key = key_of(str(sources.relative_to(ROOT)), *words, sources=(*_READ, sources))
-    return built_once(key, _BUILDS / key, lambda folder: _make(sources, folder, words))
+    return _built(sources, words, is_of_objects=False)
+
+
+def objects_of(sources: Path, *words: str) -> Path:
+    """The folder of the objects that make builds there on the way."""
+    return _built(sources, words, is_of_objects=True) / "objects"
+
+
+def _built(sources: Path, words: tuple[str, ...], *, is_of_objects: bool) -> Path:
+    kind = ("objects",) if is_of_objects else ()
+    key = key_of(str(sources.relative_to(ROOT)), *kind, *words, sources=(*_READ, sources))
+
+    def make(folder: Path) -> None:
+        _make(sources, folder, words)
+        if not is_of_objects:
+            shutil.rmtree(folder / "objects", ignore_errors=True)
+
+    return built_once(key, _BUILDS / key, make)
 
 
 def _make(sources: Path, folder: Path, words: tuple[str, ...]) -> None:
@@ -31,4 +47,3 @@ def _make(sources: Path, folder: Path, words: tuple[str, ...]) -> None:
     argv = ["make", "-s", "-C", str(sources), f"-j{os.cpu_count() or 1}", f"OUT={folder}", *told]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    shutil.rmtree(folder / "objects", ignore_errors=True)

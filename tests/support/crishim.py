@@ -12,6 +12,7 @@ from rig.machine.components import Component, serving
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
 from support import metrics
+from support.bytecode import BYTECODE
 from support.extent import is_all
 
 SOCKET: Final = "/run/partage/crishim.sock"
@@ -40,7 +41,7 @@ def crishim(
 
     argv = (sys.executable, "-P", "-m", "partage_crishim", "--node-name", node, "--log-format", "text")
     address = ("--metrics-address", metrics.everywhere(PORT + number))
-    return Daemon("crishim", (*argv, *address, *flags), why_not_ready, {"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+    return Daemon("crishim", (*argv, *address, *flags), why_not_ready, {**BYTECODE, **(env or {})})
 
 
 @contextmanager

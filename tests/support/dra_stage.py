@@ -35,6 +35,7 @@ from rig.identity.people import TEAM, Identity
 from rig.machine.components import Component
 from rig.nodes.node import Daemon, NodeSettings
 from rig.rig import Rig, RigSettings, running
+from support.bytecode import BYTECODE
 from support.cluster_stage import ClusterStage
 from support.crishim_stage import INVENTORY, NODE
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, equip, image, inventory, told_by
@@ -239,7 +240,7 @@ def dra_driver(rig: Rig, *flags: str, identity: Identity | None = None) -> Daemo
     argv = (sys.executable, "-P", "-m", "partage_dra", "--node-name", NODE, "--kubeconfig", str(access))
     more = ("--log-format", "text", "--metrics-address", everywhere(PORT), "--look-every-s", "0.2", *flags)
 
-    return Daemon("dra", (*argv, *more), partial(why_not_ready, port=PORT), {"PYTHONDONTWRITEBYTECODE": "1", **ENV})
+    return Daemon("dra", (*argv, *more), partial(why_not_ready, port=PORT), {**BYTECODE, **ENV})
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
 from support import oci_program
+from support.bytecode import BYTECODE
 from support.isolation_stage import broker, install_library, told_by
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
@@ -33,7 +34,6 @@ PROGRAM: Final = f"/opt/partage/{oci_program.NAME}"
 VISIBLE: Final = (Path(sys.prefix), built_simgpu())
 """What a machine must see for this."""
 _COMMON: Final = ("--driver-root", DRIVER, "--node-name", "lone", "--log-format", "text")
-_ENV: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 _FREE_WITHIN_S: Final = 30.0
 
 
@@ -68,7 +68,7 @@ class SharesStage:
 
 def agent(*flags: str) -> Daemon:
     argv = (sys.executable, "-P", "-m", "partage_oci", *_COMMON, "--hook", PROGRAM, *flags)
-    return Daemon("agent", argv, lambda machine: why_no_answer(machine, f"/{OCI_SOCKET}"), _ENV)
+    return Daemon("agent", argv, lambda machine: why_no_answer(machine, f"/{OCI_SOCKET}"), BYTECODE)
 
 
 def install_program(machine: Machine, runtime: Path, *, at: str = PROGRAM, **settings: object) -> None:
@@ -101,7 +101,7 @@ def shares_on(machine: Machine, *cards: str, flags: tuple[str, ...] = ()) -> Gen
 
 def _inventory() -> Daemon:
     argv = (sys.executable, "-P", "-m", "partage_advertiser", "--no-cluster", *_COMMON)
-    return Daemon("inventory", argv, _why_no_inventory, _ENV)
+    return Daemon("inventory", argv, _why_no_inventory, BYTECODE)
 
 
 def _why_no_inventory(machine: Machine) -> str | None:

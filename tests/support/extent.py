@@ -28,6 +28,11 @@ def is_all() -> bool:
     return os.environ.get(EXTENT) == "all"
 
 
+def examples(number: int) -> int:
+    """How many examples a property is tried with: so many, and in `make check` a quarter of them, as others there."""
+    return number if os.environ.get("HYPOTHESIS_PROFILE") != "quick" else max(1, number // 4)
+
+
 def drawn(name: str, steps: Sequence[T], count: int) -> tuple[T, ...]:
     """All steps in `make test-all`, otherwise as many as `count`, in their order.
 

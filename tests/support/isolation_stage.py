@@ -25,6 +25,7 @@ from rig.images.bases import compiled
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node, NodeSettings
+from support.bytecode import BYTECODE
 from support.crishim import SOCKET
 from support.crishim_stage import INVENTORY, NODE, Stage, crishim, give_own_dev, public_file
 from support.simgpu_stage import CARDS, DRIVER, UUIDS, generate_cdi, install_driver, simgpud
@@ -79,7 +80,7 @@ def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
 
 def broker(*flags: str, node: str = NODE) -> Daemon:
     argv = (*_BROKER, *_PLACES, "--node-name", node, "--log-format", "text", "--metrics-address", _METRICS, *flags)
-    return Daemon("broker", argv, _why_no_broker, {"PYTHONDONTWRITEBYTECODE": "1"})
+    return Daemon("broker", argv, _why_no_broker, BYTECODE)
 
 
 def install_library(machine: Machine, objects: Path | None = None) -> str:

@@ -20,6 +20,7 @@ from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside
 from rig.patience import patience_s
+from support.bytecode import BYTECODE
 from support.simgpu import built as built_simgpu
 
 UP: Final = "try:    partage docker install"
@@ -30,7 +31,7 @@ PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli")
 
 
 def up_env() -> dict[str, str]:
-    return {"PARTAGE_SIMGPU": str(built_simgpu()), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"PARTAGE_SIMGPU": str(built_simgpu()), **BYTECODE}
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from rig.patience import patience_s
 from rig.programs import ensure
 from rig.rig import CHECKOUT, Rig, RigSettings, running
 from support import systemd_node
+from support.bytecode import BYTECODE
 from support.crishim_stage import public_file
 from support.systemd_node import CONFIG, UNITS
 from support.trees import SEES_CHECKOUT
@@ -46,7 +47,6 @@ PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli", "node")
 _MORTAL: Final = (sys.executable, "-P", str(Path(__file__).with_name("node_programs") / "mortal.py"))
 _KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """As the way into the node tells it."""
-_SETTINGS: Final = "PYTHONDONTWRITEBYTECODE=1"
 _DAEMONS: Final = {"partage-crishim": "partage_crishim", "partage-broker": "partage_isolation"}
 
 
@@ -207,4 +207,4 @@ def _run(argv: tuple[str, ...], timeout_s: float) -> subprocess.CompletedProcess
 
 
 def _environment() -> dict[str, str]:
-    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **BYTECODE}

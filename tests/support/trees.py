@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Final
 
 from rig.rig import CHECKOUT
+from support.bytecode import BYTECODE
 
 MARK: Final = "PARTAGE_TEST_TREE"
 """The variable by which a process says of which tree it is."""
-SEES_CHECKOUT: Final = ("/etc/systemd/system/service.d/checkout.conf", "[Service]\nPrivateTmp=no\nProtectHome=no\n")
+SEES_CHECKOUT: Final = (
+    "/etc/systemd/system/service.d/checkout.conf",
+    "[Service]\nPrivateTmp=no\nProtectHome=no\n"
+    + "".join(f"Environment={name}={value}\n" for name, value in BYTECODE.items()),
+)
 """For nodes with trees of a checkout's programs: it may lie where units see nothing of the machine's."""
 _PROGRAMS: Final = ("partage", "partage-crishim", "partage-broker", "partage-advertiser")
 PROGRAM: Final = b"#!/bin/sh\necho made up\n"

@@ -25,6 +25,7 @@ from rig.identity.people import INSTALLER, OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, Manifest, delivered
 from rig.nodes.machine import Machine
 from rig.rig import CHECKOUT, Rig
+from support.bytecode import BYTECODE
 from support.trees import a_tree
 
 NODE: Final = "n2"
@@ -59,6 +60,7 @@ def from_this_checkout(rig: Rig) -> Manifest:
     container["env"] += [
         {"name": "PARTAGE_INSTALLER_TREE", "value": f"/host{TREE}"},
         {"name": "PARTAGE_INSTALLER_PERCENT", "value": "5"},
+        *({"name": name, "value": value} for name, value in BYTECODE.items()),
         # There is no kube-proxy, and so no Service.
         {"name": "KUBERNETES_SERVICE_HOST", "value": str(rig.control.addresses.host)},
         {"name": "KUBERNETES_SERVICE_PORT", "value": str(APISERVER_PORT)},

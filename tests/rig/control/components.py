@@ -34,9 +34,13 @@ from rig.identity.people import ADMIN, CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBEL
 from rig.machine.addresses import SERVICES
 from rig.machine.components import Component
 
+_FEW_COLLECTIONS: Final = {"GOGC": "400"}
+"""Go collects garbage when there are five times as many bytes as are in use, not twice: a start takes a quarter less
+processor time, and 150 MiB more."""
+
 
 def etcd(place: Place, settings: ControlSettings) -> Component:
-    program = place.program("etcd", {**_etcd_flags(place), **settings.etcd_flags}, gates={})
+    program = place.program("etcd", {**_etcd_flags(place), **settings.etcd_flags}, {}, _FEW_COLLECTIONS)
     context = trusting(place.identities.etcd_ca, place.identities.etcd_client("readiness"))
     return Component(program, answers((str(place.addresses.host), ETCD_PORT), "/readyz", context))
 
@@ -78,7 +82,7 @@ def apiserver(place: Place, settings: ControlSettings) -> Component:
     flags = {**_apiserver_flags(place), **_admission(settings), **settings.apiserver_flags}
     context = trusting(place.identities.ca, place.identities.certified(ADMIN))
     ready = answers((str(place.addresses.host), APISERVER_PORT), "/readyz", context)
-    return Component(place.program("kube-apiserver", flags, settings.feature_gates), ready)
+    return Component(place.program("kube-apiserver", flags, settings.feature_gates, _FEW_COLLECTIONS), ready)
 
 
 def _apiserver_flags(place: Place) -> Flags:

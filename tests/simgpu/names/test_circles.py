@@ -13,9 +13,11 @@ from typing import Final
 
 import pytest
 
+from support.builds import OUT, ROOT, objects_of
+
 pytestmark = pytest.mark.slow
 
-SIMULATED: Final = Path(__file__).parents[3] / "simgpu/native"
+SIMULATED: Final = ROOT / "simgpu/native"
 FOLDERS: Final = ("common", "cuda", "daemon", "nvml")
 TABLES: Final = "parts"
 UNDEFINED: Final = "U"
@@ -41,15 +43,14 @@ def symbols(path: Path) -> Mapping[str, str]:
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Mapping[str, str]]]:
+def objects() -> dict[str, dict[str, Mapping[str, str]]]:
     """The symbols of each object, by folder and file."""
-    out = tmp_path_factory.mktemp("circles")
     sources = [path.relative_to(SIMULATED) for folder in FOLDERS for path in sorted((SIMULATED / folder).glob("*.c"))]
-    wanted = [str(out / "objects" / path.with_suffix(".o")) for path in sources]
-    subprocess.run(["make", "-s", "-j2", "-C", str(SIMULATED), f"OUT={out}", "CFLAGS=-O0", "LTO=", *wanted], check=True)
+    wanted = (f"{OUT}/objects/{path.with_suffix('.o')}" for path in sources)
+    built = objects_of(SIMULATED, "CFLAGS=-O0", "LTO=", *wanted)
     found: dict[str, dict[str, Mapping[str, str]]] = {folder: {} for folder in FOLDERS}
     for path in sources:
-        found[path.parts[0]][path.stem] = symbols(out / "objects" / path.with_suffix(".o"))
+        found[path.parts[0]][path.stem] = symbols(built / path.with_suffix(".o"))
     return found
 
 

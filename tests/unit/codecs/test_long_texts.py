@@ -17,6 +17,7 @@ def _quantity(said: Mapping[str, str], key: str, **_bounds: object) -> object:
     return parse_quantity(said[key])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [_quantity, read_whole, read_decimal])
 def test_a_text_that_is_too_long_is_refused_and_forgotten(read: Callable[..., object]) -> None:
     tracemalloc.start()

@@ -42,6 +42,7 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert anchor in anchors(file.read_text()), f"{document.name} links to #{anchor}, which {file.name} lacks"
 
 
+@pytest.mark.slow
 def test_every_table_is_current() -> None:
     command = [sys.executable, str(ROOT / "tools/tables.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -63,6 +63,7 @@ def test_what_was_possible_is_asked_anew_when_a_node_changed_or_others_are_asked
     assert fleet.plugin.partage_scores(wanted, both)[0] < 0
 
 
+@pytest.mark.slow
 def test_what_requests_need_is_remembered_within_bytes() -> None:
     cluster = Cluster()
     tracemalloc.start()

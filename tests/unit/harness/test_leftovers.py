@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 
+import pytest
+
 from support import leftovers
 
 
@@ -25,6 +27,7 @@ def test_what_a_killed_run_started_ends_and_nothing_else() -> None:
         other.kill()
 
 
+@pytest.mark.slow
 def test_a_program_is_found_from_the_moment_that_whoever_started_it_goes_on() -> None:
     """Popen returns before the kernel has laid out the environment: one in a hundred would be missed."""
     marked = {**os.environ, leftovers.MARK: "a-moment-ago"}

@@ -189,6 +189,7 @@ def test_what_every_push_needs_is_everything_but_what_is_extended_and_parts_make
     assert set(map(plan.part_of, everything.values())) == set(plan.PARTS)
 
 
+@pytest.mark.slow
 def test_the_list_of_tests_is_that_of_the_sources() -> None:
     """After `make tables` it is. A test that is gone, or is in `make test-all` alone, shows in a review."""
     assert (ROOT / "tests/suite/list.txt").read_text(encoding="utf-8") == listing(ROOT)

@@ -31,6 +31,7 @@ from partage_base.kube import (
 )
 from partage_base.kube import informer as following_module
 from partage_base.kube import lists as listing_module
+from support.extent import examples
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
 from support.kube import Waits, access_to, until
 from support.loops import LOOPS
@@ -249,7 +250,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, lists=st.sampled_from(Lists))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_whatever_happens_in_whatever_order_what_is_seen_is_in_the_end_what_there_is(
     steps: list[str], lists: Lists
 ) -> None:

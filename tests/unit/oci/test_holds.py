@@ -17,6 +17,7 @@ from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory, NodeName, PodRequest
 from partage_scheduler.core import plugins
+from support.extent import examples
 
 GIB = 1 << 30
 NODE = NodeName("lone")
@@ -200,5 +201,5 @@ class Machine(RuleBasedStateMachine):
         assert sum(self.shares.values()) <= 1000
 
 
-Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+Machine.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 TestMachine = Machine.TestCase

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from partage_cli.rollout.order import Command, Hold, HostState, hold, stoppage, wanted
 from partage_cli.rollout.told import Member, State, Told, Wish, telling
+from support.extent import examples
 
 V1: Final = "0.1.0-g000000000001"
 V2: Final = "0.1.0-g000000000002"
@@ -235,7 +236,7 @@ class World:
                     self.check()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.sampled_from([1, 2, 7]), kills=st.floats(0, 0.3))
 def test_whoever_dies_wherever_all_come_into_force_one_at_a_time(seed: int, count: int, kills: float) -> None:
     random, world = Random(seed), World(count, set())  # noqa: S311
@@ -245,7 +246,7 @@ def test_whoever_dies_wherever_all_come_into_force_one_at_a_time(seed: int, coun
     assert world.holder == ""
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 2**32), broken=st.integers(0, 19), kills=st.floats(0, 0.3))
 def test_whoever_dies_wherever_one_failure_stops_it_with_no_more_node_touched(
     seed: int, broken: int, kills: float

@@ -61,6 +61,7 @@ def test_a_program_that_does_not_answer_is_told_with_its_words(tmp_path: Path, t
         asked(host(tmp_path), tmp_path, "partage", "node", "contracts")
 
 
+@pytest.mark.slow
 def test_what_a_version_says_of_its_contracts_is_what_it_prints() -> None:
     """By the command, as the version before is asked."""
     command = (sys.executable, "-P", "-m", "partage_cli", "node", "contracts")

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from partage_isolation.ledger import rounds
 from partage_isolation.ledger.account import Amounts
+from support.extent import examples
 from unit.isolation.ledger.callers import World
 from unit.isolation.ledger.keeping import KEY, MIB, ledger_of, process_of
 
 STEPS = 300
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(2, 4))
 def test_whatever_happens_in_between_nobody_is_refused_with_room(seed: int, count: int) -> None:
     world = World(seed, count)

@@ -15,11 +15,12 @@ from typing import Final
 
 import pytest
 
+from support.builds import ROOT, objects_of
+
 pytestmark = pytest.mark.slow
 
-CHECKOUT: Final = Path(__file__).parents[4]
-PRELOAD: Final = CHECKOUT / "isolation/preload"
-SIMULATED: Final = CHECKOUT / "simgpu/native"
+PRELOAD: Final = ROOT / "isolation/preload"
+SIMULATED: Final = ROOT / "simgpu/native"
 ROOF: Final = "roof"
 FLOORS: Final = {
     ROOF: 8,
@@ -87,11 +88,9 @@ def included_upward(top: Path, floors: dict[str, int], room: str, file: Path) ->
 
 
 @pytest.fixture(scope="module")
-def units(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Unit]]:
+def units() -> dict[str, list[Unit]]:
     """The objects of each library."""
-    out = tmp_path_factory.mktemp("rooms")
-    subprocess.run(["make", "-s", "-j2", "-C", str(PRELOAD), f"OUT={out}", "CFLAGS=-O0", "objects"], check=True)
-    objects = out / "objects"
+    objects = objects_of(PRELOAD, "CFLAGS=-O0", "objects")
     files = [unit(path, objects) for path in sorted(objects.rglob("*.o"))]
     others = {
         "cuda": ("nvml/",),

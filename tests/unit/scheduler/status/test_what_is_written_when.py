@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partage_scheduler.api import Outbox, Pace
+from support.extent import examples
 
 
 def test_the_latest_word_is_told_once() -> None:
@@ -50,7 +51,7 @@ def test_too_much_is_dropped_and_counted() -> None:
 STEPS = st.lists(st.tuples(st.sampled_from(["put", "withdraw", "take"]), st.integers(0, 3)), max_size=60)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(STEPS)
 def test_whatever_happens_the_last_word_of_each_is_told_in_the_end(steps: list[tuple[str, int]]) -> None:
     outbox, wanted = Outbox[int, int](most=10, every_s=3), dict[int, int]()

@@ -26,7 +26,7 @@ def _cost(at_most_ns: float, at_most_part: float) -> Callable[[Facts], Judgement
 
     def judge(facts: Facts) -> Judgement:
         added, alone = facts["added_ns"], facts["driver_ns"]
-        said = f"{added:+g} ns on {alone:g}, {added / alone:+.1%}"
+        said = f"{added:+g} ns on {alone:g}, {100 * added / alone:+.1f} %"
         return Judgement(facts["interposed"] and added <= max(at_most_ns, at_most_part * alone), said)
 
     return judge

@@ -64,7 +64,7 @@ def test_an_answer_is_judged_by_what_is_expected_today_and_keeps_its_verdict_whe
         return next(line for line in page(found).splitlines() if line.startswith(f"| `{row.name}`"))
 
     assert told({"interposed": True, "driver_ns": 3802.2, "added_ns": 11.2}).endswith(
-        "| +11.2 ns on 3802.2, +0.3% (1) |"
+        "| +11.2 ns on 3802.2, +0.3 % (1) |"
     )
     assert told({"an": "older form"}).endswith("| **differs:** too much (1) |")
 

@@ -24,6 +24,8 @@ from partage_plugins.vocabulary.names import CardId
 
 SETTLE_NS: Final = 1_000_000_000
 """So long a driver may take with what a process had whose files are closed; it usually takes milliseconds."""
+MANAGED_SETTLE_NS: Final = SETTLE_NS // 2
+"""The same for managed memory alone: programs that ask for room wait longer than that."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def _applied(ledger: Ledger, where: _Where, beginning: Beginning, shown: Shown, 
         return ()
     if process.state is State.DEAD:
         if process.died_ns <= beginning.began_ns:
-            is_settling = process.died_ns + SETTLE_NS > beginning.began_ns
+            is_settling = process.died_ns + MANAGED_SETTLE_NS > beginning.began_ns
             _left_behind(ledger, where, amount + (account.hidden if is_settling else 0))
         return ()
     if account.moved is None or account.moved != seen.moved:

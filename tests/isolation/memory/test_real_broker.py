@@ -97,7 +97,6 @@ def test_managed_memory_of_a_program_that_is_gone_is_there_again(container: Cont
     with program(container) as one:
         one.ask(f"a = managed({LIMIT - CONTEXT})")
         one.kill()
-    until(lambda: charged(container) == 0, why=lambda: f"{container.told()}")
     with program(container) as other:
         other.ask(f"a = managed({LIMIT - CONTEXT})")
 

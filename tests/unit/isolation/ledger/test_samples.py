@@ -185,9 +185,9 @@ def test_what_was_said_before_the_last_word_says_nothing_of_managed_memory() -> 
 def test_managed_memory_of_the_dead_is_charged_until_the_driver_has_had_time_to_let_go() -> None:
     ledger, process = with_managed()
     ledger.lives.died(process, 1000)
-    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.SETTLE_NS - 1), Shown({}, {}))
+    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.MANAGED_SETTLE_NS - 1), Shown({}, {}))
     assert charged(ledger) == MANAGED
-    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.SETTLE_NS), Shown({}, {}))
+    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.MANAGED_SETTLE_NS), Shown({}, {}))
     assert charged(ledger) == 0
     assert process.state is State.GONE
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from partage_isolation.ledger.account import Account, Amounts, Seen
+from partage_isolation.ledger.account import MOST_BYTES, Account, Amounts, Seen
 from partage_isolation.ledger.budget import SPEAKING, Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
@@ -107,7 +107,8 @@ def _applied(ledger: Ledger, where: _Where, beginning: Beginning, shown: Shown, 
         return ()
     if account.moved is None or account.moved != seen.moved:
         return ()
-    amount += account.moved + min(max(account.hidden, seen.hidden), budget.cards[card].most_memory)
+    hidden = min(max(account.hidden, seen.hidden), budget.cards[card].most_memory)
+    amount = min(amount + account.moved + hidden, MOST_BYTES)
     exact_used = shown.exact.get(process.id) if account.hidden == seen.hidden else None
     if exact_used is None and account.is_overtaken(beginning.began_ns):
         return ()

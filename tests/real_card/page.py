@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import MsgspecError
+from msgspec.structs import replace
 
 from real_card import result
 from real_card.ground import ROOT
@@ -71,8 +72,19 @@ def _tables(found: Result, numbers: Mapping[str, int]) -> Iterator[str]:
 
 
 def _row(row: Row, answers: Sequence[Answer | None], numbers: Mapping[str, int]) -> str:
-    cells = [_cell(each, numbers) for each in answers] or [_NOT_YET]
+    cells = [_cell(each and _judged_now(row, each), numbers) for each in answers] or [_NOT_YET]
     return f"| `{row.name}`: {row.asks} | {row.expected} | {' | '.join(cells)} |"
+
+
+def _judged_now(row: Row, answer: Answer) -> Answer:
+    """By what is expected today. What was answered before the question was changed keeps the verdict that it got."""
+    if answer.state != "answered" or not answer.facts:
+        return answer
+    try:
+        agrees, found = row.judge(answer.facts)
+    except (LookupError, TypeError, ValueError):
+        return answer
+    return replace(answer, agrees=agrees, found=found)
 
 
 def _cell(answer: Answer | None, numbers: Mapping[str, int]) -> str:

@@ -88,7 +88,7 @@ def ask(  # noqa: PLR0913  what a run is
     built_programs()
     with tempfile.TemporaryDirectory(prefix="real-") as name:
         folder = Path(name)
-        runner = _Runner(
+        runner = Runner(
             folder, os.environ.get(DRIVER_ROOT) or str(lay_out_driver(folder / "driver")), path.with_suffix(".log")
         )
         machine = runner.look("card", _left_s(until))
@@ -133,7 +133,7 @@ def line(answer: Answer, number: str, left_s: float) -> str:
     return f"{number:>6}  {left}  {answer.row:27} {verdict:12}{answer.seconds:6.1f} s  {answer.found}"
 
 
-class _Runner:
+class Runner:
     def __init__(self, folder: Path, driver_root: str, log: Path) -> None:
         self._folder, self._log, past = folder, log, folder / "driver.so"
         past.symlink_to(driver_file("libcuda.so.1"))

@@ -30,6 +30,8 @@ class AmountFacts:
     overhead: int
     """Contexts and the like."""
     state: StateName
+    hidden: int = 0
+    """Of `used`: managed memory, which a card shows as no process's."""
 
     @property
     def charged(self) -> int:

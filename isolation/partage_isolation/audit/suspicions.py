@@ -83,7 +83,7 @@ class Round:
 
     @cached_property
     def ledger(self) -> Mapping[tuple[int, CardId], int]:
-        """What the books had or have, whichever is more, of a process: between the two the cards were asked."""
+        """What a card may show of a process, by the books before or after it was asked, whichever is more."""
         before, after = _charged(self.before), _charged(self.after)
         return {place: max(before.get(place, 0), after.get(place, 0)) for place in before.keys() | after.keys()}
 
@@ -91,6 +91,11 @@ class Round:
         """By the books after the cards were asked."""
         amounts = [row.cards[card] for row in self.rows.get(pid, ()) if row.has_spoken and card in row.cards]
         return max((each.lent + each.unproved for each in amounts), default=0)
+
+    def hidden(self, pid: int, card: CardId) -> int:
+        """What it has beside what a card shows: all the while, by the books."""
+        rows = self.rows.get(pid, ())
+        return min((row.cards[card].hidden if card in row.cards else 0 for row in rows), default=0)
 
     def has_unseen_mounts(self, container: str) -> bool:
         """Whether it is there, and nothing can be said of the mounts of its first process."""
@@ -118,7 +123,7 @@ def _charged(facts: Facts) -> Mapping[tuple[int, CardId], int]:
     found = dict[tuple[int, CardId], int]()
     for row in rows_of(facts):
         for card, amounts in row.cards.items():
-            found[row.pid, card] = found.get((row.pid, card), 0) + amounts.charged
+            found[row.pid, card] = found.get((row.pid, card), 0) + amounts.charged - amounts.hidden
     return found
 
 
@@ -249,8 +254,9 @@ def beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> 
     for pid, amount in use.processes.items():
         key = seen.owner(pid)
         if amount is not None and key is not None and key in seen.after:
-            not_lent = amount - seen.lent(pid, use.card)
-            held.setdefault(seen.after[key].budget, []).append(_Held(not_lent, amount, key, pid))
+            has = amount + seen.hidden(pid, use.card)
+            not_lent = has - seen.lent(pid, use.card)
+            held.setdefault(seen.after[key].budget, []).append(_Held(not_lent, has, key, pid))
     found = dict[BudgetKey, Beyond]()
     for budget, processes in held.items():
         keys = {each.key for each in processes}

@@ -4,6 +4,9 @@ Pure. The promise: at the moment of each applied sample, lent + unproved + overh
 showed for the process. A process that keeps to the protocol takes nothing beyond `lent` without asking. So the sum over
 a container is never less than what it holds.
 
+*Hidden* is managed memory: NVML shows it as no process's, so a sample is what NVML shows and what the process says to
+have of that. A process that says too much is charged more; one that says too little has taken it past its library.
+
 *Unproved* is what a process said to have freed. It stays charged until a sample that began later shows no more than the
 rest explains. *Overhead* is what a sample shows beyond what the process says to use.
 """
@@ -23,6 +26,8 @@ class Amounts(NamedTuple):
     in_flight: int = 0
     returns: int = 0
     """How often it gave back."""
+    hidden: int = 0
+    """Of `used`: managed memory."""
 
 
 class Charge(NamedTuple):
@@ -61,6 +66,8 @@ class Charges:
         self._sums[card] = Charge(asked + now.asked - before.asked, fixed + now.fixed - before.fixed)
 
 
+_CHANGES: Final = 1 << 32
+"""They are counted modulo this."""
 MOST_BYTES: Final = 1 << 60
 """Of what processes say; more is nonsense."""
 FALLS_AFTER: Final = 3
@@ -74,6 +81,7 @@ class Seen(NamedTuple):
     doubted: int
     is_made: bool = False
     moved: int | None = 0
+    hidden: int = 0
 
 
 @dataclass(slots=True)
@@ -103,6 +111,8 @@ class Account:
     """When the newest sample began that was applied."""
     moved: int | None = 0
     """Of what it uses so much is on the host now, and on no card; None: some of it is on its way."""
+    hidden: int = 0
+    """Of what it uses so much is managed memory, by its last word."""
 
     @property
     def fixed(self) -> int:
@@ -123,6 +133,8 @@ class Account:
         return self.used > self.lent
 
     def tell(self, amounts: Amounts) -> None:
+        if (amounts.changes - self.changes) % _CHANGES < _CHANGES // 2:  # else it was said before the last word
+            self.hidden = min(amounts.hidden, amounts.used, MOST_BYTES)
         self.used, self.changes = min(amounts.used, MOST_BYTES), amounts.changes
         self.in_flight, self.returns = amounts.in_flight, amounts.returns
 
@@ -144,7 +156,7 @@ class Account:
     def begin_anew(self) -> None:
         """Another program runs in the process: what the last one had is gone, once a sample shows it."""
         left, self.lent = self.lent + self.overhead + self.reserved, 0
-        self.overhead = self.reserved = self.used = self.changes = self.in_flight = 0
+        self.overhead = self.reserved = self.used = self.hidden = self.changes = self.in_flight = 0
         self.moved = 0
         self.is_made, self.is_dry, self.falls = False, False, 0
         self.doubt(left)
@@ -175,7 +187,7 @@ class Account:
         self.lent, self.used = max(0, self.lent - amount), max(0, self.used - amount)
 
     def seen(self) -> Seen:
-        return Seen(self.lent, self.doubted, self.is_made, self.moved)
+        return Seen(self.lent, self.doubted, self.is_made, self.moved, self.hidden)
 
     def is_overtaken(self, began_ns: int) -> bool:
         """By a sample that began later: what it proved free an older one may still show."""

@@ -216,7 +216,10 @@ class Lending:
                 del process.accounts[card]
                 return None
         process.is_silent = False
+        before = account.hidden
         account.tell(amounts)
+        if account.hidden != before:
+            self._entries.note(process, card)
         return account
 
 

@@ -2,6 +2,7 @@
 
 Of a blind card a sample shows nothing. There a process's own word is believed, what contexts usually take is what they
 take, and the dead are let go some time after the kernel said that they are gone: it closes their files before it does.
+The same holds on every card for managed memory, which no sample shows as a process's.
 
 Pure. A sample has three moments: it begins (`begin`), NVML is called, its figures arrive (`apply`). Only what was said
 before it began is judged by it. Samples may overlap, and an older one may arrive after a later one: then it judges only
@@ -15,14 +16,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from partage_isolation.ledger.account import Account, Amounts, Seen
+from partage_isolation.ledger.account import MOST_BYTES, Account, Amounts, Seen
 from partage_isolation.ledger.budget import SPEAKING, Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
 from partage_plugins.vocabulary.names import CardId
 
-BLIND_SETTLE_NS: Final = 1_000_000_000
+SETTLE_NS: Final = 1_000_000_000
 """So long a driver may take with what a process had whose files are closed; it usually takes milliseconds."""
+MANAGED_SETTLE_NS: Final = SETTLE_NS // 2
+"""The same for managed memory alone: programs that ask for room wait longer than that."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def apply_blind(ledger: Ledger, beginning: Beginning) -> None:
 def applying_blind(ledger: Ledger, beginning: Beginning) -> Iterator[None]:
     """As `apply_blind`, one process at a time."""
     for (budget, card, process), account, seen in _judged(ledger, beginning):
-        if process.state is State.DEAD and process.died_ns + BLIND_SETTLE_NS <= beginning.began_ns:
+        if process.state is State.DEAD and process.died_ns + SETTLE_NS <= beginning.began_ns:
             ledger.lives.absent(budget, card, process)
         elif process.state in SPEAKING and account.unseen(seen):
             ledger.entries.note(process, card)
@@ -99,12 +102,14 @@ def _applied(ledger: Ledger, where: _Where, beginning: Beginning, shown: Shown, 
         return ()
     if process.state is State.DEAD:
         if process.died_ns <= beginning.began_ns:
-            _left_behind(ledger, where, amount)
+            is_settling = process.died_ns + MANAGED_SETTLE_NS > beginning.began_ns
+            _left_behind(ledger, where, amount + (account.hidden if is_settling else 0))
         return ()
     if account.moved is None or account.moved != seen.moved:
         return ()
-    amount += account.moved
-    exact_used = shown.exact.get(process.id)
+    hidden = min(max(account.hidden, seen.hidden), budget.cards[card].most_memory)
+    amount = min(amount + account.moved + hidden, MOST_BYTES)
+    exact_used = shown.exact.get(process.id) if account.hidden == seen.hidden else None
     if exact_used is None and account.is_overtaken(beginning.began_ns):
         return ()
     account.judged_ns = max(account.judged_ns, beginning.began_ns)
@@ -130,7 +135,7 @@ def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:
     """What a process used between two reports; None where it changed or was about to."""
     if before is None or after is None or before.in_flight or after.in_flight or before.changes != after.changes:
         return None
-    return after.used if before.used == after.used else None
+    return after.used if (before.used, before.hidden) == (after.used, after.hidden) else None
 
 
 _LAST_SIZES: Final = 32

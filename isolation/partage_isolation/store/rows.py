@@ -170,6 +170,7 @@ class Row:
     used: int
     since: int
     """Of the process: the moment at which it came."""
+    hidden: int
 
     def account(self) -> Account:
         return Account(
@@ -178,6 +179,7 @@ class Row:
             self.overhead,
             self.reserved,
             used=self.used,
+            hidden=self.hidden,
             is_made=self.is_made,
         )
 
@@ -200,7 +202,7 @@ def pack_row(number: int, process: Process, card: int | None, *, place_bytes: in
         account.reserved,
         account.used,
         process.since if card is None else 0,
-        0,
+        account.hidden,
     )
     return checked(body, place_bytes)
 
@@ -251,7 +253,7 @@ def _row(place: bytes) -> Row | PieceRow | None:
     if state in (MADE, HELD):
         return unpack(place[_CHECK.size :])
     try:
-        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:6])
+        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts)
     except ValueError:  # a state that only a later version knows
         raise Damaged from None
 

@@ -86,6 +86,7 @@ def _amounts(process: Process, account: Account) -> AmountFacts:
         unproved=account.unproved,
         overhead=account.fixed,
         state=_STATES[process.state],
+        hidden=min(account.hidden, account.lent),
     )
 
 

@@ -157,6 +157,8 @@ struct wire {
             uint32_t changes; /* how often `used` has changed, modulo 2^32 */
             uint32_t in_flight; /* calls of the driver that are changing it */
             uint32_t returns; /* how often the process said WIRE_RETURN of this card, modulo 2^32 */
+            uint32_t reserved;
+            uint64_t hidden; /* of `used`: what NVML shows as no process's, managed memory; 0 by those who don't know */
         } amounts;
         struct {
             uint64_t name; /* a hash of what programs hand each other; counts inside one container */

@@ -13,61 +13,88 @@ HOOK_CALL(cuMemFree_v2, CUdeviceptr address) {
     return result;
 }
 
-/* So much was reserved, and the driver gave so many bytes at the address. What goes beyond and may not be had goes
- * back; nothing of it is known to the program yet. */
-static CUresult took(unsigned card, CUcontext context, uint64_t reserved, CUdeviceptr address, uint64_t bytes) {
-    const struct entry what = {.key = address, .bytes = bytes, .of = (uint64_t)context, .card = (uint16_t)card};
+/* A call that takes memory of the current context. */
+struct taking {
+    unsigned card;
+    CUcontext context;
+    uint64_t most; /* reserved for it */
+    uint64_t mark; /* HELD_HIDDEN or 0 */
+};
+
+static CUresult take_begin(const struct taking *taking) {
+    TRY(account_begin(taking->card, taking->most));
+    if (taking->mark) account_hide(taking->card, taking->most, 0);
+    return CUDA_SUCCESS;
+}
+
+/* So much of it is held, or more. */
+static void take_end(const struct taking *taking, uint64_t charged) {
+    const uint64_t more = charged > taking->most ? charged - taking->most : 0, less = taking->most + more - charged;
+    account_correct(taking->card, more, 0);
+    if (taking->mark) account_hide(taking->card, more, less);
+    account_end(taking->card, less);
+}
+
+/* The driver gave so many bytes at the address. What goes beyond what was reserved and may not be had goes back;
+ * nothing of it is known to the program yet. */
+static CUresult took(const struct taking *taking, CUdeviceptr address, uint64_t bytes) {
+    const struct entry what = {
+        .key = address, .bytes = bytes | taking->mark, .of = (uint64_t)taking->context, .card = (uint16_t)taking->card};
     uint64_t charged;
     if (!held_note(HELD_MEMORY, &what, &charged)) {
         DRIVER(REAL(cuMemFree_v2)(address));
-        account_end(card, reserved);
+        take_end(taking, 0);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (charged > reserved) account_correct(card, charged - reserved, 0);
-    account_end(card, charged > reserved ? 0 : reserved - charged);
-    const CUresult result = charged > reserved ? account_exceed(card, 0) : CUDA_SUCCESS;
+    take_end(taking, charged);
+    const CUresult result = charged > taking->most ? account_exceed(taking->card, 0) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) hook_cuMemFree_v2(address);
     return result;
 }
 
-/* A hook that takes memory of the current context; what the driver will refuse goes to it unchanged. */
-#define TAKE(name, address, bytes, ...)                                                                                \
-    do {                                                                                                               \
-        unsigned card;                                                                                                 \
-        CUcontext context;                                                                                             \
-        CUdeviceptr made;                                                                                              \
-        if (!address || !bytes || !current_card(&card, &context)) return DRIVER(REAL(name)(address, __VA_ARGS__));     \
-        const uint64_t most = round_up(bytes, BLOCK_BYTES);                                                            \
-        TRY(account_begin(card, most));                                                                                \
-        const CUresult result = DRIVER(REAL(name)(&made, __VA_ARGS__));                                                \
-        if (result != CUDA_SUCCESS) return account_end(card, most), result;                                            \
-        TRY(took(card, context, most, made, bytes));                                                                   \
-        *address = made;                                                                                               \
-        return CUDA_SUCCESS;                                                                                           \
-    } while (0)
-
-HOOK_CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) { TAKE(cuMemAlloc_v2, address, bytes, bytes); }
+/* What the driver will refuse goes to it unchanged. */
+HOOK_CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) {
+    struct taking taking = {.most = round_up(bytes, BLOCK_BYTES)};
+    CUdeviceptr made;
+    if (!address || !bytes || !current_card(&taking.card, &taking.context))
+        return DRIVER(REAL(cuMemAlloc_v2)(address, bytes));
+    TRY(take_begin(&taking));
+    const CUresult result = DRIVER(REAL(cuMemAlloc_v2)(&made, bytes));
+    if (result != CUDA_SUCCESS) return take_end(&taking, 0), result;
+    TRY(took(&taking, made, bytes));
+    *address = made;
+    return CUDA_SUCCESS;
+}
 
 HOOK_CALL(cuMemAllocManaged, CUdeviceptr *address, size_t bytes, unsigned flags) {
-    TAKE(cuMemAllocManaged, address, bytes, bytes, flags);
+    struct taking taking = {.most = round_up(bytes, BLOCK_BYTES)};
+    CUdeviceptr made;
+    if (!address || !bytes || !current_card(&taking.card, &taking.context))
+        return DRIVER(REAL(cuMemAllocManaged)(address, bytes, flags));
+    taking.mark = managed_is_hidden() ? HELD_HIDDEN : 0;
+    TRY(take_begin(&taking));
+    const CUresult result = DRIVER(REAL(cuMemAllocManaged)(&made, bytes, flags));
+    if (result != CUDA_SUCCESS) return take_end(&taking, 0), result;
+    TRY(took(&taking, made, bytes));
+    *address = made;
+    return CUDA_SUCCESS;
 }
 
 /* Rows begin at multiples of what the driver likes: 512 bytes today, asked for more where it turns out to be more. */
 HOOK_CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
     enum { LIKELY_PITCH = 512 };
-    unsigned card;
-    CUcontext context;
+    struct taking taking = {0};
     uint64_t bytes;
-    if (!address || !pitch || !width || !height || !current_card(&card, &context))
+    if (!address || !pitch || !width || !height || !current_card(&taking.card, &taking.context))
         return DRIVER(REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element));
     if (__builtin_mul_overflow(round_up(width, LIKELY_PITCH), height, &bytes)) bytes = UINT64_MAX / 2;
-    const uint64_t most = round_up(bytes, BLOCK_BYTES);
+    taking.most = round_up(bytes, BLOCK_BYTES);
     CUdeviceptr made;
     size_t made_pitch;
-    TRY(account_begin(card, most));
+    TRY(take_begin(&taking));
     CUresult result = DRIVER(REAL(cuMemAllocPitch_v2)(&made, &made_pitch, width, height, element));
-    if (result != CUDA_SUCCESS) return account_end(card, most), result;
-    TRY(took(card, context, most, made, made_pitch * height));
+    if (result != CUDA_SUCCESS) return take_end(&taking, 0), result;
+    TRY(took(&taking, made, made_pitch * height));
     *address = made;
     *pitch = made_pitch;
     return CUDA_SUCCESS;

@@ -98,14 +98,14 @@ static CUresult allocate(CUdeviceptr *address, struct reserve *reserve, const st
 /* A card that was not granted has no memory for us. */
 static CUresult allocate_current(CUdeviceptr *address, const struct wish *wish) {
     CUdevice device;
-    if (!address || !wish->bytes || !device_of_stream(wish->stream, &device)) return ask_driver(address, wish);
+    if (!address || !device_of_stream(wish->stream, &device)) return ask_driver(address, wish);
     struct reserve *reserve = current_pool(device);
     return reserve ? allocate(address, reserve, wish) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* A pool that was not given out through us has no memory: an imported one never has, and what it is is not known. */
 static CUresult allocate_named(CUdeviceptr *address, const struct wish *wish) {
-    if (!address || !wish->bytes || reserve_pool_on_host(wish->pool)) return ask_driver(address, wish);
+    if (!address || reserve_pool_on_host(wish->pool)) return ask_driver(address, wish);
     struct reserve *reserve = reserve_of_pool(wish->pool);
     return reserve ? allocate(address, reserve, wish) : CUDA_ERROR_INVALID_VALUE;
 }

@@ -242,12 +242,13 @@ struct unmapping {
     unsigned card;
 };
 
-/* Takes away the notes of mappings that lie one beside the other. */
+/* Takes away the notes of mappings at these addresses; in between there may be none. */
 static size_t take_mappings(uint64_t address, uint64_t bytes, struct unmapping *all, size_t most) {
-    const uint64_t start = address;
     size_t count = 0;
-    while (address - start < bytes && count < most && table_take(&mappings, address, &all[count].mapping))
-        address += all[count++].mapping.bytes;
+    for (uint64_t passed = 0; passed < bytes && count < most;) {
+        const bool is_mapped = table_take(&mappings, address + passed, &all[count].mapping);
+        passed += is_mapped ? all[count++].mapping.bytes : BLOCK_BYTES;
+    }
     return count;
 }
 

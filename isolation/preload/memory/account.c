@@ -222,6 +222,13 @@ void account_end_free_later(unsigned card, uint64_t bytes) {
     atomic_fetch_sub(&account->in_flight, 1);
 }
 
+void account_hide(unsigned card, uint64_t more, uint64_t less) {
+    if (card >= MOST_CARDS || more == less) return;
+    atomic_fetch_add(&accounts[card].hidden, more - less);
+    atomic_fetch_add(&accounts[card].changes, 1);
+    account_tell(card, 0);
+}
+
 void account_correct(unsigned card, uint64_t more, uint64_t less) {
     if (card >= MOST_CARDS || more == less) return;
     credit_change(&accounts[card], (int64_t)(less - more));

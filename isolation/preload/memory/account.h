@@ -28,6 +28,11 @@ HIDDEN void account_end_free(unsigned card, uint64_t bytes);
 /* The same where the driver may still hold the bytes: they go back to the broker, which looks. */
 HIDDEN void account_end_free_later(unsigned card, uint64_t bytes);
 
+/* Of what is in use so much more or less is managed memory, which NVML shows as no process's. Said to the broker at
+ * once; in flight, after what is taken was reserved and before the driver is asked for it, or before what the driver
+ * has taken back is credit. */
+HIDDEN void account_hide(unsigned card, uint64_t more, uint64_t less);
+
 /* What the driver was found to hold or not to hold, whatever is lent. What is freed so is for this process's next calls
  * first: account_keep returns it. */
 HIDDEN void account_correct(unsigned card, uint64_t more, uint64_t less);

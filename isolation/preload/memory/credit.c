@@ -58,6 +58,7 @@ struct wire credit_told(enum wire_what what, unsigned card) {
         packet.amounts.lent = atomic_load(&account->lent);
         packet.amounts.in_flight = atomic_load(&account->in_flight);
         packet.amounts.returns = atomic_load(&account->returns);
+        packet.amounts.hidden = atomic_load(&account->hidden);
     } while (changes != atomic_load(&account->changes));
     packet.amounts.changes = changes;
     return packet;

@@ -14,6 +14,7 @@ struct account {
     _Atomic uint64_t lent;
     _Atomic int64_t credit; /* less than 0: more is held than is lent */
     _Atomic uint64_t kept, granted; /* what may stay as credit */
+    _Atomic uint64_t hidden; /* of what is in use: NVML shows it as no process's */
     _Atomic uint32_t changes, in_flight;
     _Atomic uint32_t taking; /* of in_flight: those that have reserved */
     _Atomic uint32_t returns, recalled; /* how often something went back; the number of the last recall */

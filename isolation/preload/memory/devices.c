@@ -8,6 +8,7 @@ REAL_CALL(cuDeviceGet, CUdevice *device, int ordinal);
 REAL_CALL(cuDeviceGetCount, int *count);
 REAL_CALL(cuCtxGetCurrent, CUcontext *context);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
+REAL_CALL(cuDeviceGetAttribute, int *value, int attribute, CUdevice device);
 REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
 REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 
@@ -77,6 +78,16 @@ bool current_card(unsigned *card, CUcontext *context) {
     *card = card_of(device);
     context_met(*card, *context);
     return true;
+}
+
+/* A driver that does not say is not believed to show it. */
+bool managed_is_hidden(void) {
+    enum { CONCURRENT_MANAGED_ACCESS = 89 };
+    CUdevice device;
+    int is_paged = 1;
+    if (DRIVER(REAL(cuCtxGetDevice)(&device)) == CUDA_SUCCESS)
+        DRIVER(REAL(cuDeviceGetAttribute)(&is_paged, CONCURRENT_MANAGED_ACCESS, device));
+    return is_paged;
 }
 
 bool device_of_context(CUcontext context, CUdevice *device) {

@@ -12,7 +12,7 @@ static _Atomic uint32_t clock;
 
 uint32_t held_now(void) { return atomic_fetch_add(&clock, 1) + 1; }
 
-static uint64_t bytes_of(const struct entry *what) { return what->bytes & ~EXPORTED; }
+static uint64_t bytes_of(const struct entry *what) { return what->bytes & ~(EXPORTED | HELD_HIDDEN); }
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
@@ -65,6 +65,7 @@ static uint64_t shared_of(const struct entry *what) {
 
 /* What is no longer held: how much of it is credit. */
 static uint64_t let_go(const struct entry *what, uint64_t less) {
+    if (what->bytes & HELD_HIDDEN) account_hide(what->card, 0, less);
     if (!(what->bytes & EXPORTED)) return less;
     account_let_go(what->card, shared_number(SHARED_HELD, what->serial), shared_of(what), less);
     return 0;

@@ -36,6 +36,9 @@ HIDDEN unsigned card_at(const CUmemLocation *location, unsigned type);
 /* The card of the current context and the context. False: there is none, so the driver refuses whatever it is. */
 HIDDEN bool current_card(unsigned *card, CUcontext *context);
 
+/* Whether managed memory of the current device is paged between card and host: then NVML shows it as no process's. */
+HIDDEN bool managed_is_hidden(void);
+
 /* The device that a context is on. False: there is no such context. */
 HIDDEN bool device_of_context(CUcontext context, CUdevice *device);
 
@@ -51,6 +54,9 @@ HIDDEN void context_forgotten(CUcontext context);
 HIDDEN void context_met(unsigned card, CUcontext context);
 
 /* ---- what is held: held.c --------------------------------------------------------------------------------------- */
+
+/* In an entry's bytes: it is managed memory, which NVML shows as no process's (account_hide). */
+#define HELD_HIDDEN (1ull << 62)
 
 enum held_kind { HELD_MEMORY, HELD_ARRAYS, HELD_GROWN, HELD_KINDS };
 

@@ -111,10 +111,20 @@ static struct change read_anew(struct reserve *reserve, uint64_t most) {
     return change_to(reserve, now);
 }
 
+/* Managed memory. */
+static bool is_hidden(const struct reserve *reserve) {
+    return reserve->pool && reserve->type != CU_MEM_ALLOCATION_TYPE_PINNED;
+}
+
+static void hide(const struct reserve *reserve, uint64_t more, uint64_t less) {
+    if (is_hidden(reserve)) account_hide(reserve->card, more, less);
+}
+
 /* ---- calls that make it grow ------------------------------------------------------------------------------------ */
 
 CUresult reserve_begin(struct reserve *reserve, uint64_t most) {
     TRY(account_begin(reserve->card, most));
+    hide(reserve, most, 0);
     os_lock(&reserve->lock);
     reserve->calls++;
     os_unlock(&reserve->lock);
@@ -128,6 +138,7 @@ CUresult reserve_end(struct reserve *reserve, uint64_t most) {
     const struct change change = read_anew(reserve, most);
     os_unlock(&reserve->lock);
     atomic_store(&active, true);
+    hide(reserve, change.more, most + change.less + change.let_go);
     if (change.more <= most) return account_end(reserve->card, most - change.more + change.less), CUDA_SUCCESS;
     account_correct(reserve->card, change.more - most, 0);
     account_end(reserve->card, 0);
@@ -138,11 +149,20 @@ CUresult reserve_end(struct reserve *reserve, uint64_t most) {
 
 void reserve_begin_shrink(struct reserve *reserve) { account_begin_free(reserve->card); }
 
+/* In flight where it takes two steps. */
+static void correct(const struct reserve *reserve, const struct change *change) {
+    const bool in_steps = is_hidden(reserve) && (change->more || change->less);
+    if (in_steps) account_begin_free(reserve->card);
+    hide(reserve, change->more, change->less + change->let_go);
+    account_correct(reserve->card, change->more, change->less);
+    if (in_steps) account_end_free(reserve->card, 0);
+}
+
 /* Locked, for the driver must not be asked about a pool that is being destroyed. */
 static uint64_t reread_locked(struct reserve *reserve) {
     if (!atomic_load(&reserve->there)) return 0;
     const struct change change = read_anew(reserve, 0);
-    account_correct(reserve->card, change.more, change.less);
+    correct(reserve, &change);
     return change.less + change.let_go;
 }
 

@@ -100,6 +100,14 @@ u64 arena_take(u64 bytes, u64 alignment) {
     return 0;
 }
 
+bool arena_take_at(u64 address, u64 bytes) {
+    KEEP_ERRNO;
+    for (struct hole **link = &holes; *link; link = &(*link)->next)
+        if (address - (*link)->start < (*link)->bytes)
+            return (*link)->start + (*link)->bytes - address >= bytes && hole_cut(link, address, bytes);
+    return false;
+}
+
 /* Puts [start, start + bytes) back among the holes. Without memory for that it is never used again. */
 static void hole_add(u64 start, u64 bytes) {
     struct hole **link = &holes, *before = NULL;

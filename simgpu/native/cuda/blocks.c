@@ -131,8 +131,83 @@ static CUresult chunk_new(struct heap *heap, u64 bytes, bool whole, struct chunk
     return CUDA_SUCCESS;
 }
 
+/* ---- growing where it lies --------------------------------------------------------------------------------------- */
+
+static struct segment *last_of(const struct chunk *chunk) {
+    struct segment *segment = chunk->first;
+    while (segment->next) segment = segment->next;
+    return segment;
+}
+
+/* What other processes may have is one piece. */
+static bool may_grow(const struct chunk *chunk) {
+    const struct segment *last = last_of(chunk);
+    return chunk->heap->pool && !chunk->heap->pool->handle_types && !last->used && !last->order;
+}
+
+static void resized(struct chunk *chunk, u64 more, u64 less) {
+    struct heap *heap = chunk->heap;
+    chunk->bytes += more - less;
+    heap->reserved += more - less;
+    if (heap->reserved > heap->reserved_high) heap->reserved_high = heap->reserved;
+}
+
+/* Its last segment, which is free, is longer then. */
+static CUresult chunk_grow(struct chunk *chunk, u64 more) {
+    struct heap *heap = chunk->heap;
+    const u64 address = chunk->address + chunk->bytes;
+    struct extension *extension = malloc(sizeof *extension);
+    if (!extension || !arena_take_at(address, more)) return free(extension), CUDA_ERROR_NOT_FOUND;
+    *extension = (struct extension){.bytes = more, .before = chunk->extensions};
+    chunk->grows = true; /* on a full card what pools keep unused goes back first */
+    CUresult result = piece_take(heap->device, heap->kind, more, &extension->piece);
+    chunk->grows = false;
+    if (result == CUDA_SUCCESS && heap->exposed && !arena_expose(address, more)) {
+        piece_give(extension->piece);
+        arena_restore(address, more);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS) {
+        arena_give(address, more);
+        free(extension);
+        return result;
+    }
+    struct segment *last = last_of(chunk);
+    last->bytes += more;
+    if (last->bytes > chunk->largest) chunk->largest = last->bytes;
+    chunk->extensions = extension;
+    resized(chunk, more, 0);
+    return CUDA_SUCCESS;
+}
+
+/* Gives back the last extension; its addresses too, unless the chunk goes with them. */
+static void extension_drop(struct chunk *chunk) {
+    struct extension *extension = chunk->extensions;
+    chunk->extensions = extension->before;
+    piece_give(extension->piece);
+    free(extension);
+}
+
+/* Gives back extensions behind all that is in use. Whether any went. */
+static bool chunk_shrink(struct chunk *chunk, u64 keep) {
+    bool gone = false;
+    for (const struct extension *last; (last = chunk->extensions); gone = true) {
+        struct segment *segment = last_of(chunk);
+        const u64 less = last->bytes, address = chunk->address + chunk->bytes - less;
+        if (segment->used || segment->order || segment->bytes <= less) break;
+        if (chunk->heap->reserved < keep + less) break;
+        segment->bytes -= less;
+        resized(chunk, 0, less);
+        if (chunk->heap->exposed) arena_restore(address, less);
+        extension_drop(chunk);
+        arena_give(address, less);
+    }
+    return gone;
+}
+
 static void chunk_drop(struct chunk *chunk) {
     chunk_unlink(chunk);
+    while (chunk->extensions) extension_drop(chunk);
     piece_give(chunk->piece);
     if (chunk->heap->exposed) arena_restore(chunk->address, chunk->bytes);
     if (chunk->shared)
@@ -186,9 +261,25 @@ static struct segment *heap_search_settled(struct heap *heap, u64 bytes, const s
     return heap_search(heap, bytes, order);
 }
 
+static bool has_bound(const struct heap *heap, u64 more) { return heap->most && heap->reserved + more > heap->most; }
+
+/* A pool grows by what is missing behind what it has. CUDA_ERROR_NOT_FOUND: there is no such place. */
+static CUresult heap_lengthen(struct heap *heap, u64 bytes, struct segment **found) {
+    for (struct chunk *chunk = heap->chunks; chunk; chunk = chunk->next) {
+        if (!may_grow(chunk)) continue;
+        const u64 more = round_up(bytes - last_of(chunk)->bytes, heap->growth);
+        const CUresult result = has_bound(heap, more) ? CUDA_ERROR_OUT_OF_MEMORY : chunk_grow(chunk, more);
+        *found = last_of(chunk);
+        if (result != CUDA_ERROR_NOT_FOUND) return result;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
 static CUresult heap_grow(struct heap *heap, u64 bytes, struct segment **found) {
+    const CUresult lengthened = heap_lengthen(heap, bytes, found);
+    if (lengthened != CUDA_ERROR_NOT_FOUND) return lengthened;
     const u64 chunk_bytes = round_up(bytes, heap->growth);
-    if (heap->most && heap->reserved + chunk_bytes > heap->most) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (has_bound(heap, chunk_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     struct chunk *chunk;
     TRY(chunk_new(heap, chunk_bytes, bytes >= heap->whole_from, &chunk));
     *found = chunk->first;
@@ -197,14 +288,16 @@ static CUresult heap_grow(struct heap *heap, u64 bytes, struct segment **found) 
 
 CUresult heap_take(struct heap *heap, u64 bytes, const struct order *order, struct segment **taken) {
     if (bytes == 0 || bytes > ARENA_BYTES) return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    const u64 asked = bytes;
     bytes = round_up(bytes, ALIGNMENT);
     struct segment *segment = bytes < heap->whole_from ? heap_search_settled(heap, bytes, order) : NULL;
     if (!segment) TRY(heap_grow(heap, bytes, &segment));
     split(segment, bytes); /* without memory for that the segment stays greater */
     order_forget(segment);
     segment->used = true;
+    segment->asked = asked;
     segment->chunk->used += segment->bytes;
-    heap->used += segment->bytes;
+    heap->used += asked;
     if (heap->used > heap->used_high) heap->used_high = heap->used;
     *taken = segment;
     return CUDA_SUCCESS;
@@ -213,7 +306,7 @@ CUresult heap_take(struct heap *heap, u64 bytes, const struct order *order, stru
 void heap_give(struct segment *segment, struct order *order) {
     struct chunk *chunk = segment->chunk;
     struct heap *heap = chunk->heap;
-    heap->used -= segment->bytes;
+    heap->used -= segment->asked;
     chunk->used -= segment->bytes;
     if (!heap->pool && chunk->used == 0) return chunk_drop(chunk);
     segment->used = false;
@@ -228,6 +321,11 @@ bool heap_trim(struct heap *heap, u64 keep) {
     bool gone = false;
     for (struct chunk *chunk = heap->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
+        if (chunk->grows) continue;
+        if (chunk->extensions) {
+            chunk_settle(chunk);
+            gone |= chunk_shrink(chunk, keep);
+        }
         if (heap->reserved < keep + chunk->bytes || chunk->used) continue;
         chunk_settle(chunk);
         if (chunk->first->next || chunk->first->order) continue;

@@ -22,12 +22,19 @@ void order_drop(struct order *order);
 
 struct heap;
 
+struct extension {
+    u64 piece, bytes;
+    struct extension *before;
+};
+
 struct chunk {
     struct heap *heap;
     u64 piece, address, bytes;
+    struct extension *extensions; /* of a pool's: by which it grew since, the last one first */
     u64 used;                /* bytes in segments in use */
     u64 largest;             /* no free segment is greater */
     bool whole;              /* for one request alone */
+    bool grows;              /* just now: nothing of it goes back */
     bool shared;             /* other processes may have it, by `token` */
     struct sim_token token;
     struct segment *first;
@@ -37,6 +44,7 @@ struct chunk {
 struct segment {
     struct chunk *chunk;
     u64 start, bytes;
+    u64 asked;               /* of one in use: what a program asked for */
     bool used;
     struct order *order;     /* free segments: whose free must be done first; NULL: free for all */
     u64 number;              /* of that free */

@@ -72,6 +72,8 @@ CUresult piece_open(const struct sim_token *token, struct sim_reply *reply, int 
 /* Locked: an address for so many bytes that nothing else in this process has; 0: there is none. `alignment` is a power
  * of two; less than 2 MiB means 2 MiB. */
 u64 arena_take(u64 bytes, u64 alignment);
+/* Locked: exactly there. False: it is in use. */
+bool arena_take_at(u64 address, u64 bytes);
 void arena_give(u64 address, u64 bytes);
 
 /* Locked: instead of arena_give when another process may have the data: neither they nor the address are used again. */

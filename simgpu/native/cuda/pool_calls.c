@@ -29,7 +29,8 @@ CALL(cuMemPoolCreate, CUmemoryPool *made, const CUmemPoolProps *like) {
     if (!made || !like) return CUDA_ERROR_INVALID_VALUE;
     if (is_managed(like->type) && (like->handle_types || like->most_bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (like->handle_types & ~(u32)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    TRY(device_for(&like->location, like->type, &device));
+    const CUresult found = device_for(&like->location, like->type, &device);
+    if (found != CUDA_SUCCESS) return found == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : found;
     LOCKED;
     struct cuda_pool *pool = pool_new(device, is_managed(like->type), like->handle_types, like->most_bytes);
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;

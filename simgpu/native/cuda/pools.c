@@ -117,13 +117,14 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, struct cuda_pool *p
     struct cuda_stream *stream;
     bool capturing;
     TRY(stream_of(handle, own, &stream));
-    if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
     TRY(stream_begin(stream, &capturing));
-    if (capturing) return graph_memory_capture(stream, bytes, address);
+    if (capturing) return bytes ? graph_memory_capture(stream, bytes, address) : CUDA_ERROR_INVALID_VALUE;
     LOCKED;
     if (!named) pool = pool_current(stream_device(stream), false);
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
     if (named && !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (!bytes) return *address = 0, CUDA_SUCCESS;
     return pool_take(pool, bytes, stream, address);
 }
 

@@ -21,8 +21,6 @@ struct mapping {
 static struct vmm *all;
 static struct reservation *reservations;
 
-enum { HOST_PAGE = 4096 }; /* what sizes of reservations are multiples of; mappings are of greater ones */
-
 static bool aligned(u64 value) { return value % VMM_GRANULARITY == 0; }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -139,12 +137,12 @@ CALL(cuMemGetAllocationPropertiesFromHandle, CUmemAllocationProp *properties, CU
 CALL(cuMemAddressReserve, CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wish, u64 flags) {
     (void)wish;
     TRY(driver_ready());
-    if (!address || !bytes || bytes % HOST_PAGE || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!address || !bytes || !aligned(bytes) || flags) return CUDA_ERROR_INVALID_VALUE;
     if (alignment & (alignment - 1)) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > ARENA_BYTES) return CUDA_ERROR_OUT_OF_MEMORY;
     LOCKED;
     struct reservation *made = malloc(sizeof *made);
-    const u64 start = made ? arena_take(round_up(bytes, VMM_GRANULARITY), alignment) : 0;
+    const u64 start = made ? arena_take(bytes, alignment) : 0;
     if (!start) {
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -170,7 +168,7 @@ CALL(cuMemAddressFree, CUdeviceptr address, size_t bytes) {
     if (!found || found->bytes != bytes || mapped_somewhere(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     *link = found->next;
     free(found);
-    arena_give(address, round_up(bytes, VMM_GRANULARITY));
+    arena_give(address, bytes);
     return CUDA_SUCCESS;
 }
 
@@ -188,7 +186,8 @@ CALL(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAll
     if (!bytes || !aligned(address) || !aligned(bytes) || !aligned(offset) || flags) return CUDA_ERROR_INVALID_VALUE;
     LOCKED;
     struct vmm *memory = vmm_valid(handle);
-    if (!memory || bytes > memory->bytes || offset > memory->bytes - bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > memory->bytes || offset > memory->bytes - bytes) return CUDA_ERROR_NOT_SUPPORTED;
     if (!reserved(address, bytes) || mapped_somewhere(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     struct mapping *mapping = calloc(1, sizeof *mapping);
     const struct range like = {
@@ -228,14 +227,26 @@ static bool mapped_exactly(u64 address, u64 bytes) {
     return address == end;
 }
 
+/* Whether the mappings that there are at these addresses lie there whole. */
+static bool maps_whole(u64 address, u64 bytes) {
+    const u64 end = address + bytes;
+    while (address < end) {
+        const struct range *range = range_at(address);
+        if (range && range->start != address) return false;
+        address += range ? range->bytes : VMM_GRANULARITY;
+    }
+    return address == end;
+}
+
+/* Where nothing is mapped there is nothing to do. */
 CALL(cuMemUnmap, CUdeviceptr address, size_t bytes) {
     TRY(driver_ready());
     LOCKED;
-    if (!bytes || address + bytes < address || !mapped_exactly(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    for (u64 start = address; start < address + bytes;) {
+    if (!bytes || !aligned(address) || !aligned(bytes) || !reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (!maps_whole(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    for (u64 start = address; start < address + bytes; start += VMM_GRANULARITY) {
         struct range *range = range_at(start);
-        start += range->bytes;
-        unmap(range);
+        if (range) unmap(range);
     }
     return CUDA_SUCCESS;
 }

@@ -21,17 +21,19 @@ void account_show(struct node *node, u32 card, const struct account *account) {
     raise_to(&live->row_peak[account->row], account->bytes);
 }
 
-void account_take(struct node *node, u32 card, struct process *process, u64 bytes) {
+void account_take(struct node *node, u32 card, struct process *process, u32 kind, u64 bytes) {
     struct sim_live *live = live_of(node, card);
     u64 used = atomic_load(&live->used) + bytes;
     atomic_store(&live->used, used);
     raise_to(&live->peak, used);
     process->account[card].bytes += bytes;
+    if (kind == SIM_MANAGED) process->account[card].managed += bytes;
     account_show(node, card, &process->account[card]);
 }
 
-void account_discharge(struct node *node, u32 card, struct process *process, u64 bytes) {
+void account_discharge(struct node *node, u32 card, struct process *process, u32 kind, u64 bytes) {
     process->account[card].bytes -= bytes;
+    if (kind == SIM_MANAGED) process->account[card].managed -= bytes;
     account_show(node, card, &process->account[card]);
 }
 

@@ -7,10 +7,10 @@
 bool account_has_room(const struct node *node, u32 card, u64 bytes);
 
 /* Bytes of the card are taken and charged to the process. They are there: `account_has_room` was asked. */
-void account_take(struct node *node, u32 card, struct process *process, u64 bytes);
+void account_take(struct node *node, u32 card, struct process *process, u32 kind, u64 bytes);
 
 /* Bytes are no longer charged to the process; they may still be taken. */
-void account_discharge(struct node *node, u32 card, struct process *process, u64 bytes);
+void account_discharge(struct node *node, u32 card, struct process *process, u32 kind, u64 bytes);
 
 /* Bytes of the card are free again. */
 void account_return(struct node *node, u32 card, u64 bytes);

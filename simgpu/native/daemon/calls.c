@@ -78,7 +78,7 @@ static enum sim_result processes(const struct call *call) {
         call->answer->processes.process[count++] = (struct sim_process){
             .pid = pid_as_seen_by(call->process->pid, process->pid),
             .row = (u32)row,
-            .bytes = process->account[card].bytes,
+            .bytes = process->account[card].bytes - process->account[card].managed,
             .busy_ns = account_busy(call->node, card, (u32)row),
         };
     }

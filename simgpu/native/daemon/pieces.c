@@ -93,7 +93,7 @@ static void drop_hold(struct node *node, struct hold *hold) {
     u32 index = hold->piece;
     struct piece *piece = &node->pieces.piece[index];
     if (piece->owner == hold->process) {
-        account_discharge(node, piece->card, piece->owner, piece->bytes);
+        account_discharge(node, piece->card, piece->owner, piece->kind, piece->bytes);
         piece->owner = NULL;
     }
     hold->process->hold_count--;
@@ -124,7 +124,7 @@ enum sim_result piece_take(struct node *node, struct process *process, u32 card,
     piece->owner = process;
     piece->owner_pid = process->pid;
     node->pieces.in_use++;
-    account_take(node, card, process, bytes);
+    account_take(node, card, process, kind, bytes);
     *id = id_of(&node->pieces, (u32)index);
     return SIM_OK;
 }

@@ -12,6 +12,7 @@ struct account {
     int row; /* -1 without a context */
     u64 context; /* the piece that its contexts are */
     u64 bytes;   /* of the pieces that it took and still holds */
+    u64 managed; /* of them, what NVML counts to no process */
     u64 received_before; /* of the row's time, by earlier processes */
 };
 

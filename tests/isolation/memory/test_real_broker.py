@@ -68,6 +68,39 @@ def test_all_but_the_context_can_be_had_and_nothing_more(container: Contained) -
         assert held(container, one.pid) == LIMIT
 
 
+def test_a_context_beside_managed_memory_is_not_for_nothing(container: Contained) -> None:
+    """NVML shows managed memory as no process's: what it does show is not a part of that."""
+    with program(container) as one:
+        one.ask(f"a = managed({LIMIT // 2})")
+        settled(container, one.pid)
+        count = 0
+        while one.error("alloc(2 << 20)") == 0:
+            count += 1
+        assert count * BLOCK == LIMIT // 2 - CONTEXT
+        assert held(container, one.pid) == LIMIT
+        one.ask("free(a)")
+        settled(container, one.pid)
+
+
+def test_a_broker_that_comes_back_knows_of_managed_memory(container: Contained) -> None:
+    broker = container.place.broker
+    with program(container) as one:
+        one.ask("a = managed(200 << 20)")
+        broker.kill()
+        broker.start()
+        settled(container, one.pid)
+        assert one.error(f"alloc({LIMIT - CONTEXT - (198 << 20)})") == OUT_OF_MEMORY
+        one.ask(f"alloc({LIMIT - CONTEXT - (200 << 20)})")
+
+
+def test_managed_memory_of_a_program_that_is_gone_is_there_again(container: Contained) -> None:
+    with program(container) as one:
+        one.ask(f"a = managed({LIMIT - CONTEXT})")
+        one.kill()
+    with program(container) as other:
+        other.ask(f"a = managed({LIMIT - CONTEXT})")
+
+
 def test_unused_credit_of_one_program_is_there_for_another(container: Contained) -> None:
     with program(container) as one, program(container) as other:
         one.ask("a = alloc(2 << 20)")

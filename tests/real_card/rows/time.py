@@ -21,10 +21,13 @@ _ALONE: Final = 0.97
 """Of what a program that is alone on the card has without the library."""
 
 
-def _cost(at_most_ns: float) -> Callable[[Facts], Judgement]:
+def _cost(at_most_ns: float, at_most_part: float) -> Callable[[Facts], Judgement]:
+    """A part of what a launch costs without the library, or so little that no part of it matters."""
+
     def judge(facts: Facts) -> Judgement:
-        said = f"{facts['added_ns']:+g} ns on {facts['driver_ns']:g}"
-        return Judgement(facts["interposed"] and facts["added_ns"] <= at_most_ns, said)
+        added, alone = facts["added_ns"], facts["driver_ns"]
+        said = f"{added:+g} ns on {alone:g}, {100 * added / alone:+.1f} %"
+        return Judgement(facts["interposed"] and added <= max(at_most_ns, at_most_part * alone), said)
 
     return judge
 
@@ -97,15 +100,15 @@ def _tool(facts: Facts) -> Judgement:
 
 
 def _costs() -> Iterator[Row]:
-    for kind, what, free_ns in (("kernel", "launch", 10), ("graph", "graph launch", 50)):
+    for kind, what, most_ns, percent in (("kernel", "launch", 10, 3), ("graph", "graph launch", 50, 5)):
         for when, words in (("free", "alone on the card"), ("leased", "while another floods the card")):
             yield _time(
                 name=f"{kind}-cost-{when}",
                 asks=f"What does a {what} cost more, {words}?",
-                expected=f"at most {free_ns} ns of the thread's time",
+                expected=f"at most {most_ns} ns of the thread's time, or {percent} % of a {what}",
                 program=("costs", when, kind),
                 cost_s=4,
-                judge=_cost(free_ns),
+                judge=_cost(most_ns, percent / 100),
                 only_card=True,
             )
 

@@ -49,7 +49,7 @@ class Result(IntEnum):
     BROKEN = 7
 
 
-CONTEXT, BLOCK, EXECUTABLE = 0, 1, 10
+CONTEXT, BLOCK, MANAGED, EXECUTABLE = 0, 1, 6, 10
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from simgpu.memory.programs import (
     OUT_OF_MEMORY,
     RESERVED,
     THRESHOLD,
+    USED,
     Program,
     used,
 )
@@ -78,6 +79,44 @@ def test_a_full_card_makes_pools_give_back_what_they_keep(node: SimulatedNode, o
     one.ask("alloc(700 * MIB)")
     assert one.ask(f"pool_get(pool, {RESERVED})") == 0
     assert one.error("alloc_async(500 * MIB)") == OUT_OF_MEMORY
+
+
+def test_a_pool_grows_by_what_is_missing_behind_what_it_has(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("a, b, c = alloc_async(1), alloc_async(MIB), alloc_async(33 * MIB)")
+    assert used(node) - before == one.ask(f"pool_get(pool_of(), {RESERVED})") == 64 * MIB
+    assert one.ask(f"pool_get(pool_of(), {USED})") == 34 * MIB + 1
+    one.ask("free_async(c)")
+    one.ask("synchronize()")
+    assert used(node) - before == 32 * MIB
+    one.ask("[free_async(each) for each in (a, b)] and None")
+    one.ask("synchronize()")
+    assert used(node) == before
+
+
+def test_what_lies_where_a_pool_grew_is_one_piece_for_programs(one: Program) -> None:
+    one.ask("a, b = alloc_async(20 * MIB), alloc_async(14 * MIB)")
+    one.ask("write(b + 12 * MIB - 3, 'on both sides')")
+    assert one.ask("text(b + 12 * MIB - 3, 13)") == "on both sides"
+
+
+def test_what_a_pool_keeps_is_not_given_back_while_it_grows_on_a_full_card(node: SimulatedNode, one: Program) -> None:
+    one.ask(f"pool_set(pool_of(), {THRESHOLD}, 1 << 40)")
+    one.ask("free_async(alloc_async(MIB))")
+    one.ask("synchronize()")
+    one.ask("b = alloc((info()[0] // (2 * MIB) - 16) * 2 * MIB)")
+    assert one.error("alloc_async(80 * MIB)") == OUT_OF_MEMORY
+    one.ask("free(b)")
+    one.ask("alloc_async(80 * MIB)")
+    assert one.ask(f"pool_get(pool_of(), {RESERVED})") == 96 * MIB
+
+
+def test_nothing_can_be_had_of_a_pool_and_costs_nothing(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("alloc_async(0)")
+    one.ask('told("cuMemAllocFromPoolAsync_ptsz", 0, pool_of(), 0)')
+    assert used(node) == before
+    assert one.error("make_pool(device=99)") == INVALID_VALUE
 
 
 def test_the_default_pool_cannot_be_destroyed_and_another_can_be_chosen(one: Program) -> None:

@@ -46,6 +46,28 @@ def test_copies_run_across_mappings_that_touch(one: Program) -> None:
     one.ask('call("cuMemAddressFree", a, 6 * MIB)')
 
 
+def test_what_is_unmapped_may_be_unmapped_again_and_a_part_of_a_mapping_may_not(
+    node: SimulatedNode, one: Program
+) -> None:
+    before = used(node)
+    one.ask("a = reserve(8 * MIB)")
+    one.ask("map_at(a + 2 * MIB, 4 * MIB, create(4 * MIB))")
+    for start, size in ((0, 4), (4, 4), (4, 2)):
+        assert one.error(f"unmap(a + {start} * MIB, {size} * MIB)") == INVALID_VALUE
+    one.ask("h = told('cuMemRetainAllocationHandle', a + 2 * MIB)")
+    one.ask("unmap(a, 8 * MIB)")
+    one.ask("unmap(a, 8 * MIB)")
+    assert one.error("unmap(a, 10 * MIB)") == INVALID_VALUE
+    one.ask("[release(h) for _ in range(2)] and None")
+    assert used(node) == before
+
+
+def test_no_less_than_a_block_of_addresses_is_reserved_and_no_more_mapped_than_there_is(one: Program) -> None:
+    assert [one.error(f"reserve({size})") for size in (4096, "MIB", "3 * MIB")] == [INVALID_VALUE] * 3
+    one.ask("a = reserve(4 * MIB)")
+    assert one.error("map_at(a, 4 * MIB, create(2 * MIB))") == NOT_SUPPORTED
+
+
 def test_a_handle_tells_what_it_was_made_as(one: Program) -> None:
     one.ask("h = create(2 * MIB, shared=True)")
     one.ask("told_ = (ctypes.c_ubyte * 32)()")

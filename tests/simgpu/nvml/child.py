@@ -18,12 +18,12 @@ from simgpu.daemon.wire import BLOCK, Ask, Caller
 callers: list[Caller] = []
 
 
-def use(root: Path, card: int, *amounts: int) -> list[int]:
+def use(root: Path, card: int, *amounts: int, kind: int = BLOCK) -> list[int]:
     """This process begins to compute on a card, with so much memory, and goes on until it ends. What it was told."""
     caller = Caller(root)
     callers.append(caller)
     replies = [caller.call(Ask.ATTACH, card=card)]
-    replies += [caller.call(Ask.TAKE, card=card, kind=BLOCK, size=amount) for amount in amounts]
+    replies += [caller.call(Ask.TAKE, card=card, kind=kind, size=amount) for amount in amounts]
     return [int(reply.result) for reply in replies]
 
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from partage_simgpu.node import SimulatedNode
+from simgpu.daemon.wire import MANAGED
 from simgpu.nvml.programs import INVALID_ARGUMENT, MIB, NOT_FOUND, Program, program
 
 pytestmark = pytest.mark.slow
@@ -38,6 +39,16 @@ def test_all_kinds_of_processes_come_in_one_list(nvml: Program) -> None:
         assert [one["pid"] for one in nvml.ask(listing.format(mode=mode))] == [nvml.pid]
     assert nvml.ask(listing.format(mode="NVML_PROCESS_MODE_MPS")) == []
     assert nvml.error(listing.format(mode="4")) == INVALID_ARGUMENT
+
+
+def test_managed_memory_is_used_and_no_processs(node: SimulatedNode, nvml: Program) -> None:
+    """As an H200 with driver 580 tells it."""
+    mine = "[one.usedGpuMemory for one in nvmlDeviceGetComputeRunningProcesses(card)]"
+    context = nvml.ask("(use(0), nvmlDeviceGetMemoryInfo(card).used)")[1]
+    shown = nvml.ask(mine)
+    assert nvml.ask(f"use(0, {64 * MIB}, kind={MANAGED})") == [0, 0]
+    assert nvml.ask(mine) == shown
+    assert nvml.ask("nvmlDeviceGetMemoryInfo(card).used") == context + 64 * MIB
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare of util-linux")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from real_card import process, runner
 from real_card.__main__ import main
 from real_card.ground import SIMULATED
+from real_card.plan import Step
 from real_card.process import Done
 from real_card.result import Answer
 from real_card.row import Facts, Judgement, Row
@@ -59,6 +61,26 @@ def test_what_is_no_answer_is_said_and_never_judged(ended: Done, state: str) -> 
     answer = answered(ended)
     assert (answer.state, answer.agrees) == (state, None)
     assert answer.found
+
+
+@pytest.mark.parametrize(("size", "kept"), [(3, True), (1, False)])
+def test_what_a_row_that_differs_said_is_kept_beside_the_answers(
+    size: int,
+    kept: bool,  # noqa: FBT001  what is expected
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(*_: object, **__: object) -> Done:
+        return done(json.dumps({"size": size}), complained="why so large?")
+
+    monkeypatch.setattr(runner, "driver_file", lambda _: tmp_path)
+    monkeypatch.setattr(process, "run", run)
+    log = tmp_path / "result.log"
+    (answer,) = runner.Runner(tmp_path, "/", log).answers(Step(row(), 15.0))
+    assert answer.agrees is not kept
+    assert log.exists() is kept
+    if kept:
+        assert log.read_text() == '== size: ended with 0\n{"size": 3}\nwhy so large?\n'
 
 
 def test_a_simulated_card_does_not_answer_what_only_a_card_knows(monkeypatch: pytest.MonkeyPatch) -> None:

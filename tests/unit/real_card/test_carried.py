@@ -17,7 +17,8 @@ def folder(tmp_path: Path) -> Path:
         (made / name).write_text(text)
     (made / COMMIT).write_text("0123456789abcdef\n")
     (made / PYTHON).write_text("3.12\n")
-    (made / SUMS).write_text("".join(f"{sum_of(made / name)}  {name}\n" for name in ("tests/row.py", "built/flood")))
+    files = (COMMIT, PYTHON, "tests/row.py", "built/flood")
+    (made / SUMS).write_text("".join(f"{sum_of(made / name)}  {name}\n" for name in files))
     return made
 
 

@@ -55,6 +55,20 @@ def test_answers_of_a_simulated_card_are_refused(tmp_path: Path, capsys: pytest.
     assert "simulated" in capsys.readouterr().err
 
 
+def test_an_answer_is_judged_by_what_is_expected_today_and_keeps_its_verdict_where_that_can_not_be() -> None:
+    row = next(row for row in EVERY if row.name == "kernel-cost-free")
+    answer = Answer(row=row.name, run="a", state="answered", agrees=False, found="too much")
+
+    def told(facts: dict[str, object]) -> str:
+        found = Result(runs={"a": run_on("NVIDIA H200")}, answers=(replace(answer, facts=facts),))
+        return next(line for line in page(found).splitlines() if line.startswith(f"| `{row.name}`"))
+
+    assert told({"interposed": True, "driver_ns": 3802.2, "added_ns": 11.2}).endswith(
+        "| +11.2 ns on 3802.2, +0.3 % (1) |"
+    )
+    assert told({"an": "older form"}).endswith("| **differs:** too much (1) |")
+
+
 def test_what_differs_and_what_failed_is_marked() -> None:
     assert with_one(agrees=True, found="512 MiB").endswith("| 512 MiB (1) |")
     assert with_one(agrees=False, found="9 GiB").endswith("| **differs:** 9 GiB (1) |")

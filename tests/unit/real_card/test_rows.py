@@ -41,6 +41,29 @@ def test_what_decides_most_is_expected_within_the_first_four_minutes() -> None:
     assert {"torch", "inference", "nvidia-smi", "death"} <= {row.name for row in first}
 
 
+@pytest.mark.parametrize(
+    ("name", "driver_ns", "added_ns", "agrees"),
+    [
+        ("kernel-cost-free", 100.0, 10.0, True),
+        ("kernel-cost-free", 100.0, 10.1, False),
+        ("kernel-cost-leased", 4000.0, 120.0, True),
+        ("kernel-cost-leased", 4000.0, 120.1, False),
+        ("graph-cost-free", 2000.0, 100.0, True),
+        ("graph-cost-leased", 900.0, 50.0, True),
+        ("graph-cost-leased", 900.0, 50.1, False),
+    ],
+)
+def test_a_launch_may_cost_some_ns_more_or_a_small_part(
+    name: str,
+    driver_ns: float,
+    added_ns: float,
+    agrees: bool,  # noqa: FBT001  what is expected
+) -> None:
+    row = next(row for row in EVERY if row.name == name)
+    assert row.judge({"interposed": True, "driver_ns": driver_ns, "added_ns": added_ns}).agrees is agrees
+    assert not row.judge({"interposed": False, "driver_ns": driver_ns, "added_ns": added_ns}).agrees
+
+
 @pytest.mark.parametrize("row", [row for row in EVERY if row.runs is not Runs.CONFORMANCE], ids=lambda row: row.name)
 def test_its_program_knows_the_question(row: Row) -> None:
     module, question, *_ = row.program

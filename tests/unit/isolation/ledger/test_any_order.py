@@ -40,6 +40,8 @@ class Program:
     token: bytes
     container: ContainerKey = KEY
     used: int = 0
+    managed: int = 0
+    """Of that, what the card shows as no process's."""
     lent: int = 0
     """As its library believes."""
     credit: int = 0
@@ -69,7 +71,7 @@ class World(RuleBasedStateMachine):
         self.programs: list[Program] = []
         self.lingering: list[Program] = []
         """Dead, and the driver has not freed what they held."""
-        self.samples: list[tuple[Beginning, dict[int, int], dict[int, int], dict[int, tuple[int, int]]]] = []
+        self.samples: list[tuple[Beginning, dict[int, int], dict[int, int], dict[int, Amounts]]] = []
         self.tokens = 0
 
     # ---- What is really there ----------------------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class World(RuleBasedStateMachine):
     @property
     def shown(self) -> dict[int, int]:
         present = [*self.programs, *self.lingering]
-        return {program.pid: program.held for program in present if program.held}
+        return {program.pid: program.held - program.managed for program in present if program.held > program.managed}
 
     @property
     def budget(self) -> Budget:
@@ -99,7 +101,8 @@ class World(RuleBasedStateMachine):
         return connected[index % len(connected)] if connected else None
 
     def amounts(self, program: Program, lent: int | None = None) -> Amounts:
-        return Amounts(program.used, program.lent if lent is None else lent, program.changes)
+        lent = program.lent if lent is None else lent
+        return Amounts(program.used, lent, program.changes, hidden=program.managed)
 
     # ---- Processes ---------------------------------------------------------------------------------------------------
 
@@ -137,8 +140,8 @@ class World(RuleBasedStateMachine):
         if program:
             self.tokens += 1
             program.token = self.tokens.to_bytes(16, "big")
-            program.lag += program.used
-            program.used = program.lent = program.credit = program.changes = program.context = 0
+            program.lag += program.used - program.managed
+            program.used = program.managed = program.lent = program.credit = program.changes = program.context = 0
             before = self.charged
             assert self.ledger.lives.begin(program.container, program.id, program.token) is self.process(program)
             assert self.charged == before
@@ -150,7 +153,7 @@ class World(RuleBasedStateMachine):
         program = self.programs.pop(index % len(self.programs))
         program.alive = False
         if at_once:
-            program.used = program.lag = program.context = 0
+            program.used = program.managed = program.lag = program.context = 0
         self.lingering.append(program)
         self.ledger.lives.died(self.process(program), self.now())
 
@@ -162,8 +165,8 @@ class World(RuleBasedStateMachine):
 
     # ---- Memory ------------------------------------------------------------------------------------------------------
 
-    @rule(index=_whom, amount=_amounts)
-    def take(self, index: int, amount: int) -> None:
+    @rule(index=_whom, amount=_amounts, managed=st.booleans())
+    def take(self, index: int, amount: int, managed: bool = False) -> None:  # noqa: FBT001, FBT002
         program = self.pick(index)
         if program is None:
             return
@@ -172,15 +175,35 @@ class World(RuleBasedStateMachine):
             return
         program.used = wanted
         program.changes += 1
+        if managed:
+            self.hide(program, amount)
 
     @rule(index=_whom, amount=_amounts, later=st.booleans())
     def free(self, index: int, amount: int, later: bool) -> None:  # noqa: FBT001
         program = self.pick(index)
         if program is None:
             return
-        amount = min(program.used, amount)
-        program.used -= amount
+        amount = min(program.used - program.managed, amount)
         program.lag += amount if later else 0
+        self.is_free(program, amount)
+
+    @rule(index=_whom, amount=_amounts)
+    def free_managed(self, index: int, amount: int) -> None:
+        """When the call returns the driver has it back."""
+        program = self.pick(index)
+        if program is not None:
+            amount = min(program.managed, amount)
+            self.hide(program, -amount)
+            self.is_free(program, amount)
+
+    def hide(self, program: Program, amount: int) -> None:
+        """Said before the driver is asked for it, and once it has taken it back."""
+        program.managed += amount
+        program.changes += 1
+        self.ledger.lending.told(self.process(program), 0, self.amounts(program))
+
+    def is_free(self, program: Program, amount: int) -> None:
+        program.used -= amount
         program.changes += 1
         if program.lent - program.used > program.credit:
             program.lent = program.used + program.credit
@@ -226,12 +249,18 @@ class World(RuleBasedStateMachine):
         assert isinstance(verdict, Refused)
         others = sum(each.held for each in [*self.programs, *self.lingering] if each is not program)
         unheard = sum(self.slack(each) for each in self.programs if each is not program)
-        assert others + wanted + program.lag + self.fixed() + unheard > self.limit
+        settling = sum(self.settling(each) for each in self.all())
+        assert others + wanted + program.lag + self.fixed() + unheard + settling > self.limit
 
     def slack(self, program: Program) -> int:
         """Credit of one who cannot be asked for it."""
         account = self.process(program).accounts.get(0)
         return 0 if program.connected or account is None else account.lent - program.used
+
+    def settling(self, process: Process) -> int:
+        """What the driver may still have of the dead, and nothing shows."""
+        account = process.accounts.get(0)
+        return account.hidden if account is not None and process.state is State.DEAD else 0
 
     def fixed(self) -> int:
         """What is charged for contexts: a measured one may fall later than it is really gone."""
@@ -247,8 +276,8 @@ class World(RuleBasedStateMachine):
 
     # ---- Samples -----------------------------------------------------------------------------------------------------
 
-    def reports(self) -> dict[int, tuple[int, int]]:
-        return {program.pid: (program.used, program.changes) for program in self.programs if program.connected}
+    def reports(self) -> dict[int, Amounts]:
+        return {program.pid: self.amounts(program) for program in self.programs if program.connected}
 
     @rule()
     def sample_at_once(self) -> None:
@@ -276,10 +305,7 @@ class World(RuleBasedStateMachine):
         after = self.reports()
         exact: dict[tuple[int, int], int] = {}
         for program in self.programs:
-            one, other = before.get(program.pid), after.get(program.pid)
-            used = rules.exact_used(
-                Amounts(one[0], 0, one[1]) if one else None, Amounts(other[0], 0, other[1]) if other else None
-            )
+            used = rules.exact_used(before.get(program.pid), after.get(program.pid))
             if used is not None:
                 exact[program.id] = used
         rules.apply(self.ledger, beginning, rules.Shown(shown, starts, exact))
@@ -336,6 +362,7 @@ class World(RuleBasedStateMachine):
         for program in list(self.programs):
             self.ledger.lives.died(self.process(program), self.now())
         self.programs, self.lingering, self.samples = [], [], []
+        self.clock += rules.SETTLE_NS
         self.sample_at_once()
         assert self.charged == 0
         assert not self.all()

@@ -55,9 +55,9 @@ def test_the_dead_are_charged_until_the_driver_has_had_time_to_let_go() -> None:
     blind(ledger)
     before = charged(ledger)
     ledger.lives.died(process, 1000)
-    blind(ledger, 1000 + rules.BLIND_SETTLE_NS - 1)
+    blind(ledger, 1000 + rules.SETTLE_NS - 1)
     assert charged(ledger) == before
-    blind(ledger, 1000 + rules.BLIND_SETTLE_NS)
+    blind(ledger, 1000 + rules.SETTLE_NS)
     assert charged(ledger) == 0
     assert process.state is State.GONE
 
@@ -133,6 +133,71 @@ def test_an_overtaken_sample_measures_who_changed_nothing_all_the_while() -> Non
     rules.apply(ledger, rules.begin(ledger, CARD, 2), shown(HELD))
     rules.apply(ledger, older, shown(HELD + MORE, exact=HELD))
     assert charged(ledger) == HELD + MORE
+
+
+# ---- Managed memory, which no sample shows as a process's -----------------------------------------------------------
+
+
+MANAGED = 600 * MIB
+
+
+def with_managed() -> tuple[Ledger, Process]:
+    """All that its process uses, beside a context."""
+    ledger = ledger_of(LIMIT, context=CONTEXT)
+    process = begun(ledger, lent=MANAGED)
+    ledger.lending.told(process, 0, Amounts(MANAGED, MANAGED, 1, hidden=MANAGED))
+    return ledger, process
+
+
+def test_a_context_beside_managed_memory_is_charged() -> None:
+    """Else what the card shows were taken for a part of what was lent."""
+    ledger, process = with_managed()
+    for _ in range(5):
+        rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(CONTEXT, exact=MANAGED))
+    assert charged(ledger) == process.accounts[0].lent + CONTEXT
+
+
+def test_what_was_freed_beside_managed_memory_is_charged_as_long_as_it_is_shown() -> None:
+    ledger = ledger_of(LIMIT)
+    process = begun(ledger, lent=MANAGED + HELD, context=False)
+    ledger.lending.told(process, 0, Amounts(MANAGED + HELD, MANAGED + HELD, 1, hidden=MANAGED))
+    ledger.lending.returned(process, 0, Amounts(MANAGED, MANAGED, 2, hidden=MANAGED))
+    rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(HELD))
+    assert charged(ledger) == MANAGED + HELD
+    rules.apply(ledger, rules.begin(ledger, CARD, 20), shown(0))
+    assert charged(ledger) == MANAGED
+
+
+def test_managed_memory_that_was_given_back_is_free_at_the_next_sample() -> None:
+    ledger, process = with_managed()
+    rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(CONTEXT, exact=MANAGED))
+    ledger.lending.returned(process, 0, Amounts(0, 0, 2))
+    rules.apply(ledger, rules.begin(ledger, CARD, 20), shown(CONTEXT))
+    assert charged(ledger) == CONTEXT
+
+
+def test_what_was_said_before_the_last_word_says_nothing_of_managed_memory() -> None:
+    ledger, process = with_managed()
+    ledger.lending.told(process, 0, Amounts(0, MANAGED, 0))
+    assert process.accounts[0].hidden == MANAGED
+
+
+def test_managed_memory_of_the_dead_is_charged_until_the_driver_has_had_time_to_let_go() -> None:
+    ledger, process = with_managed()
+    ledger.lives.died(process, 1000)
+    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.MANAGED_SETTLE_NS - 1), Shown({}, {}))
+    assert charged(ledger) == MANAGED
+    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.MANAGED_SETTLE_NS), Shown({}, {}))
+    assert charged(ledger) == 0
+    assert process.state is State.GONE
+
+
+def test_a_process_can_not_say_more_of_managed_memory_than_was_ever_granted() -> None:
+    ledger = ledger_of(LIMIT)
+    process = process_of(ledger, PID)
+    ledger.lending.told(process, 0, Amounts(2**64 - 1, 0, 1, hidden=2**64 - 1))
+    rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(CONTEXT))
+    assert charged(ledger) == LIMIT + CONTEXT
 
 
 # ---- What contexts take ----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ CARDS = (CARD, CardId("GPU-00000000-0000-0000-0000-000000000001"))
 _whom = st.integers(0, 3)
 _cards = st.sampled_from((0, 1))
 _bytes = st.one_of(st.integers(0, 2 * LIMIT), st.sampled_from((0, MIB, LIMIT, 1 << 60, (1 << 64) - 1)))
-_amounts = st.builds(Amounts, _bytes, _bytes, st.integers(0, 3), st.integers(0, 1))
+_amounts = st.builds(Amounts, _bytes, _bytes, st.integers(0, 3), st.integers(0, 1), hidden=_bytes)
 _shared = st.builds(Shared, st.integers(0, 3), st.integers(0, 3), _bytes, _bytes)
 
 

@@ -52,7 +52,7 @@ def found_in(path: Path, *, boot: str = BOOT) -> tuple[Row, ...]:
 
 
 def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
-    process = process_of(10, Account(1, 2, 3, 4, used=5, is_made=True), Account(lent=9))
+    process = process_of(10, Account(1, 2, 3, 4, used=5, hidden=6, is_made=True), Account(lent=9))
     with opened(tmp_path / "rows") as file:
         assert file.keep(process)
         assert file.keep(process, 0)

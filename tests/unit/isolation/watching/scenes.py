@@ -37,8 +37,9 @@ def row(  # noqa: PLR0913  a story names what is special
     spoken: bool = True,
     key: ContainerKey = KEY,
     card: CardId = CARD,
+    hidden: int = 0,
 ) -> ProcessFacts:
-    amounts = AmountFacts(used=lent, lent=lent, unproved=unproved, overhead=overhead, state=state)
+    amounts = AmountFacts(used=lent, lent=lent, unproved=unproved, overhead=overhead, state=state, hidden=hidden)
     return ProcessFacts(
         pid=pid, start=100, key=key, connected=connected, cards={card: amounts}, state=state, has_spoken=spoken
     )

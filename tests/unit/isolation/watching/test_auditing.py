@@ -23,6 +23,12 @@ TOO_MANY_MAPPINGS = seen(books=container(), uses={7: MIB}, sights=(sight(7, libr
 BEYOND_LEDGER = seen(books=container(row(7, 100 * MIB)), uses={7: 165 * MIB}, sights=(sight(7),))
 
 
+BESIDE_MANAGED = seen(books=container(row(7, 300 * MIB, hidden=200 * MIB)), uses={7: 165 * MIB}, sights=(sight(7),))
+BESIDE_MANAGED_BEYOND_LIMIT = seen(
+    books=container(row(7, 600 * MIB, overhead=746 * MIB, hidden=600 * MIB)), uses={7: 746 * MIB}, sights=(sight(7),)
+)
+
+
 def beyond_limit(by_mib: int, *, refused: int = 0) -> Round:
     """A container whose process holds so much more than its limit and the tolerance, and was refused so often."""
     held = (1024 + 64 + by_mib) * MIB
@@ -50,6 +56,8 @@ def test_an_honest_container_is_never_accused() -> None:
         (TOO_MANY_MAPPINGS, "TooMuchToRead", 2),
         (BEYOND_LEDGER, "BytesBeyondLedger", 2),
         (BEYOND_LIMIT, "BytesBeyondLimit", 2),
+        (BESIDE_MANAGED, "BytesBeyondLedger", 2),
+        (BESIDE_MANAGED_BEYOND_LIMIT, "BytesBeyondLimit", 2),
         (WITHOUT_ROW, "ProcessWithoutRow", 3),
         (NOBODY, "ProcessOfNobody", 3),
         (BLIND, "BlindCard", 2),

@@ -46,7 +46,7 @@ int main(void) {
     }
     struct wire wire = {.version = 1, .what = WIRE_LEND, .card = 2, .result = 0, .number = 7, .flags = 5};
     wire.amounts.used = 0x1122334455667788; wire.amounts.lent = 2; wire.amounts.changes = 3;
-    wire.amounts.in_flight = 4; wire.amounts.returns = 5;
+    wire.amounts.in_flight = 4; wire.amounts.returns = 5; wire.amounts.hidden = 6;
     dump("amounts", &wire);
     memset(&wire, 0, sizeof wire);
     wire = (struct wire){.version = 1, .what = WIRE_EXPORT, .card = 1, .number = 3, .flags = WIRE_ANYBODY};
@@ -95,6 +95,7 @@ _PLACES: Final = {
     "amounts.changes": (32, 4),
     "amounts.in_flight": (36, 4),
     "amounts.returns": (40, 4),
+    "amounts.hidden": (48, 8),
     "shared.name": (16, 8),
     "shared.number": (24, 8),
     "shared.size": (32, 8),
@@ -191,7 +192,7 @@ def test_a_line_is_read_by_the_header_as_it_was_written(told: dict[str, str]) ->
 
 
 def test_packets_are_the_bytes_that_c_writes(told: dict[str, str]) -> None:
-    amounts = Amounts(0x1122334455667788, 2, 3, 4, 5)
+    amounts = Amounts(0x1122334455667788, 2, 3, 4, 5, 6)
     ask = wire.question(What.LEND, card=2, number=7, flags=5, body=wire.amounts_body(amounts))
     assert ask.hex() == told["=amounts"]
     shared = wire.shared_body(Shared(0x1122334455667788, 2, 3, 4))
@@ -212,7 +213,7 @@ def test_what_c_writes_is_read_as_it_was_meant(told: dict[str, str]) -> None:
     }
     assert all(packets.values())
     read = {name: packet for name, packet in packets.items() if packet is not None}
-    assert read["amounts"].amounts == Amounts(0x1122334455667788, 2, 3, 4, 5)
+    assert read["amounts"].amounts == Amounts(0x1122334455667788, 2, 3, 4, 5, 6)
     assert read["shared"].shared == Shared(0x1122334455667788, 2, 3, 4)
     assert wire.read_card(read["card"]) == (b"\xab" * 16, 1 << 40, 250, 1000, 1)
     assert read["lease"].lease == Lease(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000)
@@ -244,7 +245,7 @@ _U64 = st.integers(min_value=0, max_value=2**64 - 1)
 _U32 = st.integers(min_value=0, max_value=2**32 - 1)
 
 
-@given(st.builds(Amounts, _U64, _U64, _U32, _U32, _U32))
+@given(st.builds(Amounts, _U64, _U64, _U32, _U32, _U32, _U64))
 def test_amounts_come_back_as_they_were_sent(amounts: Amounts) -> None:
     packet = wire.read(wire.question(What.AMOUNTS, body=wire.amounts_body(amounts)))
     assert packet is not None

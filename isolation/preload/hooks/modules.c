@@ -109,6 +109,12 @@ HOOK_CALL(cuLibraryGetKernel, CUkernel *kernel, CUlibrary library, const char *n
     return result;
 }
 
+HOOK_CALL(cuKernelGetFunction, CUfunction *function, CUkernel kernel) {
+    const CUresult result = DRIVER(REAL(cuKernelGetFunction)(function, kernel));
+    if (result == CUDA_SUCCESS) locals_also(*function, kernel);
+    return result;
+}
+
 /* What a launch writes down takes nothing before its graph is instantiated. */
 CUresult function_comes(CUfunction function, CUstream stream) {
     const uint64_t locals = locals_of(function);

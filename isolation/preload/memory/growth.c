@@ -78,9 +78,23 @@ uint64_t locals_of(CUfunction function) {
     return function && locals_awaited() && table_get(&awaited, (uint64_t)function, &entry) ? entry.bytes : 0;
 }
 
+static bool is_alike(const struct entry *entry, void *other) {
+    const struct entry *const came = other;
+    return entry->of == came->of && entry->bytes == came->bytes;
+}
+
+/* With it goes its other handle, and whatever else of its library needs as much: that is there now. */
 void locals_came(CUfunction function) {
     struct entry entry;
-    if (function && locals_awaited()) table_take(&awaited, (uint64_t)function, &entry);
+    if (function && locals_awaited() && table_take(&awaited, (uint64_t)function, &entry))
+        table_sweep(&awaited, is_alike, &entry);
+}
+
+void locals_also(CUfunction function, CUfunction kernel) {
+    struct entry entry, before;
+    if (!locals_awaited() || !table_get(&awaited, (uint64_t)kernel, &entry)) return;
+    entry.key = (uint64_t)function;
+    table_put(&awaited, &entry, &before);
 }
 
 static bool is_of(const struct entry *entry, void *owner) { return entry->of == (uint64_t)owner; }

@@ -27,6 +27,8 @@ HIDDEN bool locals_awaited(void);
 /* 0: it is not awaited. */
 HIDDEN uint64_t locals_of(CUfunction function);
 HIDDEN void locals_came(CUfunction function);
+/* A kernel's handle in a context: it is awaited if the kernel is. */
+HIDDEN void locals_also(CUfunction function, CUfunction kernel);
 HIDDEN void locals_owner_gone(const void *owner);
 
 /* More may be taken than is known: the next view of the card is to be a fresh one. The second says whether that is so,

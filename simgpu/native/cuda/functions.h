@@ -13,7 +13,6 @@ struct cuda_image {
     _Atomic u32 loaded; /* bit n: its code is on device n, where it takes piece[n] */
     u64 piece[SIM_CARDS];
     struct cuda_function *functions; /* newest first */
-    u32 count;
 };
 
 /* A function, or a kernel, which is the same without a context. How long it runs is in its name:
@@ -28,6 +27,8 @@ struct cuda_function {
     struct cuda_image *image;
     u64 duration_ns, locals;
     struct cuda_function *next;
+    struct cuda_function *in_contexts; /* a kernel's other handle; NULL: nobody asked for it */
+    bool is_in_contexts; /* it is such a handle */
     unsigned block[3], shared_bytes; /* of the launch functions before CUDA 4 */
     unsigned char params[4096]; /* theirs, too */
     char name[];

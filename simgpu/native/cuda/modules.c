@@ -80,7 +80,6 @@ static struct cuda_function *function_new(struct cuda_image *image, const char *
     learn_locals(function);
     function->next = image->functions;
     image->functions = function;
-    image->count++;
     return function;
 }
 
@@ -90,7 +89,7 @@ CUresult image_function(struct cuda_image *image, const char *name, struct cuda_
     int kept = errno;
     pthread_mutex_lock(&lock);
     struct cuda_function *function = image->functions;
-    while (function && strcmp(function->name, name)) function = function->next;
+    while (function && (function->is_in_contexts || strcmp(function->name, name))) function = function->next;
     if (!function) function = function_new(image, name);
     pthread_mutex_unlock(&lock);
     errno = kept;
@@ -207,6 +206,19 @@ CALL(cuLibraryGetKernel, CUkernel *found, CUlibrary handle, const char *name) {
     struct cuda_image *image;
     CUresult result = image_of(handle, true, &image);
     return result ? result : image_function(image, name, (struct cuda_function **)found);
+}
+
+CALL(cuKernelGetFunction, CUfunction *found, CUkernel handle) {
+    struct cuda_context *context;
+    struct cuda_function *kernel;
+    TRY(context_current(&context));
+    TRY(function_of((CUfunction)handle, &kernel));
+    if (!found || kernel->image->context) return CUDA_ERROR_INVALID_VALUE;
+    HOLD(lock);
+    if (!kernel->in_contexts && (kernel->in_contexts = function_new(kernel->image, kernel->name)))
+        kernel->in_contexts->is_in_contexts = true;
+    *found = kernel->in_contexts;
+    return *found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CALL(cuLibraryUnload, CUlibrary handle) {

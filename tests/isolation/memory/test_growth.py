@@ -69,6 +69,17 @@ def test_a_kernel_whose_local_memory_does_not_fit_is_not_launched(one: Grower) -
     assert one.held == (CONTEXT_MIB + 2 * MODULE_MIB + 2 * LOCALS_MIB) * MIB
 
 
+def test_a_kernel_is_known_by_its_handle_in_contexts_too(one: Grower) -> None:
+    one.ask("l = told('cuLibraryLoadData', b'anything', None, None, 0, None, None, 0)")
+    one.ask("g = told('cuLibraryGetKernel', l, b'sim_1us_locals_3072')")
+    one.ask("f = told('cuKernelGetFunction', g)")
+    leave(one, 2 * LOCALS_MIB - 1)
+    assert one.error("run(f, s)") == OUT_OF_MEMORY
+    one.ask("free(a)")
+    one.ask("run(f, s)")
+    assert one.held == (CONTEXT_MIB + 2 * MODULE_MIB + 2 * LOCALS_MIB) * MIB
+
+
 def test_local_memory_is_of_the_largest_kernel_and_goes_with_the_context(one: Grower) -> None:
     for size in (4096, 2048, 4096, 1024):
         one.ask(f"run(kernel('sim_1us_locals_{size}'), s)")

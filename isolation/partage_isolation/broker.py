@@ -23,6 +23,7 @@ from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.runtime import NoRuntime, Runtime
 from partage_isolation.audit.suspicions import Rules
+from partage_isolation.checkpoint.driver import Checkpoints
 from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import SECOND, Timing
 from partage_isolation.leases.line import EPOCHS
@@ -76,6 +77,7 @@ class Broker:
         """What is taken is entered into the daemon's stack, which gives it back in reverse order."""
         self._settings, self._stack = settings, daemon.stack
         self._library = settings.below_root(settings.library_folder)
+        self._pauses = Pauses(settings.root)
         self._models, self._terms = Models(settings.root), terms_of(settings)
         self._counters, self._registry, self._chores = Counters(), Registry(), Chores(_defect)
         self._rows = RowsFile(settings.root / ROWS, boot=boot_id())
@@ -125,11 +127,10 @@ class Broker:
     # ---- Its parts ---------------------------------------------------------------------------------------------------
 
     def _asked_in_a_child(self) -> NvmlChild:
-        pauses = Pauses(self._settings.root)
         nvml = NvmlChild(
             self._settings.below_root(self._settings.driver_root),
             deadline_s=self._settings.nvml_deadline_s,
-            paused=lambda: pauses.reason() is not None,
+            paused=lambda: self._pauses.reason() is not None,
         )
         self._stack.push_async_callback(nvml.close)
         return nvml
@@ -180,6 +181,10 @@ class Broker:
             leases=self._leases,
             moving=self._moving,
             permit=self._driver_limits.permit,
+            chores=self._chores,
+            checkpoints=Checkpoints(
+                self._settings.below_root(self._settings.driver_root), paused=lambda: self._pauses.reason() is not None
+            ),
         )
 
     def _runtime(self) -> Lister:

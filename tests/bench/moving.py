@@ -3,7 +3,8 @@
 Time: each of two programs holds 60 GiB of a card of 80 GiB, and floods it. In turns, by shares, whole working sets move
 over the modelled link, both ways at once. What the link allows is the time less what the bytes take that had to move;
 the card's own account says how much of it was computing. Beside it, in the same run, stands what the second program
-gets without moving: nothing, it is refused. Then one of 40 GiB is suspended and resumed, without a byte of contents.
+gets without moving: nothing, it is refused. Then one of 40 GiB is suspended and resumed, without a byte of contents;
+and one of 4 GiB that is not movable, by the driver.
 
 Contents: two programs of 3 GiB each on a card of 4 GiB, which keeps all bytes. Each fills its memory, and looks at all
 of it again and again, while both want the card.
@@ -32,6 +33,9 @@ CARD_GIB: Final = 80
 CONTEXT_MIB: Final = 500
 BUS: Final = 50
 """Bytes in a nanosecond, each way."""
+OUT: Final = (0.059, 2.476e9)
+"""Of the simulated driver's checkpoints: seconds at least, and bytes a second."""
+BACK: Final = (0.102, 7.837e9)
 WORKING_SET_GIB: Final = 60
 SMOKE: Final = 8
 """In a smoke run all is so many times smaller."""
@@ -147,6 +151,27 @@ def suspended(bench: Bench, place: Isolated) -> None:
     bench.bar("40 GiB resumed", took_s[1] / link_s, at_most=1.2, unit="of the link's time")
 
 
+def taken_away(bench: Bench) -> None:
+    """There and back by the driver, against the time that the simulated one takes for as many bytes.
+
+    No more than this machine's own memory has room for: the broker asks.
+    """
+    size = 4 * GIB
+    with place_of(mib(bench, CARD_GIB)) as place:
+        container = place.prepare(size + 2 * GIB, share=500)
+        container.install(built())
+        with program(container) as one:
+            one.ask(f"xs = [alloc({GIB}) for _ in range({size // GIB})]")
+            for is_on, (least_s, rate), said in ((True, OUT, "suspended"), (False, BACK, "resumed")):
+                asked, began = Suspend(key=container.key, is_on=is_on), time.monotonic()
+                while not place.broker.client.suspend(asked).is_done:
+                    time.sleep(0.001)
+                driver_s = least_s + (size + CONTEXT_MIB * MIB) / rate
+                beyond_s = time.monotonic() - began - driver_s
+                bench.bar(f"4 GiB {said} by the driver", beyond_s, at_most=1.0, unit="s beyond the driver's own")
+            one.ask("info() and None")
+
+
 def contents(bench: Bench) -> None:
     """All bytes of both, looked at in turns."""
     size = (GIB if bench.smoke else 3 * GIB) // PART * PART
@@ -179,6 +204,7 @@ def main() -> int:
         in_turns(bench, place, (500, 500))
         in_turns(bench, place, (300, 700))
         suspended(bench, place)
+    taken_away(bench)
     with place_of(mib(bench, CARD_GIB)) as place:
         refused(bench, place)
     contents(bench)

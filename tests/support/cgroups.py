@@ -31,6 +31,23 @@ def control_group(name: str = "group") -> Generator[Path]:
             _remove(folder)
 
 
+@contextmanager
+def memory_group(limit_bytes: int) -> Generator[Path]:
+    """One with a limit of memory, in either version of control groups; skips the test where none can be made."""
+    first = Path("/sys/fs/cgroup/memory")
+    top, limit = (first, "memory.limit_in_bytes") if first.is_dir() else (Path("/sys/fs/cgroup"), "memory.max")
+    group = top / f"partage-test-{uuid.uuid4().hex[:12]}"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(limit_bytes))
+    except OSError as error:
+        pytest.skip(f"no control group with a limit of memory can be made here: {error.strerror}")
+    try:
+        yield group
+    finally:
+        _remove(group)
+
+
 def entering(group: Path) -> tuple[str, ...]:
     """Words before a command that put it into the group from its first moment on."""
     return "sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"

@@ -38,6 +38,7 @@ __all__ = [
     "driver_past",
     "mig_uuid",
     "newer_driver",
+    "other_driver",
     "simulated_names",
     "simulated_node",
     "workload",
@@ -77,8 +78,13 @@ def simulated_node(
 
 def newer_driver(node: SimulatedNode) -> None:
     """From now on its driver is of the branch that holds control groups to limits."""
+    other_driver(node, _NEWER_DRIVER)
+
+
+def other_driver(node: SimulatedNode, version: str) -> None:
+    """As if another one had been installed, and all of it started again."""
     conf = node.root / CONF
-    conf.write_text(conf.read_text().replace(f"driver = {DRIVER}", f"driver = {_NEWER_DRIVER}"))
+    conf.write_text(conf.read_text().replace(f"driver = {DRIVER}", f"driver = {version}"))
     node.restart()
 
 

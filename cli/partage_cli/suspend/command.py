@@ -22,7 +22,7 @@ _LOOK_S: Final = 0.1
 _TELL_S: Final = 2.0
 
 _pod = click.argument("pod")
-_container = click.option("--container", metavar="NAME", help="Only this container.  [default: all that can]")
+_container = click.option("--container", metavar="NAME", help="Only this container.  [default: all]")
 _wait = click.option("--wait/--no-wait", default=True, show_default=True, help="Until its memory is where it is to be.")
 _timeout = click.option(
     "--timeout", "timeout_s", type=float, default=120.0, show_default=True, help="Seconds, at most."
@@ -46,8 +46,9 @@ Examples:
 def suspend(root: Path, *, pod: str, container: str | None, wait: bool, timeout_s: float) -> None:
     """Take the memory of POD from its card, and let it compute no more until ``partage resume``. Needs root.
 
-    POD is a name, NAMESPACE/NAME or a uid, and must be movable. Its programs wait; they lose nothing. What was on the
-    card lies in the container's own host memory meanwhile, also over restarts of the broker.
+    POD is a name, NAMESPACE/NAME or a uid. Its programs wait; they lose nothing. What was on the card lies in the
+    container's own host memory meanwhile, also over restarts of the broker. Memory that does not move by itself the
+    driver takes away, from branch 570 on; where it can't, the pod runs on.
     """
     _ask(root, pod, container, is_on=True, wait_s=timeout_s if wait else 0.0)
 
@@ -77,7 +78,7 @@ def _ask(root: Path, pod: str, container: str | None, *, is_on: bool, wait_s: fl
     if is_simulated(root):
         click.echo(SIMULATED, err=True)
     broker = BrokerClient(root)
-    targets = _movable(chosen(broker.tell(), pod, container=container, card=None), pod)
+    targets = chosen(broker.tell(), pod, container=container, card=None)
     ends_s = time.monotonic() + wait_s
     told_s = time.monotonic()
     while True:
@@ -89,20 +90,10 @@ def _ask(root: Path, pod: str, container: str | None, *, is_on: bool, wait_s: fl
             told_s = time.monotonic()
             click.echo(_progress(pod, answers.values(), is_on=is_on), err=True)
         time.sleep(_LOOK_S)
-    for target in targets:
+    for target in {each.grantee.key: each for each in targets}.values():
         click.echo(_line(target, answers[target.grantee.key]))
     if not is_done and wait_s:
         raise Refused(f"pod {pod} is on its way after {wait_s:g} s; `partage top` shows how far, asking again waits on")
-
-
-def _movable(targets: Sequence[Target], pod: str) -> tuple[Target, ...]:
-    found = tuple(each for each in targets if each.held.moving is not None)
-    if not found:
-        raise Refused(
-            f"the memory of pod {pod} can't leave its card; only a pod with "
-            'partage.dev/movable: "yes" can be suspended'
-        )
-    return found
 
 
 def _keys(targets: Sequence[Target]) -> tuple[ContainerKey, ...]:

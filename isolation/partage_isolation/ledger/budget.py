@@ -163,6 +163,8 @@ class Budget:
     """What each of them has."""
     waiting: dict[Process, int] = field(default_factory=dict[Process, int])
     """Those with a question that is parked, and of which card."""
+    is_away: bool = False
+    """The driver has its processes on the host, or is about to, or to bring them back: samples show nothing of them."""
     refused: Counter[int] = field(default_factory=Counter[int])
     """By card: how often more was asked for than its limit allows."""
 

@@ -105,7 +105,7 @@ def _applied(ledger: Ledger, where: _Where, beginning: Beginning, shown: Shown, 
             is_settling = process.died_ns + MANAGED_SETTLE_NS > beginning.began_ns
             _left_behind(ledger, where, amount + (account.hidden if is_settling else 0))
         return ()
-    if account.moved is None or account.moved != seen.moved:
+    if budget.is_away or account.moved is None or account.moved != seen.moved:
         return ()
     hidden = min(max(account.hidden, seen.hidden), budget.cards[card].most_memory)
     amount = min(amount + account.moved + hidden, MOST_BYTES)

@@ -97,12 +97,12 @@ class Room:
 
     # ---- What happens ------------------------------------------------------------------------------------------------
 
-    def put(self, key: BudgetKey, share: int, *, suspended: bool = False) -> Tenant:
+    def put(self, key: BudgetKey, share: int, *, suspended: bool = False, by_driver: bool = False) -> Tenant:
         """It is here; said again, that is its share from now on, and whether it is suspended."""
         tenant = self.tenants.get(key)
         if tenant is None:
-            tenant = self.tenants[key] = Tenant(key, share)
-        tenant.is_resumed = not suspended and (tenant.is_resumed or tenant.is_suspended)
+            tenant = self.tenants[key] = Tenant(key, share, by_driver=by_driver)
+        tenant.is_resumed = not suspended and (by_driver or tenant.is_resumed or tenant.is_suspended)
         tenant.share, tenant.is_suspended = share, suspended
         self._told.pop(key, None)
         return tenant
@@ -154,7 +154,7 @@ class Room:
 
     def _is_hopeless(self, tenant: Tenant, amount: int, facts: Mapping[BudgetKey, Fact], free: int) -> bool:
         charged = {key: facts[key].charged + (amount if each is tenant else 0) for key, each in self.tenants.items()}
-        stays = {key: charged[key] - each.whole for key, each in self.tenants.items()}
+        stays = {key: charged[key] - each.goes_for_others for key, each in self.tenants.items()}
         stays[tenant.key] -= amount  # taken as what can move
         return any(charged[key] + sum(stays.values()) - stays[key] > free for key in self.tenants)
 
@@ -207,7 +207,8 @@ class Room:
             if part.placed.order != part.order and now - part.ordered_ns > self._pace.again_ns:
                 part.ordered_ns = now
                 self._acts.append(Order(tenant.key, process, part.allowed, part.order))
-            if part.leaving and now - part.progress_ns > self._pace.late_ns and not tenant.is_suspended:
+            is_asked = not (tenant.is_suspended or tenant.by_driver)
+            if part.leaving and now - part.progress_ns > self._pace.late_ns and is_asked:
                 self._acts.append(Late(tenant.key, part.leaving))
 
     def _least_clock(self, tenant: Tenant, now: int) -> int:
@@ -244,14 +245,17 @@ class Room:
         return [*growing, *sorted(waiting, key=lambda each: (not self._is_overdue(each, now), each.clock))]
 
     def _is_overdue(self, tenant: Tenant, now: int) -> bool:
-        return now - tenant.waits_since_ns >= self._pace.longest_wait_ns
+        return tenant.by_driver or now - tenant.waits_since_ns >= self._pace.longest_wait_ns
 
     def _serve(
         self, tenant: Tenant, facts: Mapping[BudgetKey, Fact], free: int, now: int, *, before: Container[Tenant]
     ) -> None:
         """Gives it what is free, and sends others out for the rest."""
         if tenant.stand is Stand.OUT:
-            self._allow(tenant, self._free(facts, free), now)
+            left = self._free(facts, free)
+            if tenant.by_driver and not any(each.resident for each in self.tenants.values() if not each.by_driver):
+                left = max(left, tenant.out)  # it was promised, and nobody is there who could make more room
+            self._allow(tenant, left, now)
         short = tenant.out + tenant.asks - self._free(facts, free) - self._coming_free()
         if short > 0:
             self._send_out(tenant, short, now, before)
@@ -303,7 +307,8 @@ class Room:
 
     def _leavers(self, wanter: Tenant, short: int, now: int, before: Container[Tenant]) -> Iterator[Tenant]:
         """Who may be sent out for it: those that are out anyway, the idle, then those whose turn is over."""
-        others = [each for each in self.tenants.values() if each is not wanter and each not in before]
+        movable = [each for each in self.tenants.values() if not each.by_driver]
+        others = [each for each in movable if each is not wanter and each not in before]
         behind = [each for each in others if each.stand is Stand.OUT and each.out < each.whole]
         yield from sorted(behind, key=lambda each: (self._wants(each, now), -each.clock))
         there = [each for each in others if each.stand is Stand.IN and each.resident]

@@ -106,6 +106,8 @@ class Tenant:
     stand: Stand = Stand.IN
     is_suspended: bool = False
     """It is to be out until it is resumed, whether it wants the card or not."""
+    by_driver: bool = False
+    """The driver moves all of it at once, when root says so; it is never sent out for others."""
     is_resumed: bool = False
     """It is to be in again, whether it wants the card or not."""
     clock: int = 0
@@ -139,6 +141,11 @@ class Tenant:
     @property
     def whole(self) -> int:
         return sum(part.whole for part in self.parts.values())
+
+    @property
+    def goes_for_others(self) -> int:
+        """So much of it may be sent out."""
+        return 0 if self.by_driver else self.whole
 
     @property
     def resident(self) -> int:

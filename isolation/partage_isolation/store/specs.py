@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +31,9 @@ from partage_plugins.vocabulary.pods import Gang, PodRef
 FOLDER: Final = "run/partage/state/containers"
 BUDGETS_FOLDER: Final = "run/partage/state/budgets"
 _SUFFIX: Final = ".json"
+
+
+CheckpointStand = Literal["none", "on-card", "on-host"]
 
 
 class EngineContainer(Struct, frozen=True):
@@ -71,6 +74,8 @@ class Spec(Struct, frozen=True, kw_only=True):
     """Of such a claim: those that entered, as far as they were not seen to have ended."""
     is_suspended: bool = False
     """Its memory stays away from the card until root says otherwise."""
+    checkpoint: CheckpointStand = "none"
+    """Where memory is that the driver takes away, or brings back; its room on the card is others' once it is gone."""
 
     @property
     def claim(self) -> ClaimUid | None:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.checkpoint.driver import Checkpoints
 from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
 from partage_isolation.ledger.budget import Budget, State
 from partage_isolation.ledger.ledger import Ledger
@@ -30,7 +31,8 @@ from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.report import picture
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
-from partage_isolation.wire.watch import Watch
+from partage_isolation.wire.suspension import Suspension
+from partage_isolation.wire.watch import Chores, Watch
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _log = structlog.get_logger()
@@ -54,12 +56,17 @@ class Containers:
         leases: Leases,
         moving: Moving,
         permit: Permit,
+        chores: Chores,
+        checkpoints: Checkpoints,
     ) -> None:
         """`library`: the folder in which the versions of the preload library lie."""
         self._ledger, self._registry, self._specs, self.folders = ledger, registry, Specs(root), Folders(root)
         self._library, self._write_line = library, line_writer(library)
         self._sessions, self._parking, self._watch = sessions, parking, watch
         self._leases, self._moving, self._permit = leases, moving, permit
+        self._suspension = Suspension(
+            registry=registry, moving=moving, checkpoints=checkpoints, chores=chores, note=self._note
+        )
 
     # ---- Questions of root -------------------------------------------------------------------------------------------
 
@@ -156,10 +163,12 @@ class Containers:
         if served is None:
             raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
         spec = served.spec
-        if "movable" not in self._leases.terms.enforced_on([card.id for card in spec.cards], moves=spec.moves):
+        if not spec.moves:
+            return self._suspension.ask(served, is_on=question.is_on)
+        if "movable" not in self._leases.terms.enforced_on([card.id for card in spec.cards], moves=True):
             raise SpecRefused(
-                f"the memory of container {spec.container} of pod {spec.pod.name} can't leave its card; only a pod "
-                'with partage.dev/movable: "yes" can be suspended'
+                f"the memory of container {spec.container} of pod {spec.pod.name} moves only on a card whose time is "
+                "metered; set another policy for its card"
             )
         for each in self._registry.of(served.budget.key):
             if each.spec.is_suspended is not question.is_on:
@@ -251,6 +260,7 @@ class Containers:
         self._registry.enter(spec.key, served)
         self._leases.put(spec)
         self._moving.put(spec)
+        self._suspension.go_on(served)
         for card in spec.cards:
             self._watch.prove(card.id)  # so that NVML is awake when the first context is made
 

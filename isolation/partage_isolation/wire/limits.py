@@ -42,6 +42,8 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec |
         ends_with_last=question.ends_with_last,
         engine_container=question.engine_container,
     )
+    if known is None and mate is not None:
+        spec = msgspec.structs.replace(spec, is_suspended=mate.is_suspended, checkpoint=mate.checkpoint)
     before = known or mate
     return spec if before is None else spec.as_in(_changed(before, question))
 

@@ -11,13 +11,14 @@ from secrets import randbelow
 from typing import Final
 
 from partage_isolation.audit.facts import MovingFacts
+from partage_isolation.errors import SpecRefused
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import UNKNOWN_CONTEXT, Ask, Out, Patience, Refused, Verdict
 from partage_isolation.moving.room import Act, Fact, Late, May, Order, Pace, Room, Turn
-from partage_isolation.moving.tenant import Stand
+from partage_isolation.moving.tenant import ALL, Placed, Stand, Tenant
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire import packets as wire
@@ -36,6 +37,8 @@ CardBytes = Callable[[CardId], int | None]
 """Usable bytes of a card; None: it is not known, and nobody is sent out."""
 
 _now_ns: Final = time.monotonic_ns
+BY_DRIVER: Final = "driver"
+"""In place of a process, of what the driver moves of all processes at once."""
 
 
 class Moving:
@@ -65,11 +68,70 @@ class Moving:
     def put(self, spec: Spec) -> None:
         """A container is served, or has another share from now on."""
         for card in spec.cards:
-            if card.movable:
+            by_driver = not card.movable and spec.checkpoint != "none"
+            if card.movable or by_driver:
                 room = self._rooms.get(card.id)
                 if room is None:
                     room = self._rooms[card.id] = Room(self._pace, first_order=randbelow(1 << 31))
-                room.put(spec.budget_key, card.share_in_force, suspended=spec.is_suspended)
+                share = card.share_in_force
+                tenant = room.put(spec.budget_key, share, suspended=spec.is_suspended, by_driver=by_driver)
+                if by_driver and not tenant.parts:
+                    self._has_promise(room, spec, card.id)
+        self._look()
+
+    def _has_promise(self, room: Room, spec: Spec, card: CardId) -> None:
+        """All that it may have of the card is one part: with it goes what was promised, and comes back."""
+        amount = self._promised(self._ledger.budgets[spec.budget_key], card)
+        is_out = spec.checkpoint == "on-host"
+        room.placed(spec.budget_key, BY_DRIVER, Placed(0, amount) if is_out else Placed(amount, 0), _now_ns())
+
+    # ---- What the driver moves, which root asks for ------------------------------------------------------------------
+
+    def require_known(self, spec: Spec) -> None:
+        """Raises `SpecRefused` where it is not known how much there is to share."""
+        for card in spec.cards:
+            if self._card_bytes(card.id) is None:
+                raise SpecRefused(f"the size of card {card.id} is not known yet; is partage-advertiser running?")
+
+    def may_go(self, key: BudgetKey) -> bool:
+        """The gate is closed everywhere, its work is done, and it was told to leave."""
+        self._look()
+        driven = [(each.stand, each.parts[BY_DRIVER]) for _, each in self._driven(key)]
+        is_known = not self._ledger.lending.is_settling
+        return is_known and all(stand is Stand.OUT and not min(part.allowed, part.whole) for stand, part in driven)
+
+    def may_come(self, key: BudgetKey) -> bool:
+        """There is room for all of it."""
+        self._look()
+        is_known = not self._ledger.lending.is_settling
+        return is_known and all(each.parts[BY_DRIVER].allowed == ALL for _, each in self._driven(key))
+
+    def went(self, key: BudgetKey) -> None:
+        self._says(key, is_out=True)
+
+    def came(self, key: BudgetKey) -> None:
+        self._says(key, is_out=False)
+
+    def is_in(self, key: BudgetKey) -> bool:
+        """It has turns again, on all its cards."""
+        self._look()
+        return all(each.stand is Stand.IN for _, each in self._driven(key))
+
+    def stays(self, key: BudgetKey) -> None:
+        """It is as one whose memory never moves."""
+        for card, tenant in self._driven(key):
+            self._leases.turn(key, card, is_in=True, share=tenant.share)
+        self.drop(key)
+
+    def _driven(self, key: BudgetKey) -> list[tuple[CardId, Tenant]]:
+        of_all = ((card, room.tenants.get(key)) for card, room in self._rooms.items())
+        return [(card, tenant) for card, tenant in of_all if tenant is not None and tenant.by_driver]
+
+    def _says(self, key: BudgetKey, *, is_out: bool) -> None:
+        for card, tenant in self._driven(key):
+            part = tenant.parts[BY_DRIVER]
+            amounts = (0, part.whole) if is_out else (part.whole, 0)
+            self._rooms[card].placed(key, BY_DRIVER, Placed(*amounts, order=part.order), _now_ns())
         self._look()
 
     def drop(self, key: BudgetKey) -> None:
@@ -85,8 +147,8 @@ class Moving:
         if tenant is None:
             return None
         return MovingFacts(
-            resident=tenant.resident,
-            moved=tenant.moved,
+            resident=min(tenant.resident, self._charged(key, card)) if tenant.by_driver else tenant.resident,
+            moved=min(tenant.moved, self._charged(key, card)) if tenant.by_driver else tenant.moved,
             times=tenant.times_out,
             spent_ns=tenant.spent_ns,
             is_out=tenant.stand is not Stand.IN,
@@ -103,6 +165,8 @@ class Moving:
             process: Process, card: int, amounts: Amounts, *, again: bool, patience: Patience = Patience.ALL
         ) -> Verdict:
             budget = self._ledger.containers.get(process.key)
+            if budget is not None and budget.is_away:
+                return Out()
             if budget is not None and budget.cards[card].movable:
                 lent = process.accounts[card].lent if card in process.accounts else 0
                 growth = UNKNOWN_CONTEXT if is_context else amounts.lent - lent
@@ -132,7 +196,7 @@ class Moving:
         budget = self._ledger.containers[process.key]
         card, said = budget.cards[packet.card].id, packet.placed
         room = self._rooms.get(card)
-        if room is None or budget.key not in room.tenants:
+        if room is None or budget.key not in room.tenants or room.tenants[budget.key].by_driver:
             return
         room.placed(budget.key, process, said, _now_ns())
         account, part = process.accounts.get(packet.card), room.tenants[budget.key].parts[process]
@@ -195,12 +259,19 @@ class Moving:
         return {key: self._fact(key, card) for key in room.tenants}
 
     def _fact(self, key: BudgetKey, card: CardId) -> Fact:
-        budget, seat = self._ledger.budgets.get(key), self._leases.seat(key, card)
-        number = budget.card_number(card) if budget else None
-        charged = _whole(budget, number) if budget is not None and number is not None else 0
+        seat = self._leases.seat(key, card)
+        charged = self._charged(key, card)
+        tenant = self._rooms[card].tenants.get(key)
+        if tenant is not None and tenant.by_driver:
+            charged = tenant.whole
         if seat is None:
             return Fact(charged, wants=False, held_ns=0, is_at_rest=True)
         return Fact(charged, wants=seat.is_busy, held_ns=seat.held_ns, is_at_rest=seat.is_at_rest)
+
+    def _charged(self, key: BudgetKey, card: CardId) -> int:
+        budget = self._ledger.budgets.get(key)
+        number = budget.card_number(card) if budget else None
+        return _whole(budget, number) if budget is not None and number is not None else 0
 
     def _free(self, card: CardId) -> int | None:
         """Of what the card has, what those leave who never move: they may have all that they were granted."""
@@ -208,11 +279,18 @@ class Moving:
         return None if whole is None else whole - sum(self._others(card))
 
     def _others(self, card: CardId) -> Iterator[int]:
-        for budget in self._ledger.budgets.values():
+        tenants = self._rooms[card].tenants if card in self._rooms else ()
+        for key, budget in self._ledger.budgets.items():
             number = budget.card_number(card)
-            if number is not None and not budget.cards[number].movable:
-                on_top = 0 if budget.context_in_limit else budget.fixed(number)
-                yield max(budget.cards[number].memory_in_force + on_top, _whole(budget, number))
+            if number is not None and not budget.cards[number].movable and key not in tenants:
+                yield self._promised(budget, card)
+
+    def _promised(self, budget: Budget, card: CardId) -> int:
+        number = budget.card_number(card)
+        if number is None:
+            return 0
+        on_top = 0 if budget.context_in_limit else budget.fixed(number)
+        return max(budget.cards[number].memory_in_force + on_top, _whole(budget, number))
 
 
 def _whole(budget: Budget, number: int) -> int:

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Where a driver's libraries lie below its root. */
@@ -147,10 +148,15 @@ static int call(struct sim_node *node, const struct sim_request *request, void *
 }
 
 int sim_call(struct sim_node *node, const struct sim_request *request, struct sim_reply *reply, int *fd) {
+    const struct timespec moment = {.tv_nsec = 2000000};
     int send = fd ? *fd : -1;
-    if (fd) *fd = -1;
-    *reply = (struct sim_reply){0};
-    return (int)(reply->result = (u32)call(node, request, reply, sizeof *reply, send, fd));
+    for (;;) {
+        if (fd) *fd = -1;
+        *reply = (struct sim_reply){0};
+        reply->result = (u32)call(node, request, reply, sizeof *reply, send, fd);
+        if (reply->result != SIM_WAIT) return (int)reply->result;
+        nanosleep(&moment, NULL);
+    }
 }
 
 int sim_processes_of(struct sim_node *node, u32 card, struct sim_process *found, int most) {

@@ -14,7 +14,7 @@ enum {
     SIM_LINKS = 18,                /* NVLinks of a card */
     SIM_SAMPLES = 64,              /* latest samples of use that are kept */
     SIM_NODE_MAGIC = 0x5347504e,
-    SIM_NODE_VERSION = 2,
+    SIM_NODE_VERSION = 3,
     SIM_NO_PARENT = -1,
 };
 
@@ -72,6 +72,7 @@ struct sim_live {
     _Atomic u64 busy_ns;           /* time that any process ran, since simgpud began */
     _Atomic u64 copied_ns;
     _Atomic u32 fault[SIM_ROWS];   /* the CUresult that every call of the process in this row answers; 0: none */
+    _Atomic u32 locked[SIM_ROWS];  /* 1: calls of the process wait; a futex */
     _Atomic u32 stuck[SIM_ROWS]; /* whenever it changes, the next kernel that the process launches never ends */
     _Atomic u32 pid[SIM_ROWS];     /* host pid of the row's process; 0: free */
     _Atomic u64 row_bytes[SIM_ROWS];

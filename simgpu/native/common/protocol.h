@@ -41,7 +41,22 @@ enum sim_ask {
     /* From now on the processes of a control group together get at most `bytes` of `card`; UINT64_MAX: as much as there
      * is. The descriptor sent along is the group's folder. */
     SIM_LIMIT,
+    /* A step (`kind`, enum sim_step) on the way of process `id`, as the caller's pid namespace has it, from its cards
+     * or back. Reply: its state (enum sim_state) in `count`, what it holds in `bytes`, one of its cards in `row`. */
+    SIM_CHECKPOINT,
 };
+
+enum sim_step {
+    SIM_LOOK, /* only asks */
+    SIM_LOCK, /* its calls wait from now on; locked once its work is done: to be asked again until then */
+    SIM_UNLOCK,
+    SIM_MAY_GO, /* whether SIM_GO could be now, which is the end of what takes time; so SIM_MAY_COME of SIM_COME */
+    SIM_GO,
+    SIM_MAY_COME,
+    SIM_COME,
+};
+
+enum sim_state { SIM_IS_RUNNING, SIM_IS_LOCKED, SIM_IS_AWAY, SIM_LOCKING }; /* as the driver counts; the last is ours */
 
 enum sim_piece_kind {
     SIM_CONTEXT,
@@ -65,6 +80,8 @@ enum sim_result {
     SIM_NO_ROOM, /* no row or piece is free */
     SIM_MISUSED, /* the request makes no sense */
     SIM_MADE_TO_FAIL, /* an allocation failure was injected */
+    SIM_WAIT, /* the process is locked: to be asked again. sim_call does. */
+    SIM_REFUSED, /* of a process that holds what can't leave a card */
     SIM_BROKEN, /* no answer: simgpud is gone. Only connection.c says it. */
 };
 

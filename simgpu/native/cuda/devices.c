@@ -1,10 +1,16 @@
 /* The cards that this process may use. */
+#define _GNU_SOURCE
 #include "streams.h"
 #include "visible.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -145,9 +151,23 @@ CUresult location_device(const CUmemLocation *location, struct device **device) 
     }
 }
 
+/* Until another process lets this one go on. A dead simgpud does not. */
+static void wait_locked(_Atomic u32 *locked) {
+    const int before = errno;
+    const struct timespec look = {.tv_nsec = 100000000};
+    while (atomic_load(locked) && sim_alive(node)) syscall(SYS_futex, locked, FUTEX_WAIT, 1, &look, NULL, 0);
+    if (!sim_alive(node)) driver_lost();
+    errno = before;
+}
+
 CUresult device_fault(const struct device *device) {
     TRY(driver_ready());
     const struct sim_live *live = &device->about->live;
+    if (device->row >= 0 &&
+        __builtin_expect(atomic_load_explicit(&live->locked[device->row], memory_order_relaxed), 0)) {
+        wait_locked((_Atomic u32 *)(uintptr_t)&live->locked[device->row]);
+        TRY(driver_ready());
+    }
     if (device->row >= 0) return atomic_load_explicit(&live->fault[device->row], memory_order_relaxed);
     return atomic_load_explicit(&live->health, memory_order_relaxed) == SIM_LOST ? CUDA_ERROR_DEVICE_UNAVAILABLE
                                                                                  : CUDA_SUCCESS;

@@ -1,6 +1,7 @@
 #include "calls.h"
 
 #include "accounts.h"
+#include "checkpoints.h"
 #include "contexts.h"
 #include "namespaces.h"
 
@@ -74,7 +75,7 @@ static enum sim_result processes(const struct call *call) {
     node_advance(call->node, card);
     for (u64 row = call->request->id; row < SIM_ROWS && count < SIM_PROCESSES_AT_ONCE / 2; row++) {
         const struct process *process = call->node->in_row[card][row];
-        if (!process) continue;
+        if (!process || process->state == SIM_IS_AWAY) continue;
         call->answer->processes.process[count++] = (struct sim_process){
             .pid = pid_as_seen_by(call->process->pid, process->pid),
             .row = (u32)row,
@@ -96,17 +97,34 @@ static enum sim_result limit(const struct call *call) {
     return limit_set(call->node, call->request->card, *call->fd, call->request->bytes);
 }
 
+static enum sim_result checkpoint(const struct call *call) {
+    struct process *process = checkpoint_process(call->node, call->process, call->request->id);
+    if (!process) return SIM_UNKNOWN;
+    enum sim_result result = checkpoint_step(call->node, process, call->request->kind);
+    call->reply->count = process->state == SIM_LOCKING ? SIM_IS_RUNNING : process->state;
+    call->reply->bytes = pieces_bytes(call->node, process);
+    call->reply->row = checkpoint_card(call->node, process);
+    return result;
+}
+
 static const struct {
     enum sim_result (*answer)(const struct call *call);
     bool of_card;  /* `card` must be one */
     bool of_piece; /* `id` must not be a context's */
+    bool waits;    /* while the process is locked */
 } ANSWERS[] = {
-    [SIM_HELLO] = {hello, false, false},        [SIM_ATTACH] = {attach, true, false},
-    [SIM_DETACH] = {detach, true, false},       [SIM_TAKE] = {take, true, false},
-    [SIM_GIVE] = {give, false, true},           [SIM_HOLD] = {hold, false, true},
-    [SIM_SHARE] = {share, false, true},         [SIM_OPEN] = {open_token, false, false},
-    [SIM_PROCESSES] = {processes, true, false}, [SIM_USED] = {used, true, false},
-    [SIM_LIMIT] = {limit, true, false},
+    [SIM_HELLO] = {hello},
+    [SIM_ATTACH] = {attach, .of_card = true, .waits = true},
+    [SIM_DETACH] = {detach, .of_card = true, .waits = true},
+    [SIM_TAKE] = {take, .of_card = true, .waits = true},
+    [SIM_GIVE] = {give, .of_piece = true, .waits = true},
+    [SIM_HOLD] = {hold, .of_piece = true, .waits = true},
+    [SIM_SHARE] = {share, .of_piece = true, .waits = true},
+    [SIM_OPEN] = {open_token, .waits = true},
+    [SIM_PROCESSES] = {processes, .of_card = true},
+    [SIM_USED] = {used, .of_card = true},
+    [SIM_LIMIT] = {limit, .of_card = true},
+    [SIM_CHECKPOINT] = {checkpoint},
 };
 
 void call_answer(struct node *node, struct process *process, const struct sim_request *request, int *fd,
@@ -115,6 +133,8 @@ void call_answer(struct node *node, struct process *process, const struct sim_re
     *answer = (struct answer){.bytes = sizeof answer->reply, .fds = {-1, -1}};
     if (request->ask >= sizeof ANSWERS / sizeof *ANSWERS || !ANSWERS[request->ask].answer)
         answer->reply.result = SIM_MISUSED;
+    else if (ANSWERS[request->ask].waits && process->state != SIM_IS_RUNNING)
+        answer->reply.result = SIM_WAIT;
     else if (ANSWERS[request->ask].of_card && request->card >= node->file->cards)
         answer->reply.result = SIM_UNKNOWN;
     else if (ANSWERS[request->ask].of_piece && piece_is_context(node, request->id))

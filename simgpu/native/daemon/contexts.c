@@ -31,6 +31,7 @@ static void end_row(struct node *node, u32 card, struct account *account) {
     atomic_store(&live->row_bytes[row], 0);
     atomic_store(&live->row_peak[row], 0);
     atomic_store(&live->fault[row], 0);
+    set_and_wake(&live->locked[row], 0);
 }
 
 static enum sim_result first_context(struct node *node, u32 card, struct process *process) {
@@ -65,4 +66,5 @@ void contexts_forget(struct node *node, struct process *process) {
         process->account[card].contexts = 0;
     }
     pieces_forget(node, process);
+    process->state = SIM_IS_RUNNING;
 }

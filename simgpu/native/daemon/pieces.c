@@ -61,7 +61,7 @@ static int64_t new_piece(struct piece_table *table) {
 static void free_piece(struct node *node, u32 index) {
     struct piece_table *table = &node->pieces;
     struct piece *piece = &table->piece[index];
-    account_return(node, piece->card, piece->bytes);
+    if (!piece->away) account_return(node, piece->card, piece->bytes);
     if (piece->kept >= 0) {
         close(piece->kept);
         table->kept--;
@@ -93,7 +93,7 @@ static void drop_hold(struct node *node, struct hold *hold) {
     u32 index = hold->piece;
     struct piece *piece = &node->pieces.piece[index];
     if (piece->owner == hold->process) {
-        account_discharge(node, piece->card, piece->owner, piece->kind, piece->bytes);
+        if (!piece->away) account_discharge(node, piece->card, piece->owner, piece->kind, piece->bytes);
         piece->owner = NULL;
     }
     hold->process->hold_count--;
@@ -181,6 +181,56 @@ enum sim_result piece_open(struct node *node, struct process *process, const str
 bool piece_is_context(const struct node *node, u64 id) {
     int64_t index = index_of(&node->pieces, id);
     return index >= 0 && node->pieces.piece[index].kind == SIM_CONTEXT;
+}
+
+/* ---- processes that leave their cards, and come back ------------------------------------------------------------- */
+
+bool pieces_can_go(const struct node *node, const struct process *process) {
+    const struct hold *hold;
+    LIST_FOREACH(hold, &process->holds, in_process) {
+        const struct piece *piece = &node->pieces.piece[hold->piece];
+        const bool is_alone = piece->owner == process && !LIST_NEXT(LIST_FIRST(&piece->holds), in_piece);
+        if (piece->kind == SIM_MANAGED || !is_alone) return false;
+    }
+    return true;
+}
+
+u64 pieces_bytes(const struct node *node, const struct process *process) {
+    const struct hold *hold;
+    u64 bytes = 0;
+    LIST_FOREACH(hold, &process->holds, in_process) bytes += node->pieces.piece[hold->piece].bytes;
+    return bytes;
+}
+
+void pieces_go(struct node *node, struct process *process) {
+    const struct hold *hold;
+    LIST_FOREACH(hold, &process->holds, in_process) {
+        struct piece *piece = &node->pieces.piece[hold->piece];
+        account_discharge(node, piece->card, process, piece->kind, piece->bytes);
+        account_return(node, piece->card, piece->bytes);
+        piece->away = true;
+    }
+}
+
+bool pieces_can_come(struct node *node, const struct process *process) {
+    u64 bytes[SIM_CARDS] = {0};
+    const struct hold *hold;
+    LIST_FOREACH(hold, &process->holds, in_process)
+    bytes[node->pieces.piece[hold->piece].card] += node->pieces.piece[hold->piece].bytes;
+    for (u32 card = 0; card < node->file->cards; card++)
+        if (bytes[card] &&
+            !(account_has_room(node, card, bytes[card]) && limits_allow(node, card, process, bytes[card])))
+            return false;
+    return true;
+}
+
+void pieces_come(struct node *node, struct process *process) {
+    const struct hold *hold;
+    LIST_FOREACH(hold, &process->holds, in_process) {
+        struct piece *piece = &node->pieces.piece[hold->piece];
+        account_take(node, piece->card, process, piece->kind, piece->bytes);
+        piece->away = false;
+    }
 }
 
 void pieces_forget(struct node *node, struct process *process) {

@@ -27,6 +27,7 @@ struct piece {
     struct process *owner; /* who took it and is charged for it; NULL once that process let go of it */
     u32 owner_pid;
     bool shared;
+    bool away; /* on no card: its process was taken from there */
     int kept; /* a descriptor that is handed to those who open it, or -1 */
     struct sim_token token;
 };
@@ -56,6 +57,14 @@ enum sim_result piece_open(struct node *node, struct process *process, const str
 
 /* Whether the process holds this piece, and it is a context: these come and go with SIM_ATTACH and SIM_DETACH only. */
 bool piece_is_context(const struct node *node, u64 id);
+
+/* Whether all that the process holds could leave its cards: it is its own alone, and nothing of it is managed. */
+bool pieces_can_go(const struct node *node, const struct process *process);
+u64 pieces_bytes(const struct node *node, const struct process *process);
+/* What it holds is on no card from now on. */
+void pieces_go(struct node *node, struct process *process);
+bool pieces_can_come(struct node *node, const struct process *process);
+void pieces_come(struct node *node, struct process *process);
 
 /* The process lets go of all that it holds. */
 void pieces_forget(struct node *node, struct process *process);

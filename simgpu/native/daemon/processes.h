@@ -20,6 +20,7 @@ struct process {
     struct watch watch; /* its pidfd: readable when the process has ended */
     LIST_ENTRY(process) next;
     u32 pid, client_count, hold_count;
+    enum sim_state state;
     LIST_HEAD(, client) clients;
     struct hold_list holds;
     struct account account[SIM_CARDS];

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from isolation.moving.stage import CONTEXT, MIB, crowded, movable, moving, program
-from partage_isolation.wire.messages import Suspend
-from partage_plugins.errors import Refused
 from support.isolated import Contained, Isolated, until
 from unit.cli.program import partage as run
 
@@ -92,12 +90,3 @@ def test_it_stays_suspended_over_a_restart_of_the_broker(place: Isolated) -> Non
         assert not one.has_answered(within_s=0.5)
         partage(place, "resume", name_of(container))
         assert one.answer() == "kept"
-
-
-def test_one_whose_memory_stays_is_refused_in_words(place: Isolated) -> None:
-    container = movable(place, 100 * MIB, moves=False)
-    done = partage(place, "suspend", name_of(container))
-    assert done.returncode == 1
-    assert 'only a pod with partage.dev/movable: "yes" can be suspended' in done.stderr
-    with pytest.raises(Refused, match="can't leave its card"):
-        place.broker.client.suspend(Suspend(key=container.key))

@@ -104,15 +104,20 @@ def _managed_limit(facts: Facts) -> Judgement:
 
 
 def _suspended(facts: Facts) -> Judgement:
-    """The container's is judged; how long it took without the library is told beside it."""
+    """The container's is judged, where the driver alone keeps contents; how long it took without the library is told.
+
+    A simulated card has no contents of this size.
+    """
     bare, there = facts["bare"], facts["contained"]
-    whole = all(each.get("after", {}).get("right") for each in there["sizes"].values())
+    kept, whole = (all(each.get("after", {}).get("right") for each in of["sizes"].values()) for of in (bare, there))
     said = listed(
         f"{size(int(held))} out in {_took(told, 'lock', 'checkpoint')}, back in {_took(told, 'restore', 'unlock')}"
         for held, told in bare["sizes"].items()
     )
+    is_right = whole and not facts["findings"]
     return Judgement(
-        whole and not facts["findings"], f"{said}; whole in a container: {yes(whole)}" + findings(facts["findings"])
+        is_right if kept or facts["findings"] else None,
+        f"{said}; whole in a container: {yes(whole)}" + findings(facts["findings"]),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 ROWS: Final = 64
 STARTING, RUNNING, RELOADING, GONE = range(4)
 HEALTHY, LOST = range(2)
-_CARD_BYTES: Final = 19912
+_CARD_BYTES: Final = 20168
 _MODEL_BYTES: Final = 640
 
 
@@ -56,6 +56,7 @@ class Card(ctypes.Structure):
         ("busy_ns", ctypes.c_uint64),
         ("copied_ns", ctypes.c_uint64),
         ("fault", ctypes.c_uint32 * ROWS),
+        ("locked", ctypes.c_uint32 * ROWS),
         ("stuck", ctypes.c_uint32 * ROWS),
         ("pid", ctypes.c_uint32 * ROWS),
         ("row_bytes", ctypes.c_uint64 * ROWS),

@@ -279,6 +279,13 @@ def opened(handle: int, size: int) -> int:
 # ---- sharing
 
 
+def state_of(pid: int) -> int:
+    """Where a process stands on its way from its card."""
+    state = INT(-1)
+    call("cuCheckpointProcessGetState", pid, ctypes.byref(state))
+    return state.value
+
+
 def ipc_handle(address: int) -> str:
     handle = (ctypes.c_ubyte * 64)()
     call("cuIpcGetMemHandle", handle, address)

@@ -127,7 +127,7 @@ def test_what_is_absent_says_so_and_export_tables_are_not_found(node: SimulatedN
         node,
         """
         begin(); table = ctypes.c_void_p(7)
-        tell([ask("cuGreenCtxGetId"), ask("cuCheckpointProcessLock", os.getpid(), None),
+        tell([ask("cuGreenCtxGetId"), ask("cuCheckpointProcessGetRestoreThreadId", os.getpid(), None),
               ask("cuGetExportTable", ctypes.byref(table), bytes(16)), table.value])
         """,
     )

@@ -85,6 +85,8 @@ class Site:
                 alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
             ),
             permit=self._permit,
+            chores=nobody,
+            checkpoints=nobody,
         )
         self.permitted: list[tuple[set[ContainerKey], int]] = []
 

@@ -29,6 +29,7 @@ class Holder:
     """What it has beside what moves."""
     wants: bool = True
     obeys: bool = True
+    by_driver: bool = False
     moved: int = 0
     allowed: int = ALL
     order: int = 0
@@ -65,7 +66,7 @@ class SimulatedCard:
     def add(self, holder: Holder) -> None:
         if holder not in self.holders:
             self.holders.append(holder)
-        self.room.put(holder.key, holder.share)
+        self.room.put(holder.key, holder.share, by_driver=holder.by_driver)
         self.room.placed(holder.key, holder.key, holder.placed(), self.now)
 
     def remove(self, holder: Holder) -> None:

@@ -130,6 +130,30 @@ def test_who_is_suspended_leaves_wholly_and_comes_back_only_when_it_is_resumed()
     assert only.is_in
 
 
+def test_who_the_driver_takes_away_leaves_for_nobody_else_and_has_its_room_again_at_once() -> None:
+    taken, other = holder("a", 500, 60, by_driver=True), holder("b", 500, 60)
+    other.moved = other.whole
+    card = SimulatedCard(80 * GIB, [taken, other], Pace(longest_wait_ns=seconds(1)))
+    spend(card, 10)
+    assert (taken.is_in, taken.moved) == (True, 0)
+    card.room.put(taken.key, 500, suspended=True, by_driver=True)
+    spend(card, 5)
+    assert (taken.moved, other.is_in, other.moved) == (taken.whole, True, 0)
+    card.room.put(taken.key, 500, by_driver=True)
+    spend(card, 5)
+    assert (taken.is_in, taken.moved) == (True, 0)
+
+
+def test_who_the_driver_took_away_comes_back_once_nobody_is_left_to_leave_whatever_others_were_promised() -> None:
+    """Such as containers that have ended, or do not run at the same time."""
+    taken, other = holder("a", 500, 60, by_driver=True), holder("b", 500, 60, wants=False)
+    taken.moved, taken.allowed, taken.order, taken.wants = taken.whole, 0, 77, False
+    card = SimulatedCard(50 * GIB, [taken, other])
+    for _ in card.run(seconds(5)):
+        pass
+    assert (taken.is_in, taken.moved, other.resident) == (True, 0, 0)
+
+
 def test_who_is_told_to_leave_and_does_not_is_late() -> None:
     stubborn, other = holder("a", 500, 60, obeys=False), holder("b", 500, 60)
     other.moved = other.whole

@@ -180,6 +180,7 @@ class Broker:
             leases=self._leases,
             moving=self._moving,
             permit=self._driver_limits.permit,
+            card_bytes=self._models.bytes_of,
         )
 
     def _runtime(self) -> Lister:
@@ -237,7 +238,9 @@ class Broker:
         match question:
             case Prepare():
                 await self._containers.permit(question)
-                return self._containers.prepare(question)
+                prepared = self._containers.prepare(question)
+                await self._containers.recall(question.key)
+                return prepared
             case SetLimits():
                 await self._containers.permit(question)
                 return await self._containers.set_limits(question)

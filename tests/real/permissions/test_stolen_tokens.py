@@ -214,8 +214,9 @@ def _objects(admin: Cluster) -> Generator[None]:
     """Pods and SharePods that no test changes."""
     for pod in (a_pod(WAITS, scheduler="nobody"), a_pod(RUNS, node="n1"), _vital()):
         admin.api.create(PODS.at(TEAM), pod)
-    granted = admin.pods.create(TEAM, a_pod(GRANTED, scheduler="nobody"))
-    bind(admin.as_account(SCHEDULER).api, granted, "n1", {ALLOCATION: "old", SIGNATURE: "old"})
+    admin.api.create(PODS.at(TEAM), a_pod(GRANTED, scheduler="nobody"))
+    given = binding(admin.pods.get(TEAM, GRANTED), "n1", {ALLOCATION: "old", SIGNATURE: "old"})
+    admin.as_account(SCHEDULER).api.create(path(GRANTED, "binding"), given)
     runs = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
     admin.api.patch(path(RUNS, "status"), {"status": runs}, Patch.STRATEGIC)
     placed = a_sharepod("placed", "0.5", annotations={GPUID: "abcde"}, nodeName="n1")

@@ -9,6 +9,7 @@ from partage_advertiser.events import Events, logged
 from partage_advertiser.happenings import Happening
 from partage_advertiser.heartbeat import Heartbeat
 from partage_advertiser.publisher import Publisher
+from partage_advertiser.resizes import ResizeFiles
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.kube import ApiServer
 
@@ -51,6 +52,7 @@ class Cluster:
         node = settings.node_name
         self._events = Events(server, node, sent=sent)
         self._publisher = Publisher(server, node, on_labels=on_labels, patched=patched)
+        self._resizes = ResizeFiles(server, settings.root)
         self._heartbeat = Heartbeat(
             server,
             namespace=settings.namespace,
@@ -78,6 +80,7 @@ class Cluster:
             "publishing": self._publisher.run(),
             "heartbeat": self._heartbeat.run(),
             "events": self._events.run(),
+            "resizes": self._resizes.run(),
         }
 
 

@@ -63,6 +63,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         ),
         "keys": Subcommand("partage_cli.keys.command", "Make, list and retire the keys that sign allocations."),
         "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
+        "resize": Subcommand("partage_cli.resize.command", "Give a pod that runs another share or more memory."),
         "rollout": Subcommand("partage_cli.rollout.command", "Show how far the installation on the nodes is."),
         "translate": Subcommand(
             "partage_cli.translate.command", "Print manifests of other systems in the native dialect."

@@ -102,6 +102,12 @@ class Containerd:
             )
         return found
 
+    async def handler_of(self, key: ContainerKey) -> str:
+        """The runtime handler of a container that the last listing shows; empty where it shows none."""
+        ids = {each.id for each in self.last().containers if each.held is not None and each.held.key == key}
+        found = [each.sandbox_id for each in await self._containers() if each.id in ids]
+        return await self.handler(found[0]) if found else ""
+
     def keys_of(self, container_id: str) -> frozenset[ContainerKey]:
         """The key of a container, where the last listing shows it with grants."""
         return frozenset(each.held.key for each in self.last().containers if each.id == container_id and each.held)

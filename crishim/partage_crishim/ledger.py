@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from partage_crishim.containerd import Containerd
 from partage_crishim.records import Records
@@ -24,8 +26,9 @@ from partage_crishim.rules.holdings import (
     holders_of,
     require_room,
 )
+from partage_crishim.rules.regrants import Regrants, as_counted, regrant_of
 from partage_crishim.verdicts import Ending
-from partage_plugins.vocabulary import ContainerKey, GpuPart
+from partage_plugins.vocabulary import Allocation, ContainerKey, GpuPart
 
 _TRIES: Final = 5
 """Against another crishim that moves the horizon past every listing of ours."""
@@ -57,11 +60,41 @@ class CardLedger:
         """What containers hold now; or what was known last where that is unknown."""
         try:
             async with self._table(fresh=fresh) as (table, listing):
-                return holders(listing, table.reservations)
+                return holders(*as_counted(listing, table.reservations, self._records.regrants()))
         except NodeNotReady:
-            last = [each.held for each in self._containerd.last().containers if each.held and not each.exited]
             async with self._reservations.locked() as table:
-                return (*last, *(each.held for each in table.reservations))
+                last, made = as_counted(self._containerd.last(), table.reservations, self._records.regrants())
+                living = [each.held for each in last.containers if each.held and not each.exited]
+                return (*living, *(each.held for each in made))
+
+    async def regrant(self, allocation: Allocation, part: GpuPart | None) -> Sequence[Holding]:
+        """Counts a newer allocation of a pod, and says for which of its containers it is not in force yet.
+
+        Raises a refusal where it is older than one that was, or where others hold what it gives.
+        """
+        async with self._table(fresh=False) as (table, listing):
+            if not _without(allocation, listing, table.reservations, self._records.regrants()):
+                return ()
+        async with self._table(fresh=True) as (table, listing):
+            known = self._records.regrants()
+            mine = _without(allocation, listing, table.reservations, known)
+            newest = known.get(allocation.pod)
+            if mine and (newest is None or newest.gen != allocation.gen):
+                require_not_older(allocation.gen, self._records.floor(allocation.pod))
+                regrant = regrant_of(allocation, mine, known)
+                counting = as_counted(listing, table.reservations, {**known, allocation.pod: regrant})
+                for each in holders(*counting):
+                    if each.pod == allocation.pod:
+                        require_room(each, holders(*counting), part)
+                self._records.regrant(allocation.pod, regrant)
+            return mine
+
+    async def regranted(self, allocation: Allocation, key: ContainerKey) -> None:
+        """It is in force in this container."""
+        async with self._reservations.locked():
+            known = self._records.regrants().get(allocation.pod)
+            if known is not None and known.gen == allocation.gen and key not in known.keys:
+                self._records.regrant(allocation.pod, replace(known, keys=(*known.keys, key)))
 
     def ended(self, reservation: Reservation, ending: Ending) -> None:
         """A create ended; of one whose end is unknown, the reservation stays for its time."""
@@ -99,7 +132,7 @@ class CardLedger:
 
     def _reserved(self, table: Table, listing: Listing, mine: Holding, part: GpuPart | None) -> Reservation:
         """Refused where the container's allocation is older than one that was in force, or there is no room."""
-        reservations = table.reservations
+        listing, reservations = as_counted(listing, table.reservations, self._records.regrants())
         floor = self._records.floor(mine.pod)
         require_not_older(mine.gen, max(floor, highest_gen(mine.pod, listing, reservations)))
         cards = {grant.card for grant in mine.cards}
@@ -110,3 +143,13 @@ class CardLedger:
             self._records.raise_floor(mine.pod, mine.gen)
         table.write(reservation)
         return reservation
+
+
+def _without(
+    allocation: Allocation, listing: Listing, reservations: tuple[Reservation, ...], known: Regrants
+) -> tuple[Holding, ...]:
+    """Containers of the pod that were made from an older allocation, and in which this one is not in force."""
+    newest = known.get(allocation.pod)
+    done = newest.keys if newest is not None and newest.gen == allocation.gen else ()
+    mine = (each for each in holders(listing, reservations) if each.pod == allocation.pod)
+    return tuple(each for each in mine if each.gen < allocation.gen and each.key not in done)

@@ -24,6 +24,7 @@ from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, since_boot
+from partage_crishim.resizes import Resizes
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.settings import CrishimSettings
@@ -121,6 +122,19 @@ class Parts:
             kubelet=kubelet,
             host=host,
             took=took,
+            closed=policy.closed,
+        )
+        self.resizes = Resizes(
+            root=root,
+            node=node,
+            keyring=self.keyring,
+            inventory=self.inventory,
+            containerd=self.containerd,
+            ledger=self.ledger,
+            host=host,
+            enforcement=policy.grants.enforcement,
+            tell=trouble,
+            signatures=grants.signatures,
             closed=policy.closed,
         )
         claims = ClaimGate(

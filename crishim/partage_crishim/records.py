@@ -2,8 +2,8 @@
 
 `containers/<key>`: a container that plugins were asked to adjust. It stays until they were told of its removal.
 `pods/<uid>`: the newest allocation that was acted on for a pod. It stays until the runtime has no sandbox of the pod,
-so an older one is refused even after every container of the newer one is removed. Both live below /run and end with
-the node's boot; the runtime's list outlives it.
+so an older one is refused even after every container of the newer one is removed. `regrants/<uid>`: what counts of a
+pod that was resized, for as long. All live below /run and end with the node's boot; the runtime's list outlives it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from partage_base.files import write_whole
+from partage_crishim.rules.regrants import Regrant, Regrants
 from partage_plugins.vocabulary import ContainerKey
+
+_REGRANT: Final = msgspec.json.Decoder(Regrant)
 
 
 class Records:
     def __init__(self, folder: Path) -> None:
         self._containers, self._pods = str(folder / "containers"), str(folder / "pods")
+        self._regrants = str(folder / "regrants")
 
     def adjusting(self, key: ContainerKey) -> None:
         """Plugins are about to be asked."""
@@ -59,7 +66,26 @@ class Records:
 
     def forget_pod(self, uid: str) -> None:
         """The pod is gone for good."""
+        Path(self._regrants, uid).unlink(missing_ok=True)
         Path(self._pods, uid).unlink(missing_ok=True)
+
+    def regrants(self) -> Regrants:
+        """Of all pods that were resized; mostly none. What can't be read is gone, and is handed over again."""
+        found = dict[str, Regrant]()
+        for uid in _names_in(self._regrants):
+            try:
+                found[uid] = _REGRANT.decode(Path(self._regrants, uid).read_bytes())
+            except FileNotFoundError:
+                continue
+            except (msgspec.MsgspecError, ValueError):
+                Path(self._regrants, uid).unlink(missing_ok=True)
+        return found
+
+    def regrant(self, uid: str, regrant: Regrant) -> None:
+        """Counts from now on; its floor first, so that nothing older begins any more."""
+        self.raise_floor(uid, max(regrant.gen, self.floor(uid)))
+        _make(self._regrants)
+        write_whole(f"{self._regrants}/{uid}", msgspec.json.encode(regrant))
 
 
 def _make(folder: str) -> None:

@@ -35,7 +35,7 @@ from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.splice import Counters, Splicer
 from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE, RESIZES_FOLDER
 
 _AGAIN_S: Final = 5.0
 """Until something is tried again that failed as a whole."""
@@ -78,7 +78,9 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
     stack.callback(listener.close)
     splicer.serve(listener.socket)
     own = settings.root / OWN_FOLDER
-    clear_unfinished(own, own / "records/containers", own / "records/pods")
+    clear_unfinished(
+        own, own / "records/containers", own / "records/pods", own / "records/regrants", settings.root / RESIZES_FOLDER
+    )
     _keep_settings(settings, daemon)
     _log_keys(parts.keyring)
     condition = ConditionFile(
@@ -112,6 +114,7 @@ class Crishim:
             ("collector", self.parts.collector.run),
             ("condition", self._keep_condition),
             ("plugins", self._keep_plugins),
+            ("resizes", self.parts.resizes.run),
         ):
             self.daemon.tasks.start(_for_ever(name, work), name=name)
         gc.collect()

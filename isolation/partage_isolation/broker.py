@@ -185,6 +185,7 @@ class Broker:
             checkpoints=Checkpoints(
                 self._settings.below_root(self._settings.driver_root), paused=lambda: self._pauses.reason() is not None
             ),
+            card_bytes=self._models.bytes_of,
         )
 
     def _runtime(self) -> Lister:
@@ -242,7 +243,9 @@ class Broker:
         match question:
             case Prepare():
                 await self._containers.permit(question)
-                return self._containers.prepare(question)
+                prepared = self._containers.prepare(question)
+                await self._containers.recall(question.key)
+                return prepared
             case SetLimits():
                 await self._containers.permit(question)
                 return await self._containers.set_limits(question)

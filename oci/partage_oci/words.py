@@ -27,6 +27,8 @@ from partage_plugins.vocabulary.keys import (
     LIMIT_MILLI,
     POLICIES,
     PREFIX,
+    RESIZE,
+    RESIZES,
 )
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 
@@ -110,6 +112,8 @@ def asked_of(env: Iterable[str], annotations: Mapping[str, str]) -> Asked | None
     for words in (_VARIABLES, _SWARM):
         said |= {key: Said(word, variables[word]) for word, key in words.items() if variables.get(word)}
     native = {key: text for key, text in annotations.items() if key.startswith(PREFIX)}
+    if not RESIZES.isdisjoint(native):
+        raise Refused(f"{RESIZE}: a container of an engine is not resized while it runs; start it with other amounts")
     _require_known(native)
     said |= {key: Said(key, text) for key, text in native.items() if text}
     if not said:

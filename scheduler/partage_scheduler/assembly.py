@@ -32,6 +32,7 @@ from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.placement.reserver import Reserver
+from partage_scheduler.placement.resizer import Resizer
 from partage_scheduler.placement.worker import Worker
 from partage_scheduler.published import published
 from partage_scheduler.settings import SchedulerSettings
@@ -55,6 +56,7 @@ class Parts:
     status: StatusWriter
     preemptor: Preemptor
     evictor: Evictor
+    resizer: Resizer
     reserver: Reserver | None
     """None where cards of kubelet's stay kubelet's."""
     watchdog: Watchdog
@@ -132,6 +134,19 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         status=status,
         preemptor=preemptor,
         evictor=_evictor(settings, core, server, events, authority, figures),
+        resizer=Resizer(
+            server,
+            core,
+            signer,
+            events=events,
+            status=status,
+            ours=None if settings.extender_address else settings.scheduler_name,
+            may_decide=authority.may_decide,
+            may_write=authority.may_bind,
+            within_s=within_s,
+            erred=figures.erred,
+            resized=figures.resized,
+        ),
         reserver=reserver,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,

@@ -31,7 +31,9 @@ from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.preemption import Budgets, Preemption, VictimFinder
 from partage_scheduler.queue import Queue, QueueSettings
+from partage_scheduler.quotas import Quotas
 from partage_scheduler.reservation.pods import RESOURCE
+from partage_scheduler.resize import Resizes
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Trust
 
@@ -47,6 +49,7 @@ class Core:
     cluster: Cluster
     queue: Queue
     cycle: Cycle
+    resizes: Resizes
     intake: Intake
     preemption: Preemption
     predicates: Predicates
@@ -96,7 +99,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         ),
         kinds=registry.kinds,
     )
-    budgets = Budgets()
+    budgets, quotas = Budgets(), Quotas(cluster)
     queue = Queue(_queue_settings(settings), seated=cluster.seats.seated)
     intake = Intake(
         cluster,
@@ -107,13 +110,15 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         wall_clock=time.time,
         let_go=let_go,
         budgets=budgets,
+        quotas=quotas,
     )
-    cycle = Cycle(decider, side.requests, cluster, predicates)
+    cycle = Cycle(decider, side.requests, cluster, predicates, quotas)
     preemption = Preemption(VictimFinder(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
     return Core(
         cluster=cluster,
         queue=queue,
         cycle=cycle,
+        resizes=Resizes(cycle, quotas),
         intake=intake,
         preemption=preemption,
         predicates=predicates,

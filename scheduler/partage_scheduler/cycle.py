@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from partage_plugins.answers import Scores
@@ -25,6 +26,7 @@ from partage_scheduler.decision import Barred, Decider, Decision, Explanation
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Waiting
+from partage_scheduler.quotas import Quotas
 from partage_scheduler.requests import RequestReader
 
 _LATER = frozenset((Cause.TIME,))
@@ -35,6 +37,8 @@ _MEASURED: Final = (
     "on simulated cards, two containers with 30 % each beside floods had 2 % of the collectives that their shares are "
     "worth, and 97 % as a gang on one node"
 )
+QUOTA: Final = Reason("quota", "exceeded quota: {}", lasts=True)
+"""Of the namespace, in which others have grown; no pod of another one is to leave for that."""
 _ELSEWHERE = Reason("nominated", "another node is nominated")
 
 
@@ -62,8 +66,14 @@ Verdict = Bind | Stay
 
 class Cycle:
     def __init__(
-        self, decider: Decider, read: Callable[[Pod], PodRequest], cluster: Cluster, predicates: Predicates
+        self,
+        decider: Decider,
+        read: Callable[[Pod], PodRequest],
+        cluster: Cluster,
+        predicates: Predicates,
+        quotas: Quotas | None = None,
     ) -> None:
+        self._quotas = quotas or Quotas(cluster)
         self.decider, self.cluster, self._predicates = decider, cluster, predicates
         self._requests = RequestReader(read)
 
@@ -122,6 +132,12 @@ class Cycle:
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Where it can't be, by everything but plugins and room, in the order in which reasons are told."""
         plain = self._predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
+        if request.containers and (words := self._quotas.against(pod)) is not None:
+            plain.append(
+                Barred(
+                    QUOTA.of(words.removeprefix("exceeded quota: ")), np.ones(self.decider.slots.end, dtype=np.bool_)
+                )
+            )
         pins = self.cluster.claims.pins(pod)
         return [*pinned(pins, self.decider), *plain] if pins else plain
 
@@ -174,7 +190,7 @@ def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> fr
     causes = {Cause.NODE, Cause.NAMESPACE}
     if has_devices:
         causes.add(Cause.INVENTORY)
-    if not all(why.lasts for why, count in explanation.reasons.items() if count):
+    if not all(why.lasts and why.code != QUOTA.code for why, count in explanation.reasons.items() if count):
         causes.add(Cause.FREED)
     if pod.spec.volumes:
         causes.add(Cause.VOLUME)

@@ -20,6 +20,7 @@ from partage_scheduler.objects.specs import PodSpec
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.preemption import Budgets
 from partage_scheduler.queue import Queue
+from partage_scheduler.quotas import Quotas
 from partage_scheduler.versions import Versions
 
 Causes = frozenset[Cause]
@@ -301,6 +302,7 @@ class Intake:
         wall_clock: Clock,
         let_go: Callable[[PodUid], None] = lambda _uid: None,
         budgets: Budgets | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self.pods = PodIntake(cluster, queue, ours=ours, clock=clock, let_go=let_go)
         self.nodes = NodeIntake(cluster, queue, clock=clock)
@@ -318,5 +320,7 @@ class Intake:
         self.csi_nodes = told(predicates.put_csi_node, lambda item: predicates.remove_csi_node(item.name))
         self.resource_claims = ResourceClaimIntake(cluster, queue, clock=clock)
         self.device_classes = told(cluster.claims.put_class, cluster.claims.remove_class, _CLAIM)
+        of_cards = quotas or Quotas(cluster)
+        self.quotas = told(of_cards.put, of_cards.remove, _NAMESPACE)
         of_owners = budgets or Budgets()
         self.budgets = told(of_owners.put, lambda item: of_owners.remove(item.namespace, item.name), frozenset())

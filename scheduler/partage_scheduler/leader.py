@@ -66,6 +66,7 @@ class Leader:
         self._tasks.start(self._parts.status.run(), name="conditions")
         self._tasks.start(self._parts.preemptor.run(), name="preempting")
         self._tasks.start(self._parts.evictor.run(), name="evicting")
+        self._tasks.start(self._parts.resizer.run(), name="resizing")
         if self._parts.reserver is not None:
             self._tasks.start(self._parts.reserver.run(), name="reserving cards")
         self._tasks.start(self._parts.worker.run(), name="placing")

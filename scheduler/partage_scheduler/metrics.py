@@ -57,6 +57,7 @@ class Figures:
         self._conditions: Counter[str] = Counter()
         self._removed: Counter[str] = Counter()
         self._reminders: Counter[str] = Counter()
+        self._resizes: Counter[str] = Counter()
         self._unread: Counter[str] = Counter()
         self.decide_seconds = metrics.histogram(
             "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
@@ -101,10 +102,14 @@ class Figures:
             lambda: self._reminders,
             label="outcome",
         )
+        count("partage_scheduler_resizes_total", "Wishes for other amounts.", lambda: self._resizes, label="outcome")
         count(
             "partage_scheduler_unread_objects_total", "Objects that can't be read.", lambda: self._unread, label="kind"
         )
         metrics.collect(self._of_plugins)
+
+    def resized(self, outcome: str) -> None:
+        self._resizes[outcome] += 1
 
     def sent(self, outcome: str) -> None:
         self._events[outcome] += 1

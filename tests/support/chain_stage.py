@@ -124,12 +124,21 @@ class Chain(ClusterStage):
 
     def partage(self, *words: str) -> str:
         """What the command prints for an administrator; its exit status says what it found."""
+        done = self._partage(*words)
+        assert done.returncode in {0, FOUND_WRONG}, done.stderr
+        return done.stdout
+
+    def failing(self, *words: str) -> str:
+        """Why it can't be, as the administrator is told."""
+        done = self._partage(*words)
+        assert done.returncode == 1, done.stdout
+        return done.stderr
+
+    def _partage(self, *words: str) -> subprocess.CompletedProcess[str]:
         own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
         argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
         env = self.scheduler.env
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=patience_s(), check=False, env=env)
-        assert done.returncode in {0, FOUND_WRONG}, done.stderr
-        return done.stdout
+        return subprocess.run(argv, capture_output=True, text=True, timeout=patience_s(), check=False, env=env)
 
 
 @contextmanager

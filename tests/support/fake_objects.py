@@ -29,6 +29,7 @@ COLLECTIONS: Final = frozenset(
         "storageclasses",
         "csinodes",
         "poddisruptionbudgets",
+        "resourcequotas",
         "endpointslices",
         "resourceclaims",
         "resourceslices",

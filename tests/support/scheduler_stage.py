@@ -18,8 +18,8 @@ from partage_base.daemon.life import Tasks
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_base.kube import ApiServer, micro_time
-from partage_plugins.codecs import decode_allocation, encode_inventory, verify
-from partage_plugins.vocabulary import GPU, Inventory
+from partage_plugins.codecs import CRIT, decode_allocation, encode_inventory, verify
+from partage_plugins.vocabulary import GPU, Inventory, Reads
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_scheduler.api.streams import patience
 from partage_scheduler.assembly import Parts, assemble, signer_of
@@ -50,7 +50,7 @@ def settings_below(root: Path, **more: Any) -> SchedulerSettings:
 def an_inventory(name: str, *, health: str = "ok") -> Inventory:
     """Of that node; its first card is in that health."""
     cards = tuple(card(f"{name}-{place}", health="ok" if place else health) for place in range(CARDS))
-    return of_cards(cards)
+    return of_cards(cards, reads=Reads(crit=CRIT))
 
 
 def inventory_text(name: str, *, health: str = "ok") -> str:
@@ -138,6 +138,7 @@ class Truth:
     def check(self) -> Counter[str]:
         on: dict[str, str] = {}
         given: dict[str, dict[str, tuple[int, int]]] = {}
+        gens: dict[str, int] = {}
         counts = Counter[str]()
         for change in self._changes:
             if not change.path.startswith(PODS):
@@ -145,22 +146,26 @@ class Truth:
             pod = change.object
             uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
             assert on.get(uid, node) == node or not on[uid], "a pod was bound twice"
-            if node and not on.get(uid):
-                counts["bound"] += 1
-                given[uid] = self._granted(pod)
-                self._require_room(given)
+            counts["bound"] += bool(node and not on.get(uid))
+            if node:
+                gen, granted = self._granted(pod)
+                assert gen == gens.get(uid, gen) or gen == gens[uid] + 1, "an allocation was overtaken"
+                gens[uid] = gen
+                if granted != given.get(uid):
+                    given[uid] = granted
+                    self._require_room(given)
             on[uid] = node
             if change.kind == "DELETED" or pod["status"].get("phase") in {"Succeeded", "Failed"}:
                 given.pop(uid, None)
         return counts
 
-    def _granted(self, pod: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    def _granted(self, pod: Mapping[str, Any]) -> tuple[int, dict[str, tuple[int, int]]]:
         notes = pod["metadata"]["annotations"]
         verify(notes[ALLOCATION], notes[SIGNATURE], self._keys)
         allocation = decode_allocation(notes[ALLOCATION], [GPU])
         assert (allocation.pod, allocation.node) == (pod["metadata"]["uid"], pod["spec"]["nodeName"])
         grants = [grant for each in allocation.of(GPU).values() for grant in each]
-        return {str(grant.card): (grant.share_milli, grant.memory_bytes) for grant in grants}
+        return allocation.gen, {str(grant.card): (grant.share_milli, grant.memory_bytes) for grant in grants}
 
     def _require_room(self, given: Mapping[str, Mapping[str, tuple[int, int]]]) -> None:
         shares, memory = Counter[str](), Counter[str]()

@@ -100,8 +100,12 @@ class ApiServer:
         """Puts `body`; with a resource version in it, `Conflict` where the object changed meanwhile."""
         return await self._call(Request("PUT", path, body=msgspec.json.encode(body)), type_)
 
-    async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
-        request = Request("PATCH", path, body=msgspec.json.encode(body), content_type=_PATCHES[how])
+    async def patch(
+        self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge", within_s: float = 0
+    ) -> T:
+        """After `within_s` the API server itself gives it up; 0 leaves that to it."""
+        query = _query(timeout=f"{round(1000 * within_s)}ms" if within_s else "")
+        request = Request("PATCH", path, query, body=msgspec.json.encode(body), content_type=_PATCHES[how])
         return await self._call(request, type_)
 
     async def add_finalizer(self, path: str, finalizer: str, type_: type[T]) -> T:

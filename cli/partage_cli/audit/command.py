@@ -120,5 +120,5 @@ def _of_here(
     here = sources.here(root, name, runtime)
     yield from of_node.inventory(here, cluster, kinds)
     yield from of_node.runtime(here, cluster, kinds)
-    yield from of_node.broker(here, kinds)
+    yield from of_node.broker(here, cluster, kinds)
     yield from of_claims.claims(here, cluster.claims)

@@ -70,7 +70,7 @@ def runtime(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> I
     ]
 
 
-def broker(here: SeenHere, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
+def broker(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
     """The broker holds the containers that the runtime runs to their limits, and no others."""
     about = About("broker")
     if isinstance(here.broker, Unseen):
@@ -79,12 +79,16 @@ def broker(here: SeenHere, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
         yield about.unknown("not compared: the runtime could not be asked", do=_AS_ROOT)
     else:
         told = {each.key: each for each in here.broker.containers if not each.is_claim}
-        found = list(_of_broker(about, told, _with_grants(here.containers, tuple(kinds))))
+        pods = {each.pod.uid: each for each in cluster.pods}
+        found = list(_of_broker(about, told, _with_grants(here.containers, tuple(kinds)), pods))
         yield from found or [about.ok(f"limits of {len(told)} containers, as crishim gave them")]
 
 
 def _of_broker(
-    about: About, told: Mapping[ContainerKey, ContainerTold], known: Mapping[ContainerKey, _Running]
+    about: About,
+    told: Mapping[ContainerKey, ContainerTold],
+    known: Mapping[ContainerKey, _Running],
+    pods: Mapping[PodUid, SeenPod],
 ) -> Iterator[Finding]:
     for key, each in known.items():
         if key not in told and each.container.running and any(map(_is_part, each.allocation.of(GPU))):
@@ -94,11 +98,15 @@ def _of_broker(
             who = f"{limits.pod.namespace}/{limits.pod.name} {limits.container}"
             yield about.warning(f"it has limits for {who}, which the runtime does not have", do="ask again in a minute")
         else:
-            yield from _of_limits(about, limits, known[key])
+            yield from _of_limits(about, limits, known[key], pods.get(limits.pod.uid))
 
 
-def _of_limits(about: About, limits: ContainerTold, each: _Running) -> Iterator[Finding]:
-    granted = {grant.card: grant.memory_bytes for grant in each.allocation.of(GPU)}
+def _of_limits(about: About, limits: ContainerTold, each: _Running, pod: SeenPod | None) -> Iterator[Finding]:
+    """Of one that was resized while it ran the pod says what it was granted."""
+    grants, gen = each.allocation.of(GPU), each.allocation.gen
+    if pod is not None and pod.allocation is not None and limits.gen == pod.allocation.gen > gen:
+        grants = _allocated(pod, each.container.name)
+    granted = {grant.card: grant.memory_bytes for grant in grants}
     for card in limits.cards:
         if granted.get(card.card) != card.granted_bytes:
             words = f"{card.granted_bytes} bytes of card {card.card} for the broker"
@@ -135,7 +143,7 @@ def _of_container(container: ListedContainer, pod: SeenPod | None, kinds: tuple[
         yield "runs with cards, and the API server has no such pod on this node"
     elif pod.allocation is None:
         yield f"runs with cards, and pod {pod.name} has no allocation that is to be believed"
-    elif _held(allocation.of(GPU)) != _held(wanted):
+    elif pod.allocation.gen <= allocation.gen and _held(allocation.of(GPU)) != _held(wanted):
         yield f"runs with other cards, or other parts of them, than pod {pod.name} was allocated"
 
 

@@ -76,18 +76,22 @@ def _of_pod(each: SeenPod, read: Read) -> Iterator[str]:
         by = each.pod.spec.scheduler_name or "somebody else"
         yield f"asks for cards and has no allocation, so it may count on every card of the node; it was bound by {by}"
         return
+    is_resized = each.allocation is not None and each.allocation.gen > 1
     for container in sorted({*asked, *given}):
-        yield from _of_container(container, asked.get(container), given.get(container, ()))
+        yield from _of_container(container, asked.get(container), given.get(container, ()), is_resized=is_resized)
 
 
-def _of_container(name: ContainerName, asked: GpuRequest | None, given: Iterable[GpuGrant]) -> Iterator[str]:
+def _of_container(
+    name: ContainerName, asked: GpuRequest | None, given: Iterable[GpuGrant], *, is_resized: bool
+) -> Iterator[str]:
+    """Of one that was resized the scheduler signed other amounts than it asks for."""
     grants, who = tuple(given), grantee_in_words(name)
     if asked is None:
         yield f"{who} has {len(grants)} cards and asks for none"
         return
     if len(grants) != asked.count:
         yield f"{who} asks for {asked.count} cards and has {len(grants)}"
-    for grant in grants:
+    for grant in () if is_resized else grants:
         if grant.share_milli != asked.share_milli:
             yield f"{who} asks for {asked.share_milli} milli of a card and has {grant.share_milli}"
         if asked.memory_bytes is not None and grant.memory_bytes != asked.memory_bytes:

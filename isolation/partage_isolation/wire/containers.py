@@ -18,13 +18,20 @@ from partage_isolation.ledger.budget import Budget, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.pages import line_writer
-from partage_isolation.names import budget_key
+from partage_isolation.names import BudgetKey, budget_key
 from partage_isolation.store.folders import Folders
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import EngineContainer, Spec, Specs
 from partage_isolation.wire.connection import Served
 from partage_isolation.wire.leases import Leases
-from partage_isolation.wire.limits import lowered, permitted, require_one_allocator, spec_of
+from partage_isolation.wire.limits import (
+    Held,
+    lowered,
+    permitted,
+    require_one_allocator,
+    require_returned,
+    spec_of,
+)
 from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits, Suspend, Suspended
 from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.parked import ParkedQuestions
@@ -58,6 +65,7 @@ class Containers:
         permit: Permit,
         chores: Chores,
         checkpoints: Checkpoints,
+        card_bytes: Callable[[CardId], int | None] = lambda _card: None,
     ) -> None:
         """`library`: the folder in which the versions of the preload library lie."""
         self._ledger, self._registry, self._specs, self.folders = ledger, registry, Specs(root), Folders(root)
@@ -67,6 +75,7 @@ class Containers:
         self._suspension = Suspension(
             registry=registry, moving=moving, checkpoints=checkpoints, chores=chores, note=self._note
         )
+        self._card_bytes = card_bytes
 
     # ---- Questions of root -------------------------------------------------------------------------------------------
 
@@ -89,6 +98,7 @@ class Containers:
         if served is None:
             require_one_allocator(spec, (each.spec for each in self._registry.served.values()))
         other = served or mate
+        require_returned(spec, other.spec if other is not None else None, self._held(), self._card_bytes)
         if other is not None and other.spec.as_in(spec) is not other.spec:
             self._put(other, other.spec.as_in(spec))
         if served is None:
@@ -104,6 +114,21 @@ class Containers:
             by_hook=spec.by_hook,
             engine_container=spec.engine_container,
         )
+
+    def _held(self) -> dict[BudgetKey, list[Held]]:
+        budgets = {served.budget.key: served for served in self._registry.served.values()}
+        return {
+            key: [Held(card, served.budget.charged(number)) for number, card in enumerate(served.budget.cards)]
+            for key, served in budgets.items()
+        }
+
+    async def recall(self, key: ContainerKey) -> None:
+        """Has credit given back that its processes have above a limit which was lowered."""
+        served = self._registry.served.get(key)
+        if served is not None:
+            for number, card in enumerate(served.budget.cards):
+                if card.most > card.memory:
+                    await self._parking.recall(served.budget, number)
 
     def release(self, key: ContainerKey) -> None:
         """A claim is needed no longer: from now on it ends when nobody has it. Raises a `BrokerError`."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
 from partage_isolation.errors import SpecRefused
 from partage_isolation.ledger.budget import CardSpec
+from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.messages import Prepare, SetLimits, one_for_each_card
 from partage_plugins.vocabulary.gpu import GpuGrant
@@ -88,6 +90,33 @@ def require_one_allocator(spec: Spec, standing: Iterable[Spec]) -> None:
                     f"card {card.id} has changed its pool, and pod {other.pod.name} has {what} on it still; this "
                     "passes when that has ended"
                 )
+
+
+class Held(NamedTuple):
+    """What a container, or a budget, has of one card."""
+
+    card: CardSpec
+    charged_bytes: int
+
+
+def require_returned(
+    spec: Spec, known: Spec | None, held: Mapping[BudgetKey, Iterable[Held]], card_bytes: Callable[[CardId], int | None]
+) -> None:
+    """Refuses more memory of a card while others hold what they were to give back, and there is no room beside that."""
+    others = [each for key, some in held.items() if key != spec.budget_key for each in some]
+    for card in spec.cards:
+        before = known.card(card.id) if known is not None else None
+        has_bytes = card_bytes(card.id)
+        if has_bytes is None or card.movable or card.memory <= (before.memory if before is not None else 0):
+            continue
+        there = [each for each in others if each.card.id == card.id and not each.card.movable]
+        late = [each for each in there if each.card.most > each.card.memory < each.charged_bytes]
+        counted = sum(each.charged_bytes if each in late else each.card.memory for each in there)
+        if late and counted + card.memory > has_bytes:
+            raise SpecRefused(
+                f"partage: card {card.id} has memory in use that was to be given back: a container that was resized "
+                "holds more than its limit; kubelet tries again"
+            )
 
 
 def _is_kubernetes_claim(spec: Spec) -> bool:

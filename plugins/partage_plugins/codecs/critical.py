@@ -11,7 +11,9 @@ from partage_plugins.vocabulary.pods import PodRequest
 BUDGETS: Final = budgets.FIELD
 MOVABLE: Final = "movable"
 """That the memory of some grant moves: a node that does not know this would leave it on the card."""
-CRIT: Final = (BUDGETS, MOVABLE)
+RESIZE: Final = "resize"
+"""In no allocation: a node that announces it puts a higher `gen` in force while containers run."""
+CRIT: Final = (BUDGETS, MOVABLE, RESIZE)
 
 
 def moves(request: PodRequest) -> bool:

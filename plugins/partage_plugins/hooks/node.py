@@ -72,7 +72,8 @@ def partage_adjust(container: Container, granted: Granted) -> Adjustment | None:
     """Say what must change in a container before it is created; crishim only, for containers with a grant of any kind.
 
     May be called again for the same container key, after a crash or a retry: give the same answer. Raise `Refused` to
-    refuse the container with that sentence.
+    refuse the container with that sentence. With a higher `gen` the container runs, and other amounts of the same
+    devices are to be in force: of the answer only what it enforces counts.
 
     Args:
         container: what kubelet asked for.

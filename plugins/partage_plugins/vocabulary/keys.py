@@ -40,6 +40,14 @@ TOPOLOGY: Final = PREFIX + "topology"
 MOVABLE: Final = PREFIX + "movable"
 GANG: Final = PREFIX + "gang"
 GANG_SIZE: Final = PREFIX + "gang-size"
+RESIZE: Final = PREFIX + "resize"
+"""Other amounts for containers that run, as JSON."""
+RESIZE_WAIT: Final = PREFIX + "resize-wait"
+"""`yes`: they wait for room."""
+RESIZES: Final = frozenset((RESIZE, RESIZE_WAIT))
+"""Annotations that are no dialect's: the scheduler reads them on pods that are on nodes."""
+RESIZED: Final = ALLOC_PREFIX + "Resized"
+"""A condition: what became of the wish that it quotes."""
 POLICIES: Final = frozenset(
     (
         LIMIT_MILLI,

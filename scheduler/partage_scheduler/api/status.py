@@ -106,10 +106,12 @@ class StatusWriter:
             self._nominated.pop(pod.uid, None)
             raise
 
-    async def condition(self, pod: ApiPod, type_: str, reason: str, message: str, *, probed: bool = False) -> None:
-        """Writes a condition that is true; raises `KubeError`. One that is `probed` changes the pod with each write."""
+    async def condition(  # noqa: PLR0913 - the fields of a condition
+        self, pod: ApiPod, type_: str, reason: str, message: str, *, probed: bool = False, status: str = "True"
+    ) -> None:
+        """Writes a condition; raises `KubeError`. One that is `probed` changes the pod with each write."""
         stamp = "lastProbeTime" if probed else "lastTransitionTime"
-        await self._patch(pod, _condition(type_, "True", reason, message, stamp=stamp))
+        await self._patch(pod, _condition(type_, status, reason, message[:_LONGEST_MESSAGE], stamp=stamp))
 
     async def run(self) -> None:
         while True:

@@ -41,6 +41,7 @@ from partage_scheduler.objects import (
     ApiNamespace,
     ApiNode,
     ApiPod,
+    ApiQuota,
     ApiResourceClaim,
     ApiStorageClass,
     ApiVolume,
@@ -85,6 +86,7 @@ CLAIMS: Final = Stream("persistentvolumeclaims", "/api/v1/persistentvolumeclaims
 CLASSES: Final = Stream("storageclasses", "/apis/storage.k8s.io/v1/storageclasses", ApiStorageClass)
 CSI_NODES: Final = Stream("csinodes", "/apis/storage.k8s.io/v1/csinodes", ApiCsiNode)
 BUDGETS: Final = Stream("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", ApiBudget)
+QUOTAS: Final = Stream("resourcequotas", "/api/v1/resourcequotas", ApiQuota)
 RESOURCE_CLAIMS: Final = Stream("resourceclaims", "/apis/resource.k8s.io/v1/resourceclaims", ApiResourceClaim)
 DEVICE_CLASSES: Final = Stream("deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", ApiDeviceClass)
 OF_CLAIMS: Final = (RESOURCE_CLAIMS.name, DEVICE_CLASSES.name)
@@ -93,7 +95,7 @@ KINDS: Final = (
     "nodes",
     "leases",
     "namespaces",
-    *(each.name for each in (VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS)),
+    *(each.name for each in (VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS, QUOTAS)),
     "pods",
 )
 
@@ -108,6 +110,7 @@ def all_streams(intake: Intake, *, namespace: str, claims: bool) -> Iterator[tup
     yield CLASSES, intake.classes
     yield CSI_NODES, intake.csi_nodes
     yield BUDGETS, intake.budgets
+    yield QUOTAS, intake.quotas
     if claims:
         yield DEVICE_CLASSES, intake.device_classes
         yield RESOURCE_CLAIMS, intake.resource_claims

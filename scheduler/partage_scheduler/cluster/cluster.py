@@ -237,6 +237,20 @@ class Cluster:
         self._place(Seat(pod, decision.node, Held(decision.allocation), needed=decision.request.needs, assumed=True))
         return self.claims.assume(pod, decision)
 
+    def rebook(self, uid: PodUid, before: Allocation, now: Allocation) -> Causes:
+        """A pod on a node is about to be resized, or will not be; nothing where it counts with something else."""
+        seat = self.seats.get(uid)
+        if seat is None or seat.allocation is not before:
+            return NOTHING
+        known = self.fleet.get(seat.node)
+        if known is not None:
+            self._count_no_more(seat)
+        seat.rebook(now)
+        if known is not None:
+            self._count(seat, known)
+        self._pointless += self.kept.yields(seat.node, seat.pod.priority)
+        return _FREED
+
     def confirmed(self, uid: PodUid) -> None:
         """The API server said that the pod is bound; the watch will say so too."""
         seat = self.seats.get(uid)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
+
+from msgspec.structs import replace
 
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import Allocation, Gang, Kind, NodeName, PodUid, Room
+from partage_plugins.vocabulary.keys import RESIZE
 from partage_plugins.vocabulary.usage import Usage, usages
 from partage_scheduler.cluster.verified import Held
 from partage_scheduler.objects import ApiPod
@@ -22,7 +25,7 @@ _NO_KIND: Final[frozenset[Kind]] = frozenset()
 class Seat:
     """One pod's place on a node."""
 
-    __slots__ = ("_usages", "allocation", "assumed", "closes", "held", "needs", "node", "pod")
+    __slots__ = ("_usages", "allocation", "assumed", "closes", "held", "is_resized", "needs", "node", "pod")
 
     def __init__(
         self, pod: ApiPod, node: NodeName, held: Held, *, needed: Room | None = None, assumed: bool = False
@@ -33,11 +36,19 @@ class Seat:
         """What counts: where it is unknown what the pod was given, that follows from its node (`count`)."""
         self.closes = _NO_KIND
         """Kinds of which its node takes no new requests while it is there."""
+        self.is_resized = held.allocation.gen > 1
+        """Or is about to be: what it has is not what its specification asks for."""
         self._usages: tuple[Usage, ...] | None = None
 
     def count(self, allocation: Allocation, closes: frozenset[Kind]) -> None:
         """What counts of an unknown pod, on its node as it is now."""
         self.allocation, self.closes, self._usages = allocation, closes, None
+
+    def rebook(self, allocation: Allocation) -> None:
+        """What counts from now on, until something else is read on the pod."""
+        self.held = replace(self.held, allocation=allocation)
+        self.is_resized = True
+        self.count(allocation, self.closes)
 
     @property
     def usages(self) -> tuple[Usage, ...]:
@@ -61,6 +72,7 @@ class Seats:
         self._on: dict[NodeName, dict[PodUid, Seat]] = {}
         self._gangs: dict[Gang, Counter[NodeName]] = {}
         self._priorities: Counter[int] = Counter()
+        self._wishing: dict[PodUid, Seat] = {}
 
     def __len__(self) -> int:
         return len(self._seats)
@@ -84,17 +96,30 @@ class Seats:
         """How many of its pods are on nodes, or assumed to be."""
         return sum(self.of_gang(gang).values())
 
+    def wishing(self) -> tuple[Seat, ...]:
+        """Pods that wish for other amounts, or did."""
+        return tuple(self._wishing.values())
+
+    def of_namespace(self, namespace: str) -> Iterator[Seat]:
+        return (seat for seat in self._seats.values() if seat.pod.namespace == namespace)
+
+    def resized(self, namespace: str) -> Iterator[Seat]:
+        """Those of a namespace; few, if any."""
+        return (each for each in self._wishing.values() if each.is_resized and each.pod.namespace == namespace)
+
     def has_lower(self, priority: int) -> bool:
         return min(self._priorities, default=priority) < priority
 
     def add(self, seat: Seat) -> None:
         self._priorities[seat.pod.priority] += 1
         self._seats[seat.pod.uid] = self._on.setdefault(seat.node, {})[seat.pod.uid] = seat
+        self._note(seat)
         self._count(seat.pod, seat.node, 1)
 
     def remove(self, seat: Seat) -> None:
         uid = seat.pod.uid
         del self._seats[uid], self._on[seat.node][uid]
+        self._wishing.pop(uid, None)
         if not self._on[seat.node]:
             del self._on[seat.node]
         priority = seat.pod.priority
@@ -108,6 +133,13 @@ class Seats:
             self._count(seat.pod, seat.node, -1)
             self._count(pod, seat.node, 1)
         seat.pod = pod  # of the same priority: that of a pod never changes
+        self._note(seat)
+
+    def _note(self, seat: Seat) -> None:
+        if RESIZE in seat.pod.metadata.annotations or seat.is_resized:
+            self._wishing[seat.pod.uid] = seat
+        else:
+            self._wishing.pop(seat.pod.uid, None)
 
     def _count(self, pod: ApiPod, node: NodeName, sign: int) -> None:
         gang = gang_of(pod)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodUid
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.vocabulary.keys import GPU_MILLI, RESIZED
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
@@ -96,6 +96,7 @@ def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) ->
     for local, held in finder.cluster.claims.held(pod):
         given += tuple(replace(each, container=f"claim {local}") for each in _given(held))
     words = flagged.get(pod.uid) or f"it is on node {pod.node}" + ("" if given else ", without cards")
+    words += "".join(f"; {each.reason}: {each.message}" for each in pod.status.conditions if each.type == RESIZED)
     return _stands(pod, "on a node", words, node=pod.node, given=given)
 
 

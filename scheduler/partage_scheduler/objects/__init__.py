@@ -13,6 +13,7 @@ from partage_scheduler.objects.others import (
     ApiVolume,
 )
 from partage_scheduler.objects.pods import ApiPod, seen
+from partage_scheduler.objects.quotas import ApiQuota
 from partage_scheduler.objects.specs import PodSpec, PodStatus
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ApiNamespace",
     "ApiNode",
     "ApiPod",
+    "ApiQuota",
     "ApiResourceClaim",
     "ApiStorageClass",
     "ApiVolume",

@@ -32,12 +32,12 @@ _LEAST_NAMES: Final = 16
 _TERM_BYTES: Final = 16 << 10
 """All terms that are kept, written as text."""
 _TEXT: Final = msgspec.json.Encoder()
-_KEPT: Final = keys.POLICIES | keys.GANGS | {keys.ALLOCATION, keys.SIGNATURE}
+_KEPT: Final = keys.POLICIES | keys.GANGS | keys.RESIZES | {keys.ALLOCATION, keys.SIGNATURE}
 _OTHERS_BYTES: Final = 1024
 _OTHER_BYTES: Final = 256
 """Of annotations of others, in all and each: what asks in another dialect is short."""
 _OURS: Final = (keys.PREFIX, keys.ALLOC_PREFIX)
-_CONDITIONS: Final = frozenset(("PodScheduled", "PodResizePending"))
+_CONDITIONS: Final = frozenset(("PodScheduled", "PodResizePending", keys.RESIZED))
 _LONGEST_MESSAGE: Final = 1024
 
 

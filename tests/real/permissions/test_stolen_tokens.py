@@ -13,6 +13,7 @@ import pytest
 
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.gpu import RESERVATIONS
+from partage_plugins.vocabulary.keys import ALLOCATION, RESIZED, SIGNATURE
 from partage_scheduler.reservation.pods import body_of
 from partage_scheduler.sharepods.manifest import pod_of
 from partage_scheduler.sharepods.objects import OURS, SharePod
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 Attempt = Callable[[Cluster], object]
 DRY = {"dryRun": "All"}
-WAITS, RUNS, VITAL = "waits", "runs", "vital"
+WAITS, RUNS, VITAL, GRANTED = "waits", "runs", "vital", "granted"
 SHARE = "share"
 RESERVATION_FILES = str(FOLDER / "reservations")
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no card"}
@@ -85,6 +86,9 @@ OF_SCHEDULER_FORBIDDEN: Mapping[str, Attempt] = {
         PODS.at(RESERVATIONS), a_reservation(automountServiceAccountToken=True)
     ),
     "change a pod": patching(path(WAITS), {"metadata": {"labels": {"a": "b"}}}),
+    "label a pod that it resizes": patching(path(GRANTED), {"metadata": {"labels": {"a": "b"}}}),
+    "annotate a pod that it resizes": patching(path(GRANTED), {"metadata": {"annotations": {"a": "b"}}}),
+    "hold a pod that it resizes": patching(path(GRANTED), {"metadata": {"finalizers": ["example.org/held"]}}),
     "change its image": patching(
         path(RUNS), {"spec": {"containers": [{"name": "main", "image": "x"}]}}, Patch.STRATEGIC
     ),
@@ -119,6 +123,8 @@ OF_SCHEDULER: Mapping[str, Attempt] = {
         conditions=[{"type": "alloc.partage.dev/Room", "status": "True", "lastProbeTime": "2030-01-01T00:00:00Z"}],
     ),
     "say that a pod leaves for another": saying(RUNS, conditions=[PREEMPTED]),
+    "resize a pod": patching(path(GRANTED), {"metadata": {"annotations": {ALLOCATION: "new", SIGNATURE: "new"}}}),
+    "say what became of a resize": saying(RUNS, conditions=[{"type": RESIZED, "status": "True", "reason": "Granted"}]),
     "delete a pod for another": deleting(path(RUNS)),
     "evict a pod": evicting(RUNS),
     "reserve a card": creating(PODS.at(RESERVATIONS), a_reservation()),
@@ -208,13 +214,16 @@ def _objects(admin: Cluster) -> Generator[None]:
     """Pods and SharePods that no test changes."""
     for pod in (a_pod(WAITS, scheduler="nobody"), a_pod(RUNS, node="n1"), _vital()):
         admin.api.create(PODS.at(TEAM), pod)
+    admin.api.create(PODS.at(TEAM), a_pod(GRANTED, scheduler="nobody"))
+    given = binding(admin.pods.get(TEAM, GRANTED), "n1", {ALLOCATION: "old", SIGNATURE: "old"})
+    admin.as_account(SCHEDULER).api.create(path(GRANTED, "binding"), given)
     runs = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
     admin.api.patch(path(RUNS, "status"), {"status": runs}, Patch.STRATEGIC)
     placed = a_sharepod("placed", "0.5", annotations={GPUID: "abcde"}, nodeName="n1")
     for share in (a_sharepod(SHARE, "0.5"), placed):
         admin.api.create(SHAREPODS_PATH.at(TEAM), share)
     yield
-    for name in (WAITS, RUNS, VITAL):
+    for name in (WAITS, RUNS, VITAL, GRANTED):
         admin.api.delete(path(name), {"gracePeriodSeconds": 0})
 
 

@@ -23,6 +23,7 @@ from partage_scheduler.api.streams import (
     NAMESPACES,
     NODES,
     PODS,
+    QUOTAS,
     RESOURCE_CLAIMS,
     VOLUMES,
 )
@@ -92,17 +93,18 @@ def test_kustomize_takes_every_file() -> None:
 
 
 def test_it_reads_what_it_follows() -> None:
-    followed = (PODS, NODES, NAMESPACES, VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS)
+    followed = (PODS, NODES, NAMESPACES, VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS, QUOTAS)
     kinds = {stream.path.rpartition("/")[2] for stream in followed}
     found = rights(of_kind("ClusterRole"))
     assert {resource for resource, verb in found if verb == "list"} == kinds
     assert {resource for resource, verb in found if verb == "watch"} == kinds
 
 
-def test_it_writes_bindings_statuses_events_and_makes_room_and_changes_no_pod() -> None:
+def test_it_writes_bindings_allocations_statuses_events_and_makes_room() -> None:
     found = {right for right in rights(of_kind("ClusterRole")) if right[1] not in ("get", "list", "watch")}
     assert found == {
         ("pods", "delete"),
+        ("pods", "patch"),
         ("pods/binding", "create"),
         ("pods/status", "patch"),
         ("pods/eviction", "create"),

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from partage_base.claim_records import ClaimRecords
-from partage_cli.audit.observation import SeenClaims, SeenHere
+from partage_cli.audit.observation import SeenClaims, SeenCluster, SeenHere
 from partage_cli.audit.of_claims import claims
 from partage_cli.audit.of_node import broker
 from partage_cli.audit.sources import here
@@ -107,7 +107,7 @@ def test_what_was_let_go_of_and_is_still_used_is_as_it_must_be() -> None:
 
 
 def test_limits_of_a_claim_are_none_of_a_container_that_is_missing() -> None:
-    (finding,) = broker(seen(record()), (GPU,))
+    (finding,) = broker(seen(record()), SeenCluster(pods=(), nodes={}), (GPU,))
     assert finding.found == "limits of 0 containers, as crishim gave them"
 
 

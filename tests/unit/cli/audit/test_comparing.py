@@ -199,7 +199,7 @@ def of_here(seen: SeenHere, whole: SeenCluster) -> list[Finding]:
     return [
         *of_node.inventory(seen, whole, (GPU,)),
         *of_node.runtime(seen, whole, (GPU,)),
-        *of_node.broker(seen, (GPU,)),
+        *of_node.broker(seen, whole, (GPU,)),
     ]
 
 
@@ -210,6 +210,18 @@ def test_where_the_node_agrees_each_check_says_so() -> None:
         ("runtime", Severity.OK),
         ("broker", Severity.OK),
     ]
+
+
+def test_a_pod_that_was_resized_agrees_with_its_newer_allocation_and_with_no_other() -> None:
+    newer = replace(granted("uid-a", "m", 0, 900), gen=2)
+    text = encode_allocation(newer)
+    notes = {ALLOCATION: text, SIGNATURE: sign(text, PRIVATE)}
+    seen, memory = cluster(pod("a", node="m", milli=500, annotations=notes)), newer.of(GPU)[ContainerName("main")]
+    assert not wrong(all_of(seen))
+    in_force = replace(limits("a", memory[0].memory_bytes), gen=2)
+    assert not wrong(of_here(here(container("a", A), told=[in_force]), seen))
+    (words,) = wrong(of_here(here(container("a", A), told=[replace(in_force, gen=3)]), seen))
+    assert "for the broker" in words
 
 
 def test_a_container_that_uses_a_budget_agrees_with_what_the_budget_was_granted() -> None:

@@ -1,0 +1,81 @@
+"""What a pod on a node says of other amounts for its containers, and what crosses to a node of an allocation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct, field
+
+from partage_plugins.codecs.decoder import Reader
+from partage_plugins.codecs.quantity import parse_bytes
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import keys
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, MAX_CONTAINERS, WHOLE_MILLI
+from partage_plugins.vocabulary.names import ContainerName, ContainerNameText
+from partage_plugins.vocabulary.pods import PodRef
+
+WHAT: Final = "resize"
+_LONGEST_QUOTE: Final = 512
+_MOST_BYTES: Final = 2**62
+
+
+class Wish(Struct, frozen=True):
+    """Totals over a container's cards; None: as it is."""
+
+    share_milli: int | None = None
+    memory_bytes: int | None = None
+
+
+class _Said(Struct, frozen=True, forbid_unknown_fields=True):
+    milli: Annotated[int, Meta(ge=0, le=MAX_CARDS * WHOLE_MILLI)] | None = field(name="gpu-milli", default=None)
+    memory: Annotated[str, Meta(max_length=96)] | None = field(name="gpu-memory", default=None)
+
+
+_Wishes = dict[ContainerNameText, _Said]
+_READER: Final[Reader[_Wishes]] = Reader(WHAT, Annotated[_Wishes, Meta(min_length=1, max_length=MAX_CONTAINERS)])  # type: ignore[arg-type]  # an annotated type is no class
+
+
+def read_resize(text: str) -> Mapping[ContainerName, Wish]:
+    """What is wished for, by container; raises `DecodeError`."""
+    found = dict[ContainerName, Wish]()
+    for name, said in _READER.read(text).items():
+        at = f"$.{name}"
+        if said.milli is None and said.memory is None:
+            raise DecodeError(WHAT, path=at, value="{}", allowed="gpu-milli, gpu-memory, or both")
+        memory = None if said.memory is None else parse_bytes(said.memory, path=f"{at}.gpu-memory", largest=_MOST_BYTES)
+        found[name] = Wish(said.milli, memory)
+    return found
+
+
+def read_wait(annotations: Mapping[str, str]) -> bool:
+    """Whether it is to wait for room; raises `DecodeError`."""
+    text = annotations.get(keys.RESIZE_WAIT, "no")
+    if text not in {"yes", "no"}:
+        raise DecodeError(WHAT, path=keys.RESIZE_WAIT, value=repr(text), allowed="yes or no")
+    return text == "yes"
+
+
+GRANTED: Final = "Granted"
+REFUSED: Final = "Refused"
+WAITS: Final = "Waits"
+"""Reasons of the condition that says what became of a wish."""
+
+
+def quoted(wish: str) -> str:
+    """How the words of that condition begin: they are about this wish and no other."""
+    shown = wish if len(wish) <= _LONGEST_QUOTE else f"{WHAT} {sha256(wish.encode()).hexdigest()}"
+    return f"{shown}: "
+
+
+class NewAllocation(Struct, frozen=True, kw_only=True):
+    """A pod's allocation as the API server has it, handed to crishim; believed as far as its signature."""
+
+    pod: PodRef
+    allocation: Annotated[str, Meta(max_length=MAX_ANNOTATION_BYTES)]
+    signature: Annotated[str, Meta(max_length=256)]
+
+
+MOST_FILE_BYTES: Final = 2 * MAX_ANNOTATION_BYTES
+"""Of such a file: quotes in the text count twice."""

@@ -1,0 +1,83 @@
+"""ResourceQuotas of cards, with what pods hold and not with what they once asked for.
+
+The API server counts what stands in a pod's specification, which never changes. So a namespace that has grown pods is
+counted here: each pod on a node with what it asked for, and those that were resized with what they have where that is
+more. What a pod gave back the API server still counts, so it counts here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from partage_plugins.codecs.quantity import format_bytes
+from partage_plugins.vocabulary import GPU, Allocation
+from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.vocabulary.usage import peak
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects.quotas import ApiQuota
+from partage_scheduler.predicates.needs import amount, asked_by
+
+Amounts = Mapping[str, int]
+
+
+class Quotas:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._by_namespace: dict[str, dict[str, ApiQuota]] = {}
+
+    def put(self, quota: ApiQuota) -> None:
+        self.remove(quota)
+        if quota.hard:
+            self._by_namespace.setdefault(quota.namespace, {})[quota.name] = quota
+
+    def remove(self, quota: ApiQuota) -> None:
+        found = self._by_namespace.get(quota.namespace, {})
+        found.pop(quota.name, None)
+        if not found:
+            self._by_namespace.pop(quota.namespace, None)
+
+    def against(self, pod: ApiPod, wanted: Allocation | None = None) -> str | None:
+        """Why quotas refuse it, in a sentence: a pod with what it asks for, or one on a node with what it is to have.
+
+        A pod that is to be placed was counted as it was created, unless others have grown since.
+        """
+        quotas = self._by_namespace.get(pod.namespace)
+        if not quotas or (wanted is None and not self._has_grown(pod.namespace)):
+            return None
+        mine = asked_by(pod) if wanted is None else _larger(asked_by(pod), held_by(wanted))
+        used = dict(mine)
+        for other in self._others(pod):
+            for key, number in other.items():
+                used[key] = used.get(key, 0) + number
+        return next((words for quota in quotas.values() for words in _beyond(quota, used, mine)), None)
+
+    def _has_grown(self, namespace: str) -> bool:
+        return any(True for _ in self._cluster.seats.resized(namespace))
+
+    def _others(self, pod: ApiPod) -> Iterator[Amounts]:
+        for seat in self._cluster.seats.of_namespace(pod.namespace):
+            if seat.pod.uid != pod.uid:
+                asked = asked_by(seat.pod)
+                yield _larger(asked, held_by(seat.allocation)) if seat.is_resized else asked
+
+
+def held_by(allocation: Allocation) -> Amounts:
+    """As quotas count a request: totals over cards, the most at any time of the pod's life."""
+    grants = [grant for each in allocation.of(GPU).values() for grant in each]
+    return {
+        GPU_MILLI: peak([(grant.role, grant.share_milli) for grant in grants]),
+        GPU_MEMORY: peak([(grant.role, grant.memory_bytes) for grant in grants]),
+    }
+
+
+def _larger(asked: Amounts, held: Amounts) -> Amounts:
+    return {key: max(asked.get(key, 0), held.get(key, 0)) for key in asked.keys() | held.keys()}
+
+
+def _beyond(quota: ApiQuota, used: Amounts, mine: Amounts) -> Iterable[str]:
+    for key, text in sorted(quota.hard.items()):
+        most, number = amount(key, text, 0), used.get(key, 0)
+        if mine.get(key) and number > most:
+            words = (format_bytes(each) if key == GPU_MEMORY else str(each) for each in (number, most))
+            yield "exceeded quota: {}, {}: {} with this one, limited: {}".format(quota.name, key, *words)

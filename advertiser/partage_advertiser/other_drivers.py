@@ -74,7 +74,7 @@ def _names(device: _Device) -> Iterator[str]:
 
 
 class OtherDrivers:
-    """Of one node."""
+    """All that are on one node."""
 
     def __init__(self, server: ApiServer, node: str, *, changed: Callable[[], None]) -> None:
         """`changed` is called whenever something else is offered than before."""

@@ -29,10 +29,10 @@ FOLDERS: Final[Mapping[str, Sequence[str]]] = {
     "scheduler": (),
     "extender": ("extender.enabled=true", "extender.callers={any}"),
     "reservations": ("reservations.enabled=true", "reservations.image=pause"),
-    "dra": ("installer.enabled=false", "dra.enabled=true", "dra.cards=all"),
+    "dra": ("mode=dra",),
     "sharepods": ("sharepods.enabled=true",),
     "quotas": ("quotas.enabled=true",),
-    "claims": ("installer.enabled=false", "dra.enabled=true", "dra.cards=all", "dra.allocator=partage-scheduler"),
+    "claims": ("mode=dra", "dra.allocator=partage-scheduler"),
     "mutation": ("mutation.enabled=true",),
 }
 COPIED: Final = {"extender/kube-scheduler-configuration.yaml": "files/kube-scheduler-configuration.yaml"}

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from partage_advertiser.inventory import NoInventory
 from partage_advertiser.kubelet import Kubelet, Pods
+from partage_advertiser.other_drivers import OtherDrivers
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import Readiness
 from partage_base.cri import PodResources, UnaryClient
@@ -57,11 +58,18 @@ async def api_server(settings: AdvertiserSettings) -> AsyncGenerator[ApiServer |
         yield server
 
 
+class ClusterSide(NamedTuple):
+    """What only the API server can say of who has this node's devices."""
+
+    pods: Pods
+    drivers: OtherDrivers
+
+
 class Inspector:
-    def __init__(self, side: NodeSide, readiness: Readiness, kubelet: Kubelet, pods: Pods | None) -> None:
-        """Without `pods`, on a machine that is in no cluster, kubelet is not asked: only partage hands out cards."""
+    def __init__(self, side: NodeSide, readiness: Readiness, kubelet: Kubelet, cluster: ClusterSide | None) -> None:
+        """On a machine that is in no cluster kubelet is not asked: only partage hands out cards."""
         self._side = side
-        self._kubelet, self._pods = kubelet, pods
+        self._kubelet, self._cluster = kubelet, cluster
         self.readiness = readiness
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plugins")
 
@@ -76,10 +84,16 @@ class Inspector:
 
     async def _in_use(self, last: Inventory | None) -> list[DeviceUse] | None:
         """What is in others' hands; None where that can't be known."""
-        if self._pods is None:
+        if self._cluster is None:
             return []
         uses = await self._kubelet.in_use()
-        return None if uses is None else await self._pods.without_ended(uses, last)
+        if uses is None:
+            return None
+        return [*await self._cluster.pods.without_ended(uses, last), *self._cluster.drivers.offered]
+
+    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """What goes on for as long as the advertiser lives, by name."""
+        return {} if self._cluster is None else {"other drivers": self._cluster.drivers.run()}
 
     async def samples(self) -> list[Gauge]:
         return await self._asked(self._side.samples)
@@ -104,8 +118,10 @@ async def inspecting(
     watchdog.start()
     with closing(UnaryClient(settings.below_root(settings.pod_resources))) as client:
         readiness = Readiness(settings.root, within_s=settings.ready_within_s)
-        kubelet, pods = Kubelet(PodResources(client), settings.root), None if server is None else Pods(server)
-        inspector = Inspector(side, readiness, kubelet, pods)
+        kubelet, cluster = Kubelet(PodResources(client), settings.root), None
+        if server is not None:
+            cluster = ClusterSide(Pods(server), OtherDrivers(server, settings.node_name, changed=wake))
+        inspector = Inspector(side, readiness, kubelet, cluster)
         try:
             yield inspector
         finally:

@@ -140,7 +140,7 @@ class Advertiser:
         """Goes on looking, and tells the cluster."""
         tasks = self._daemon.tasks
         tasks.start(self._keep_looking(), name="looking")
-        for name, work in self._audience.work().items():
+        for name, work in {**self._audience.work(), **self._inspector.work()}.items():
             tasks.start(work, name=name)
         await stopping.wait()
 

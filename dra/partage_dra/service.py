@@ -34,6 +34,7 @@ from partage_dra.publishing import Publisher
 from partage_dra.settings import DraSettings
 from partage_dra.slices import counters_of, devices_of
 from partage_dra.spec_file import SpecFiles
+from partage_dra.sysfs import pcie_roots
 from partage_plugins.errors import PartageError
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.host import HostEvent
@@ -242,6 +243,7 @@ class DraDriver:
             return
         self._daemon.health.ready("inventory")
         cuts = self._settings.cuts
-        devices, counters = devices_of(known.gpu, cuts), counters_of(known.gpu, cuts)
+        roots = pcie_roots(self._settings.root, (card.pci for card in known.gpu.cards if card.pool == "dra"))
+        devices, counters = devices_of(known.gpu, cuts, roots), counters_of(known.gpu, cuts)
         self._publisher.want(*((devices, counters) if self._settings.publish else ((), ())))
         self._devices.are(tuple(DeviceState(each, ", ".join(taint.value for taint in each.taints)) for each in devices))

@@ -8,6 +8,7 @@ lost ends those that have it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -23,6 +24,8 @@ Attribute = bool | int | str
 LONGEST_ATTRIBUTE: Final = 64
 """Of a text; the API server takes no more."""
 PCI_ADDRESS: Final = "resource.kubernetes.io/pciBusID"
+PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
+"""By which claims match cards with devices of other drivers, such as network cards."""
 
 
 class Capacity(Struct, frozen=True):
@@ -57,9 +60,13 @@ class CounterSet(Struct, frozen=True):
     counters: Mapping[str, int]
 
 
-def devices_of(part: GpuPart, cuts: Cuts = Cuts()) -> tuple[Device, ...]:  # noqa: B008  immutable
-    """In the order of the cards."""
-    return tuple(_devices(part, cuts))
+def devices_of(
+    part: GpuPart,
+    cuts: Cuts = Cuts(),  # noqa: B008  immutable
+    roots: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Device, ...]:
+    """In the order of the cards; `roots` are the PCIe roots by PCI address, as far as they are known."""
+    return tuple(_devices(part, cuts, roots))
 
 
 def counters_of(part: GpuPart, cuts: Cuts) -> tuple[CounterSet, ...]:
@@ -71,12 +78,14 @@ def counters_of(part: GpuPart, cuts: Cuts) -> tuple[CounterSet, ...]:
     )
 
 
-def _devices(part: GpuPart, cuts: Cuts) -> Iterator[Device]:
+def _devices(part: GpuPart, cuts: Cuts, roots: Mapping[str, str]) -> Iterator[Device]:
     levels = card_levels(part)
     for place, card in enumerate(part.cards):
         if card.pool != "dra":
             continue
         attributes = dict(_attributes(card, part, levels.nvlink[place], levels.pcie[place]))
+        if (pcie_root := roots.get(card.pci)) is not None:
+            attributes[PCIE_ROOT] = pcie_root
         whole, taints = card.memory_bytes // MIB * MIB, tuple(_taints(card))
         pieces = cuts.of(card)
         if not pieces:

@@ -10,15 +10,16 @@ import time
 from typing import Final
 
 from rig.client.pods import Pod
-from rig.client.resources import RESOURCE_CLAIMS
+from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import TEAM
-from support.dra_stage import DraStage, claimed, devices, request
+from support.dra_stage import DraStage, claimed, device_class, devices, request
 from support.isolation_stage import ask
 from support.machine_image import workloads
 
 SETTLES_S: Final = 15.0
+HALF: Final = "half.gpu.partage.dev"
 FLOOD: Final = ("/usr/bin/flood", "--seconds", "100000")
 WORDS: Final = {"cuMemAlloc_v2 2": "✗ CUDA_ERROR_OUT_OF_MEMORY"}
 
@@ -76,6 +77,17 @@ def show_forgery(stage: DraStage) -> None:
             raise SystemExit("an allocation was forged")
 
 
+def show_ceiling(stage: DraStage) -> None:
+    say("\n5. A class lets its claims have half of a card's time, and a claim says that it may have all")
+    stage.rig.cluster.api.create(DEVICE_CLASSES.at(), device_class(500, HALF))
+    pod = stage.pod("eager", devices(request(300, "2Gi", deviceClassName=HALF), limit_milli=1000))
+    pod.wait_running()
+    told = stage.told(stage.claim_of(pod)["metadata"]["uid"])
+    if told is None or told.cards[0].limit_milli != 500:
+        raise SystemExit(f"the claim raised the limit of its class: {told}")
+    say(f"   {pod.name} has {told.cards[0].share_milli} milli for sure and {told.cards[0].limit_milli} at most")
+
+
 def main() -> int:
     say("\nShares by claims: kube-scheduler allocates, kubelet speaks with containerd, limits hold\n")
     started = time.monotonic()
@@ -88,6 +100,7 @@ def main() -> int:
         show_memory(stage)
         show_time(stage)
         show_forgery(stage)
+        show_ceiling(stage)
         stage.clear()
         until("nothing is left", lambda: None if not stage.specs() else str(stage.specs()))
     say("\n   How claims are made: docs/dra.md")

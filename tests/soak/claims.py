@@ -1,13 +1,14 @@
-"""Claims come and go for twenty minutes while the driver, the broker and kubelet are killed; no budget is exceeded.
+"""Claims come and go for twenty minutes while every part of the node and the cluster is killed; no budget is exceeded.
 
     make soak-claims             # 20 minutes
     tools/named soak claims --minutes 2 --seed 7
 
 One node, a real kubelet straight at containerd, kube-scheduler, simulated cards. Pods have claims of their own, or a
-named one together; their programs take memory up to their limit. After each step a witness compares what the API server
-allocated, what is on record, and what the broker keeps and counts. At the end all pods go, and nothing may be left in
-the folders of records, of CDI, of the broker's containers. It prints a line each minute and, as its last line, one JSON
-object. Exit status: 0 when all of it held, 3 when not.
+named one together; their programs take memory up to their limit. Now and then one to three of driver, broker, kubelet,
+containerd, kube-scheduler and API server are killed together, in an order by chance, and started in another. After each
+step a witness compares what the API server allocated, what is on record, in CDI files, and what the broker keeps and
+counts. At the end all pods go, and nothing may be left of records, CDI files, rows, limits, and folders with sockets.
+It prints a line each minute and, as its last line, one JSON object. Exit status: 0 when all of it held, 3 when not.
 """
 
 from __future__ import annotations
@@ -15,25 +16,40 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from partage_base.peers import boot_id
+from partage_isolation.store.files import ROWS
 from partage_isolation.store.folders import PARENT
-from partage_isolation.wire.client import ControlError
+from partage_isolation.store.rows_file import RowsFile
+from partage_isolation.store.specs import BUDGETS_FOLDER
+from partage_isolation.store.specs import FOLDER as LIMITS_FOLDER
+from partage_isolation.wire.messages import ContainerTold
 from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.vocabulary.claims import ClaimRecord
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.places import CLAIMS_FOLDER
 from rig.client.pods import Pod
 from rig.client.resources import RESOURCE_CLAIMS, Json
 from rig.client.wait import until
+from rig.errors import ComponentFailed
 from rig.identity.people import TEAM
+from rig.machine.components import Component
 from soak.harness import ended, options, say, steps
 from support.dra_stage import DraStage, claimed, devices, request
 from support.isolation_stage import SERVING, told_by
 
 MOST_PODS: Final = 8
 KILL_EVERY: Final = 8
+MOST_KILLED: Final = 3
+"""Parts at once."""
 TOGETHER: Final = "together"
 RUNS_WITHIN_S: Final = 180.0
+OURS: Final = ("driver", "broker")
+_STARTS: Final = 20
 _SETTLES_S: Final = 5.0
 _MOST: Final = 1 << 62
 _SHARES: Final = (100, 200, 300)
@@ -86,65 +102,107 @@ class Churn:
 def wrongs(stage: DraStage) -> Iterator[str]:
     """What is not as it should be, now."""
     claims = {each["metadata"]["uid"]: each for each in stage.rig.cluster.api.list(RESOURCE_CLAIMS.at(TEAM))}
-    sums = dict[str, int]()
+    specs, sums = stage.specs(), Counter[str]()
     for told in told_by(stage.machine).containers:
         record, claim = stage.record(told.pod.uid), claims.get(told.pod.uid)
         if record is None:
             yield f"claim {told.pod.name} is served and not on record"
             continue
-        grants = {grant.card: grant for grant in record.grants}
-        for card in told.cards:
-            if (card.granted_bytes, card.granted_share_milli) != (
-                grants[card.card].memory_bytes,
-                grants[card.card].share_milli,
-            ):
-                yield f"claim {told.pod.name} has another limit than its record says"
-            if card.charged_bytes > card.limit_bytes:
-                yield f"claim {told.pod.name} is charged {card.charged_bytes} of {card.limit_bytes} bytes"
-            sums[card.card] = sums.get(card.card, 0) + card.share_milli
+        if not any(told.pod.uid in name for name in specs):
+            yield f"claim {told.pod.name} is on record and has no CDI file"
+        yield from _wrong_limits(told, record)
+        sums.update({card.card: card.share_milli for card in told.cards})
         if claim is not None and "allocation" in claim.get("status", {}):
             consumed = sum(map(_share, claim["status"]["allocation"]["devices"]["results"]))
             if consumed != sum(grant.share_milli for grant in record.grants):
                 yield f"claim {told.pod.name} is on record with another share than it was allocated"
     for card_id, milli in sums.items():
-        if milli > 1000:
+        if milli > WHOLE_MILLI:
             yield f"card {card_id} is promised {milli} milli"
+
+
+def _wrong_limits(told: ContainerTold, record: ClaimRecord) -> Iterator[str]:
+    grants = {grant.card: grant for grant in record.grants}
+    for card in told.cards:
+        grant = grants[card.card]
+        if (card.granted_bytes, card.granted_share_milli) != (grant.memory_bytes, grant.share_milli):
+            yield f"claim {told.pod.name} has another limit than its record says"
+        if card.charged_bytes > card.limit_bytes:
+            yield f"claim {told.pod.name} is charged {card.charged_bytes} of {card.limit_bytes} bytes"
 
 
 def confirmed(stage: DraStage) -> set[str]:
     """What stays: the driver and the broker do one thing after the other."""
-    with contextlib.suppress(ControlError):  # the broker is coming up
-        found = set(wrongs(stage))
-        if found:
-            time.sleep(_SETTLES_S)
-            return found & set(wrongs(stage))
-    return set()
+    found = set(wrongs(stage))
+    if found:
+        time.sleep(_SETTLES_S)
+        return found & set(wrongs(stage))
+    return found
 
 
 def _share(result: Json) -> int:
     return parse_whole_quantity(result["consumedCapacity"]["share"], path="share", largest=_MOST)
 
 
-def kill(stage: DraStage, turn: int) -> None:
-    """Each of them in turn, and started again."""
-    if turn % 3 == 0:
-        stage.kill_driver()
-        stage.start_driver()
-    elif turn % 3 == 1:
-        stage.restart_broker()
-    else:
-        stage.restart_kubelet()
+def parts(stage: DraStage) -> dict[str, Component]:
+    """All that may die."""
+    control = stage.rig.control
+    assert control.scheduler is not None
+    return {
+        "driver": stage.driver,
+        "broker": stage.broker,
+        "kubelet": stage.node.kubelet,
+        "containerd": stage.node.containerd,
+        "kube-scheduler": control.scheduler,
+        "API server": control.apiserver,
+    }
+
+
+def kill(stage: DraStage, turn: int, chance: random.Random) -> list[str]:
+    """Each of them in turn, some with others; all are there when this returns."""
+    there = parts(stage)
+    first = list(there)[turn % len(there)]
+    others = [name for name in there if name != first]
+    killed = [first, *chance.sample(others, chance.randrange(MOST_KILLED))]
+    for name in chance.sample(killed, len(killed)):
+        there[name].kill()
+    for name in chance.sample(killed, len(killed)):
+        there[name].start()
+    for name in killed:
+        _ready(there[name], is_ours=name in OURS)
+    control = stage.rig.control
+    for each in (stage.node.kubelet, control.scheduler, control.controller_manager):
+        assert each is not None
+        _ready(each, is_ours=False)
+    return killed
+
+
+def _ready(component: Component, *, is_ours: bool) -> None:
+    """Others' programs end where they find no peer, and are started again, as by systemd; ours must not."""
+    for _ in range(_STARTS):
+        if not (component.is_running or is_ours):
+            component.start()
+        try:
+            component.wait_ready(RUNS_WITHIN_S)
+        except ComponentFailed:
+            if is_ours:
+                raise
+        else:
+            return
+    component.require_running()
 
 
 def left(stage: DraStage) -> dict[str, Any]:
-    folder = stage.root / PARENT
-    containers = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    return {
-        "records": [path.name for path in (stage.root / "run/partage/dra/claims").glob("*")],
-        "specs": stage.specs(),
-        "containers": containers,
-        "served": [each.pod.name for each in told_by(stage.machine).containers],
-    }
+    folders = {"records": CLAIMS_FOLDER, "sockets": PARENT, "limits": LIMITS_FOLDER, "budgets": BUDGETS_FOLDER}
+    found = {what: [path.name for path in (stage.root / folder).glob("*")] for what, folder in folders.items()}
+    return {**found, "specs": stage.specs(), "served": [each.pod.name for each in told_by(stage.machine).containers]}
+
+
+def left_rows(stage: DraStage) -> int:
+    """What a broker that starts now would find; there is none any more when this returns."""
+    stage.broker.kill()
+    with contextlib.closing(RowsFile(stage.root / ROWS, boot=boot_id())) as rows:
+        return len(rows.found()) + len(rows.found_pieces())
 
 
 def main() -> int:
@@ -156,18 +214,23 @@ def main() -> int:
         kills, found = _work(stage, churn, asked.minutes)
         stage.clear()
         until("nothing is left", lambda: str(left(stage)) if any(left(stage).values()) else None, RUNS_WITHIN_S)
+        if rows := left_rows(stage):
+            found.append(f"{rows} rows are left")
+        never = {f"{name} was never killed": kills[name] for name in parts(stage)}
     done = {"ran": churn.ran, "shared": churn.shared, "asked": churn.asked}
-    proved = {f"no pod {name}": count for name, count in done.items()}
-    return ended("claims", found, proved, pods=churn.made, kills=kills, **done)
+    proved = {**{f"no pod {name}": count for name, count in done.items()}, **never}
+    figures = {"pods": churn.made, "kills": kills.total(), "killed": dict(kills), **done}
+    return ended("claims", found, proved, seed=asked.seed, **figures)
 
 
-def _work(stage: DraStage, churn: Churn, minutes: float) -> tuple[int, list[str]]:
-    kills, found = 0, list[str]()
-    for step in steps(minutes, lambda: f"{churn.made} pods, {churn.ran} of them ran"):
+def _work(stage: DraStage, churn: Churn, minutes: float) -> tuple[Counter[str], list[str]]:
+    """How often each part was killed, and what was wrong."""
+    kills, found, turn = Counter[str](), list[str](), 0
+    for step in steps(minutes, lambda: f"{churn.made} pods, {churn.ran} of them ran; killed {dict(kills)}"):
         churn.step()
         if step % KILL_EVERY == 0:
-            kill(stage, kills)
-            kills += 1
+            kills.update(kill(stage, turn, churn.chance))
+            turn += 1
             churn.wait_all_run()
         churn.use()
         found += confirmed(stage)

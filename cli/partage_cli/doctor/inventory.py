@@ -14,12 +14,17 @@ from partage_gpu.discovery.native import Registered, has_driver, registered_in
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory
+from partage_plugins.vocabulary.health import HealthCause
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 REGISTRY: Final = "var/lib/kubelet/plugins_registry"
 _NVIDIA: Final = "nvidia.com"
 _FEW: Final = 4
+_TAKE_OUT: Final = (
+    "take them out of that plugin or driver, or take it off this node, or keep them out of PARTAGE_GPU_POOL and "
+    "PARTAGE_GPU_DRA of the advertiser"
+)
 
 
 def inventory(node: LocalNode) -> Iterator[Finding]:
@@ -94,27 +99,22 @@ def native(node: LocalNode) -> Iterator[Finding]:
 def handed_out(about: About, facts: NativeFacts) -> Finding:
     """By who has registered and which cards are ours."""
     cards = () if facts.part is None else facts.part.cards
-    known, shared = {card.id for card in cards}, {card.id for card in cards if card.pool == "shared"}
-    unreserved = shared - {card.id for card in cards if card.reservation}
+    known, ours = {card.id for card in cards}, {card.id for card in cards if card.pool != "kubelet"}
+    unreserved = ours - {card.id for card in cards if card.reservation}
     theirs = {name: {device.partition("::")[0] for device in devices} for name, devices in facts.registered.items()}
     others = [name for name, has in theirs.items() if has and (name.partition("/")[0] == _NVIDIA or has & known)]
     both = {name: sorted(devices & unreserved) for name, devices in theirs.items()}
-    twice = [f"{name} has {few(shared_too, _FEW)}" for name, shared_too in both.items() if shared_too]
+    twice = [f"{name} has {few(ours_too, _FEW)}" for name, ours_too in both.items() if ours_too]
     if twice:
-        return about.wrong(
-            f"kubelet hands out cards that partage shares: {'; '.join(twice)}",
-            do="take that device plugin off this node, or keep its cards out of PARTAGE_GPU_POOL of the advertiser",
-        )
+        return about.wrong(f"kubelet hands out cards that partage shares: {'; '.join(twice)}", do=_TAKE_OUT)
+    given = [f"{card.id} ({card.condition})" for card in cards if card.cause == HealthCause.NATIVE]
+    if given:
+        return about.wrong(f"others hand out cards that partage shares: {few(given, _FEW)}", do=_TAKE_OUT)
     who = [*others, *(["NVIDIA's DRA driver"] if facts.has_driver else [])]
-    if who and cards and not shared:
+    if who and cards and not ours:
         return about.warning(
             f"{' and '.join(who)} hands out all {len(cards)} cards, and none is left to share",
             do="take it off this node, or name the cards to share in PARTAGE_GPU_POOL of the advertiser",
-        )
-    if facts.has_driver and shared:
-        return about.warning(
-            f"NVIDIA's DRA driver is here and may hand out the {len(shared)} cards that partage shares",
-            do="look for them in `kubectl get resourceslices`; take that driver off this node, or them out of it",
         )
     if who:
         return about.ok(f"{' and '.join(who)} is here, and no card is handed out by two")

@@ -44,7 +44,11 @@ def _of_pod(containers: Sequence[ContainerTold], pod: str) -> list[ContainerTold
         each for each in containers if pod in {each.pod.name, f"{each.pod.namespace}/{each.pod.name}", each.pod.uid}
     ]
     if not found:
-        raise Refused(f"the broker of this node has no limits of pod {pod}; does it run here, and with part of a card?")
+        claims = _names(f"{each.pod.namespace}/{each.pod.name}" for each in containers if each.is_claim)
+        instead = f"; claims go by their own names: {claims}" if claims else ""
+        raise Refused(
+            f"the broker of this node has no limits of pod {pod}; does it run here, and with part of a card?{instead}"
+        )
     if len({each.pod.uid for each in found}) > 1:
         names = _names(f"{each.pod.namespace}/{each.pod.name} ({each.pod.uid})" for each in found)
         raise Refused(f"{pod} could be {names}; say which one as NAMESPACE/NAME or by its uid")

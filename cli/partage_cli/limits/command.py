@@ -67,10 +67,10 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 ) -> None:
     """Show what the containers of POD may have of this node's cards, and lower it while they run. Needs root.
 
-    POD is a name, NAMESPACE/NAME or a uid, or the ID of a container that `partage ps` shows. A lower limit of memory
-    takes nothing away: nothing more is given until the container is below it. What is lowered of its time, in
-    thousandths of each card's, counts at once. It all holds until the container ends; what the pod was granted is never
-    exceeded. Containers that use one budget are one line, and change together.
+    POD is a name, NAMESPACE/NAME or a uid of a pod or a claim, or the ID of a container that `partage ps` shows. A
+    lower limit of memory takes nothing away: nothing more is given until the container is below it. What is lowered of
+    its time, in thousandths of each card's, counts at once. It all holds until the container ends; what the pod was
+    granted is never exceeded. Containers that use one budget are one line, and change together.
     """
     said = {"memory_bytes": memory_bytes, "share_milli": share_milli, "limit_milli": limit_milli}
     wanted = {name: value for name, value in said.items() if reset or value is not None}

@@ -69,14 +69,29 @@ namespace. So what is rendered reads as plain YAML, and two releases can't be in
 {{- if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
 
+{{/* Whether nodes are changed; empty: they are not. */}}
+{{- define "partage.installs" -}}
+{{- if and .Values.installer.enabled (ne .Values.mode "dra") }}true{{ end }}
+{{- end }}
+
+{{/* Whether claims have shares; empty: they have none. */}}
+{{- define "partage.dra" -}}
+{{- if or .Values.dra.enabled (eq .Values.mode "dra") }}true{{ end }}
+{{- end }}
+
+{{/* Which cards claims are for; empty: none. */}}
+{{- define "partage.draCards" -}}
+{{- .Values.dra.cards | default (ternary "all" "" (eq .Values.mode "dra")) }}
+{{- end }}
+
 {{/* Whether nodes have no broker of their own. */}}
 {{- define "partage.draBringsBroker" -}}
-{{- if eq .Values.dra.broker "auto" }}{{ not .Values.installer.enabled }}{{ else }}{{ eq .Values.dra.broker "pod" }}{{ end }}
+{{- if eq .Values.dra.broker "auto" }}{{ not (include "partage.installs" .) }}{{ else }}{{ eq .Values.dra.broker "pod" }}{{ end }}
 {{- end }}
 
 {{/* Whether claims are for the scheduler to allocate. */}}
 {{- define "partage.allocatesClaims" -}}
-{{ and .Values.dra.enabled (eq .Values.dra.allocator "partage-scheduler") }}
+{{ and (include "partage.dra" .) (eq .Values.dra.allocator "partage-scheduler") }}
 {{- end }}
 
 {{- define "partage.driverRoot" -}}

@@ -47,7 +47,8 @@ def partage_discover(in_use: Sequence[DeviceUse] | None) -> object | None:
     Asked every 5 s and after `wake()`. Equal answers cost nothing: the inventory is written when it changes.
 
     Args:
-        in_use: devices that kubelet gave away by itself; None where kubelet could not be asked.
+        in_use: devices that kubelet gave away by itself, and those that other DRA drivers offer; None where kubelet
+            could not be asked.
 
     Returns:
         The kind's part of the inventory, of the type that the kind declares; None: nothing here.

@@ -35,13 +35,15 @@ class NodeContext:
 
 
 class DeviceUse(Struct, frozen=True, kw_only=True):
-    """A device that kubelet gave to a container by its own device manager or by DRA."""
+    """A device that kubelet gave to a container by its own device manager or by DRA, or that is about to be given."""
 
     resource: str
     device: str
     namespace: str
     pod: str
     container: str
+    is_offered: bool = False
+    """A DRA driver, named by `resource`, offers it by a ResourceSlice; who has it is not said."""
 
 
 class Gauge(Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Any
 
 from rig.client.manifests import a_container, a_pod
 from rig.client.pods import Pod
+from rig.client.resources import RESOURCE_SLICES
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import IDLE
 from support.simgpu_stage import RESOURCE, UUIDS
@@ -75,6 +76,20 @@ def test_a_shared_card_is_told_for_as_long_as_kubelet_gives_it_to_a_pod(native: 
     wait_given(native, "team-a/ends")
     pod.exec("touch", "/end")
     pod.wait_succeeded()
+    native.wait_healths("ok", "ok")
+
+
+def test_a_card_that_another_dra_driver_offers_is_told_for_as_long_as_its_slice_stands(native: AdvertiserStage) -> None:
+    api, driver = native.rig.cluster.api, "gpu.nvidia.com"
+    device = {"name": "gpu-0", "attributes": {"uuid": {"string": UUIDS[0]}}}
+    pool = {"name": native.name, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": driver, "nodeName": native.name, "pool": pool, "devices": [device]}
+    native.start(env={**ALL_OURS, "PARTAGE_GPU_DRA": UUIDS[0]})
+    native.wait_healths("ok", "ok")
+    api.create(RESOURCE_SLICES.at(), {"metadata": {"name": f"{native.name}-{driver}"}, "spec": spec})
+    native.wait_healths(f"degraded: DRA driver {driver} hands it out, as its ResourceSlice says", "ok")
+    native.wait_event("CardGivenTwice", f"DRA driver {driver}")
+    api.delete(RESOURCE_SLICES.at(name=f"{native.name}-{driver}"))
     native.wait_healths("ok", "ok")
 
 

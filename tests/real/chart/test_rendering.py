@@ -109,7 +109,7 @@ def test_helm_finds_nothing_to_complain_of(helm: Helm) -> None:
         (("reservations.enabled=true", "reservations.image=p", "nvidiaGpu=whole"), "set nvidiaGpu=kubelet"),
         (("dra.enabled=true",), "for example --set dra.cards=all"),
         (("dra.cards=all",), "add --set dra.enabled=true"),
-        (("dra.enabled=true", "dra.cards=all", "dra.broker=pod"), "set dra.broker=auto, or installer.enabled=false"),
+        (("dra.enabled=true", "dra.cards=all", "dra.broker=pod"), "set dra.broker=auto, or mode=dra"),
         (("monitoring.podMonitor=true",), "install the Prometheus operator first"),
     ],
 )
@@ -275,6 +275,15 @@ def test_the_driver_runs_with_what_is_said_of_it_and_brings_the_broker_where_nod
         said = {each["name"]: each["value"] for each in spec["containers"][0]["env"] if "value" in each}
         settings = read("dra", DraSettings, said)
         assert (settings.parts, settings.publish, str(settings.host)) == (("all=4",), False, "/host")
+
+
+@pytest.mark.parametrize("cards", ["all", "GPU-6f0c"])
+def test_one_word_shares_cards_by_claims_on_nodes_that_are_not_changed(helm: Helm, cards: str) -> None:
+    found = by_name(helm.rendered("mode=dra", *(() if cards == "all" else (f"dra.cards={cards}",))))
+    assert found == by_name(helm.rendered("installer.enabled=false", "dra.enabled=true", f"dra.cards={cards}"))
+    assert not [name for _, _, name in found if "installer" in name]
+    (advertiser,) = found["DaemonSet", "partage-system", "partage-advertiser"]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "PARTAGE_GPU_DRA", "value": cards} in advertiser["env"]
 
 
 def test_the_api_servers_hosts_reach_the_advertisers_where_they_are_named(helm: Helm) -> None:

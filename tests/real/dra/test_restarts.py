@@ -26,6 +26,19 @@ def test_a_pod_that_ends_while_the_driver_is_away_is_cleaned_up_after(stage: Dra
     stage.wait_nothing_left(uid)
 
 
+@pytest.mark.extended("what kubelet does by itself: it asks once for a claim")
+def test_another_pod_of_a_prepared_claim_starts_while_the_driver_is_away(stage: DraStage) -> None:
+    stage.claim("shared", devices(request(300, "1Gi")))
+    stage.pod("shared-a", claim="shared").wait_running()
+    stage.kill_driver()
+    try:
+        other = stage.pod("shared-b", claim="shared")
+        other.wait_running()
+        assert ask(other, "take 2000") != "took 2000"
+    finally:
+        stage.start_driver()
+
+
 def test_a_driver_that_starts_again_knows_its_claims(stage: DraStage) -> None:
     pod = stage.pod("stays")
     pod.wait_running()

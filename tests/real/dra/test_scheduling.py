@@ -12,16 +12,19 @@ from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.codecs.quantity import parse_quantity
 from partage_plugins.vocabulary import GPU, CardId
 from partage_plugins.vocabulary.claim_devices import device_name
+from partage_plugins.vocabulary.claims import DRIVER
 from rig.client.pods import Pod
 from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from support.crishim_stage import INVENTORY
-from support.dra_stage import DraStage, devices, part_class, request
+from support.dra_stage import CLASS, DraStage, devices, part_class, request
 from support.isolation_stage import IMAGE, SERVING, seen
 from support.simgpu_stage import UUIDS
 
 H100, L4 = map(CardId, UUIDS)
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+DEVICE_TAINT_RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 NO_ROOM = "cannot allocate all claims"
 
 
@@ -91,6 +94,41 @@ def test_two_requests_share_a_card_or_get_two_as_constraints_say_and_a_count_is_
     assert len({device for device, _ in given(stage, counted)}) == 2
 
 
+@pytest.mark.extended("what kube-scheduler does by itself")
+def test_cards_of_one_request_are_never_one_card(stage: DraStage) -> None:
+    spec = devices(request(100, "1Gi", count=2))
+    spec["devices"]["constraints"] = [{"matchAttribute": "gpu.partage.dev/uuid"}]
+    stage.pod("both-on-one", spec).wait_why(NO_ROOM)
+
+
+@pytest.mark.extended("what kube-scheduler does by itself")
+def test_a_higher_priority_sends_nobody_away(stage: DraStage) -> None:
+    holders = [started(stage, f"holds-{number}", request(900, "1Gi")) for number in range(len(UUIDS))]
+    high = {"metadata": {"name": "high"}, "value": 1000}
+    stage.rig.cluster.api.create(PRIORITY_CLASSES, high)
+    try:
+        waits = wait_without_room(stage, "waits", request(800, "1Gi"), spec={"priorityClassName": "high"})
+        assert [pod.refresh()["status"]["phase"] for pod in holders] == ["Running"] * len(holders)
+        holders[0].delete_and_wait()
+        waits.wait_running()
+    finally:
+        stage.rig.cluster.api.delete(f"{PRIORITY_CLASSES}/high")
+
+
+@pytest.mark.extended("what Kubernetes does by itself")
+def test_a_resource_of_the_class_counts_whole_cards(stage: DraStage) -> None:
+    """So there is none in milli; fixed parts are for pods without claims."""
+
+    def asking(name: str, count: str) -> Pod:
+        limits = {f"deviceclass.resource.kubernetes.io/{CLASS}": count}
+        return stage.plain(name, image=IMAGE, command=SERVING, limits=limits)
+
+    whole = asking("whole", "1")
+    whole.wait_running()
+    assert seen(whole)["total"] > 20 * 1024
+    asking("milli", "500").wait_why("exceeds the claim limit")
+
+
 def test_the_claim_of_a_pod_that_has_ended_goes_at_once(stage: DraStage) -> None:
     pod = stage.pod("ends", command=["/usr/bin/memory"])
     pod.wait("it has ended", lambda now: None if now["status"]["phase"] in {"Succeeded", "Failed"} else "it runs")
@@ -131,6 +169,21 @@ def test_a_card_that_is_lost_ends_the_pods_that_have_it(healthy: DraStage) -> No
     there = started(healthy, "there", request(300, "1Gi"))
     say(healthy, health="lost", cause="fell-off")
     there.wait_gone()
+
+
+@pytest.mark.extended("what Kubernetes does by itself; that claims end with their pods is tested beside")
+def test_an_administrator_s_taint_ends_the_pods_of_a_card_and_nothing_of_them_is_left(stage: DraStage) -> None:
+    there = started(stage, "there", request(300, "1Gi"))
+    uid = stage.claim_of(there)["metadata"]["uid"]
+    taint = {"key": "example.com/repair", "effect": "NoExecute"}
+    spec = {"deviceSelector": {"driver": DRIVER, "device": device_name(H100)}, "taint": taint}
+    stage.rig.cluster.api.create(DEVICE_TAINT_RULES, {"metadata": {"name": "repair"}, "spec": spec})
+    try:
+        there.wait_gone()
+        stage.wait_nothing_left(uid)
+        assert given(stage, started(stage, "elsewhere", request(300, "1Gi")))[0][0] == device_name(L4)
+    finally:
+        stage.rig.cluster.api.delete(f"{DEVICE_TAINT_RULES}/repair")
 
 
 def taints(stage: DraStage) -> list[str]:

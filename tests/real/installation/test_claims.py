@@ -21,7 +21,7 @@ from support.dra_stage import devices, request
 from support.install_stage import InstallStage, installable
 from support.isolation_stage import IMAGE, SERVING, ask, image, seen
 
-VALUES = ("installer.enabled=false", "dra.enabled=true", "dra.cards=all", "scheduler.replicas=1")
+VALUES = ("mode=dra", "scheduler.replicas=1")
 MIB_OF_GIB = 1024
 
 

@@ -12,7 +12,7 @@ from real.permissions.objects import a_lease, an_event
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
-from rig.client.resources import EVENTS, LEASES, NODES
+from rig.client.resources import EVENTS, LEASES, NODES, RESOURCE_SLICES
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
 from rig.patience import PATIENCE_S
@@ -98,10 +98,13 @@ def test_it_reports_on_its_node_and_says_that_it_happened_again(
     assert cluster.api.get(again)["count"] == 2
 
 
-def test_it_sees_nodes_and_pods_one_by_one(cluster: Cluster, advertiser: Cluster) -> None:
+def test_it_sees_nodes_and_pods_one_by_one_and_which_devices_dra_drivers_offer(
+    cluster: Cluster, advertiser: Cluster
+) -> None:
     pod = cluster.pods.create(TEAM, a_pod("any", scheduler="nobody"))
     assert advertiser.pods.get(TEAM, pod.name).uid == pod.uid
     assert advertiser.nodes.get("n1")["metadata"]["name"] == "n1"
+    assert advertiser.api.get(RESOURCE_SLICES.at())["kind"] == "ResourceSliceList"
     with advertiser.api.watch(NODES.at(), within_s=PATIENCE_S, query={"fieldSelector": "metadata.name=n1"}) as events:
         assert next(events).object["metadata"]["name"] == "n1"
 

@@ -26,6 +26,7 @@ from rig.client.resources import (
     Json,
     Resource,
 )
+from rig.client.rights import every_right
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, TEAM, ServiceAccount
@@ -223,11 +224,22 @@ def test_nobody_but_an_allocator_writes_what_was_allocated(cluster: Cluster, n1:
     result = {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}
     forged = {**claim, "status": {"allocation": {"devices": {"results": [result]}}}}
     path = f"{RESOURCE_CLAIMS.at(TEAM, 'forged')}/status"
-    for who in (cluster.as_user("alice"), cluster.as_node("n1"), cluster.as_account(ACCOUNT, n1)):
+    driver = cluster.as_account(ACCOUNT, n1)
+    for who in (cluster.as_user("alice"), cluster.as_node("n1"), driver):
         with pytest.raises(Refused) as refused:
             who.api.replace(path, forged)
         assert refused.value.status == 403
+    status = [{"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/status"], "verbs": ["*"]}]
+    missing = pytest.raises(Refused, match='cannot update resource "resourceclaims/binding"')
+    with every_right(cluster, "writes-status", status, ACCOUNT), missing:
+        driver.api.replace(path, forged)
     cluster.api.delete(RESOURCE_CLAIMS.at(TEAM, "forged"))
+
+
+def test_a_node_reads_the_claims_of_its_pods_one_by_one_and_lists_none(cluster: Cluster) -> None:
+    with pytest.raises(Refused) as refused:
+        cluster.as_node("n1").api.get(RESOURCE_CLAIMS.at(TEAM))
+    assert refused.value.status == 403
 
 
 def test_the_api_server_takes_all_claims_that_pods_of_other_dialects_become(cluster: Cluster) -> None:

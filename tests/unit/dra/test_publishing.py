@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from partage_base.inventory_file import InventoryFile
 from partage_base.kube import ApiServer, resource_slices_path
 from partage_dra.parts import cuts_of
 from partage_dra.publishing import Publisher
+from partage_dra.service import DraDriver
+from partage_dra.settings import DraSettings
 from partage_dra.slices import counters_of, devices_of
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, Inventory
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.client.wait import patient
 from support.fake_api import FakeApi
 from support.kube import access_to
@@ -73,3 +82,31 @@ async def test_one_that_kubelet_deletes_comes_again(api: FakeApi) -> None:
         api.objects.delete(f"{SLICES}/n1-gpu.partage.dev")
         await until(lambda: api.count("POST") == 2 and publisher.is_true)
         assert names(api) == ["n1-gpu.partage.dev"]
+
+
+async def test_nothing_is_published_before_kubelet_has_registered_the_driver(api: FakeApi, tmp_path: Path) -> None:
+    """Pods would come that nobody can prepare."""
+    looks = 0
+
+    class Preparing:
+        async def tidy(self) -> None:
+            nonlocal looks
+            looks += 1
+
+    (tmp_path / INVENTORY_FILE).parent.mkdir(parents=True)
+    (tmp_path / INVENTORY_FILE).write_bytes(encode_inventory(Inventory(kinds={GPU.name: PART})))
+    async with ApiServer(access_to(api.url), user_agent="test") as server, asyncio.TaskGroup() as group:
+        works = list[asyncio.Task[None]]()
+        tasks = SimpleNamespace(start=lambda work, name: works.append(group.create_task(work, name=name)))
+        health: Any = SimpleNamespace(ready=lambda _: None)
+        daemon: Any = SimpleNamespace(tasks=tasks, health=health)
+        preparing: Any = Preparing()
+        settings = DraSettings(node_name="n1", root=tmp_path, look_every_s=0.1)
+        driver = DraDriver(settings, daemon, preparing, InventoryFile(tmp_path), Publisher(server, "n1"))
+        works.append(group.create_task(driver.run(asyncio.Event())))
+        await until(lambda: looks > 1)
+        assert api.count("GET") + api.count("POST") == 0
+        driver.registered()
+        await until(lambda: names(api) == ["n1-gpu.partage.dev"])
+        for each in works:
+            each.cancel()

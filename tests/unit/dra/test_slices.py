@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_dra.slices import LONGEST_ATTRIBUTE, PCI_ADDRESS, Capacity, Taint, devices_of
+from partage_dra.sysfs import pcie_roots
 from partage_plugins.vocabulary import CardId
 from partage_plugins.vocabulary.claim_devices import device_name
 from partage_plugins.vocabulary.names import CARD_ID_PATTERN
@@ -47,6 +49,17 @@ def test_claims_choose_by_what_the_card_is_and_where_it_lies() -> None:
     }
     assert (other.attributes["mig"], other.attributes["parent"]) == ("1g.10gb", A)
     assert (other.attributes["nvlinkGroup"], other.attributes["pcieGroup"]) == (0, 1)
+
+
+def test_cards_match_devices_of_other_drivers_by_their_pcie_root(tmp_path: Path) -> None:
+    devices = tmp_path / "sys/bus/pci/devices"
+    devices.mkdir(parents=True)
+    (devices / "0000:01:00.0").symlink_to("../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0")
+    (devices / "0000:02:00.0").symlink_to("../../../devices/platform/0000:02:00.0")
+    some = part(card(), card(B, index=1, pci="0000:02:00.0"), card(CardId("GPU-c"), index=2, pci="../../etc"))
+    roots = pcie_roots(tmp_path, [each.pci for each in some.cards])
+    said = [each.attributes.get("resource.kubernetes.io/pcieRoot") for each in devices_of(some, roots=roots)]
+    assert said == ["pci0000:00", None, None]
 
 
 def test_groups_count_cards_that_are_no_devices_too() -> None:

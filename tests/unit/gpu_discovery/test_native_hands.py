@@ -12,6 +12,7 @@ from partage_gpu.discovery.native import Names, registered_in
 from unit.gpu_discovery.making import HANGS, MIG_A, MIG_B, ONE, TWO, MadeNode, gpu, instance, node_of, use
 
 GIVEN = "degraded: kubelet gave it to pod ml/train (container main)"
+OFFERED = "degraded: DRA driver gpu.nvidia.com hands it out, as its ResourceSlice says"
 CUT = gpu(TWO, 1, minor=4, is_mig=True, instances=(instance(MIG_A), instance(MIG_B)))
 NAMES = Names(seen(KnownCards(), node_of(gpu(ONE, 0, minor=7), CUT), reserve_bytes=0))
 NVIDIA, DRA, OTHER = "nvidia.com/gpu", "gpu.nvidia.com", "example.com/fpga"
@@ -51,6 +52,8 @@ BOTH = {MIG_A, MIG_B}
         ("evilnvidia.com/gpu", "0", set()),
         (NVIDIA, "", set()),
         ("", "", set()),
+        (OTHER, "0000:18:00.0", {ONE}),
+        (OTHER, "0000:18:00.01", set()),
     ],
 )
 def test_a_device_is_the_card_that_it_stands_for(resource: str, device: str, cards: set[str]) -> None:
@@ -105,6 +108,17 @@ def test_a_card_for_claims_is_given_by_our_driver_and_by_nobody_else(node: MadeN
     node.begin()
     assert node.health([CLAIMED]) == {ONE: "ok", TWO: "ok"}
     assert node.health([CLAIMED, use(ONE)]) == {ONE: GIVEN, TWO: "ok"}
+
+
+@pytest.mark.parametrize("settings", [{"PARTAGE_GPU_DRA": "all"}, {"PARTAGE_GPU_POOL": "all"}])
+def test_a_card_that_another_dra_driver_offers_is_given_to_nobody_whatever_settings_say(
+    node: MadeNode, settings: dict[str, str]
+) -> None:
+    node.settings = settings
+    node.begin()
+    offered = replace(use(ONE, resource=DRA, pod="", container=""), namespace="", is_offered=True)
+    assert node.health([CLAIMED, offered] if "PARTAGE_GPU_DRA" in settings else [offered]) == {ONE: OFFERED, TWO: "ok"}
+    assert node.health([]) == {ONE: "ok", TWO: "ok"}
 
 
 def test_a_card_that_was_for_claims_is_shared_once_the_last_of_them_has_ended(node: MadeNode) -> None:

@@ -73,10 +73,11 @@ def test_its_metrics_are_reached_from_namespaces_that_scrape_alone() -> None:
     assert not pod().get("hostNetwork"), "no policy would hold for it"
 
 
-def test_the_account_patches_nodes_and_reads_pods_one_by_one() -> None:
+def test_the_account_patches_nodes_and_reads_pods_one_by_one_and_slices() -> None:
     (role,) = of_kind("ClusterRole")
     nodes = {("nodes", verb) for verb in ("get", "list", "watch", "patch")}
-    assert rights(role) == {*nodes, ("pods", "get")}
+    slices = {("resourceslices", verb) for verb in ("list", "watch")}
+    assert rights(role) == {*nodes, ("pods", "get"), *slices}
 
 
 def test_leases_are_our_namespaces_alone_and_events_those_of_nodes() -> None:

@@ -39,6 +39,8 @@ class Names:
         for card in known.cards.values():
             self._cards.setdefault(card.id, set()).add(card.id)
             self._cards.setdefault(gpu_of(card), set()).add(card.id)
+            if card.pci:
+                self._cards.setdefault(CardId(card.pci), set()).add(card.id)
 
     def cards_of(self, resource: str, device: str) -> frozenset[CardId]:
         """The cards that `device` of `resource` stands for; of a GPU that is cut into instances, all of them."""
@@ -138,10 +140,10 @@ def registered_in(checkpoint: bytes) -> Registered | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Hands:
-    """The cards that kubelet gave away. Of several hands the first by name, always the same."""
+    """The cards that kubelet gave away, or that others offer. Of several hands the first by name, always the same."""
 
     given: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
-    """To whom, in words."""
+    """To whom or by whom, in words."""
     by_others: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
     """The same without what our own DRA driver gave."""
     reserved: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
@@ -155,7 +157,9 @@ def hands(in_use: Sequence[DeviceUse], names: Names) -> Hands:
     for use in sorted(in_use, key=lambda use: (use.namespace, use.pod, use.container), reverse=True):
         who = f"{use.namespace}/{use.pod}" if use.namespace else use.pod
         for card in names.cards_of(use.resource, use.device):
-            if use.namespace == RESERVATIONS:
+            if use.is_offered:
+                given[card] = by_others[card] = f"DRA driver {use.resource} hands it out, as its ResourceSlice says"
+            elif use.namespace == RESERVATIONS:
                 reserved[card] = who
             else:
                 given[card] = f"kubelet gave it to pod {who} (container {use.container})"

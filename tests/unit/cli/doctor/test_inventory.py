@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.inventory import CHECKPOINT, REGISTRY, inventory, native
 from partage_cli.pauses import pause
+from partage_plugins.vocabulary.gpu import Pool
+from partage_plugins.vocabulary.health import CardHealth, HealthCause
 from unit.cli.doctor.made import CARDS, FIRST, Made, only
 
 
@@ -79,9 +81,22 @@ def test_a_device_plugin_that_went_away_is_none(made: Made) -> None:
     assert plugin(made.with_cards()).found == "only partage hands out cards"
 
 
-def test_nvidias_dra_driver_beside_shared_cards_is_a_warning(made: Made) -> None:
-    made.with_cards().write(f"{REGISTRY}/gpu.nvidia.com-reg.sock")
-    assert only(native(made.node)).status is Severity.WARNING
+def test_nvidias_dra_driver_may_be_beside_on_other_cards(made: Made) -> None:
+    made.with_cards(CARDS[0], replace(CARDS[1], pool="kubelet")).write(f"{REGISTRY}/gpu.nvidia.com-reg.sock")
+    finding = only(native(made.node))
+    assert (finding.status, finding.found) == (
+        Severity.OK,
+        "NVIDIA's DRA driver is here, and no card is handed out by two",
+    )
+
+
+@pytest.mark.parametrize("pool", ["shared", "dra"])
+def test_which_cards_of_ours_another_driver_hands_out_is_said(made: Made, pool: Pool) -> None:
+    given = CardHealth.degraded(HealthCause.NATIVE, "DRA driver gpu.nvidia.com hands it out")
+    finding = only(native(made.with_cards(replace(CARDS[0], pool=pool).being(given), CARDS[1]).node))
+    assert finding.status is Severity.WRONG
+    assert f"{FIRST} (degraded: DRA driver gpu.nvidia.com hands it out)" in finding.found
+    assert "PARTAGE_GPU_DRA" in finding.advice
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"Data": {"RegisteredDevices": 3}}'])

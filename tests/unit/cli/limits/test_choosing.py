@@ -52,6 +52,13 @@ def test_what_means_none_or_two_is_refused(pod_: str, container_: str | None, ca
         meant(pod_, container_=container_, card=card)
 
 
+def test_a_claim_goes_by_its_own_name_which_is_told_to_who_names_its_pod() -> None:
+    claim = replace(container(pod("train-gpu-x7f2k"), held(), name="claim"), is_claim=True)
+    assert meant("team-a/train-gpu-x7f2k", told(claim, SIDE)) == [("claim", CARD)]
+    with pytest.raises(Refused, match=r"; claims go by their own names: team-a/train-gpu-x7f2k$"):
+        meant("serve", told(claim, SIDE))
+
+
 def test_containers_of_a_budget_are_meant_together() -> None:
     both = [replace(container(pod("two"), held(), name=name), budget=BudgetName("pod")) for name in ("a", "b")]
     how = told(*both, container(pod("two"), held(), name="c"))

@@ -41,6 +41,9 @@ enum sim_ask {
     /* From now on the processes of a control group together get at most `bytes` of `card`; UINT64_MAX: as much as there
      * is. The descriptor sent along is the group's folder. */
     SIM_LIMIT,
+    /* This process's managed memory of `card` is used there. Reply: bytes that came for it, and in id those that left.
+     */
+    SIM_PAGE,
 };
 
 enum sim_piece_kind {

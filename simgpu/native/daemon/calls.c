@@ -2,6 +2,7 @@
 
 #include "accounts.h"
 #include "contexts.h"
+#include "managed.h"
 #include "namespaces.h"
 
 struct call {
@@ -96,6 +97,13 @@ static enum sim_result limit(const struct call *call) {
     return limit_set(call->node, call->request->card, *call->fd, call->request->bytes);
 }
 
+static enum sim_result page(const struct call *call) {
+    const struct paged paged = managed_use(call->node, call->process, call->request->card);
+    call->reply->bytes = paged.came;
+    call->reply->id = paged.left;
+    return SIM_OK;
+}
+
 static const struct {
     enum sim_result (*answer)(const struct call *call);
     bool of_card;  /* `card` must be one */
@@ -106,7 +114,7 @@ static const struct {
     [SIM_GIVE] = {give, false, true},           [SIM_HOLD] = {hold, false, true},
     [SIM_SHARE] = {share, false, true},         [SIM_OPEN] = {open_token, false, false},
     [SIM_PROCESSES] = {processes, true, false}, [SIM_USED] = {used, true, false},
-    [SIM_LIMIT] = {limit, true, false},
+    [SIM_LIMIT] = {limit, true, false},         [SIM_PAGE] = {page, true, false},
 };
 
 void call_answer(struct node *node, struct process *process, const struct sim_request *request, int *fd,

@@ -20,7 +20,8 @@ LIST_HEAD(hold_list, hold);
 
 struct piece {
     struct hold_list holds; /* empty: the piece is free */
-    u64 bytes;
+    u64 bytes, away; /* away: of managed memory, what is on the host */
+    u64 used; /* when it was last, by the count of uses; managed memory */
     u32 card, kind;
     u32 generation; /* how often this entry has been in use: ids do not come again */
     u32 next_free;
@@ -36,6 +37,7 @@ struct piece_table {
     u32 room, begun; /* entries there are, and those that were ever in use */
     u32 free;        /* the first free entry + 1; 0: none */
     u32 in_use, kept;
+    u64 uses; /* of managed memory, so far */
 };
 
 struct opened {

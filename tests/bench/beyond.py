@@ -132,7 +132,7 @@ def program(place: Isolated, container: Contained | None = None) -> Generator[St
 
 
 def by_faults(bench: Bench, place: Isolated) -> None:
-    """Two programs with managed memory, without partage: each kernel reads all that its program has, once."""
+    """Two programs with managed memory, without partage, in turns: each kernel reads all that its program has, once."""
     until(lambda: not place.node.status()[0].processes)
     size, kernels = mib(bench, WORKING_SET_GIB) * MIB, 1 if bench.smoke else 2
     with program(place) as one, program(place) as other:
@@ -144,9 +144,7 @@ def by_faults(bench: Bench, place: Isolated) -> None:
         began = time.monotonic()
         for _ in range(kernels):
             for each in both:
-                each.say(f"launch('sim_{READ_MS}ms_managed'); synchronize()")
-            for each in both:
-                each.answer()
+                each.ask(f"launch('sim_{READ_MS}ms_managed'); synchronize()")
         wall_s = time.monotonic() - began
     bench.figure("managed memory alone: computing", 2 * kernels * READ_MS / 1e3 / wall_s)
     bench.figure("managed memory alone: seconds for a kernel of each", wall_s / kernels)

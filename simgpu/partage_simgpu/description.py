@@ -140,6 +140,8 @@ def _kind(profile: Profile) -> dict[str, str | int]:
         "graph_node": f"{profile.graph_node_kib} KiB",
         "memory_rate": profile.memory_gb_per_s * 10**9,
         "bus_rate": profile.bus_gb_per_s * 10**9,
+        "fault_rate": profile.managed.fault_gb_per_s * 10**9 if profile.managed else 0,
+        "evict_rate": profile.managed.evict_gb_per_s * 10**9 if profile.managed else 0,
     }
 
 

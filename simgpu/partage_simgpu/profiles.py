@@ -46,6 +46,15 @@ class NvLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     links: Annotated[int, msgspec.Meta(ge=1, le=_MOST_LINKS)]
 
 
+class Managed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How fast managed memory is paged."""
+
+    fault_gb_per_s: Positive
+    """To the card, by faults of kernels."""
+    evict_gb_per_s: Positive
+    """To the host, to make room."""
+
+
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a card is, apart from where it sits. Only what is no default must be said."""
 
@@ -76,6 +85,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """How fast copies on the card are."""
     bus_gb_per_s: Positive = 25
     """How fast copies to and from the host are."""
+    managed: Managed | None = None
+    """Without it managed memory lies on the card as any other, and a full card refuses it."""
     pci_device_id: Count = 0x233010DE
     pci_subsystem_id: Count = 0
     board: Annotated[str, msgspec.Meta(max_length=31, pattern=r"^[ -\"$-~]*\Z")] = ""

@@ -33,6 +33,7 @@ TABLE: Final[Mapping[str, Repeated]] = {
         ("isolation/leases/test_chaos.py", "isolation/leases/test_programs.py"),
         {"TEST_STEPS": "1000", "TEST_BROKER_KILLS": "100"},
     ),
+    "moving": Repeated(("isolation/moving/test_kills.py",), {"TEST_RUNS": "100"}),
     "limits": Repeated(("isolation/broker/test_restarts.py",), {"TEST_BROKER_KILLS": "100"}),
     "sharepods": Repeated(("real/sharepods/test_kills.py",), {"TEST_SHAREPODS": "100", "TEST_KILLS": "20"}),
 }

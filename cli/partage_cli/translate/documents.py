@@ -15,6 +15,7 @@ from partage_cli.translate.manifests import (
     translate_to_claims,
     translate_to_variables,
 )
+from partage_cli.translate.scaling import scalings_in
 
 _SHAREPOD: Final = "SharePod"
 
@@ -98,7 +99,9 @@ def _pods(document: Document, done: Outcome) -> Iterator[tuple[str, PodIn]]:
         yield label, found
     if not has_any:
         label = _label(document)
-        if document.get("kind") == _SHAREPOD:
+        if scalings := [*scalings_in(document, label)]:
+            done.told.extend(Sentence(each, is_known=True) for each in scalings)
+        elif document.get("kind") == _SHAREPOD:
             done.told.append(Sentence(f"{label}: partage-sharepods makes its pod; unchanged", is_known=True))
         else:
             done.told.append(Sentence(f"{label}: has no pod; unchanged", is_known=False))

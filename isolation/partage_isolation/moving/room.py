@@ -94,6 +94,8 @@ class Room:
         self._pace, self._orders = pace, first_order
         self._acts: list[Act] = []
         self._told: dict[BudgetKey, Turn] = {}
+        self._excess = 0
+        """Of what those have who want the card, so much does not fit at once."""
 
     # ---- What happens ------------------------------------------------------------------------------------------------
 
@@ -170,6 +172,7 @@ class Room:
         self._acts = []
         for key, tenant in self.tenants.items():
             self._look(tenant, facts[key], now)
+        self._excess = sum(facts[key].charged for key, each in self.tenants.items() if self._wants(each, now)) - free
         served = list[Tenant]()
         for tenant in self._in_line(now):
             self._serve(tenant, facts, free, now, before=served)
@@ -317,15 +320,21 @@ class Room:
                 yield each
 
     def _is_over(self, tenant: Tenant, wanter: Tenant, short: int, now: int) -> bool:
-        """Its turn has been worth what moves, and it is ahead of who waits by half of what a turn is."""
+        """Its turn has been worth what moves, and it is ahead of who waits by so much that turns last as long.
+
+        What moves for one in all, whatever of it is there already. Who waits while others have their turns is behind by
+        what those get in the time between two changes; the more wait, the more changes each of them sees.
+        """
         if wanter.stand is Stand.IN:
             return True  # it grows, and can't go on without
-        takes_ns = self._takes_ns(max(short, wanter.out))
+        takes_ns = self._takes_ns(max(short, min(wanter.whole, self._excess)))
         if now - tenant.came_ns < takes_ns:
             return False
-        weights = sum(each.weight for each in self.tenants.values() if self._wants(each, now))
-        is_ahead = tenant.clock - wanter.clock >= self._pace.worth * takes_ns * WHOLE_MILLI // max(1, weights)
-        return is_ahead or self._is_overdue(wanter, now)
+        wanting = [each for each in self.tenants.values() if self._wants(each, now)]
+        outside = sum(each.stand is not Stand.IN for each in wanting)
+        weights = sum(each.weight for each in wanting)
+        ahead = self._pace.worth * takes_ns * outside * WHOLE_MILLI // max(1, weights)
+        return tenant.clock - wanter.clock >= ahead or self._is_overdue(wanter, now)
 
     def _takes_ns(self, amount: int) -> int:
         """To move so much, by what moves have taken so far."""

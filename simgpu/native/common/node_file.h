@@ -42,82 +42,83 @@ struct sim_model {
     u64 module;                    /* bytes that the first launch from a module takes */
     u64 graph_node;                /* bytes that each node of an instantiated graph takes */
     u64 memory_rate, bus_rate;     /* bytes/s of copies on the card, and to the host */
-    int32_t numa;                  /* -1: unknown */
-    int32_t pcie_switch;           /* -1: none */
-    u64 cpus[16];                  /* bit n: CPU n is near */
-    u32 nvlinks;                   /* links in use */
-    int32_t link_to[SIM_LINKS];    /* index of the card at the other end, -1: none */
+    u64 fault_rate, evict_rate; /* bytes/s of managed memory: to the card by faults, and off it; 0: it is not paged */
+    int32_t numa; /* -1: unknown */
+    int32_t pcie_switch; /* -1: none */
+    u64 cpus[16]; /* bit n: CPU n is near */
+    u32 nvlinks; /* links in use */
+    int32_t link_to[SIM_LINKS]; /* index of the card at the other end, -1: none */
     u32 nvlink_version;
-    int32_t parent;                /* index of the card that this MIG instance is part of, or SIM_NO_PARENT */
+    int32_t parent; /* index of the card that this MIG instance is part of, or SIM_NO_PARENT */
     u32 mig_capable, mig_enabled;
     u32 gpu_instance, compute_instance, mig_slices;
-    char mig_profile[32];          /* 1g.18gb */
+    char mig_profile[32]; /* 1g.18gb */
 };
 
 /* What NVML does not tell of a card. */
 enum sim_blindness {
     SIM_SEES,
-    SIM_NO_BYTES,  /* how much a process holds */
-    SIM_NO_LISTS,  /* who is on it */
+    SIM_NO_BYTES, /* how much a process holds */
+    SIM_NO_LISTS, /* who is on it */
     SIM_NO_AMOUNT, /* how much memory it has, as where it shares the host's */
 };
 
 /* How a card fares. Each is a word of its own. */
 struct sim_live {
-    _Atomic u32 health;            /* enum sim_health */
+    _Atomic u32 health; /* enum sim_health */
     _Atomic u32 last_xid;
-    _Atomic u64 used;              /* bytes in pieces, contexts included; `reserved` of the model apart */
-    _Atomic u64 peak;              /* greatest `used` since simgpud began or was told to forget */
+    _Atomic u64 used; /* bytes in pieces, contexts included; `reserved` of the model apart */
+    _Atomic u64 peak; /* greatest `used` since simgpud began or was told to forget */
     _Atomic u64 ecc_corrected, ecc_uncorrected;
-    _Atomic u64 busy_ns;           /* time that any process ran, since simgpud began */
+    _Atomic u64 busy_ns; /* time that any process ran, since simgpud began */
     _Atomic u64 copied_ns;
     _Atomic u32 fault[SIM_ROWS];   /* the CUresult that every call of the process in this row answers; 0: none */
     _Atomic u32 locked[SIM_ROWS];  /* 1: calls of the process wait; a futex */
     _Atomic u32 stuck[SIM_ROWS]; /* whenever it changes, the next kernel that the process launches never ends */
-    _Atomic u32 pid[SIM_ROWS];     /* host pid of the row's process; 0: free */
+    _Atomic u32 pid[SIM_ROWS]; /* host pid of the row's process; 0: free */
     _Atomic u64 row_bytes[SIM_ROWS];
     _Atomic u64 row_peak[SIM_ROWS];
-    _Atomic u32 blind;             /* enum sim_blindness */
+    _Atomic u32 blind; /* enum sim_blindness */
     u32 pad;
 };
 
 struct sim_sample {
     u64 wall;
-    u32 busy_milli, memory_milli;  /* of the time since the sample before */
+    u32 busy_milli, memory_milli; /* of the time since the sample before */
     u32 row_busy_milli[SIM_ROWS];
 };
 
 struct sim_card {
     struct sim_model model;
     struct sim_live live;
-    _Atomic u64 samples;           /* that were ever taken; sample[n % SIM_SAMPLES] is the n-th */
+    _Atomic u64 samples; /* that were ever taken; sample[n % SIM_SAMPLES] is the n-th */
     struct sim_sample sample[SIM_SAMPLES];
 };
 
 /* An event as NVML tells it. */
 struct sim_event {
-    u64 type;                      /* NVML's bit */
-    u64 data;                      /* the XID */
+    u64 type; /* NVML's bit */
+    u64 data; /* the XID */
     u32 card;
     u32 pad;
 };
 
 /* What is made to go wrong with the driver as a whole. */
 struct sim_trouble {
-    _Atomic u64 nvml_delay_ns;     /* every NVML call takes so long */
-    _Atomic u32 nvml_hang;         /* every NVML call waits until this is 0; a futex */
-    _Atomic u32 nvml_answer;       /* every NVML call answers this; 0: as usual */
+    _Atomic u64 nvml_delay_ns; /* every NVML call takes so long */
+    _Atomic u32 nvml_hang; /* every NVML call waits until this is 0; a futex */
+    _Atomic u32 nvml_answer; /* every NVML call answers this; 0: as usual */
 };
 
 struct sim_node_file {
     u32 magic, version;
-    char driver[32];               /* 580.95.05 */
-    u32 cuda;                      /* 13000 */
+    char driver[32]; /* 580.95.05 */
+    u32 cuda; /* 13000 */
     u32 cards;
-    u64 boot;                      /* of this simgpud; another one has another */
-    _Atomic u32 state;             /* enum sim_node_state; a futex */
+    u64 boot; /* of this simgpud; another one has another */
+    _Atomic u32 state; /* enum sim_node_state; a futex */
     _Atomic u32 sequence;
-    _Atomic u32 events;            /* that ever happened; a futex; event[n % SIM_EVENTS] is the n-th */
+    _Atomic u32 events; /* that ever happened; a futex; event[n % SIM_EVENTS] is the n-th */
     u32 pad;
     struct sim_event event[SIM_EVENTS];
     struct sim_trouble trouble;

@@ -44,6 +44,9 @@ enum sim_ask {
     /* A step (`kind`, enum sim_step) on the way of process `id`, as the caller's pid namespace has it, from its cards
      * or back. Reply: its state (enum sim_state) in `count`, what it holds in `bytes`, one of its cards in `row`. */
     SIM_CHECKPOINT,
+    /* This process's managed memory of `card` is used there. Reply: bytes that came for it, and in id those that left.
+     */
+    SIM_PAGE,
 };
 
 enum sim_step {

@@ -135,6 +135,9 @@ CUresult context_of(CUcontext handle, struct cuda_context **found);
 /* What a call must answer since the card or this process's row was made to fail; CUDA_SUCCESS as a rule. */
 CUresult device_fault(const struct device *device);
 
+/* A kernel touches all managed memory of this process: how long it waits until all that has room is on the device. */
+CUresult managed_faults(const struct device *device, u64 *duration_ns);
+
 /* Whether the kernel that is launched now was made one that never ends; asking uses it up. */
 bool device_sticks(struct device *device);
 

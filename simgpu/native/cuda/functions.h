@@ -20,10 +20,10 @@ struct cuda_image {
  *   sim_meet: until its peers are there, too. Parameters: where a word of each peer is (64 bits), which one is its own,
  *   how many there are, and the round, which grows (32 bits each)
  * Every other function runs for 10 us. With _locals_<number> behind that it uses so many bytes of local memory in each
- * thread. */
+ * thread. With _managed it touches all managed memory of its process before it runs. */
 struct cuda_function {
     u32 magic;
-    bool from_argument, meets;
+    bool from_argument, meets, touches;
     struct cuda_image *image;
     u64 duration_ns, locals;
     struct cuda_function *next;

@@ -32,6 +32,11 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in
     TRY(stream_begin(stream, &capturing));
     if (capturing) return capture_kernel(stream, function, shape, duration_ns);
     TRY(function_load(function, stream->context));
+    if (function->touches) {
+        u64 waits_ns;
+        TRY(managed_faults(stream->context->device, &waits_ns));
+        duration_ns += waits_ns;
+    }
     if (function->meets) return stream_meet(stream, params);
     CUresult result = stream_enqueue(stream, device_sticks(stream->context->device) ? SIM_NEVER : duration_ns, NULL);
     return result || !blocking() ? result : stream_finish(stream);

@@ -1,5 +1,6 @@
 /* Managed memory: addresses that program and card share. It is host memory here, of any size, and charged to the card
- * in full as if it always lay there. */
+ * as if it lay there from the beginning, as far as there is room; a card of a profile without rates for it has room for
+ * all of it, or refuses. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -49,6 +50,17 @@ static CUresult managed_take(struct cuda_context *context, u64 bytes, u32 flags,
         return result;
     }
     *address = start;
+    return CUDA_SUCCESS;
+}
+
+static u64 takes_ns(u64 bytes, u64 rate) { return rate ? (u64)((unsigned __int128)bytes * SIM_NS_PER_S / rate) : 0; }
+
+CUresult managed_faults(const struct device *device, u64 *duration_ns) {
+    LOCKED;
+    const struct sim_model *model = &device->about->model;
+    u64 came, left;
+    TRY(pieces_page(device, &came, &left));
+    *duration_ns = takes_ns(came, model->fault_rate) + takes_ns(left, model->evict_rate);
     return CUDA_SUCCESS;
 }
 

@@ -63,6 +63,10 @@ static inline bool keeps_data(const struct device *device, u64 bytes) {
 CUresult piece_take(struct device *device, u32 kind, u64 bytes, u64 *piece);
 void piece_give(u64 piece);
 
+/* Locked: the managed memory of this process is used on the card; how many bytes of it came, and how many of anybody's
+ * left for them. */
+CUresult pieces_page(const struct device *device, u64 *came, u64 *left);
+
 /* Locked: makes the piece known to other processes, with our data file, or opens what another one made known. */
 CUresult piece_share(u64 piece, struct sim_token *token);
 CUresult piece_open(const struct sim_token *token, struct sim_reply *reply, int *file);

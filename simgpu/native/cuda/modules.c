@@ -59,6 +59,7 @@ static void learn_duration(struct cuda_function *function) {
     const char *name = function->name;
     function->duration_ns = OTHERWISE_NS;
     if (strncmp(name, "sim_", 4)) return;
+    function->touches = strstr(name, "_managed") != NULL;
     if (!strcmp(name, "sim_forever"))
         function->duration_ns = SIM_NEVER;
     else if (!strcmp(name, "sim_arg"))

@@ -35,6 +35,15 @@ void piece_give(u64 piece) {
     ask(&request, &reply, NULL);
 }
 
+CUresult pieces_page(const struct device *device, u64 *came, u64 *left) {
+    const struct sim_request request = {.ask = SIM_PAGE, .card = device->card};
+    struct sim_reply reply = {0};
+    const int result = ask(&request, &reply, NULL);
+    *came = reply.bytes;
+    *left = reply.id;
+    return driver_result(result);
+}
+
 CUresult piece_share(u64 piece, struct sim_token *token) {
     const struct sim_request request = {.ask = SIM_SHARE, .id = piece};
     struct sim_reply reply = {0};

@@ -9,10 +9,12 @@ static void raise_to(_Atomic u64 *peak, u64 value) {
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------ */
 
-bool account_has_room(const struct node *node, u32 card, u64 bytes) {
+u64 account_free(const struct node *node, u32 card) {
     const struct sim_model *model = &node->file->card[card].model;
-    return bytes <= model->memory - model->reserved - atomic_load(&live_of(node, card)->used);
+    return model->memory - model->reserved - atomic_load(&live_of(node, card)->used);
 }
+
+bool account_has_room(const struct node *node, u32 card, u64 bytes) { return bytes <= account_free(node, card); }
 
 void account_show(struct node *node, u32 card, const struct account *account) {
     struct sim_live *live = live_of(node, card);

@@ -3,6 +3,9 @@
 
 #include "node.h"
 
+/* Bytes of the card that nobody has. */
+u64 account_free(const struct node *node, u32 card);
+
 /* Whether so many bytes are free. */
 bool account_has_room(const struct node *node, u32 card, u64 bytes);
 

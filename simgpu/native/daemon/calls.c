@@ -3,6 +3,7 @@
 #include "accounts.h"
 #include "checkpoints.h"
 #include "contexts.h"
+#include "managed.h"
 #include "namespaces.h"
 
 struct call {
@@ -107,6 +108,13 @@ static enum sim_result checkpoint(const struct call *call) {
     return result;
 }
 
+static enum sim_result page(const struct call *call) {
+    const struct paged paged = managed_use(call->node, call->process, call->request->card);
+    call->reply->bytes = paged.came;
+    call->reply->id = paged.left;
+    return SIM_OK;
+}
+
 static const struct {
     enum sim_result (*answer)(const struct call *call);
     bool of_card;  /* `card` must be one */
@@ -125,6 +133,7 @@ static const struct {
     [SIM_USED] = {used, .of_card = true},
     [SIM_LIMIT] = {limit, .of_card = true},
     [SIM_CHECKPOINT] = {checkpoint},
+    [SIM_PAGE] = {page, .of_card = true, .waits = true},
 };
 
 void call_answer(struct node *node, struct process *process, const struct sim_request *request, int *fd,

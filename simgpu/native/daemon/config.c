@@ -50,6 +50,8 @@ static const struct field FIELDS[] = {
     FIELD(graph_node, SIZE),
     FIELD(memory_rate, SIZE),
     FIELD(bus_rate, SIZE),
+    FIELD(fault_rate, SIZE),
+    FIELD(evict_rate, SIZE),
     FIELD(numa, SIGNED),
     FIELD(pcie_switch, SIGNED),
     FIELD(cpus, CPUS),

@@ -1,6 +1,7 @@
 #include "node.h"
 
 #include "accounts.h"
+#include "managed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static int64_t new_piece(struct piece_table *table) {
 static void free_piece(struct node *node, u32 index) {
     struct piece_table *table = &node->pieces;
     struct piece *piece = &table->piece[index];
-    if (!piece->away) account_return(node, piece->card, piece->bytes);
+    account_return(node, piece->card, piece->bytes - piece->away);
     if (piece->kept >= 0) {
         close(piece->kept);
         table->kept--;
@@ -93,7 +94,7 @@ static void drop_hold(struct node *node, struct hold *hold) {
     u32 index = hold->piece;
     struct piece *piece = &node->pieces.piece[index];
     if (piece->owner == hold->process) {
-        if (!piece->away) account_discharge(node, piece->card, piece->owner, piece->kind, piece->bytes);
+        account_discharge(node, piece->card, piece->owner, piece->kind, piece->bytes - piece->away);
         piece->owner = NULL;
     }
     hold->process->hold_count--;
@@ -106,8 +107,10 @@ static void drop_hold(struct node *node, struct hold *hold) {
 /* ---- what processes do ------------------------------------------------------------------------------------------ */
 
 enum sim_result piece_take(struct node *node, struct process *process, u32 card, u32 kind, u64 bytes, u64 *id) {
-    if (!account_has_room(node, card, bytes)) return SIM_NO_MEMORY;
-    if (!limits_allow(node, card, process, bytes)) return SIM_NO_MEMORY;
+    const u64 away = kind == SIM_MANAGED ? managed_on_host(node, card, bytes) : 0;
+    managed_make_room(node, card, bytes - away);
+    if (!account_has_room(node, card, bytes - away)) return SIM_NO_MEMORY;
+    if (!limits_allow(node, card, process, bytes - away)) return SIM_NO_MEMORY;
     int64_t index = new_piece(&node->pieces);
     if (index < 0) return SIM_NO_ROOM;
     struct piece *piece = &node->pieces.piece[index];
@@ -121,10 +124,12 @@ enum sim_result piece_take(struct node *node, struct process *process, u32 card,
     piece->card = card;
     piece->kind = kind;
     piece->bytes = bytes;
+    piece->away = away;
+    piece->used = ++node->pieces.uses;
     piece->owner = process;
     piece->owner_pid = process->pid;
     node->pieces.in_use++;
-    account_take(node, card, process, kind, bytes);
+    account_take(node, card, process, kind, bytes - away);
     *id = id_of(&node->pieces, (u32)index);
     return SIM_OK;
 }
@@ -208,7 +213,7 @@ void pieces_go(struct node *node, struct process *process) {
         struct piece *piece = &node->pieces.piece[hold->piece];
         account_discharge(node, piece->card, process, piece->kind, piece->bytes);
         account_return(node, piece->card, piece->bytes);
-        piece->away = true;
+        piece->away = piece->bytes;
     }
 }
 
@@ -229,7 +234,7 @@ void pieces_come(struct node *node, struct process *process) {
     LIST_FOREACH(hold, &process->holds, in_process) {
         struct piece *piece = &node->pieces.piece[hold->piece];
         account_take(node, piece->card, process, piece->kind, piece->bytes);
-        piece->away = false;
+        piece->away = 0;
     }
 }
 

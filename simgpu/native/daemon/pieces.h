@@ -21,13 +21,14 @@ LIST_HEAD(hold_list, hold);
 struct piece {
     struct hold_list holds; /* empty: the piece is free */
     u64 bytes;
+    u64 away; /* of it, what is on the host: managed memory, or all as its process was taken from its cards */
+    u64 used; /* when it was last, by the count of uses; managed memory */
     u32 card, kind;
     u32 generation; /* how often this entry has been in use: ids do not come again */
     u32 next_free;
     struct process *owner; /* who took it and is charged for it; NULL once that process let go of it */
     u32 owner_pid;
     bool shared;
-    bool away; /* on no card: its process was taken from there */
     int kept; /* a descriptor that is handed to those who open it, or -1 */
     struct sim_token token;
 };
@@ -37,6 +38,7 @@ struct piece_table {
     u32 room, begun; /* entries there are, and those that were ever in use */
     u32 free;        /* the first free entry + 1; 0: none */
     u32 in_use, kept;
+    u64 uses; /* of managed memory, so far */
 };
 
 struct opened {

@@ -51,7 +51,7 @@ def within_limits(place: Place, container: Container, seen: Seen) -> None:
 
 
 def test_the_judge_of_refusals_agrees_with_a_card_that_is_full(tmp_path: Path) -> None:
-    full = card("h100", memory_mib=LIMIT_MIB, context_mib=CONTEXT_MIB, reserved_mib=0)
+    full = card("h100", memory_mib=LIMIT_MIB, context_mib=CONTEXT_MIB, reserved_mib=0, managed=None)
     with simulated_node(tmp_path, cards=(full,)) as node:
         with Race(Course(node.environment, LIMIT_MIB * MIB, CONTEXT_MIB), tmp_path / "page") as race:
             for _ in range(10):

@@ -20,11 +20,11 @@ CONTEXT: Final = 64 * MIB
 
 
 @contextmanager
-def crowded(**settings: str) -> Generator[Isolated]:
-    """One card of 1 GiB."""
-    cards = (card("t4", memory_mib=CARD // MIB, reserved_mib=0, context_mib=CONTEXT // MIB, module_mib=0),)
-    with isolated(cards=cards, settings=settings) as place:
-        place.tell_inventory(CARD)
+def crowded(*, bus_gb_per_s: int = 12, card_bytes: int = CARD, context: int = CONTEXT) -> Generator[Isolated]:
+    mib, context_mib = card_bytes // MIB, context // MIB
+    small = card("t4", memory_mib=mib, reserved_mib=0, context_mib=context_mib, module_mib=0, bus_gb_per_s=bus_gb_per_s)
+    with isolated(cards=(small,)) as place:
+        place.tell_inventory(card_bytes)
         yield place
 
 

@@ -9,8 +9,8 @@ from typing import Final
 ROWS: Final = 64
 STARTING, RUNNING, RELOADING, GONE = range(4)
 HEALTHY, LOST = range(2)
-_CARD_BYTES: Final = 20168
-_MODEL_BYTES: Final = 640
+_CARD_BYTES: Final = 20184
+_MODEL_BYTES: Final = 656
 
 
 class Event(ctypes.Structure):

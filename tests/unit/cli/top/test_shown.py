@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import click
 import pytest
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from partage_cli.tables import amount, as_json
 from partage_cli.top.shown import Frame, as_lines, fields
-from partage_isolation.wire.messages import CardTold, ProcessTold, Told
+from partage_isolation.wire.messages import CardTold, MovingTold, ProcessTold, Told
 from partage_plugins.vocabulary import CardId
 from partage_plugins.vocabulary.names import BudgetName
 from support.broker import CARD, GIB, container, held, pod, time_told, told
@@ -209,3 +210,12 @@ def test_beside_those_that_are_metered_others_have_a_hyphen() -> None:
 def test_without_blocks_what_was_wanted_and_not_got_is_told_from_both() -> None:
     line = plain(told(container(pod(), held(time=time_told(0.75, 0.5)))), Frame(node="n1", at=AT, blocks=False))[-1]
     assert "#" * 10 + "+" * 5 + "." * 5 in line
+
+
+def test_where_memory_moves_the_screen_has_what_of_it_is_where_and_how_long_it_was_on_the_way() -> None:
+    moving = MovingTold(resident_bytes=2 * GIB, moved_bytes=3 * GIB, times=21, seconds=33.04, is_out=True)
+    rows = container(pod("a"), replace(held(), moving=moving)), container(pod("b"), held())
+    header, first, second = plain(told(*rows))[-3:]
+    places = [header.index(name) for name in ("RESIDENT", "MOVED", "MOVING", "PROCESSES")]
+    assert [first[here:there].strip() for here, there in pairwise(places)] == ["2 GiB", "3 GiB", "33.0 s, 21 x"]
+    assert not second[places[0] : places[-1]].strip()

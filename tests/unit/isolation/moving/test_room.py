@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partage_isolation.moving.room import May, Pace
 from partage_isolation.names import BudgetKey
-from unit.isolation.moving.card import GIB, Holder, SimulatedCard, seconds
+from unit.isolation.moving.card import GIB, LINK, PIECE, Holder, SimulatedCard, seconds
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +50,21 @@ def test_three_of_which_two_fit_share_by_their_shares() -> None:
     got = sum(each.held_ns for each in holders)
     for each in holders:
         assert each.held_ns / got == pytest.approx(each.share / 1000, abs=0.06)
+
+
+@pytest.mark.parametrize(("many", "gib", "computes"), [(3, 60, 0.88), (4, 50, 0.92), (5, 30, 0.99)])
+def test_however_many_take_turns_a_tenth_of_the_link_is_enough(many: int, gib: int, computes: float) -> None:
+    """And no two come at the same time, so that none is late for another's sake."""
+    holders = [holder(f"h{number}", 200, gib) for number in range(many)]
+    for each in holders[80 // gib :]:
+        each.moved, each.allowed = each.whole, 0
+    card = SimulatedCard(80 * GIB, holders, Pace(longest_wait_ns=seconds(120)))
+    for _ in card.run(seconds(100)):
+        assert card.held() <= card.room_bytes
+        assert sum(min(each.allowed, each.whole) - each.resident >= PIECE for each in holders) <= 1
+    carried = sum(tenant.carried for tenant in card.room.tenants.values())
+    assert carried / 2 / LINK < 0.13 * card.now
+    assert sum(each.held_ns for each in holders) > computes * card.now
 
 
 def test_the_idle_leave_at_once() -> None:

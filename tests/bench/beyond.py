@@ -183,7 +183,7 @@ def taken_away(bench: Bench) -> None:
     with place_of(mib(bench, CARD_GIB)) as place:
         container = place.prepare(size + 2 * GIB, share=500)
         container.install(built())
-        with program(container) as one:
+        with program(place, container) as one:
             one.ask(f"xs = [alloc({GIB}) for _ in range({size // GIB})]")
             for is_on, (least_s, rate), said in ((True, OUT, "suspended"), (False, BACK, "resumed")):
                 asked, began = Suspend(key=container.key, is_on=is_on), time.monotonic()

@@ -109,8 +109,10 @@ class Mortal(ApiServer):
     async def replace(self, path: str, body: object, type_: type[T]) -> T:
         return await self._written(super().replace(path, body, type_))
 
-    async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
-        return await self._written(super().patch(path, body, type_, how=how))
+    async def patch(
+        self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge", within_s: float = 0
+    ) -> T:
+        return await self._written(super().patch(path, body, type_, how=how, within_s=within_s))
 
     async def get(self, path: str, type_: type[T]) -> T:
         return await self._outlived(super().get(path, type_))

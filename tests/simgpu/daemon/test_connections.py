@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 _SIMGPU = Path(__file__).parents[3] / "simgpu/native"
 _FOLDER = TemporaryDirectory(prefix="partage-probe-")
 atexit.register(_FOLDER.cleanup)
-_OK, _BROKEN = 0, 7
+_OK, _BROKEN = 0, 9
 _PROGRAM = """
 import ctypes, json, os, sys
 probe = ctypes.CDLL(sys.argv[1])

@@ -147,15 +147,16 @@ class Truth:
             uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
             assert on.get(uid, node) == node or not on[uid], "a pod was bound twice"
             counts["bound"] += bool(node and not on.get(uid))
+            is_over = change.kind == "DELETED" or pod["status"].get("phase") in {"Succeeded", "Failed"}
             if node:
                 gen, granted = self._granted(pod)
                 assert gen == gens.get(uid, gen) or gen == gens[uid] + 1, "an allocation was overtaken"
                 gens[uid] = gen
-                if granted != given.get(uid):
+                if not is_over and granted != given.get(uid):
                     given[uid] = granted
                     self._require_room(given)
             on[uid] = node
-            if change.kind == "DELETED" or pod["status"].get("phase") in {"Succeeded", "Failed"}:
+            if is_over:
                 given.pop(uid, None)
         return counts
 

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from partage_base.decoding import thread_safe
+
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 
 
@@ -44,7 +46,7 @@ class _Checkpoint(msgspec.Struct, frozen=True):
 def recorded_uses(path: Path) -> tuple[RecordedUse, ...] | None:
     """All of them; None where the file can't be read, which is also so while there never was a device plugin."""
     try:
-        checkpoint = msgspec.json.decode(path.read_bytes(), type=_Checkpoint)
+        checkpoint = msgspec.json.decode(path.read_bytes(), type=thread_safe(_Checkpoint))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return tuple(_uses(checkpoint.data.entries or ()))

@@ -30,6 +30,7 @@ from partage_base.cri.schema import (
     StopContainerRequest,
     VersionResponse,
 )
+from partage_base.decoding import thread_safe
 from partage_plugins.vocabulary.keys import CONTAINER
 
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
@@ -232,7 +233,7 @@ class _InfoWithConfig(msgspec.Struct, frozen=True):
 
 def _read_info(info: bytes, type_: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode(info, type=type_)
+        return msgspec.json.decode(info, type=thread_safe(type_))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

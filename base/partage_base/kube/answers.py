@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from partage_base.decoding import thread_safe
 from partage_base.kube.errors import (
     Answered,
     Conflict,
@@ -94,7 +95,7 @@ def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: s
 
 @lru_cache(maxsize=256)
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:  # noqa: ANN401  (any type that msgspec takes)
-    return msgspec.json.Decoder(type_)
+    return msgspec.json.Decoder(thread_safe(type_))
 
 
 def _status(body: bytes | msgspec.Raw) -> _Status:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from partage_base.decoding import thread_safe
 from partage_base.kube.errors import BadAccess
 from partage_base.kube.kubeconfig import ExecConfig
 
@@ -114,7 +115,7 @@ class ExecPlugin:
 
     def _read(self, printed: bytes) -> Given:
         try:
-            said = msgspec.json.decode(printed, type=_Credential)
+            said = msgspec.json.decode(printed, type=thread_safe(_Credential))
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise self._failed(f"it printed no ExecCredential: {error}") from None
         if said.api_version != self._config.api_version:

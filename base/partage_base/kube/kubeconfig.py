@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from partage_base.decoding import thread_safe
 from partage_base.kube.errors import BadAccess
 
 MOST_DEPTH: Final = 64
@@ -123,7 +124,7 @@ class Chosen:
 def decoded(file: PurePath, text: bytes) -> Kubeconfig:
     """What one file says; raises `BadAccess`."""
     try:
-        document = msgspec.convert(_plain(file, text), _Document | None) or _Document()
+        document = msgspec.convert(_plain(file, text), thread_safe(_Document | None)) or _Document()
     except msgspec.ValidationError as error:
         raise BadAccess(f"{file}: {error}; correct it") from None
     near = file.parent

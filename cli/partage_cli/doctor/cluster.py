@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from partage_base.decoding import thread_safe
 from partage_base.keyring import load_public_keys
 from partage_base.kube import (
     ApiServer,
@@ -194,7 +195,7 @@ async def _facts(server: ApiServer, node: LocalNode) -> ClusterFacts:
         _or_error(server.get(lease_path(node.namespace, node.name), msgspec.Raw)),
     )
     renewal = await _or_error(_renewed(server, node, lease))
-    typed = lease if isinstance(lease, KubeError) else msgspec.json.decode(lease, type=Lease)
+    typed = lease if isinstance(lease, KubeError) else msgspec.json.decode(lease, type=thread_safe(Lease))
     return ClusterFacts(who, found, typed, renewal if isinstance(renewal, KubeError) else None, datetime.now(UTC))
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from partage_base.decoding import thread_safe
 from partage_cli.doctor.endpoint import FIELD, FLAG, EndpointFacts, Say, Setup, judged
 from partage_cli.doctor.findings import Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
@@ -124,7 +125,7 @@ def configured(node: LocalNode, path: str) -> str | Unseen | None:
         return text
     try:
         # YAML comes with the client of the API server, which the command line has anyway.
-        return msgspec.yaml.decode(text, type=_KubeletConfiguration).containerRuntimeEndpoint
+        return msgspec.yaml.decode(text, type=thread_safe(_KubeletConfiguration)).containerRuntimeEndpoint
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return Unseen(node.path(path), f"is no configuration of kubelet ({FIELD}): {str(error).splitlines()[0]:.120}")
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from partage_base.decoding import thread_safe
+from partage_base.thread_safety import thread_safe
 
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 

@@ -30,7 +30,7 @@ from partage_base.cri.schema import (
     StopContainerRequest,
     VersionResponse,
 )
-from partage_base.decoding import thread_safe
+from partage_base.thread_safety import thread_safe
 from partage_plugins.vocabulary.keys import CONTAINER
 
 _SERVICE: Final = "/runtime.v1.RuntimeService/"

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from partage_base.decoding import thread_safe
 from partage_base.kube.errors import (
     Answered,
     Conflict,
@@ -20,6 +19,7 @@ from partage_base.kube.errors import (
     ServerFailed,
     Throttled,
 )
+from partage_base.thread_safety import thread_safe
 
 T = TypeVar("T")
 LONGEST_RETRY_AFTER_S: Final = 300.0

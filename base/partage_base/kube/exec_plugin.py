@@ -18,9 +18,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from partage_base.decoding import thread_safe
 from partage_base.kube.errors import BadAccess
 from partage_base.kube.kubeconfig import ExecConfig
+from partage_base.thread_safety import thread_safe
 
 EXPIRES_SOON_S: Final = 60.0
 """Two looks of `Access`: what it gave is renewed before a call meets its end."""

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from partage_base.decoding import thread_safe
 from partage_base.kube.errors import BadAccess
+from partage_base.thread_safety import thread_safe
 
 MOST_DEPTH: Final = 64
 T = TypeVar("T")

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from partage_base.decoding import thread_safe
 from partage_base.keyring import load_public_keys
 from partage_base.kube import (
     ApiServer,
@@ -24,6 +23,7 @@ from partage_base.kube import (
     leases_path,
     node_path,
 )
+from partage_base.thread_safety import thread_safe
 from partage_cli.clusters import Identity, ask_cluster, identity
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from partage_base.cri import RuntimeConfig
-from partage_base.decoding import thread_safe
+from partage_base.thread_safety import thread_safe
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.doctor.runtimes import Runtime, config_at, runtime_at

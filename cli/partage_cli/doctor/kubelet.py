@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from partage_base.decoding import thread_safe
+from partage_base.thread_safety import thread_safe
 from partage_cli.doctor.endpoint import FIELD, FLAG, EndpointFacts, Say, Setup, judged
 from partage_cli.doctor.findings import Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of

@@ -15,7 +15,7 @@ from partage_cli.translate.manifests import (
     translate_to_claims,
     translate_to_variables,
 )
-from partage_cli.translate.scaling import scalings_in
+from partage_cli.translate.oversubscription import scalings_in
 
 _SHAREPOD: Final = "SharePod"
 

@@ -10,7 +10,7 @@ import pytest
 ROUNDS = """
 import sys, threading, types
 import msgspec
-from partage_base.decoding import thread_safe
+from partage_base.thread_safety import thread_safe
 
 SOURCE = '''
 from __future__ import annotations

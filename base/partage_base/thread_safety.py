@@ -1,7 +1,7 @@
 """Types that several threads may decode into for the first time.
 
 msgspec learns what a type is made of when it is first used. A second thread that uses it before that is done reads what
-is not there yet, and the process dies of it (seen with 0.21).
+is not there yet, and the process dies of it (seen with 0.22).
 """
 
 from __future__ import annotations

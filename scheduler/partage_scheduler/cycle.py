@@ -26,7 +26,7 @@ from partage_scheduler.decision import Barred, Decider, Decision, Explanation
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Waiting
-from partage_scheduler.quotas import Quotas
+from partage_scheduler.quotas import QUOTA, Quotas
 from partage_scheduler.requests import RequestReader
 
 _LATER = frozenset((Cause.TIME,))
@@ -37,8 +37,6 @@ _MEASURED: Final = (
     "on simulated cards, two containers with 30 % each beside floods had 2 % of the collectives that their shares are "
     "worth, and 97 % as a gang on one node"
 )
-QUOTA: Final = Reason("quota", "exceeded quota: {}", lasts=True)
-"""Of the namespace, in which others have grown; no pod of another one is to leave for that."""
 _ELSEWHERE = Reason("nominated", "another node is nominated")
 
 
@@ -132,12 +130,8 @@ class Cycle:
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Where it can't be, by everything but plugins and room, in the order in which reasons are told."""
         plain = self._predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
-        if request.containers and (words := self._quotas.against(pod)) is not None:
-            plain.append(
-                Barred(
-                    QUOTA.of(words.removeprefix("exceeded quota: ")), np.ones(self.decider.slots.end, dtype=np.bool_)
-                )
-            )
+        if request.containers and (reason := self._quotas.against(pod)) is not None:
+            plain.append(Barred(reason, np.ones(self.decider.slots.end, dtype=np.bool_)))
         pins = self.cluster.claims.pins(pod)
         return [*pinned(pins, self.decider), *plain] if pins else plain
 

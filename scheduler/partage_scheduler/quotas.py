@@ -8,10 +8,12 @@ more. What a pod gave back the API server still counts, so it counts here, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from partage_plugins.codecs.quantity import format_bytes
 from partage_plugins.vocabulary import GPU, Allocation
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.vocabulary.reasons import Reason
 from partage_plugins.vocabulary.usage import peak
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.objects import ApiPod
@@ -19,6 +21,8 @@ from partage_scheduler.objects.quotas import ApiQuota
 from partage_scheduler.predicates.needs import amount, asked_by
 
 Amounts = Mapping[str, int]
+QUOTA: Final = Reason("quota", "exceeded quota: {}", lasts=True)
+"""Of the namespace, in which others have grown; no pod of another one is to leave for that."""
 
 
 class Quotas:
@@ -37,8 +41,8 @@ class Quotas:
         if not found:
             self._by_namespace.pop(quota.namespace, None)
 
-    def against(self, pod: ApiPod, wanted: Allocation | None = None) -> str | None:
-        """Why quotas refuse it, in a sentence: a pod with what it asks for, or one on a node with what it is to have.
+    def against(self, pod: ApiPod, wanted: Allocation | None = None) -> Reason | None:
+        """Why quotas refuse it: a pod with what it asks for, or one on a node with what it is to have.
 
         A pod that is to be placed was counted as it was created, unless others have grown since.
         """
@@ -50,7 +54,7 @@ class Quotas:
         for other in self._others(pod):
             for key, number in other.items():
                 used[key] = used.get(key, 0) + number
-        return next((words for quota in quotas.values() for words in _beyond(quota, used, mine)), None)
+        return next((reason for quota in quotas.values() for reason in _beyond(quota, used, mine)), None)
 
     def _has_grown(self, namespace: str) -> bool:
         return any(True for _ in self._cluster.seats.resized(namespace))
@@ -75,9 +79,9 @@ def _larger(asked: Amounts, held: Amounts) -> Amounts:
     return {key: max(asked.get(key, 0), held.get(key, 0)) for key in asked.keys() | held.keys()}
 
 
-def _beyond(quota: ApiQuota, used: Amounts, mine: Amounts) -> Iterable[str]:
+def _beyond(quota: ApiQuota, used: Amounts, mine: Amounts) -> Iterable[Reason]:
     for key, text in sorted(quota.hard.items()):
         most, number = amount(key, text, 0), used.get(key, 0)
         if mine.get(key) and number > most:
             words = (format_bytes(each) if key == GPU_MEMORY else str(each) for each in (number, most))
-            yield "exceeded quota: {}, {}: {} with this one, limited: {}".format(quota.name, key, *words)
+            yield QUOTA.of("{}, {}: {} with this one, limited: {}".format(quota.name, key, *words))

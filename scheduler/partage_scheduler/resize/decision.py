@@ -90,8 +90,8 @@ class Resizes:
             return None
         if (reason := self._cluster.fleet.why_not(seat.node, now)) is not None:
             return str(reason)
-        if (words := self._quotas.against(seat.pod, wanted)) is not None:
-            return words
+        if (reason := self._quotas.against(seat.pod, wanted)) is not None:
+            return str(reason)
         request, decider = as_request(self._cycle.request(seat.pod), most(wanted, before)), self._cycle.decider
         with self._cluster.kept.lifted(seat.pod):
             decider.give_back(seat.pod.uid)

@@ -1,7 +1,8 @@
 """Hands allocations that changed while their pods ran to crishim, which has no way to the API server: a file for each.
 
-Asked about are pods that the broker of this node knows, one by one. Nothing is believed here: crishim verifies what is
-in a file. What can't be asked or written is tried again; the file of a pod that is gone is taken away.
+Each look asks about every pod that the broker of this node knows, with one GET each: the account may read pods by name
+alone. Nothing is believed here: crishim verifies what is in a file. What can't be asked or written is tried again; the
+file of a pod that is gone is taken away.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 from partage_advertiser.broker_page import BrokerPage
 from partage_base.daemon.logs import Repeats
 from partage_base.files import write_whole
-from partage_base.kube import ApiServer, KubeError, Node, NotFound, pod_path
+from partage_base.kube import ApiServer, KubeError, NotFound, pod_path
 from partage_base.kube.objects import Meta
 from partage_plugins.codecs.resize import NewAllocation
 from partage_plugins.vocabulary import PodRef
@@ -25,6 +26,10 @@ from partage_plugins.vocabulary.places import RESIZES_FOLDER
 
 EVERY_S: Final = 5.0
 SUFFIX: Final = ".json"
+
+
+class _AllocatedPod(msgspec.Struct, frozen=True):
+    metadata: Meta
 
 
 class _Gen(msgspec.Struct, frozen=True):
@@ -85,7 +90,7 @@ class ResizeFiles:
     async def _content(self, pod: PodRef) -> bytes:
         """Of its file; empty for one that was never resized, that is gone, or that can't be asked about now."""
         try:
-            meta = (await self._server.get(pod_path(pod.namespace, pod.name), Node)).metadata
+            meta = (await self._server.get(pod_path(pod.namespace, pod.name), _AllocatedPod)).metadata
         except NotFound:
             return b""
         except KubeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from simgpu.memory.programs import CLIENT
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import card
 from support.steered import Steered
+from unit.cli.program import partage as run
 
 MIB: Final = 1 << 20
 CARD: Final = 1024 * MIB
@@ -47,3 +49,13 @@ def moving(container: Contained) -> MovingTold:
     told = container.told().cards[0].moving
     assert told is not None
     return told
+
+
+def partage(place: Isolated, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command line on the node."""
+    return run(place.root, *words)
+
+
+def name_of(container: Contained) -> str:
+    """Of its pod, as one types it."""
+    return f"tests/{container.question.pod.name}"

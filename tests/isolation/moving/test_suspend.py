@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from isolation.moving.stage import CONTEXT, MIB, crowded, movable, moving, program
-from support.isolated import Contained, Isolated, until
-from unit.cli.program import partage as run
+from isolation.moving.stage import CONTEXT, MIB, crowded, movable, moving, name_of, partage, program
+from support.isolated import Isolated, until
 
 pytestmark = pytest.mark.slow
 
@@ -22,16 +20,8 @@ def place() -> Iterator[Isolated]:
         yield made
 
 
-def partage(place: Isolated, *words: str) -> subprocess.CompletedProcess[str]:
-    return run(place.root, *words)
-
-
 def held(place: Isolated, pid: int) -> int:
     return next((each.bytes for each in place.node.status()[0].processes if each.pid == pid), 0)
-
-
-def name_of(container: Contained) -> str:
-    return f"tests/{container.question.pod.name}"
 
 
 def test_its_memory_leaves_the_card_and_comes_back_whole(place: Isolated) -> None:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import random
 import re
 import signal
-import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from isolation.moving.stage import CARD, CONTEXT, MIB, crowded, movable, moving, program
+from isolation.moving.stage import CARD, CONTEXT, MIB, crowded, movable, moving, name_of, partage, program
 from partage_isolation.wire.messages import Suspend, Suspended
 from simgpu.memory.programs import KIB
 from support.cgroups import memory_group
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card, other_driver
 from support.steered import Steered
-from unit.cli.program import partage as run
 
 pytestmark = pytest.mark.slow
 
@@ -29,14 +27,6 @@ PART = 16 * MIB
 def place() -> Iterator[Isolated]:
     with crowded() as made:
         yield made
-
-
-def partage(place: Isolated, *words: str) -> subprocess.CompletedProcess[str]:
-    return run(place.root, *words)
-
-
-def name_of(container: Contained) -> str:
-    return f"tests/{container.question.pod.name}"
 
 
 @contextmanager

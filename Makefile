@@ -8,7 +8,7 @@ LOCK_FLAGS ?=
 NODES ?= 1
 MINUTES ?= 8
 
-.PHONY: help demo demo-cluster demo-claims test test-all check rig rig-up rig-down rig-matrix conformance real format tables bundle manifests lock clean ready always
+.PHONY: help demo demo-cluster demo-claims test test-all check rig rig-up rig-down rig-matrix conformance real site format tables bundle manifests lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -58,6 +58,9 @@ fuzz-%: ready always ## fuzz NAME, or all, for SECONDS_EACH=30
 
 soak-%: ready always ## run NAME for long
 	@tools/named soak $*
+
+site: ready ## build the documents as a site: search, navigation, every link checked
+	@tools/site
 
 format: ready ## write every file as the formatter has it
 	@.venv/bin/ruff format --quiet . && .venv/bin/ruff check --quiet --fix .

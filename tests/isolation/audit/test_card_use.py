@@ -142,10 +142,15 @@ async def test_a_mig_instance_is_asked_by_its_own_name(tmp_path: Path) -> None:
 
 async def test_many_askers_are_answered_by_one_call(nvml: NvmlChild) -> None:
     await sample(nvml)
+    assert nvml.pid is not None
+    os.kill(nvml.pid, signal.SIGSTOP)  # no answer comes before all have asked
     first = asyncio.create_task(nvml.use(ONE))
     await asyncio.sleep(0)
     asked_ns = time.monotonic_ns()
-    others = await asyncio.gather(*(nvml.use(ONE) for _ in range(50)))
+    askers = [asyncio.create_task(nvml.use(ONE)) for _ in range(50)]
+    await asyncio.sleep(0)
+    os.kill(nvml.pid, signal.SIGCONT)
+    others = await asyncio.gather(*askers)
     assert len({use.taken_ns for use in others if use is not None}) == 1
     assert None not in others
     alone = await first

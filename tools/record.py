@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+
+"""Runs a command and draws what it prints as an animated SVG: each line appears when it was printed.
+
+    tools/record.py OUT.svg -- COMMAND...
+
+A pause longer than two seconds is shown as two seconds. The picture ends with every line in place, and starts anew.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from html import escape
+from pathlib import Path
+from typing import Final, NamedTuple
+
+LONGEST_PAUSE_S: Final = 2.0
+STAYS_S: Final = 8.0
+"""How long all lines are shown before it starts anew."""
+COLUMNS: Final = 132
+LINE_PX, CHAR_PX, MARGIN_PX = 18, 7.3, 16
+STYLE: Final = (
+    "text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#e6edf3;white-space:pre}"
+    ".typed{fill:#7ee787;font-weight:600}.title{fill:#79c0ff}"
+)
+
+
+TYPED, TITLE = ' class="typed"', ' class="title"'
+
+
+class Line(NamedTuple):
+    at_s: float
+    text: str
+
+
+def record(command: list[str]) -> list[Line]:
+    """What the command prints on stdout; its complaints go to ours."""
+    lines: list[Line] = []
+    shown_s, last = 0.0, time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as running:  # noqa: S603 - what was typed
+        for text in running.stdout or ():
+            now = time.monotonic()
+            shown_s, last = shown_s + min(now - last, LONGEST_PAUSE_S), now
+            lines.append(Line(shown_s, text.rstrip("\n")[:COLUMNS]))
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    if running.returncode:
+        raise SystemExit(f"record: {command[0]} ended with status {running.returncode}; nothing is drawn")
+    return lines
+
+
+def drawn(lines: list[Line]) -> str:
+    """Each line appears at its time, by an animation that needs no script; where none runs, all lines are there."""
+    whole_s = lines[-1].at_s + STAYS_S
+    width = round(2 * MARGIN_PX + CHAR_PX * max(len(line.text) for line in lines))
+    height = 2 * MARGIN_PX + LINE_PX * len(lines)
+    rows = [row(line, MARGIN_PX + LINE_PX * (place + 0.75), whole_s) for place, line in enumerate(lines) if line.text]
+    return "\n".join((
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">',
+        f"<style>{STYLE}</style>",
+        f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>',
+        *rows,
+        "</svg>\n",
+    ))  # fmt: skip
+
+
+def row(line: Line, y: float, whole_s: float) -> str:
+    of = TYPED if line.text.lstrip().startswith("$ ") else "" if line.text.startswith(" ") else TITLE
+    appears = f"{line.at_s / whole_s:.4f}"
+    animation = (
+        f'<animate attributeName="opacity" values="0;1;1" keyTimes="0;{appears};1" dur="{whole_s:.1f}s"'
+        ' calcMode="discrete" repeatCount="indefinite"/>'
+    )
+    return f'<text x="{MARGIN_PX}" y="{y:g}"{of}>{escape(line.text)}{animation}</text>'
+
+
+def main() -> int:
+    match sys.argv[1:]:
+        case [out, "--", *command] if command:
+            Path(out).write_text(drawn(record(command)))
+            return 0
+    sys.stderr.write("usage: tools/record.py OUT.svg -- COMMAND...\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

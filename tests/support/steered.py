@@ -7,17 +7,19 @@ The child's own side is a script of the tests that use it.
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from rig.client import wait
 from rig.patience import patience_s
 
 T = TypeVar("T")
+_PIECE_BYTES: Final = 1 << 16
 
 
 class Said(Exception):
@@ -41,6 +43,7 @@ class Child:
         self.process = subprocess.Popen(
             command, env=env, text=True, bufsize=1, pass_fds=pass_fds, stdin=pipe, stdout=pipe
         )
+        self._heard = b""
 
     def __enter__(self) -> Self:
         return self
@@ -59,18 +62,24 @@ class Child:
         self.process.stdin.flush()
 
     def has_answered(self, *, within_s: float = 0) -> bool:
+        """Whether a line is there, which may have come together with the one before, or the end."""
         assert self.process.stdout is not None
+        if b"\n" in self._heard:
+            return True
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            return bool(selector.select(within_s))
+            if not selector.select(within_s):
+                return False
+        piece = os.read(self.process.stdout.fileno(), _PIECE_BYTES)
+        self._heard += piece
+        return not piece or b"\n" in piece
 
     def line(self) -> str:
         """The next that it writes."""
-        assert self.process.stdout is not None
         wait.found("the program answers", lambda: self.has_answered(within_s=0.1), every_s=0)
-        line = self.process.stdout.readline()
-        assert line, f"the program ended with {self.process.wait(patience_s())}"
-        return line.rstrip("\n")
+        line, ended, self._heard = self._heard.partition(b"\n")
+        assert line or ended, f"the program ended with {self.process.wait(patience_s())}"
+        return line.decode()
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)

@@ -111,12 +111,12 @@ class Pool:
         return done
 
     def _started(self, left: Mapping[bool, deque[Job]], executor: Executor) -> Iterator[Future[Done]]:
-        """As they end. A place for what computes takes what waits, once nothing is left to compute."""
+        """As they end. A place takes the other kind once nothing of its own is left: no core waits for one."""
         running = dict[Future[Done], bool]()
         free = Counter(self._places)
         while True:
             for place in free:
-                for jobs in (left[place], *(() if place else (left[True],))):
+                for jobs in (left[place], left[not place]):
                     while jobs and free[place]:
                         running[executor.submit(self._run_one, jobs.popleft())] = place
                         free[place] -= 1

@@ -1,4 +1,4 @@
-"""`partage simgpu` as people type it: a process, its output, its exit code and what runs afterwards."""
+"""`partage simgpu` as people type it: its output, its exit code and what runs afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from partage_simgpu import simgpud
 from partage_simgpu.node import Nodes
-from unit.cli.program import process
+from unit.cli.program import partage, process
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -27,7 +27,8 @@ class Lab:
         self.folder = folder
 
     def __call__(self, command: str, *words: str) -> subprocess.CompletedProcess[str]:
-        return process(self.folder, "simgpu", command, "--dir", str(self.folder / "nodes"), *words)
+        typed = process if command == "load" else partage  # which becomes the program that it loads the node with
+        return typed(self.folder, "simgpu", command, "--dir", str(self.folder / "nodes"), *words)
 
     def told(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(self("ls", "-o", "json").stdout)
@@ -178,6 +179,6 @@ def test_load_runs_a_program_on_the_node_with_its_own_options_and_exit_code(lab:
 
 
 def test_nodes_of_a_user_lie_in_the_users_folder_and_those_of_root_below_root(tmp_path: Path) -> None:
-    done = process(tmp_path, "simgpu", "rm", "none")
+    done = partage(tmp_path, "simgpu", "rm", "none")
     home = "var/lib/partage/simgpu" if os.geteuid() == 0 else ".local/state/partage/simgpu"
     assert f"{home}; known: there is none" in done.stderr

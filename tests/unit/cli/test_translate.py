@@ -21,7 +21,7 @@ from partage_plugins.vocabulary import GPU, Pod, PodRequest
 from partage_plugins.vocabulary.gpu import MIB
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins, rows_of
-from unit.cli.program import process
+from unit.cli.program import partage
 
 FOREIGN: Final = [file for file in FILES if file.stem != "native"]
 ASKING: Final = [
@@ -76,7 +76,7 @@ def told(tmp_path: Path, *documents: dict[str, Any], code: int = 0) -> tuple[lis
     """The documents that are printed, and the lines on stderr."""
     file = tmp_path / "pods.yaml"
     file.write_bytes(b"---\n".join(map(msgspec.yaml.encode, documents)))
-    done = process(tmp_path, "translate", str(file))
+    done = partage(tmp_path, "translate", str(file))
     assert done.returncode == code, done.stderr
     return list(yaml.safe_load_all(done.stdout)), done.stderr.splitlines()
 
@@ -85,7 +85,6 @@ def said(tmp_path: Path, *documents: dict[str, Any]) -> list[Any]:
     return told(tmp_path, *documents)[0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "path"),
     [
@@ -109,7 +108,6 @@ def test_templates_are_translated_where_they_stand(kind: str, path: tuple[str, .
     assert template["spec"]["schedulerName"] == "partage-scheduler"
 
 
-@pytest.mark.slow
 def test_what_asks_in_no_other_dialect_stays_as_it_is(tmp_path: Path) -> None:
     native = {"kind": "Pod", "spec": {"containers": [{"name": "a", "resources": {"limits": LIMITS}}]}}
     plain = {"kind": "Pod", "metadata": {"labels": None}, "spec": {"containers": [{"name": "a"}]}}
@@ -117,7 +115,6 @@ def test_what_asks_in_no_other_dialect_stays_as_it_is(tmp_path: Path) -> None:
     assert said(tmp_path, native, plain, other) == [native, plain, other]
 
 
-@pytest.mark.slow
 def test_what_was_done_with_each_document_is_told(tmp_path: Path) -> None:
     kai = {"annotations": {"gpu-fraction": "0.5"}, "name": "half"}
     _, lines = told(
@@ -147,7 +144,6 @@ def test_what_was_done_with_each_document_is_told(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.slow
 def test_words_that_are_not_read_here_are_named_with_their_system(tmp_path: Path) -> None:
     def asking(name: str, resource: str) -> dict[str, Any]:
         container = {"name": "a", "resources": {"limits": {resource: 3}}}
@@ -161,7 +157,6 @@ def test_words_that_are_not_read_here_are_named_with_their_system(tmp_path: Path
     assert "partage reads nvidia.com/gpu where the operator sets PARTAGE_NVIDIA_GPU" in lines[2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("to", ["native", "dra"])
 def test_what_a_pod_says_in_vain_beside_what_is_translated_is_told(to: str, tmp_path: Path) -> None:
     variable = {"name": "RUNAI_GPU_MEMORY_LIMIT", "value": "0.8"}
@@ -172,12 +167,11 @@ def test_what_a_pod_says_in_vain_beside_what_is_translated_is_told(to: str, tmp_
     }
     file = tmp_path / "pods.yaml"
     file.write_bytes(msgspec.yaml.encode(pod))
-    done = process(tmp_path, "translate", "--to", to, str(file))
+    done = partage(tmp_path, "translate", "--to", to, str(file))
     assert done.returncode == 0, done.stderr
     assert "Pod grows: not all that this pod says of cards is read: the variable RUNAI_GPU_MEMORY_LIMIT" in done.stderr
 
 
-@pytest.mark.slow
 def test_a_file_of_which_nothing_is_known_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
     plain = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}
     made, lines = told(tmp_path, plain, code=1)
@@ -201,11 +195,10 @@ def test_a_file_of_which_nothing_is_known_is_an_error_and_stays_as_it_is(tmp_pat
         ("- a", "manifest: $ is a list"),
     ],
 )
-@pytest.mark.slow
 def test_what_can_not_be_translated_is_said_in_one_line(text: str, why: str, tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(text)
-    done = process(tmp_path, "translate", str(file))
+    done = partage(tmp_path, "translate", str(file))
     assert (done.returncode, done.stdout) == (1, "")
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
@@ -243,13 +236,12 @@ def test_claims_have_what_a_pod_asked_for_in_whichever_dialect(row: Row) -> None
             assert {parse_whole_quantity(each["memory"]) - ask.memory_bytes < MIB for each in amounts} == {True}
 
 
-@pytest.mark.slow
 def test_with_claims_kube_scheduler_places_and_templates_stand_before_who_uses_them(tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     job = {"kind": "Job", "metadata": {"name": "j", "namespace": "n"}, "spec": {"template": deepcopy(TEMPLATE)}}
     job["spec"]["template"]["spec"]["schedulerName"] = "kubeshare-scheduler"  # type: ignore[index]
     file.write_bytes(msgspec.yaml.encode(job))
-    done = process(tmp_path, "translate", "--to", "dra", str(file))
+    done = partage(tmp_path, "translate", "--to", "dra", str(file))
     assert done.returncode == 0
     assert "is placed in kube-scheduler's order, not by the policy kubeshare" in done.stderr
     template, made = yaml.safe_load_all(done.stdout)
@@ -259,7 +251,6 @@ def test_with_claims_kube_scheduler_places_and_templates_stand_before_who_uses_t
     assert spec["resourceClaims"] == [{"name": "cuda", "resourceClaimTemplateName": "j-cuda"}]
 
 
-@pytest.mark.slow
 def test_what_claims_cannot_say_is_said_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     meta = {"name": "a", "annotations": {"partage.dev/exclusion": "x"}}
@@ -268,7 +259,7 @@ def test_what_claims_cannot_say_is_said_in_one_line(tmp_path: Path) -> None:
             {"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "a", "resources": {"limits": LIMITS}}]}}
         )
     )
-    done = process(tmp_path, "translate", "--to", "dra", str(file))
+    done = partage(tmp_path, "translate", "--to", "dra", str(file))
     assert done.returncode != 0
     assert "claims have no words for affinity, anti-affinity and exclusion; leave the pod to" in done.stderr
     assert done.stdout == ""
@@ -295,13 +286,12 @@ def test_by_variables_each_container_asks_the_agent_for_what_it_asked_for(row: R
         assert [getattr(made[name], each) for each in fields] == [getattr(ask, each) for each in fields]
 
 
-@pytest.mark.slow
 def test_for_podman_a_pod_has_variables_and_no_scheduler(tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     container = {"name": "a", "resources": {"limits": LIMITS}, "env": [{"name": "PARTAGE_SHARE", "value": "1"}]}
     spec = {"schedulerName": "partage-scheduler", "containers": [container]}
     file.write_bytes(msgspec.yaml.encode({"kind": "Pod", "metadata": {"name": "a"}, "spec": spec}))
-    done = process(tmp_path, "translate", "--to", "podman", str(file))
+    done = partage(tmp_path, "translate", "--to", "podman", str(file))
     assert done.returncode == 0, done.stderr
     made = yaml.safe_load(done.stdout)["spec"]
     assert made["containers"][0]["env"] == [

@@ -89,12 +89,13 @@ def test_a_test_that_ends_its_process_or_hangs_costs_one_test(tmp_path: Path) ->
     assert "in test_hangs_where_no_exception_arrives" in done.output  # with its stack
 
 
-def test_what_waits_takes_the_place_of_what_computes_once_all_of_that_is_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+def test_once_one_kind_is_all_done_the_other_takes_its_place(waits: bool, tmp_path: Path) -> None:  # noqa: FBT001
     meeting = "touch {0}; for _ in $(seq 600); do test -e {1} && exit 0; sleep 0.1; done; exit 1"
     files = tmp_path / "one", tmp_path / "other"
-    jobs = [Job(mine.name, ("bash", "-c", meeting.format(mine, its)), waits=True) for mine, its in (files, files[::-1])]
-    computes = Job("computes", ("bash", "-c", f"test ! -e {files[1]}"))
-    assert [done.failures for done in run(tmp_path, *jobs, computes)] == [(), (), ()]
+    jobs = [Job(mine.name, ("bash", "-c", meeting.format(mine, its)), waits) for mine, its in (files, files[::-1])]
+    of_other_kind = Job("other kind", ("bash", "-c", f"test ! -e {files[1]}"), not waits)
+    assert [done.failures for done in run(tmp_path, *jobs, of_other_kind)] == [(), (), ()]
 
 
 EXTERNAL = """

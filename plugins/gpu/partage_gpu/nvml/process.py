@@ -23,7 +23,8 @@ from partage_gpu.nvml.wire import MAX_BYTES, NotUnderstood, Packets, Q, T
 from partage_plugins.process_group import ProcessGroup
 
 COMMAND: Final = (sys.executable, "-P", "-m", "partage_gpu.nvml.child")
-_KEPT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
+_OF_PYTHON: Final = ("PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
+_KEPT: Final = ("PATH", *_OF_PYTHON, "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """Of our environment; a process that loads the driver's library needs no more."""
 _REAP_S: Final = 1.0
 _DYING_S: Final = 0.25

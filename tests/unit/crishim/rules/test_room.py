@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from partage_base.cri import RuntimeConfig
 from partage_crishim import reservations
@@ -191,16 +192,17 @@ class TestTheFolder:
     @pytest.mark.parametrize("name", ["0" * 32, ".horizon", ".unfinished-0123"])
     @pytest.mark.parametrize("half", [b"", b'{"held":{"ke', b"\xff", b"1e300"])
     def test_half_a_file_of_an_older_crishim_is_taken_away_with_a_line(
-        self, name: str, half: bytes, stage: Stage, capsys: pytest.CaptureFixture[str]
+        self, name: str, half: bytes, stage: Stage
     ) -> None:
         stage.crishim().rewrite(pod("a", grant(share=600)))
         (self.folder(stage) / name).write_bytes(half)
         crishim = stage.crishim()
-        assert crishim.refusal(pod("b", grant(share=500))) == COMPUTE
-        crishim.rewrite(pod("b", grant(share=400)))
+        with capture_logs() as logs:
+            assert crishim.refusal(pod("b", grant(share=500))) == COMPUTE
+            crishim.rewrite(pod("b", grant(share=400)))
         files = {each.name: each.read_bytes() for each in self.folder(stage).iterdir()}
         assert half not in files.values()
-        assert capsys.readouterr().out.count("cannot be read and is taken away") == 1
+        assert [each["event"] for each in logs] == ["a file of a create cannot be read and is taken away"]
 
     def test_what_was_created_under_it_is_counted_by_the_runtimes_list(self, stage: Stage, crishim: Crishim) -> None:
         crishim.rewrite(pod("a", grant(share=100)))

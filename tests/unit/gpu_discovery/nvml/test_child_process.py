@@ -216,6 +216,16 @@ def test_looks_let_gos_and_deaths_all_at_once_leave_nothing(child: Made) -> None
     assert isinstance(driver.look(), NodeFacts)
 
 
+def test_what_it_compiles_is_kept_where_we_keep_it(
+    child: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "compiled"))
+    tells = "import json; FACTS = FACTS.replace(b'\"1\"', json.dumps(sys.pycache_prefix).encode())\n"
+    looked = child(SAY + tells + ANSWER.removeprefix(SAY)).look()
+    assert isinstance(looked, NodeFacts)
+    assert looked.driver == str(tmp_path / "compiled")
+
+
 def test_what_the_child_started_ends_with_it(child: Made, tmp_path: Path) -> None:
     script = f"""
 if os.fork() == 0:

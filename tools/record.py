@@ -4,7 +4,8 @@
 
     tools/record.py OUT.svg -- COMMAND...
 
-A pause longer than two seconds is shown as two seconds. The picture ends with every line in place, and starts anew.
+It shows a screen of 28 lines, which moves up as more come. A pause longer than two seconds is shown as two seconds. At
+the end the last screen stays for a while, and all starts anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LONGEST_PAUSE_S: Final = 2.0
 STAYS_S: Final = 8.0
 """How long all lines are shown before it starts anew."""
 COLUMNS: Final = 132
+SCREEN: Final = 28
 LINE_PX, CHAR_PX, MARGIN_PX = 18, 7.3, 16
 STYLE: Final = (
     "text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#e6edf3;white-space:pre}"
@@ -52,18 +54,34 @@ def record(command: list[str]) -> list[Line]:
 
 
 def drawn(lines: list[Line]) -> str:
-    """Each line appears at its time, by an animation that needs no script; where none runs, all lines are there."""
+    """Each line appears at its time, by animations that need no script; where none runs, the first screen is there."""
     whole_s = lines[-1].at_s + STAYS_S
     width = round(2 * MARGIN_PX + CHAR_PX * max(len(line.text) for line in lines))
-    height = 2 * MARGIN_PX + LINE_PX * len(lines)
+    height = 2 * MARGIN_PX + LINE_PX * min(len(lines), SCREEN)
     rows = [row(line, MARGIN_PX + LINE_PX * (place + 0.75), whole_s) for place, line in enumerate(lines) if line.text]
     return "\n".join((
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">',
         f"<style>{STYLE}</style>",
         f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>',
+        f'<clipPath id="screen"><rect y="{MARGIN_PX}" width="{width}" height="{height - 2 * MARGIN_PX}"/></clipPath>',
+        f'<g clip-path="url(#screen)"><g>{moves(lines, whole_s)}',
         *rows,
+        "</g></g>",
         "</svg>\n",
     ))  # fmt: skip
+
+
+def moves(lines: list[Line], whole_s: float) -> str:
+    """One line up with each line that the screen has no room for."""
+    beyond = lines[SCREEN:]
+    if not beyond:
+        return ""
+    values = ";".join(f"0 {-LINE_PX * moved}" for moved in range(len(beyond) + 1))
+    times = ";".join(("0", *(f"{line.at_s / whole_s:.4f}" for line in beyond)))
+    return (
+        f'<animateTransform attributeName="transform" type="translate" values="{values}" keyTimes="{times}"'
+        f' dur="{whole_s:.1f}s" calcMode="discrete" repeatCount="indefinite"/>'
+    )
 
 
 def row(line: Line, y: float, whole_s: float) -> str:

@@ -157,7 +157,10 @@ class Client:
         return wire.amounts_body(Amounts(used, have if lent is None else lent, self.changes))
 
     def obey(self) -> What | None:
-        """Answers one hint, if there is one; what it was."""
+        """Answers one hint, if there is one; what it was.
+
+        On `calls`, as the library does: what is given back must not come after what is asked for next.
+        """
         signals = self.signals
         assert signals
         with contextlib.suppress(BlockingIOError):
@@ -167,6 +170,6 @@ class Client:
             if what is What.RETURN:
                 self.lent[packet.card] = self.used.get(packet.card, 0)
             body = self.body(card=packet.card)
-            signals.send(wire.question(what, card=packet.card, number=packet.number, body=body))
+            self.calls.send(wire.question(what, card=packet.card, number=packet.number, body=body))
             return What(packet.what)
         return None

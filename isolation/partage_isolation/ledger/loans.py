@@ -110,7 +110,7 @@ def lenders(budget: Budget, card: int, asker: Process | None = None) -> Iterator
 
 
 UNKNOWN_CONTEXT: Final = 512 * MIB
-"""What a context takes on a model that had none yet, where the budget has room for so much."""
+"""What the first context takes on a model that had none yet, where the budget has room for so much."""
 
 _OVER: Final = (State.DEAD, State.GONE)
 
@@ -170,7 +170,10 @@ class Lending:
         return Lent(account.lent)
 
     def _size(self, budget: Budget, card: int, room: int) -> int:
+        """What a context usually takes; before one was measured, what is charged for those that are there."""
         known = self._context_size(budget.cards[card].id)
+        if known is None:
+            known = max((account.fixed for _, account in budget.accounts(card) if account.is_made), default=None)
         return min(UNKNOWN_CONTEXT, max(room, 0) // 2) if known is None else known
 
     # ---- What is only told -------------------------------------------------------------------------------------------

@@ -185,6 +185,21 @@ def test_where_no_context_was_seen_yet_one_may_be_made_even_in_a_small_container
     assert charged(ledger) == 128 * MIB
 
 
+def test_before_any_context_was_measured_the_next_ones_take_what_is_charged_for_those_that_are_there() -> None:
+    ledger = ledger_of(GIB)
+    one, other = process_of(ledger, 10), process_of(ledger, 11)
+    ledger.lending.context(one, 0, Amounts(0, 0))
+    ledger.lending.context_ended(one, 0, made=True)
+    assert sample(ledger, {10: 64 * MIB}) == ()  # a busy process: it is no more than that
+    lend(ledger, one, 900 * MIB)
+    assert isinstance(ledger.lending.context(other, 0, Amounts(0, 0)), Park)  # the first one may be found to be less
+    assert isinstance(ledger.lending.context(other, 0, Amounts(0, 0), patience=Patience.NONE), Refused)
+    ledger.lending.returned(one, 0, Amounts(800 * MIB, 800 * MIB, 1))
+    sample(ledger, {10: 864 * MIB})
+    assert isinstance(ledger.lending.context(other, 0, Amounts(0, 0)), Lent)
+    assert charged(ledger) == (800 + 2 * 64) * MIB
+
+
 def test_contexts_count_only_where_they_shall() -> None:
     ledger = ledger_of(GIB, context=300 * MIB, in_limit=False)
     process = process_of(ledger)

@@ -22,8 +22,8 @@ from support.loops import LOOPS
 
 # Nothing depends on the clock or on earlier runs, so that a slow machine and a fresh checkout see the same tests.
 _SAME = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("default", _SAME, max_examples=100, derandomize=True)
-settings.register_profile("quick", _SAME, max_examples=25, derandomize=True)
+for _each in ("default", "quick"):
+    settings.register_profile(_each, _SAME, max_examples=extent.examples(100), derandomize=True)
 settings.register_profile("long", _SAME, max_examples=5000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -36,6 +36,11 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run = os.environ[leftovers.MARK] = str(uuid.uuid4())
     leftovers.watch(os.getpid(), run)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -73,6 +73,27 @@ report = Registry(importlib.import_module(f"partage_plugins.hooks.{side}")).load
 imported = [name for name in sys.argv[2:] if name in sys.modules]
 print(json.dumps({"loaded": [str(each) for each in report.loaded], "faults": report.faults, "imported": imported}))
 """
+HELP = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from partage_cli.main import main
+
+def helped(command):
+    sys.argv = ["partage", command, "--help"]
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as ended:
+        return ended.code or 0, out.getvalue(), err.getvalue()
+
+print(json.dumps({command: helped(command) for command in sys.argv[1:]}))
+"""
+ALWAYS = ("doctor", "keys", "limits", "node", "nodes", "top", "up")
+OF_AN_EXTRA = {
+    **dict.fromkeys(("audit", "drain", "explain", "simulate"), "scheduler"),
+    "simgpu": "simulated",
+}
 OF_THE_SCHEDULER = ("numpy", "partage_plugins.sides.scheduler", "partage_fpga_template.scheduler")
 OF_THE_NODE = ("pynvml", "partage_gpu.discovery.discovery", "partage_fpga_template.node")
 
@@ -116,12 +137,11 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     source = shutil.copytree(CHECKOUT, environment.folder / "source", ignore=NOT_SOURCE)
     environment.run(sys.executable, "-m", "venv", "--without-pip", "venv")
     fill(environment)
-    flags = ("--quiet", "--no-build-isolation", "--no-index")
-    both = (".[node,scheduler]", "./plugins/template")
-    environment.run(environment.python, "-m", "pip", "install", *flags, *both, cwd=source)
-    environment.run(
-        environment.python, "-m", "pip", "wheel", "--no-deps", *flags, "-w", str(source / "dist"), ".", cwd=source
-    )
+    flags = ("--quiet", "--no-index", "--no-build-isolation")
+    pip, dist = (environment.python, "-m", "pip"), str(source / "dist")
+    environment.run(*pip, "wheel", "--no-deps", *flags, "-w", dist, ".", "./plugins/template", cwd=source)
+    both = ("partage[node,scheduler]", "partage-fpga-template")
+    environment.run(*pip, "install", *flags, "--find-links", dist, *both)
     return environment
 
 
@@ -222,13 +242,12 @@ def test_without_an_extra_the_command_line_works_and_names_the_extra_that_it_lac
     fresh: Environment, tmp_path: Path
 ) -> None:
     alone = with_extra("", fresh, tmp_path)
-    partage = str(tmp_path / "venv/bin/partage")
-    for command in ("doctor", "keys", "limits", "node", "nodes", "top", "up"):
-        assert alone.run(partage, command, "--help").startswith("Usage:")
-    for command in ("audit", "drain", "explain", "simulate", "simgpu"):
-        done = subprocess.run([partage, command, "--help"], capture_output=True, text=True, check=False)
-        needed = "simulated" if command == "simgpu" else "scheduler"
-        assert (done.returncode, f"pip install 'partage[{needed}]'" in done.stderr) == (1, True), done.stderr
+    for command, (code, out, err) in alone.said(HELP, *ALWAYS, *OF_AN_EXTRA).items():
+        needed = OF_AN_EXTRA.get(command)
+        if needed is None:
+            assert (code, out.startswith("Usage:")) == (0, True), err
+        else:
+            assert (code, f"pip install 'partage[{needed}]'" in err) == (1, True), err
 
 
 def test_the_template_passes_its_tests_as_installed(fresh: Environment) -> None:

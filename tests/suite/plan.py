@@ -19,7 +19,7 @@ from suite.pool import ROOT, Job
 from support.extent import is_all
 
 BIN: Final = Path(sys.executable).parent
-FUZZ_SECONDS: Final = 2
+FUZZ_SECONDS: Final = 1
 LONGER_FUZZ_SECONDS: Final = 10
 # These share the one rig with two nodes.
 _ON_ONE_RIG: Final = ("bundle", "cli", "permissions", "simgpu")
@@ -35,23 +35,28 @@ _MAIN_DEMO: Final = "machine"
 # Measured, those that wait and those that compute; others of either kind are quicker, in the order of the alphabet.
 SLOW_FIRST: Final = (
     "real/installation",
-    "real on one rig",
     "real/dra",
+    "real on one rig",
+    "real/crishim",
     "real/advertiser",
     "real/chain",
-    "real/crishim",
-    "real/up",
     "real/docker",
     "real/isolation",
-    "isolation/gates",
+    "real/scheduler",
+    "real/up",
     "isolation/memory",
     "real/conformance",
     "real/chart",
-    "unit/isolation",
+    "isolation/leases",
+    "isolation/moving",
+    "isolation/gates",
+    "isolation/broker",
     "unit/scheduler",
-    "unit/cli",
     "contract",
+    "unit/isolation",
+    "unit/cli",
     "unit/crishim",
+    "unit/house",
     "unit/daemon",
 )
 _HALF: Final = frozenset(

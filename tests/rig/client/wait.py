@@ -13,6 +13,8 @@ from rig.patience import PATIENCE_S, Logged, Wait, What, in_vain
 __all__ = ["PATIENCE_S", "found", "patient", "until"]
 T = TypeVar("T")
 _LOOK_EVERY_S: Final = 0.05
+_SELDOM: Final = 4
+"""A look costs those who are looked at, too: after a while there are so many times fewer."""
 
 
 def until(
@@ -24,13 +26,13 @@ def until(
     logs: Iterable[Logged] = (),
 ) -> None:
     """Waits until `why_not` has nothing to say. It raises `NeverHappened` itself once there is no hope."""
-    wait = Wait(within_s)
+    wait, began = Wait(within_s), time.monotonic()
     is_over = False
     while (why := why_not()) is not None:
         if is_over:
             raise in_vain(what, why, wait, logs)
         is_over = not wait.left_s()  # after which it looks once more, for it may have been kept from running, too
-        time.sleep(every_s)
+        time.sleep(min(max(every_s, (time.monotonic() - began) / 20), _SELDOM * every_s))
 
 
 def found(

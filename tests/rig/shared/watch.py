@@ -17,6 +17,8 @@ from rig.shared.state import State
 
 PATIENCE_S: Final = 30.0
 _LOOK_EVERY_S: Final = 0.05
+_SELDOM_S: Final = 0.4
+"""A look takes a processor for as long as it lasts, so that each pause is twice the one before, up to this."""
 
 
 class Watch:
@@ -36,18 +38,20 @@ class Watch:
 
     def _settled(self, slot: Slot) -> State:
         """Seen twice, for what wider fixtures have just started may still be making something."""
-        wait = Wait(self._patience_s)
+        wait, pause_s = Wait(self._patience_s), _LOOK_EVERY_S
         earlier, now = self._last.get(slot), look(slot)
         while earlier is None or (earlier.what_changed(now) and wait.left_s()):
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _SELDOM_S)
             earlier, now = now, look(slot)
         return now
 
     def _changes(self, slot: Slot, before: State) -> list[str]:
-        wait = Wait(self._patience_s)
+        wait, pause_s = Wait(self._patience_s), _LOOK_EVERY_S
         while changes := before.what_changed(now := look(slot)):
             if not wait.left_s():
                 break
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _SELDOM_S)
         self._last[slot] = now
         return changes

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from partage_gpu.allocator import plugin as allocator
 from partage_gpu.allocator.shapes import Shape, TypicalShape
 from partage_plugins.vocabulary import PodRequest, Room, Slot
+from support.extent import examples
 from support.gpu_fleet import Fleet, ask, cards, pod
 
 SHAPES = st.builds(
@@ -41,7 +42,7 @@ def answers(fleet: Fleet, wanted: PodRequest, monkeypatch: pytest.MonkeyPatch, f
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(SHAPES, min_size=1, max_size=12, unique=True),
     st.lists(st.tuples(PODS, st.integers(0, 3)), max_size=8),

@@ -18,6 +18,7 @@ from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue, Waiting
+from support.extent import examples
 from support.objects import REQUIRED, node, pod
 from unit.scheduler.cluster.cards import asks_of, carded
 from unit.scheduler.cluster.stage import trusted
@@ -244,7 +245,7 @@ def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_sa
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given_(
     rooms=st.integers(1, 4),
     sizes=st.lists(st.integers(1, 3), min_size=2, max_size=4),

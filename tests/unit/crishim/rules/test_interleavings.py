@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partage_crishim.verdicts import Ending, Rewrite
+from support.extent import examples
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, grant, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
@@ -135,7 +136,7 @@ WHAT = st.sampled_from(
 STEP = st.tuples(WHAT, st.integers(0, 5), st.lists(GRANT, min_size=1, max_size=2).map(tuple))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(STEP, min_size=4, max_size=40))
 def test_capacity_is_never_exceeded_and_when_all_has_settled_all_of_it_can_be_had(steps: list[Step]) -> None:
     async def story(world: World) -> None:

@@ -15,6 +15,7 @@ from hypothesis.stateful import invariant, rule
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import EPOCHS, LineState
 from partage_isolation.names import BudgetKey
+from support.extent import examples
 from unit.isolation.leasing.programs import CARDS, KEYS, WHICH, Programs
 
 BOUND_NS = 25 * SECOND
@@ -161,10 +162,10 @@ class Gemini(World):
         pass
 
 
-World.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
-GangOfPods.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
-StrictCaps.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
-Gemini.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
+World.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=50, deadline=None)
+GangOfPods.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=50, deadline=None)
+StrictCaps.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=50, deadline=None)
+Gemini.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=50, deadline=None)
 TestAnyOrder = pytest.mark.slow(World.TestCase)
 TestGangOfPodsInAnyOrder = pytest.mark.slow(GangOfPods.TestCase)
 TestCapsInAnyOrder = pytest.mark.slow(StrictCaps.TestCase)

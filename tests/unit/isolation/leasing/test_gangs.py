@@ -256,7 +256,7 @@ KERNELS = st.lists(st.sampled_from([10 * US, MS, 3 * MS, 8 * MS]), min_size=1, m
 
 
 @pytest.mark.slow
-@settings(max_examples=12 if is_all() else 3, deadline=None)
+@settings(max_examples=12 if is_all() else 2, deadline=None)
 @given(here=KERNELS, there=KERNELS, later_ms=st.integers(0, 40), parts=st.integers(1, 3))
 def test_whoever_their_neighbours_are_everybody_has_his_share(
     here: list[int], there: list[int], later_ms: int, parts: int

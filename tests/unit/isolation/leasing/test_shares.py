@@ -11,6 +11,7 @@ import pytest
 
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.policies import Gemini
+from support.extent import drawn
 from support.lease_simulation import Case, Container, Figures, Trouble, matrix, run
 from support.lease_simulation.cases import What
 from support.lease_simulation.workloads import (
@@ -161,6 +162,7 @@ def test_the_same_seed_gives_the_same_figures() -> None:
 
 
 _WORKLOADS = pytest.mark.parametrize("workload", [flood(MS), launch_and_wait(MS), inference()])
+_OFFSETS = pytest.mark.parametrize("offset_ms", drawn("unit/isolation: when troubles come", range(0, 60, 7), 3))
 
 
 def beside(first: Container, *others: Container, seconds: int = 12, seed: int = 1, tells: bool = True) -> Figures:
@@ -172,7 +174,7 @@ def stops(at_ns: int, until_ns: int, process: int = 0) -> tuple[Trouble, ...]:
     return Trouble(at_ns, What.STOPS, process), Trouble(until_ns, What.GOES_ON, process)
 
 
-@pytest.mark.parametrize("offset_ms", range(0, 60, 7))
+@_OFFSETS
 @_WORKLOADS
 def test_whenever_a_container_is_stopped_others_go_on_and_it_is_right_again_afterwards(
     workload: Workload, offset_ms: int
@@ -184,7 +186,7 @@ def test_whenever_a_container_is_stopped_others_go_on_and_it_is_right_again_afte
     assert figures.between(0, 8, 12) == pytest.approx(before, abs=0.02)
 
 
-@pytest.mark.parametrize("offset_ms", range(0, 60, 7))
+@_OFFSETS
 def test_a_stopped_process_takes_nothing_from_its_container(offset_ms: int) -> None:
     troubles = stops(3 * SECOND + offset_ms * MS, 8 * SECOND)
     figures = beside(Container(500, flood(MS), processes=2, troubles=troubles))
@@ -198,7 +200,7 @@ def test_where_nobody_looks_whether_it_is_stopped_it_comes_back_without_debt() -
     assert figures.between(0, 8, 12) == pytest.approx(0.375, abs=0.02)
 
 
-@pytest.mark.parametrize("offset_ms", range(0, 60, 7))
+@_OFFSETS
 @_WORKLOADS
 def test_whenever_a_container_is_killed_others_have_the_card(workload: Workload, offset_ms: int) -> None:
     at = 3 * SECOND + offset_ms * MS

@@ -22,6 +22,7 @@ from partage_isolation.ledger.loans import Lent, Park, Patience, Refused, Verdic
 from partage_isolation.ledger.samples import Beginning
 from partage_isolation.names import budget_key
 from partage_plugins.vocabulary.names import BudgetName, ContainerKey, PodUid
+from support.extent import examples
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book, ledger_of, restarted
 
 BUDGET = budget_key(PodUid("u1"), BudgetName("pod"))
@@ -369,7 +370,7 @@ class World(RuleBasedStateMachine):
         assert not self.kept.rows
 
 
-World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+World.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=40)
 TestAnyOrder = pytest.mark.slow(World.TestCase)
 
 

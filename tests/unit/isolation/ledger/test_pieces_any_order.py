@@ -18,6 +18,7 @@ from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
+from support.extent import examples
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
 LIMIT = 1 << 40
@@ -183,5 +184,5 @@ class World(RuleBasedStateMachine):
         assert not self.kept.pieces
 
 
-World.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
+World.TestCase.settings = settings(max_examples=examples(120), stateful_step_count=40)
 TestPiecesInAnyOrder = pytest.mark.slow(World.TestCase)

@@ -16,6 +16,7 @@ from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
 from partage_plugins.vocabulary.names import CardId
+from support.extent import examples
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
 
 LIMIT = 1024 * MIB
@@ -114,5 +115,5 @@ class World(RuleBasedStateMachine):
             assert [self.budget.charges.on(card) for card in (0, 1)] == [anew(self.budget, card) for card in (0, 1)]
 
 
-World.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
+World.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=40)
 TestSums = pytest.mark.slow(World.TestCase)

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.extent import examples
+
 pytestmark = pytest.mark.slow  # compiles, and starts a process for each example
 
 HERE: Final = Path(__file__).parent
@@ -75,7 +77,7 @@ def test_one_that_ends_early_is_read_to_its_end_at_most(reader: Path, old: bool)
         assert found in ([], [PATHS[0]])
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_one_with_other_numbers_in_it_is_survived(reader: Path, data: st.DataObject) -> None:
     contents: list[bytes] = []

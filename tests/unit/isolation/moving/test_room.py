@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from partage_isolation.moving.room import May, Pace
 from partage_isolation.names import BudgetKey
+from support.extent import examples
 from unit.isolation.moving.card import GIB, LINK, PIECE, Holder, SimulatedCard, seconds
 
 pytestmark = pytest.mark.slow
@@ -246,7 +247,7 @@ class Crowd:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_never_more_than_the_card_has_whatever_comes_goes_grows_and_rests(seed: int) -> None:
     """And in the end all that want the card get it."""

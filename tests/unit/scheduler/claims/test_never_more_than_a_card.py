@@ -14,6 +14,7 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiResourceClaim
 from partage_scheduler.queue import Waiting
+from support.extent import examples
 from unit.scheduler.claims.made import NOW, Stage, allocated, claim, claimable, request, using
 
 NODES: tuple[str, ...] = ("m", "n")
@@ -109,5 +110,5 @@ class Machine(RuleBasedStateMachine):
         assert all(milli <= 1000 for milli in given.values()), given
 
 
-Machine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+Machine.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)
 TestNeverMoreThanACard = pytest.mark.slow(Machine.TestCase)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from partage_plugins.vocabulary import GPU, Allocation, GpuGrant, PodUid, keys
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
+from support.extent import examples
 from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
 
@@ -172,5 +173,5 @@ class Tampering(RuleBasedStateMachine):
         return found
 
 
-Tampering.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Tampering.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)
 TestTampering = pytest.mark.slow(Tampering.TestCase)

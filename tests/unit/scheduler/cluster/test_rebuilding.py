@@ -11,6 +11,7 @@ from partage_plugins.vocabulary import PodUid, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
+from support.extent import examples
 from support.objects import given, pod
 from unit.scheduler.cluster.cards import Cards, carded, granted
 
@@ -187,5 +188,5 @@ class History(RuleBasedStateMachine):
             assert self.stage.decide(each, self.now) == anew.decide(each, self.now)
 
 
-History.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+History.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestHistory = pytest.mark.slow(History.TestCase)

@@ -18,6 +18,7 @@ from partage_scheduler.extender.filter import GANG as NO_GANGS
 from partage_scheduler.extender.messages import KnownPod, PrioritizeArgs, Uid
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Waiting
+from support.extent import examples
 from unit.scheduler.extender.stage import a_core, a_pod, add, asking, now
 
 N1, N2, N3 = map(NodeName, ("n1", "n2", "n3"))
@@ -67,7 +68,7 @@ def test_among_equal_nodes_the_first_by_name_is_best(core: Core) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(EVERYWHERE), st.sampled_from((125, 500, 1000))), max_size=9), st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_the_one_that_is_left_is_the_best_of_those_that_were_named(
     tmp_path_factory: pytest.TempPathFactory, held: list[tuple[str, int]], data: st.DataObject
 ) -> None:

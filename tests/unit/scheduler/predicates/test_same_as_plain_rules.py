@@ -9,6 +9,7 @@ import pytest
 from partage_plugins.vocabulary import PodUid, Slot
 from partage_scheduler.objects import ApiPod, ApiVolume
 from partage_scheduler.predicates import Predicates, needs
+from support.extent import drawn
 from support.objects import claim, csi_node, namespace
 from unit.scheduler import plain_rules
 from unit.scheduler.clusters_made import CLAIMS, PODS, SLOTS, SPACES, TEAMS, Chance
@@ -100,7 +101,7 @@ class Both:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", drawn("unit/scheduler: clusters that change", range(12), 4))
 def test_both_agree_after_every_step(seed: int) -> None:
     both = Both(seed)
     for _ in range(STEPS):

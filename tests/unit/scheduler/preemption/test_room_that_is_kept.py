@@ -12,6 +12,7 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster import Cause
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import NoVictims
+from support.extent import examples
 from support.objects import pod
 from unit.scheduler.cluster.cards import carded
 from unit.scheduler.preemption.stage import Preempted, budget, running
@@ -152,7 +153,7 @@ def budgets_of(allowed: dict[str, int]) -> tuple[ApiBudget, ...]:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(on=st.lists(ON, max_size=12), new=NEW, allowed=BUDGETS)
 def test_the_pod_fits_afterwards_and_nobody_left_in_vain(on: list[On], new: ApiPod, allowed: dict[str, int]) -> None:
     pods = pods_of(on)

@@ -13,6 +13,7 @@ from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings
 from partage_scheduler.queue.units import Place
+from support.extent import examples
 from support.objects import pod
 
 NAMES = [f"p{number}" for number in range(8)]
@@ -167,5 +168,5 @@ class Anything(RuleBasedStateMachine):
                 assert len(unit.members) + self.running.get(unit.gang, 0) < unit.gang.size
 
 
-Anything.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+Anything.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=40, deadline=None)
 TestAnything = pytest.mark.slow(Anything.TestCase)

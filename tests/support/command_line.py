@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any
 from unittest.mock import patch
+
+import structlog
 
 
 def run(
@@ -20,10 +24,31 @@ def run(
     streams = redirect_stdout(out), redirect_stderr(err)
     with streams[0], streams[1], patch.object(sys, "argv", argv), patch.dict(os.environ, environment, clear=True):
         try:
-            main()
+            with _logs_as_before():
+                main()
         except SystemExit as ended:
             code = ended.code or 0
     assert isinstance(code, int)
     for stream in (out, err):
         stream.seek(0)
     return subprocess.CompletedProcess(argv, code, out.read(), err.read())
+
+
+@contextmanager
+def _logs_as_before() -> Generator[None]:
+    """A command sets up the logs of its process, and no logger that it has used keeps that for who comes later."""
+    configure, before, root = structlog.configure, structlog.get_config(), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+
+    def uncached(**settings: Any) -> None:
+        settings["cache_logger_on_first_use"] = False
+        configure(**settings)
+
+    try:
+        with patch.object(structlog, "configure", uncached):
+            yield
+    finally:
+        configure(**before)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.captureWarnings(capture=False)

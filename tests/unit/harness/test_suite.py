@@ -222,7 +222,8 @@ def test_every_unit_test_is_in_one_quick_job() -> None:
 
 
 def test_a_command_fails_by_its_exit_status_and_keeps_its_output(tmp_path: Path) -> None:
-    good, bad = run(tmp_path, Job("good", ("echo", "hello")), Job("bad", ("sh", "-c", "echo why; exit 7")))
+    jobs = Job("good", ("echo", "hello")), Job("bad", ("sh", "-c", "echo why; exit 7"))
+    bad, good = sorted(run(tmp_path, *jobs), key=lambda done: done.job.name)
     assert (good.passed, good.failures, good.output) == (1, (), "hello\n")
     assert (bad.passed, bad.failures, bad.output) == (0, ("bad: exit 7",), "why\n")
 

@@ -16,6 +16,7 @@ from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import GPU, Granted
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_plugins.vocabulary.places import RESIZES_FOLDER
+from support.extent import examples
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, grant, inventory, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
@@ -150,7 +151,7 @@ def test_a_container_that_starts_again_with_the_newer_one_has_it_already(stage: 
 SHARES = st.sampled_from([100, 300, 500, 700, 900])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), SHARES, st.sampled_from(["calm", "away", "killed"])), max_size=14))
 def test_no_order_of_sizes_and_deaths_has_a_card_over(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]]

@@ -202,7 +202,8 @@ class TestTheFolder:
             crishim.rewrite(pod("b", grant(share=400)))
         files = {each.name: each.read_bytes() for each in self.folder(stage).iterdir()}
         assert half not in files.values()
-        assert [each["event"] for each in logs] == ["a file of a create cannot be read and is taken away"]
+        said = [each["event"] for each in logs]
+        assert said.count("a file of a create cannot be read and is taken away") == 1
 
     def test_what_was_created_under_it_is_counted_by_the_runtimes_list(self, stage: Stage, crishim: Crishim) -> None:
         crishim.rewrite(pod("a", grant(share=100)))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from partage_bundle import archive, cache, image, locks, native, papers
+from partage_bundle.errors import BundleError
 from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine
 from partage_bundle.release import chart, distributions, krew, statements
@@ -24,6 +25,7 @@ PROVENANCE: Final = "partage.intoto.json"
 NOWHERE: Final = "https://releases.example/partage"
 """Stands for the address that nobody has named."""
 _COPIED: Final = ("LICENSE", "manifests/artifacthub-repo.yml")
+_REGISTRY: Final = re.compile(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*")
 _README: Final = Path(__file__).with_name("README.md.in")
 _LOCKS: Final = (*locks.FOLDER.glob("*"), native.LOCK, ROOT / "requirements/dev.lock")
 
@@ -42,6 +44,7 @@ class Asked:
 
 def write(target: Path, asked: Asked) -> None:
     """It takes the place of what was there."""
+    _need_places(asked)
     part = target.with_name(f".{target.name}.part")
     with cache.lock(f"release-{target.name}"):
         shutil.rmtree(part, ignore_errors=True)
@@ -49,6 +52,14 @@ def write(target: Path, asked: Asked) -> None:
         _fill(part, asked)
         shutil.rmtree(target, ignore_errors=True)
         part.rename(target)
+
+
+def _need_places(asked: Asked) -> None:
+    """Before anything is built. Raises `BundleError`."""
+    if not asked.at.startswith("https://"):
+        raise BundleError(f"{asked.at!r} is no address for archives of krew: expected https://HOST/FOLDER")
+    if asked.registry and not _REGISTRY.fullmatch(asked.registry):
+        raise BundleError(f"{asked.registry!r} is no registry: expected HOST/FOLDER, as registry.example/partage")
 
 
 def _fill(place: Path, asked: Asked) -> None:

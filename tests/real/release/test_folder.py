@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import tarfile
 from hashlib import sha256
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -91,6 +93,16 @@ def test_the_library_and_the_runtime_of_the_wheel_are_built(release: ReleaseFold
         (built,) = map(Path, bundle_lines(command))
         for path in built.iterdir():
             assert (tmp_path / inside / HERE / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_sources_make_the_wheel_again_but_for_what_is_compiled(release: ReleaseFolder, tmp_path: Path) -> None:
+    (sources,) = release.path.glob("sdists/partage-*.tar.gz")
+    words = ("wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(sources))
+    subprocess.run((sys.executable, "-m", "pip", *words), check=True)
+    (wheel,), (again,) = release.path.glob("wheels/partage-*.whl"), tmp_path.glob("*.whl")
+    built = ("partage_isolation/library/objects/", "partage_oci/programs/")
+    names = [{name for name in ZipFile(each).namelist() if not name.startswith(built)} for each in (wheel, again)]
+    assert names[0] == names[1]
 
 
 def bundle_lines(command: str) -> list[str]:

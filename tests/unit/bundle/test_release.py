@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import msgspec
+import pytest
 
+from partage_bundle.errors import BundleError
 from partage_bundle.recipe import MACHINES
-from partage_bundle.release import krew, statements
+from partage_bundle.release import Asked, krew, statements, write
 from partage_bundle.release.statements import Content, Source
 
 DIGEST = "ab" * 32
@@ -62,3 +66,19 @@ def test_the_manifest_of_krew_has_an_archive_for_each_machine() -> None:
         (f"https://example.com/releases/{arch}.tar.gz", DIGEST, "kubectl-partage") for arch in ("amd64", "arm64")
     }
     assert len(manifest["spec"]["shortDescription"]) <= 50
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        (Asked("1", [], at="releases.example"), "'releases.example' is no address for archives of krew"),
+        (
+            Asked("1", [], registry="https://registry.example/partage"),
+            "'https://registry.example/partage' is no registry",
+        ),
+    ],
+)
+def test_a_place_that_is_none_is_refused_before_anything_is_built(asked: Asked, what: str, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=re.escape(what)):
+        write(tmp_path / "1", asked)
+    assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine
 from partage_bundle.release import chart, distributions, krew, statements
 from partage_bundle.release.statements import Content, Source
-from partage_bundle.tree import DIRTY, every_tree
+from partage_bundle.tree import DIRTY, every_tree, version_here
 
 BILL: Final = "partage.cdx.json"
 PROVENANCE: Final = "partage.intoto.json"
@@ -50,6 +50,8 @@ def write(target: Path, asked: Asked) -> None:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         _fill(part, asked)
+        if asked.version != version_here():
+            raise BundleError(f"the checkout changed while {asked.version} was built of it; begin again")
         shutil.rmtree(target, ignore_errors=True)
         part.rename(target)
 

@@ -24,7 +24,7 @@ SKILLS: Final = sorted((ROOT / "skills").glob("*/SKILL.md"))
 PINNED: Final = re.compile(r"[\w./-]+@[0-9a-f]{40}")
 CONSOLE: Final = re.compile(r"^ *```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 FLAG: Final = re.compile(r"(?<=\s)--?[a-z][a-z-]*")
-DOCTOR: Final = "partage doctor -o json"
+DOCTOR: Final[str] = "partage doctor -o json"
 KNOWN_INPUTS: Final = {"markdown", "textarea", "input", "dropdown", "checkboxes"}
 
 
@@ -62,7 +62,7 @@ def test_every_form_asks_for_what_the_doctor_says_in_words_that_the_doctor_knows
     forms = {path.name: path.read_text() for path in (*FORMS, FORGE / "pull_request_template.md")}
     assert [name for name, text in forms.items() if DOCTOR not in text] == []
     _, _, *words = DOCTOR.split()
-    assert command("doctor").make_context("doctor", words).params["output"] == "json"
+    assert command("doctor").make_context("doctor", list(map(str, words))).params["output"] == "json"
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)

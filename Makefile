@@ -8,7 +8,7 @@ LOCK_FLAGS ?=
 NODES ?= 1
 MINUTES ?= 8
 
-.PHONY: help demo demo-cluster demo-claims test test-all check rig rig-up rig-down rig-matrix conformance real site format tables bundle manifests lock clean ready always
+.PHONY: help demo demo-cluster demo-claims test test-all check rig rig-up rig-down rig-matrix conformance real site format tables bundle release manifests lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -71,6 +71,9 @@ tables: ready ## write the tables of settings and metrics in docs, and the list 
 
 bundle: ready ## build what is installed on nodes and in clusters: images, and one archive of all
 	@tools/bundle all
+
+release: ready ## build all that people install into dist/VERSION; AT=its address, REGISTRY=that of its images
+	@tools/release $(addprefix --at ,$(AT)) $(addprefix --registry ,$(REGISTRY))
 
 manifests: ready ## write the YAML of manifests/ from the chart, and the chart's own tables
 	@.venv/bin/python tools/chart_values.py && .venv/bin/python tools/manifests.py

@@ -28,7 +28,7 @@ def write(target: Path, version: str, layouts: Mapping[str, Path], trees: Mappin
     """`layouts` are by the image's name, `trees` by the name of their archive. It appears whole."""
     part = target.with_suffix(".part")
     with part.open("wb") as file, tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        digests = _Writer(tar, f"partage-{version}").write(layouts, trees, dict(_chart(version, layouts)))
+        digests = _Writer(tar, f"partage-{version}").write(layouts, trees, dict(chart(version, layouts)))
         _add(tar, f"partage-{version}/{SUMS}", sums(digests))
     part.rename(target)
 
@@ -45,7 +45,7 @@ class _Writer:
         self._digests: dict[str, str] = {}
 
     def write(
-        self, layouts: Mapping[str, Path], trees: Mapping[str, Layer], chart: Mapping[str, bytes]
+        self, layouts: Mapping[str, Path], trees: Mapping[str, Layer], of_chart: Mapping[str, bytes]
     ) -> dict[str, str]:
         """What each file's digest is."""
         for name, layout in sorted(layouts.items()):
@@ -57,7 +57,7 @@ class _Writer:
             link = header(f"{self._top}/trees/{name}", 0o644, tarfile.LNKTYPE)
             link.linkname = f"{self._top}/{blobs[digest]}"
             self._tar.addfile(link)
-        for name, content in sorted(chart.items()):
+        for name, content in sorted(of_chart.items()):
             _add(self._tar, f"{self._top}/{name}", content)
             self._digests[name] = sha256(content).hexdigest()
         return self._digests
@@ -68,7 +68,8 @@ class _Writer:
         self._digests[name] = _digest(path)
 
 
-def _chart(version: str, layouts: Mapping[str, Path]) -> Iterator[tuple[str, bytes]]:
+def chart(version: str, layouts: Mapping[str, Path]) -> Iterator[tuple[str, bytes]]:
+    """Its files below `chart/`, which name these images by their digests."""
     for path in sorted(each for each in CHART.rglob("*") if each.is_file()):
         content = path.read_bytes()
         if path == CHART / "Chart.yaml":

@@ -23,7 +23,7 @@ from typing import IO, Final, Literal, get_args
 
 from partage_bundle.process import run
 
-Kind = Literal["grounds", "layers", "objects", "runtimes", "trees", "zig"]
+Kind = Literal["grounds", "layers", "objects", "runtimes", "trees", "wheels", "zig"]
 MOST_BYTES: Final = 2 << 30
 _DEAD_S: Final = 24 * 3600
 """No builder works so long."""

@@ -13,7 +13,9 @@ from partage_bundle.errors import BundleError
 from partage_bundle.process import ROOT, say
 from partage_bundle.registry import Repository
 from partage_bundle.registry import push as push_layout
-from partage_bundle.tree import built, version_here
+from partage_bundle.release import Asked, distributions
+from partage_bundle.release import folder as release_folder
+from partage_bundle.tree import built, every_tree, version_here
 
 OUT = ROOT / ".cache/bundle"
 _MACHINE = click.option(
@@ -52,8 +54,7 @@ def all(machines: tuple[str, ...], out: Path) -> None:  # noqa: A001  what peopl
     chosen = [recipe.MACHINES[name] for name in machines or (os.uname().machine,)]
     layouts: dict[str, Path] = {}
     archives: dict[str, layer.Layer] = {}
-    for tree in recipe.TREES.values():
-        found = [(machine, built(tree.name, machine.name, version=version)) for machine in chosen]
+    for tree, found in every_tree(chosen, version):
         layout = layouts[image.name(tree)] = out / "images" / image.name(tree)
         index = image.write(layout, tree, version, found)
         say(f"{image.name(tree)}:{version} is {index.digest}")
@@ -77,6 +78,22 @@ def push(registry: str, trees: tuple[str, ...], out: Path, plain_http: bool) -> 
         to = Repository.of(f"{registry}/{image.name(tree)}", is_plain=plain_http)
         digest = push_layout(out / "images" / image.name(tree), to)
         click.echo(f"{to.host}/{to.path}@{digest}")
+
+
+@cli.command()
+@_MACHINE
+@click.option(
+    "--python", "pythons", multiple=True, help="Which Pythons there are wheels of others for.  [default: all]"
+)
+@click.option("--at", default=release_folder.NOWHERE, show_default=True, help="Below which address krew finds it.")
+@click.option("--registry", default="", help="Where the chart takes images from unless told otherwise.")
+@click.option("--out", type=click.Path(path_type=Path), default=ROOT / "dist", help="Where it goes.  [default: dist]")
+def release(machines: tuple[str, ...], pythons: tuple[str, ...], at: str, registry: str, out: Path) -> None:
+    """Write all that people install, with what they check it by, into a folder named after the version."""
+    version = version_here()
+    chosen = [recipe.MACHINES[name] for name in machines or recipe.MACHINES]
+    release_folder.write(out / version, Asked(version, chosen, pythons or distributions.PYTHONS, at, registry))
+    click.echo(out / version)
 
 
 @cli.command()

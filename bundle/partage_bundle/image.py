@@ -44,17 +44,21 @@ def name(tree: Tree) -> str:
 
 def write(layout: Path, tree: Tree, version: str, built: Iterable[tuple[Machine, Path]]) -> Blob:
     """Writes the layout anew, with one image for each machine; the blob is the index that the tag names."""
-    shutil.rmtree(layout, ignore_errors=True)
-    (layout / "blobs/sha256").mkdir(parents=True)
+    _begin(layout)
     manifests = [
         _image(layout, tree, machine, version, (layer.of_tree(path, version), layer.of_surroundings(version)))
         for machine, path in built
     ]
     index = _document(layout, INDEX, {"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests})
-    top = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [index.described(annotations={TAG: version})]}
-    (layout / "index.json").write_bytes(_json(top))
-    (layout / "oci-layout").write_bytes(_json({"imageLayoutVersion": "1.0.0"}))
+    _end(layout, index, version)
     return index
+
+
+def write_artifact(layout: Path, tag: str, config: tuple[str, dict[str, Any]], file: tuple[str, Path]) -> None:
+    """What is no image, as a chart: a layout of a configuration and one file, each with its media type."""
+    _begin(layout)
+    described = {"config": _document(layout, *config).described(), "layers": [_file(layout, *file).described()]}
+    _end(layout, _document(layout, MANIFEST, {"schemaVersion": 2, "mediaType": MANIFEST, **described}), tag)
 
 
 def index_of(layout: Path) -> dict[str, Any]:
@@ -65,6 +69,17 @@ def index_of(layout: Path) -> dict[str, Any]:
 
 def path_of(layout: Path, digest: str) -> Path:
     return layout / "blobs" / digest.replace(":", "/")
+
+
+def _begin(layout: Path) -> None:
+    shutil.rmtree(layout, ignore_errors=True)
+    (layout / "blobs/sha256").mkdir(parents=True)
+
+
+def _end(layout: Path, described: Blob, tag: str) -> None:
+    top = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [described.described(annotations={TAG: tag})]}
+    (layout / "index.json").write_bytes(_json(top))
+    (layout / "oci-layout").write_bytes(_json({"imageLayoutVersion": "1.0.0"}))
 
 
 def _image(layout: Path, tree: Tree, machine: Machine, version: str, layers: tuple[Layer, ...]) -> dict[str, Any]:
@@ -95,12 +110,12 @@ def _file(layout: Path, kind: str, source: Path) -> Blob:
         digest = "sha256:" + file_digest(file, "sha256").hexdigest()
     target = path_of(layout, digest)
     if not target.exists():
-        _place(source, target)
+        put(source, target)
     return Blob(kind, digest, source.stat().st_size)
 
 
-def _place(source: Path, target: Path) -> None:
-    """A layout on the cache's own disk costs no copy."""
+def put(source: Path, target: Path) -> None:
+    """What lies on the cache's own disk costs no copy."""
     try:
         os.link(source, target)
     except OSError:

@@ -30,12 +30,12 @@ class Layer:
 def of_tree(tree: Path, version: str) -> Layer:
     """The tree where it lies on every machine, and no more: unpacked over `/` it is installed."""
     key = sha256((tree / "MANIFEST").read_bytes()).hexdigest()
-    return _made(key, lambda tar: _add_tree(tar, tree, version))
+    return made(key, lambda tar: _add_tree(tar, tree, version))
 
 
 def of_surroundings(version: str) -> Layer:
     """What a container expects beside it."""
-    return _made(f"around-{version}", lambda tar: _add_surroundings(tar, version))
+    return made(f"around-{version}", lambda tar: _add_surroundings(tar, version))
 
 
 def header(path: str, mode: int, kind: bytes = tarfile.REGTYPE, size: int = 0) -> tarfile.TarInfo:
@@ -45,7 +45,8 @@ def header(path: str, mode: int, kind: bytes = tarfile.REGTYPE, size: int = 0) -
     return made
 
 
-def _made(key: str, fill: Callable[[tarfile.TarFile], None]) -> Layer:
+def made(key: str, fill: Callable[[tarfile.TarFile], None]) -> Layer:
+    """Packed once for each key, which names all that is filled in."""
     packs = interpreter.here()
     of = cache.digest(key, *packs.words, cache.digest_of_builder())
     folder = cache.made("layers", of, lambda place: _pack(place, fill, packs))

@@ -15,7 +15,7 @@ from partage_bundle.debian import copy
 from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine
 
-_LOCK: Final = ROOT / "requirements/release/zig.txt"
+LOCK: Final = ROOT / "requirements/release/zig.txt"
 _FLAGS: Final = "-O2 -g0"
 """zig adds what debuggers read unless told not to, with the paths of this checkout and of the cache."""
 
@@ -32,8 +32,8 @@ def program(machine: Machine) -> Path:
 
 def compiler() -> Path:
     """zig, which builds for every machine that there is a bundle for."""
-    key = cache.digest(_LOCK.read_bytes())
-    return cache.made("zig", key, lambda folder: wheels.install_locked(_LOCK, folder)) / "ziglang/zig"
+    key = cache.digest(LOCK.read_bytes())
+    return cache.made("zig", key, lambda folder: wheels.install_locked(LOCK, folder)) / "ziglang/zig"
 
 
 def _built(
@@ -41,7 +41,7 @@ def _built(
 ) -> Path:
     """The files that `make` leaves of these folders, and one of zig's; the included folders have headers alone."""
     sources = cache.digest_of_files([ROOT / name for name in (*made, *included)], _is_source)
-    key = cache.digest(sources, _LOCK.read_bytes(), Path(__file__).read_bytes())
+    key = cache.digest(sources, LOCK.read_bytes(), Path(__file__).read_bytes())
     return cache.made("objects", f"{machine.name}-{key}", lambda place: _make(place, machine, made, licence))
 
 

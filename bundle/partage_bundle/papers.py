@@ -50,6 +50,11 @@ def parts(name: str, version: str, architecture: str, packages: Iterable[Package
     return json.dumps(document, indent=1) + "\n"
 
 
+def python_purl(name: str, version: str) -> str:
+    """How auditors name what PyPI has."""
+    return f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
+
+
 def _of_debian(package: Package, architecture: str) -> dict[str, object]:
     version = package.version.replace(":", "%3A").replace("+", "%2B")
     return {
@@ -66,6 +71,6 @@ def _of_python(wheel: Wheel) -> dict[str, object]:
         "type": "library",
         "name": wheel.name,
         "version": wheel.version,
-        "purl": f"pkg:pypi/{wheel.name.lower().replace('_', '-')}@{wheel.version}",
+        "purl": python_purl(wheel.name, wheel.version),
     }
     return {**said, "licenses": [{"license": {"name": wheel.licence}}]} if wheel.licence else said

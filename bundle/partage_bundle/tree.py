@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 import tomllib
+from collections.abc import Iterable, Iterator
 from configparser import ConfigParser
 from hashlib import sha256
 from importlib.metadata import distributions
@@ -24,6 +25,8 @@ from partage_bundle.errors import BundleError
 from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine, Tree
 
+DIRTY: Final = "-dirty"
+"""The end of a version with changes that no commit has."""
 _HEX: Final = 12
 _COMPILED: Final = {
     "partage_isolation/library/objects": native.objects,
@@ -47,7 +50,7 @@ def version_here() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     commit = run(("git", "rev-parse", "HEAD"))[:_HEX]
     is_dirty = bool(run(("git", "status", "--porcelain")))
-    return f"{project}-g{commit}" + ("-dirty" if is_dirty else "")
+    return f"{project}-g{commit}" + (DIRTY if is_dirty else "")
 
 
 def built(tree: str, machine: str | None = None, *, version: str | None = None) -> Path:
@@ -56,6 +59,13 @@ def built(tree: str, machine: str | None = None, *, version: str | None = None) 
     Another version than the checkout's is for tests of what happens from one version to the next.
     """
     return _built(recipe.TREES[tree], recipe.MACHINES[machine or os.uname().machine], version or version_here())
+
+
+def every_tree(machines: Iterable[Machine], version: str) -> Iterator[tuple[Tree, list[tuple[Machine, Path]]]]:
+    """Each tree of this checkout, with its folder for each of these machines."""
+    chosen = list(machines)
+    for tree in recipe.TREES.values():
+        yield tree, [(machine, _built(tree, machine, version)) for machine in chosen]
 
 
 def _built(tree: Tree, machine: Machine, named: str) -> Path:

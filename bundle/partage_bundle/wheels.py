@@ -32,24 +32,29 @@ def install_others(tree: Tree, machine: Machine, into: Path) -> None:
 
 def own(folder: Path) -> Path:
     """Our wheel of this checkout, built into the folder."""
+    build(ROOT, folder, "--wheel")
+    return next(folder.glob("*.whl"))
+
+
+def build(project: Path, into: Path, what: str) -> None:
+    """Into a folder what `what` says, `--wheel` or `--sdist`, with no time of its own."""
     env = {**environment(), "SOURCE_DATE_EPOCH": _OLDEST}
     run(
         (
             _UV,
             "build",
             "-q",
-            "--wheel",
+            what,
             "--no-build-isolation",
             "--offline",
             "--python",
             sys.executable,
             "-o",
-            folder,
-            ROOT,
+            into,
+            project,
         ),
         env=env,
     )
-    return next(folder.glob("*.whl"))
 
 
 def install_own(wheel: Path, into: Path) -> None:

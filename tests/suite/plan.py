@@ -27,6 +27,7 @@ PARTS: Final = ("checks", "unit", "isolation", "simgpu", "real", "fuzz", "bench"
 # Why a job is in `make test-all` alone.
 _EXTENDED: Final = {
     "pyright": "a second opinion on types: mypy is strict, too",
+    "real/release": "builds all that people install, and installs it",
     "isolation/aarch64": "the same library for another processor, in an emulator",
 }
 _OF_BENCHES: Final = "measures; what it measures has tests"
@@ -35,6 +36,7 @@ _MAIN_DEMO: Final = "machine"
 # Measured, those that wait and those that compute; others of either kind are quicker, in the order of the alphabet.
 SLOW_FIRST: Final = (
     "real/installation",
+    "real/release",
     "real/dra",
     "real on one rig",
     "real/crishim",

@@ -19,8 +19,8 @@ class Release:
 
 def release(rig: Rig, checkout: Path, folder: Path) -> Release:
     """Built, pushed into the rig's registry and unpacked in that folder, by what that checkout says of a bundle."""
-    *_, archive = _bundle(checkout, "all", "--out", str(folder)).splitlines()
-    _bundle(checkout, "push", f"{rig.registry.address}/partage", "--plain-http", "--out", str(folder))
+    *_, archive = bundle(checkout, "all", "--out", str(folder)).splitlines()
+    bundle(checkout, "push", f"{rig.registry.address}/partage", "--plain-http", "--out", str(folder))
     subprocess.run(("tar", "-xf", archive, "-C", folder), check=True)
     Path(archive).unlink()
     (chart,) = folder.glob("partage-*/chart")
@@ -53,8 +53,8 @@ def git(*words: str) -> None:
     subprocess.run(("git", *words), cwd=CHECKOUT, check=True)
 
 
-def _bundle(checkout: Path, *words: str) -> str:
-    """`tools/bundle` of a checkout that has no environment of its own, and takes this one's."""
+def bundle(checkout: Path, *words: str) -> str:
+    """What `tools/bundle` prints, of a checkout that has no environment of its own, and takes this one's."""
     argv = (sys.executable, "-P", "-m", "partage_bundle", *words)
     env = {**os.environ, "PYTHONPATH": str(checkout / "bundle")}
     return subprocess.run(argv, cwd=checkout, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -109,6 +109,16 @@ HELM: Final = GoRecipe(
     programs=(GoProgram("helm", "helm.sh/helm/v3/cmd/helm", asked=("version", "--short")),),
     variables=(("helm.sh/helm/v3/internal/version.version", "v3.22.0"),),
 )
+ORAS: Final = GoRecipe(
+    name="oras",
+    version="1.3.0",
+    programs=(GoProgram("oras", "oras.land/oras/cmd/oras", asked=("version",)),),
+    variables=(
+        ("oras.land/oras/internal/version.Version", "1.3.0"),
+        ("oras.land/oras/internal/version.BuildMetadata", ""),
+    ),
+)
+"""With which people copy the images of a release into their registry."""
 DEVICE_PLUGIN: Final = GoRecipe(
     name="nvidia-device-plugin",
     version="0.18.0",
@@ -211,6 +221,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
 )
 ON_DEMAND: Final[tuple[Recipe, ...]] = (
     HELM,
+    ORAS,
     DEVICE_PLUGIN,
     CONTAINER_TOOLKIT,
     SYSTEMD,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from support.kube import access_to
 from support.scheduler_stage import add_node, add_pod
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
+
+SKILL = Path(__file__).parents[4] / "skills/why-a-pod-waits/SKILL.md"
 
 
 def asked(folder: Path, milli: int, *words: str, **spec: str) -> subprocess.CompletedProcess[str]:
@@ -51,6 +54,7 @@ def test_a_pod_that_fits_nowhere_is_explained_and_the_exit_code_says_so(tmp_path
         "no single change was found with which it would fit\n"
     )
     assert done.stderr == ("no scheduler says in namespace partage-system how it decides: this goes by the defaults\n")
+    assert textwrap.indent(done.stdout, "   ") in SKILL.read_text(), "people are shown another answer"
 
 
 @pytest.mark.slow  # as above

@@ -21,6 +21,7 @@ from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 
 OURS = "partage-system"
+SKILL = Path(__file__).parents[4] / "skills/read-partage-top/SKILL.md"
 PODS = f"/api/v1/namespaces/{OURS}/pods"
 
 
@@ -95,6 +96,7 @@ def typed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("words", [(), ("--cluster",)])
 def test_where_no_broker_is_the_cluster_is_shown(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = typed(tmp_path, *words)
+    assert f"{done.stdout}{done.stderr}" in SKILL.read_text(), "people are shown another answer"
     header, row = done.stdout.splitlines()
     assert header.split() == ["NODE", "CARD", "CONTAINER", "SHARE", "GOT", "MEMORY", "LIMIT", "REFUSED"]
     assert [cell.strip() for cell in row.split("   ") if cell.strip()] == [

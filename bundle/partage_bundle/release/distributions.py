@@ -1,0 +1,88 @@
+"""What pip installs: our wheels and sdists, made from the files that git knows, and the locked wheels of others.
+
+Our wheel has what is in C built for each machine. Those of others are for each machine and Python that is asked for;
+which ones those are is decided by the locks of the trees.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+from partage_bundle import cache, locks, native, recipe, wheels
+from partage_bundle.debian import copy
+from partage_bundle.errors import NotFetched, StepFailed
+from partage_bundle.process import ROOT, run, say
+from partage_bundle.recipe import Machine
+
+PYTHONS: Final = ("3.11", "3.12", "3.13")
+"""Debian 12's, Ubuntu 24.04's and Debian 13's."""
+_PROJECTS: Final = (".", "simgpu")
+_COMPILED: Final = {
+    "isolation/partage_isolation/library/objects": native.objects,
+    "oci/partage_oci/programs": native.program,
+}
+"""Where a wheel takes what was built for each machine."""
+_GLIBCS: Final = ("2_34", "2_31", "2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
+"""That a wheel of others may be made for: those of all distributions with such a Python have them."""
+_OLD_NAMES: Final = ("manylinux2014", "manylinux2010", "manylinux1")
+
+
+def own(machines: Iterable[Machine], into: Path, sources: Path) -> None:
+    """The wheels of both projects into the one folder, their sdists into the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Path(folder)
+        _export(checkout)
+        for project in _PROJECTS:
+            wheels.build(checkout / project, sources, "--sdist")
+        for place, make in _COMPILED.items():
+            for machine in machines:
+                for path in sorted(make(machine).iterdir()):
+                    copy(path, checkout / place / machine.name / path.name)
+        for project in _PROJECTS:
+            wheels.build(checkout / project, into, "--wheel")
+    for made in (into, sources):
+        (made / ".gitignore").unlink(missing_ok=True)  # uv's
+
+
+def others(machines: Sequence[Machine], pythons: Sequence[str], into: Path) -> None:
+    """Each wheel once, whoever needs it."""
+    for machine, python in product(machines, pythons):
+        for path in sorted(_fetched(machine, python).iterdir()):
+            if not (into / path.name).exists():
+                shutil.copyfile(path, into / path.name)
+
+
+def _fetched(machine: Machine, python: str) -> Path:
+    lock_files = [locks.wheels(tree) for tree in recipe.TREES]
+    key = cache.digest(*(lock.read_bytes() for lock in lock_files), Path(__file__).read_bytes())
+    named = f"{machine.name}-{python}-{key}"
+    return cache.made("wheels", named, lambda place: _fetch(machine, python, lock_files, place))
+
+
+def _fetch(machine: Machine, python: str, lock_files: Iterable[Path], place: Path) -> None:
+    say(f"fetching wheels for Python {python} on {machine.name}")
+    platforms = [*(f"manylinux_{glibc}" for glibc in _GLIBCS), *_OLD_NAMES]
+    flags = [word for name in platforms for word in ("--platform", f"{name}_{machine.name}")]
+    plain = ("-q", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--implementation", "cp")
+    for lock in lock_files:
+        words = (sys.executable, "-m", "pip", "download", *plain, *flags, "--python-version", python)
+        try:
+            run((*words, "-d", place, "-r", lock))
+        except StepFailed as error:
+            raise NotFetched(
+                f"cannot fetch what {lock} names for Python {python} on {machine.name}: {error}"
+            ) from error
+
+
+def _export(into: Path) -> None:
+    """The files that git tracks, or would with `git add --all`, as they lie here."""
+    listed = run(("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"))
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            copy(ROOT / name, into / name)

@@ -32,6 +32,7 @@ from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.placement.reserver import Reserver
+from partage_scheduler.placement.resized_pods import ResizedPods
 from partage_scheduler.placement.resizer import Resizer
 from partage_scheduler.placement.worker import Worker
 from partage_scheduler.published import published
@@ -57,6 +58,7 @@ class Parts:
     preemptor: Preemptor
     evictor: Evictor
     resizer: Resizer
+    resized_pods: ResizedPods
     reserver: Reserver | None
     """None where cards of kubelet's stay kubelet's."""
     watchdog: Watchdog
@@ -135,6 +137,9 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         preemptor=preemptor,
         evictor=_evictor(settings, core, server, events, authority, figures),
         resizer=_resizer(settings, core, server, signer, events, status, authority, figures, within_s),
+        resized_pods=ResizedPods(
+            server, core, namespace=settings.namespace, may_decide=authority.may_decide, erred=figures.erred
+        ),
         reserver=reserver,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,

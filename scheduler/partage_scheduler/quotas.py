@@ -57,7 +57,7 @@ class Quotas:
         return next((reason for quota in quotas.values() for reason in _beyond(quota, used, mine)), None)
 
     def _has_grown(self, namespace: str) -> bool:
-        return any(True for _ in self._cluster.seats.resized(namespace))
+        return any(seat.pod.namespace == namespace for seat in self._cluster.seats.resized())
 
     def _others(self, pod: ApiPod) -> Iterator[Amounts]:
         for seat in self._cluster.seats.of_namespace(pod.namespace):

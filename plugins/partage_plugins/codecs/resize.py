@@ -13,7 +13,7 @@ from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, MAX_CONTAINERS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName, ContainerNameText
+from partage_plugins.vocabulary.names import ContainerName, ContainerNameText, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
 
 WHAT: Final = "resize"
@@ -67,6 +67,19 @@ def quoted(wish: str) -> str:
     """How the words of that condition begin: they are about this wish and no other."""
     shown = wish if len(wish) <= _LONGEST_QUOTE else f"{WHAT} {sha256(wish.encode()).hexdigest()}"
     return f"{shown}: "
+
+
+class ResizedPod(Struct, frozen=True, kw_only=True):
+    """A pod whose allocation changed while it ran."""
+
+    namespace: Namespace
+    name: PodName
+    gen: int
+    """Of the allocation that stands on it now."""
+
+
+READ_RESIZED_PODS: Final = Reader("resized pods", dict[PodUid, ResizedPod])
+"""What the Lease of a node says: its resized pods by uid."""
 
 
 class NewAllocation(Struct, frozen=True, kw_only=True):

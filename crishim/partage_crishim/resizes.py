@@ -8,15 +8,15 @@ counted and nothing given twice. Whatever fails is tried again, for as long as t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import structlog
 
-from partage_base.files import UNFINISHED
 from partage_base.inventory_file import InventoryFile
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
@@ -30,7 +30,7 @@ from partage_plugins.codecs.resize import MOST_FILE_BYTES, NewAllocation
 from partage_plugins.errors import PartageError
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
-from partage_plugins.vocabulary import GPU, Allocation, Container, ContainerName, Granted, NodeName, Security
+from partage_plugins.vocabulary import GPU, Allocation, Container, ContainerName, Granted, Kind, NodeName, Security
 from partage_plugins.vocabulary.places import RESIZES_FOLDER
 
 EVERY_S: Final = 1.0
@@ -63,21 +63,11 @@ class Resizes:
         """Looks at each file, which costs little where all is in force."""
         if self.closed:
             return
-        for path in self._files():
+        for path in islice(sorted((self.root / RESIZES_FOLDER).glob("*.json")), _MOST_FILES):
             try:
                 await self._file(path)
             except (PartageError, OSError) as error:
                 self.tell(error)
-
-    def _files(self) -> Iterator[Path]:
-        try:
-            found = sorted((self.root / RESIZES_FOLDER).iterdir())
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self.tell(error)
-            return
-        yield from [path for path in found if not path.name.startswith(UNFINISHED)][:_MOST_FILES]
 
     async def _file(self, path: Path) -> None:
         try:
@@ -95,13 +85,14 @@ class Resizes:
         if known is None:
             raise NodeNotReady("partage: this node's inventory is missing, so who is resized waits")
         for held in await self.ledger.regrant(allocation, known.gpu):
-            await self._in_force(handed, allocation, held)
+            await self._in_force(handed, allocation, held, known.parts)
 
-    async def _in_force(self, handed: NewAllocation, allocation: Allocation, held: Holding) -> None:
-        known, config = self.inventory.current(), await self.containerd.config()
+    async def _in_force(
+        self, handed: NewAllocation, allocation: Allocation, held: Holding, known: Mapping[Kind, object]
+    ) -> None:
         given = decode_raw_grants(handed.allocation)[ContainerName(held.container)]
-        parts = {} if known is None else {kind: known.parts[kind] for kind in given.grants if kind in known.parts}
-        handler = await self.containerd.handler_of(held.key)
+        parts = {kind: known[kind] for kind in given.grants if kind in known}
+        config, handler = await self.containerd.config(), await self.containerd.handler_of(held.key)
         container = Container(
             key=held.key,
             pod=handed.pod,

@@ -47,7 +47,8 @@ class Quotas:
         A pod that is to be placed was counted as it was created, unless others have grown since.
         """
         quotas = self._by_namespace.get(pod.namespace)
-        if not quotas or (wanted is None and not self._has_grown(pod.namespace)):
+        has_grown = any(seat.pod.namespace == pod.namespace for seat in self._cluster.seats.resized())
+        if not quotas or (wanted is None and not has_grown):
             return None
         mine = asked_by(pod) if wanted is None else _larger(asked_by(pod), held_by(wanted))
         used = dict(mine)
@@ -55,9 +56,6 @@ class Quotas:
             for key, number in other.items():
                 used[key] = used.get(key, 0) + number
         return next((reason for quota in quotas.values() for reason in _beyond(quota, used, mine)), None)
-
-    def _has_grown(self, namespace: str) -> bool:
-        return any(seat.pod.namespace == namespace for seat in self._cluster.seats.resized())
 
     def _others(self, pod: ApiPod) -> Iterator[Amounts]:
         for seat in self._cluster.seats.of_namespace(pod.namespace):

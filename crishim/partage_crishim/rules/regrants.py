@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from partage_crishim.rules.errors import AllocationRefused
 from partage_crishim.rules.holdings import Holding, Listing, Reservation
 from partage_plugins.vocabulary import GPU, Allocation, ContainerKey, GpuGrant
+from partage_plugins.vocabulary.gpu import larger
 
 _Cards = tuple[GpuGrant, ...]
 _OTHER: Final = (
@@ -59,7 +60,7 @@ def counted(held: Holding, known: Regrants) -> Holding:
         return held
     if held.key not in newer.keys:
         before = newer.before.get(held.key, held.cards)
-        cards = tuple(_larger(*pair) for pair in zip(before, cards, strict=True))
+        cards = tuple(larger(*pair) for pair in zip(cards, before, strict=True))
     return replace(held, gen=newer.gen, cards=cards)
 
 
@@ -79,12 +80,3 @@ def as_counted(
 
 def _are_same(some: _Cards, others: _Cards) -> bool:
     return [grant.card for grant in some] == [grant.card for grant in others]
-
-
-def _larger(one: GpuGrant, other: GpuGrant) -> GpuGrant:
-    return replace(
-        other,
-        share_milli=max(one.share_milli, other.share_milli),
-        limit_milli=max(one.limit_milli, other.limit_milli),
-        memory_bytes=max(one.memory_bytes, other.memory_bytes),
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
@@ -17,7 +16,6 @@ from partage_plugins.vocabulary.names import ContainerName, ContainerNameText, N
 from partage_plugins.vocabulary.pods import PodRef
 
 WHAT: Final = "resize"
-_LONGEST_QUOTE: Final = 512
 _MOST_BYTES: Final = 2**62
 
 
@@ -55,18 +53,6 @@ def read_wait(annotations: Mapping[str, str]) -> bool:
     if text not in {"yes", "no"}:
         raise DecodeError(WHAT, path=keys.RESIZE_WAIT, value=repr(text), allowed="yes or no")
     return text == "yes"
-
-
-GRANTED: Final = "Granted"
-REFUSED: Final = "Refused"
-WAITS: Final = "Waits"
-"""Reasons of the condition that says what became of a wish."""
-
-
-def quoted(wish: str) -> str:
-    """How the words of that condition begin: they are about this wish and no other."""
-    shown = wish if len(wish) <= _LONGEST_QUOTE else f"{WHAT} {sha256(wish.encode()).hexdigest()}"
-    return f"{shown}: "
 
 
 class ResizedPod(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ is lost by a death, and nothing is remembered.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
@@ -17,7 +17,10 @@ from partage_base.kube import ApiServer, KubeError, lease_path
 from partage_plugins.codecs.resize import ResizedPod
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import RESIZED_PODS
+from partage_plugins.vocabulary.names import Namespace, PodName
+from partage_scheduler.authority import Authority
 from partage_scheduler.core import Core
+from partage_scheduler.metrics import Figures
 
 EVERY_S: Final = 1.0
 AT_ONCE: Final = 64
@@ -31,16 +34,16 @@ class ResizedPods:
         core: Core,
         *,
         namespace: str,
-        may_decide: Callable[[], bool],
-        erred: Callable[[KubeError], None] = lambda _error: None,
+        authority: Authority,
+        figures: Figures,
     ) -> None:
         """`namespace` has the Leases of nodes."""
-        self._server, self._namespace, self._may_decide, self._erred = server, namespace, may_decide, erred
+        self._server, self._namespace, self._authority, self._figures = server, namespace, authority, figures
         self._seats, self._said = core.cluster.seats, core.intake.heartbeats.resized
 
     async def run(self) -> None:
         while True:
-            if self._may_decide():
+            if self._authority.may_decide():
                 await self.look()
             await asyncio.sleep(EVERY_S)
 
@@ -56,7 +59,7 @@ class ResizedPods:
             pod, gen = seat.pod, seat.allocation.gen
             if gen > 1:
                 there = found.setdefault(seat.node, {})
-                there[pod.uid] = ResizedPod(namespace=pod.namespace, name=pod.name, gen=gen)
+                there[pod.uid] = ResizedPod(namespace=Namespace(pod.namespace), name=PodName(pod.name), gen=gen)
         return {node: msgspec.json.encode(dict(sorted(pods.items()))).decode() for node, pods in found.items()}
 
     async def _write(self, node: str, text: str) -> None:
@@ -64,7 +67,7 @@ class ResizedPods:
         try:
             await self._server.patch(lease_path(self._namespace, node), body, msgspec.Raw)
         except KubeError as error:  # written at the next look
-            self._erred(error)
+            self._figures.erred(error)
             return
         if node in self._said:
             self._said[node] = text

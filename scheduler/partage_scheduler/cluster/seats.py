@@ -104,7 +104,7 @@ class Seats:
         return (seat for seat in self._seats.values() if seat.pod.namespace == namespace)
 
     def resized(self) -> Iterator[Seat]:
-        """Few, if any."""
+        """Those with other amounts than they asked for; few, if any."""
         return (each for each in self._wishing.values() if each.is_resized)
 
     def has_lower(self, priority: int) -> bool:

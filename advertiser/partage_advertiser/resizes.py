@@ -76,6 +76,8 @@ class ResizeFiles:
             for path in self._folder.glob("*.json"):
                 if path.stem not in pods:
                     path.unlink(missing_ok=True)
+            if not pods and self._folder.exists():
+                self._folder.rmdir()
             await self._hand_over(pods)
         except (DecodeError, OSError) as error:
             self._repeats.failed("allocations that changed can't be handed to crishim; is the disk full?", error)

@@ -87,7 +87,7 @@ async def test_a_file_goes_with_its_pod_and_what_fails_is_tried_with_the_next_be
     node.say(json.dumps(node.named))
     await until(lambda: node.handed.keys() == {other})
     node.say(None)
-    await until(lambda: not node.handed)
+    await until(lambda: not node.folder.exists())
 
 
 async def test_another_pod_of_that_name_is_not_meant(node: Node) -> None:

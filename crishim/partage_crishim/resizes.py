@@ -92,6 +92,6 @@ class Resizes:
             granted = Granted(gen=allocation.gen, grants=given.grants, parts=parts)
             adjusted = await self.grants.host.adjust(container, granted)
             require_enforced(adjusted.unenforced, self.grants.policy.enforcement)
-            await self.grants.ledger.regranted(allocation, held.key)
+            await self.grants.ledger.regranted(allocation, held)
         pod = f"{handed.pod.namespace}/{handed.pod.name}"
         _log.info("resized", pod=pod, container=held.container, gen=allocation.gen)

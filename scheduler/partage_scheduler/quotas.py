@@ -32,7 +32,7 @@ class Quotas:
 
     def put(self, quota: ApiQuota) -> None:
         self.remove(quota)
-        if quota.hard:
+        if quota.spec.hard:
             self._by_namespace.setdefault(quota.namespace, {})[quota.name] = quota
 
     def remove(self, quota: ApiQuota) -> None:
@@ -78,7 +78,7 @@ def _larger(asked: Amounts, held: Amounts) -> Amounts:
 
 
 def _beyond(quota: ApiQuota, used: Amounts, mine: Amounts) -> Iterable[Reason]:
-    for key, text in sorted(quota.hard.items()):
+    for key, text in sorted(quota.spec.hard.items()):
         most, number = amount(key, text, 0), used.get(key, 0)
         if mine.get(key) and number > most:
             words = (format_bytes(each) if key == GPU_MEMORY else str(each) for each in (number, most))

@@ -52,7 +52,7 @@ class Cluster:
         node = settings.node_name
         self._events = Events(server, node, sent=sent)
         self._publisher = Publisher(server, node, on_labels=on_labels, patched=patched)
-        self._resizes = ResizeFiles(server, settings.root)
+        self._resizes = ResizeFiles(server, settings.root, namespace=settings.namespace, node=node)
         self._heartbeat = Heartbeat(
             server,
             namespace=settings.namespace,

@@ -25,7 +25,7 @@ from partage_base.kube import (
     leases_path,
     micro_time,
 )
-from partage_plugins.vocabulary.keys import KEYS, VERSIONS
+from partage_plugins.vocabulary.keys import KEYS, RESIZED_PODS, VERSIONS
 
 LATE_BEATS: Final = 4
 """So many may be missed before others take the node for silent."""
@@ -91,10 +91,12 @@ class Heartbeat:
 
     def _body(self, lease: Lease | None) -> dict[str, object]:
         now = micro_time(datetime.now(UTC))
+        kept = lease.metadata.annotations if lease is not None else {}
         metadata: dict[str, object] = {
             "name": self._node,
             "namespace": self._namespace,
             "annotations": {
+                **{key: text for key, text in kept.items() if key == RESIZED_PODS},  # the scheduler's
                 KEYS: ",".join(sorted(self._keys())),
                 VERSIONS: ",".join(f"{name}={text}" for name, text in sorted(self._versions().items())),
             },

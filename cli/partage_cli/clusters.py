@@ -20,6 +20,10 @@ KUBECONFIG: Final = click.option(
     type=click.Path(path_type=Path),
     help="How to reach the API server.  [default: $KUBECONFIG, the pod's service account, ~/.kube/config]",
 )
+POD: Final = click.argument("pod", metavar="[NAMESPACE/]POD")
+POD_NAMESPACE: Final = click.option(
+    "-n", "--pod-namespace", default="default", show_default=True, help="Of the pod, where POD names none."
+)
 NAMESPACE: Final = click.option(
     "--namespace",
     default="partage-system",

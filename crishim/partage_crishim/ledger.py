@@ -10,8 +10,6 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from partage_crishim.containerd import Containerd
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, Table
@@ -26,7 +24,7 @@ from partage_crishim.rules.holdings import (
     holders_of,
     require_room,
 )
-from partage_crishim.rules.regrants import Regrants, as_counted, regrant_of
+from partage_crishim.rules.regrants import Regrants, as_counted, in_force, regrant_of
 from partage_crishim.verdicts import Ending
 from partage_plugins.vocabulary import Allocation, ContainerKey, GpuPart
 
@@ -89,12 +87,12 @@ class CardLedger:
                 self._records.regrant(allocation.pod, regrant)
             return mine
 
-    async def regranted(self, allocation: Allocation, key: ContainerKey) -> None:
+    async def regranted(self, allocation: Allocation, held: Holding) -> None:
         """It is in force in this container."""
         async with self._reservations.locked():
             known = self._records.regrants().get(allocation.pod)
-            if known is not None and known.gen == allocation.gen and key not in known.keys:
-                self._records.regrant(allocation.pod, replace(known, keys=(*known.keys, key)))
+            if known is not None and known.gen == allocation.gen and held.key not in known.keys:
+                self._records.regrant(allocation.pod, in_force(known, allocation, held))
 
     def ended(self, reservation: Reservation, ending: Ending) -> None:
         """A create ended; of one whose end is unknown, the reservation stays for its time."""

@@ -124,19 +124,7 @@ class Parts:
             took=took,
             closed=policy.closed,
         )
-        self.resizes = Resizes(
-            root=root,
-            node=node,
-            keyring=self.keyring,
-            inventory=self.inventory,
-            containerd=self.containerd,
-            ledger=self.ledger,
-            host=host,
-            enforcement=policy.grants.enforcement,
-            tell=trouble,
-            signatures=grants.signatures,
-            closed=policy.closed,
-        )
+        self.resizes = Resizes(root=root, grants=grants, tell=trouble)
         claims = ClaimGate(
             records=ClaimRecords(root),
             inventory=self.inventory,

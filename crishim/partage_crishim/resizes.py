@@ -8,29 +8,24 @@ counted and nothing given twice. Whatever fails is tried again, for as long as t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import structlog
 
-from partage_base.files import UNFINISHED
-from partage_base.inventory_file import InventoryFile
-from partage_base.keyring import Keyring
-from partage_crishim.containerd import Containerd
-from partage_crishim.ledger import CardLedger
-from partage_crishim.rules.allocation import Signatures
+from partage_crishim.grants import GrantRewriter
 from partage_crishim.rules.conversion import runtime_of
 from partage_crishim.rules.errors import AllocationRefused, NodeNotReady
 from partage_crishim.rules.holdings import Holding
 from partage_plugins.codecs import decode_allocation, decode_raw_grants
 from partage_plugins.codecs.resize import MOST_FILE_BYTES, NewAllocation
 from partage_plugins.errors import PartageError
-from partage_plugins.host import PluginHost
-from partage_plugins.rules.enforcement import Enforcement, require_enforced
-from partage_plugins.vocabulary import GPU, Allocation, Container, ContainerName, Granted, NodeName, Security
+from partage_plugins.rules.enforcement import require_enforced
+from partage_plugins.vocabulary import GPU, Allocation, Container, ContainerName, Granted, Kind, Security
 from partage_plugins.vocabulary.places import RESIZES_FOLDER
 
 EVERY_S: Final = 1.0
@@ -41,17 +36,8 @@ _log = structlog.get_logger()
 @dataclass(frozen=True, kw_only=True)
 class Resizes:
     root: Path
-    node: NodeName
-    keyring: Keyring
-    inventory: InventoryFile
-    containerd: Containerd
-    ledger: CardLedger
-    host: PluginHost
-    enforcement: Enforcement
+    grants: GrantRewriter
     tell: Callable[[PartageError | OSError], None]
-    signatures: Signatures
-    closed: str = ""
-    """Why nothing is put in force now."""
 
     async def run(self) -> None:
         """For ever; the caller cancels it."""
@@ -61,23 +47,13 @@ class Resizes:
 
     async def once(self) -> None:
         """Looks at each file, which costs little where all is in force."""
-        if self.closed:
+        if self.grants.closed:
             return
-        for path in self._files():
+        for path in islice(sorted((self.root / RESIZES_FOLDER).glob("*.json")), _MOST_FILES):
             try:
                 await self._file(path)
             except (PartageError, OSError) as error:
                 self.tell(error)
-
-    def _files(self) -> Iterator[Path]:
-        try:
-            found = sorted((self.root / RESIZES_FOLDER).iterdir())
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self.tell(error)
-            return
-        yield from [path for path in found if not path.name.startswith(UNFINISHED)][:_MOST_FILES]
 
     async def _file(self, path: Path) -> None:
         try:
@@ -87,21 +63,22 @@ class Resizes:
             return
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise AllocationRefused(f"partage: {path} can't be read: {error}; remove it") from None
-        self.signatures.require(handed.allocation, handed.signature, self.keyring.current().keys)
+        self.grants.signatures.require(handed.allocation, handed.signature, self.grants.keyring.current().keys)
         allocation = decode_allocation(handed.allocation, (GPU,))
-        if (allocation.pod, allocation.node, path.stem) != (handed.pod.uid, self.node, handed.pod.uid):
+        if (allocation.pod, allocation.node, path.stem) != (handed.pod.uid, self.grants.node, handed.pod.uid):
             raise AllocationRefused(f"partage: {path} has an allocation for another pod or node; remove it")
-        known = self.inventory.current()
+        known = self.grants.inventory.current()
         if known is None:
             raise NodeNotReady("partage: this node's inventory is missing, so who is resized waits")
-        for held in await self.ledger.regrant(allocation, known.gpu):
-            await self._in_force(handed, allocation, held)
+        for held in await self.grants.ledger.regrant(allocation, known.gpu):
+            await self._in_force(handed, allocation, held, known.parts)
 
-    async def _in_force(self, handed: NewAllocation, allocation: Allocation, held: Holding) -> None:
-        known, config = self.inventory.current(), await self.containerd.config()
+    async def _in_force(
+        self, handed: NewAllocation, allocation: Allocation, held: Holding, known: Mapping[Kind, object]
+    ) -> None:
         given = decode_raw_grants(handed.allocation)[ContainerName(held.container)]
-        parts = {} if known is None else {kind: known.parts[kind] for kind in given.grants if kind in known.parts}
-        handler = await self.containerd.handler_of(held.key)
+        parts = {kind: known[kind] for kind in given.grants if kind in known}
+        config, handler = await self.grants.containerd.config(), await self.grants.containerd.handler_of(held.key)
         container = Container(
             key=held.key,
             pod=handed.pod,
@@ -111,9 +88,10 @@ class Resizes:
             budgets=given.budgets,
             gang=allocation.gang,
         )
-        async with self.ledger.alone_with(held.key):
-            adjusted = await self.host.adjust(container, Granted(gen=allocation.gen, grants=given.grants, parts=parts))
-            require_enforced(adjusted.unenforced, self.enforcement)
-            await self.ledger.regranted(allocation, held.key)
+        async with self.grants.ledger.alone_with(held.key):
+            granted = Granted(gen=allocation.gen, grants=given.grants, parts=parts)
+            adjusted = await self.grants.host.adjust(container, granted)
+            require_enforced(adjusted.unenforced, self.grants.policy.enforcement)
+            await self.grants.ledger.regranted(allocation, held)
         pod = f"{handed.pod.namespace}/{handed.pod.name}"
         _log.info("resized", pod=pod, container=held.container, gen=allocation.gen)

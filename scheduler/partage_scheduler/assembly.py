@@ -32,6 +32,7 @@ from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.placement.reserver import Reserver
+from partage_scheduler.placement.resized_pods import ResizedPods
 from partage_scheduler.placement.resizer import Resizer
 from partage_scheduler.placement.worker import SPARE_PART, Worker
 from partage_scheduler.published import published
@@ -57,6 +58,7 @@ class Parts:
     preemptor: Preemptor
     evictor: Evictor
     resizer: Resizer
+    resized_pods: ResizedPods
     reserver: Reserver | None
     """None where cards of kubelet's stay kubelet's."""
     watchdog: Watchdog
@@ -134,7 +136,18 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         status=status,
         preemptor=preemptor,
         evictor=_evictor(settings, core, server, events, authority, figures),
-        resizer=_resizer(settings, core, server, signer, events, status, authority, figures, within_s),
+        resizer=Resizer(
+            server,
+            core,
+            signer,
+            events=events,
+            status=status,
+            authority=authority,
+            figures=figures,
+            ours=None if extender else settings.scheduler_name,
+            within_s=within_s,
+        ),
+        resized_pods=ResizedPods(server, core, namespace=settings.namespace, authority=authority, figures=figures),
         reserver=reserver,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,
@@ -159,32 +172,6 @@ def _evictor(  # noqa: PLR0913, PLR0917 - called once
     wanted = EvictionSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
     notices = Notices(core.cluster, wanted)
     return Evictor(server, notices, events, may_act=authority.may_decide, ended=figures.removed)
-
-
-def _resizer(  # noqa: PLR0913, PLR0917 - called once
-    settings: SchedulerSettings,
-    core: Core,
-    server: ApiServer,
-    signer: Signer,
-    events: Events,
-    status: StatusWriter,
-    authority: Authority,
-    figures: Figures,
-    within_s: float,
-) -> Resizer:
-    return Resizer(
-        server,
-        core,
-        signer,
-        events=events,
-        status=status,
-        ours=None if settings.extender_address else settings.scheduler_name,
-        may_decide=authority.may_decide,
-        may_write=authority.may_bind,
-        within_s=within_s,
-        erred=figures.erred,
-        resized=figures.resized,
-    )
 
 
 def _reserver(settings: SchedulerSettings, core: Core, server: ApiServer, authority: Authority) -> Reserver | None:

@@ -12,7 +12,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from partage_base.kube.unread import Unread
 from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_plugins.vocabulary.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod, ApiResourceClaim
 from partage_scheduler.objects.base import Meta
@@ -164,26 +164,29 @@ class HeartbeatIntake:
         """`wall_clock` is compared with `clock` once: Leases have times of day, and those jump."""
         self._cluster, self._queue, self._clock = cluster, queue, clock
         self._ahead = wall_clock() - clock()
-        self._known: set[str] = set()
+        self.resized: dict[str, str] = {}
+        """What each Lease there is says of pods that were resized, by node."""
 
     def listed(self, items: Iterable[ApiLease], _unread: Sequence[Unread] = (), /) -> None:
         leases = {lease.name: lease for lease in items}
-        for name in self._known - leases.keys():
-            self._beat(name, None)
+        for name in self.resized.keys() - leases.keys():
+            self._no_more(name)
         for lease in leases.values():
             self.changed(lease)
 
     def changed(self, item: ApiLease) -> None:
-        self._known.add(item.name)
+        self.resized[item.name] = item.metadata.annotations.get(RESIZED_PODS, "")
         self._beat(item.name, _moment(item.spec.renew_time))
 
     def gone(self, item: ApiLease) -> None:
-        self._known.discard(item.name)
-        self._beat(item.name, None)
+        self._no_more(item.name)
 
     def unread(self, which: Unread) -> None:
-        self._known.discard(which.key[1])
-        self._beat(which.key[1], None)
+        self._no_more(which.key[1])
+
+    def _no_more(self, name: str) -> None:
+        self.resized.pop(name, None)
+        self._beat(name, None)
 
     def _beat(self, name: str, at: float | None) -> None:
         now = self._clock()

@@ -32,7 +32,7 @@ class Quotas:
 
     def put(self, quota: ApiQuota) -> None:
         self.remove(quota)
-        if quota.hard:
+        if quota.spec.hard:
             self._by_namespace.setdefault(quota.namespace, {})[quota.name] = quota
 
     def remove(self, quota: ApiQuota) -> None:
@@ -47,7 +47,8 @@ class Quotas:
         A pod that is to be placed was counted as it was created, unless others have grown since.
         """
         quotas = self._by_namespace.get(pod.namespace)
-        if not quotas or (wanted is None and not self._has_grown(pod.namespace)):
+        has_grown = any(seat.pod.namespace == pod.namespace for seat in self._cluster.seats.resized())
+        if not quotas or (wanted is None and not has_grown):
             return None
         mine = asked_by(pod) if wanted is None else _larger(asked_by(pod), held_by(wanted))
         used = dict(mine)
@@ -55,9 +56,6 @@ class Quotas:
             for key, number in other.items():
                 used[key] = used.get(key, 0) + number
         return next((reason for quota in quotas.values() for reason in _beyond(quota, used, mine)), None)
-
-    def _has_grown(self, namespace: str) -> bool:
-        return any(True for _ in self._cluster.seats.resized(namespace))
 
     def _others(self, pod: ApiPod) -> Iterator[Amounts]:
         for seat in self._cluster.seats.of_namespace(pod.namespace):
@@ -80,7 +78,7 @@ def _larger(asked: Amounts, held: Amounts) -> Amounts:
 
 
 def _beyond(quota: ApiQuota, used: Amounts, mine: Amounts) -> Iterable[Reason]:
-    for key, text in sorted(quota.hard.items()):
+    for key, text in sorted(quota.spec.hard.items()):
         most, number = amount(key, text, 0), used.get(key, 0)
         if mine.get(key) and number > most:
             words = (format_bytes(each) if key == GPU_MEMORY else str(each) for each in (number, most))

@@ -35,6 +35,7 @@ TABLE: Final[Mapping[str, Repeated]] = {
     ),
     "moving": Repeated(("isolation/moving/test_kills.py",), {"TEST_RUNS": "100"}),
     "limits": Repeated(("isolation/broker/test_restarts.py",), {"TEST_BROKER_KILLS": "100"}),
+    "resize": Repeated(("real/chain/test_resizing.py",), {"TEST_WISHES": "300"}),
     "sharepods": Repeated(("real/sharepods/test_kills.py",), {"TEST_SHAREPODS": "100", "TEST_KILLS": "20"}),
 }
 

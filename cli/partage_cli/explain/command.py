@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from partage_base.daemon import logs
-from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
+from partage_cli.clusters import KUBECONFIG, NAMESPACE, POD, POD_NAMESPACE, ask_cluster
 from partage_cli.explain.question import Question, answer
 from partage_cli.explain.shown import as_text
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
@@ -25,8 +25,8 @@ Examples:
   partage explain -n team-a train-0 -o json | jq '.pod.explained.helps'
 """,
 )
-@click.argument("pod", metavar="[NAMESPACE/]POD")
-@click.option("-n", "--pod-namespace", default="default", show_default=True, help="Of the pod, where POD names none.")
+@POD
+@POD_NAMESPACE
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--all-nodes", is_flag=True, help="Every node, and not only those with the fewest things in the way.")
 @KUBECONFIG

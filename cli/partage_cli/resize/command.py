@@ -8,28 +8,9 @@ from pathlib import Path
 import click
 
 from partage_base.daemon import logs
-from partage_base.kube import BadAccess
-from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
-from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
-from partage_cli.resize.question import ResizeQuestion, dry_run, resize
-from partage_plugins.codecs.quantity import parse_bytes
-from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.places import OCI_SOCKET
-
-_OF_ENGINES = (
-    "containers of Docker and Podman are not resized while they run; start the container again with other "
-    "PARTAGE_SHARE and PARTAGE_MEMORY, or lower it by `partage limits`"
-)
-
-
-def _memory(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    try:
-        if value is not None:
-            parse_bytes(value, largest=1 << 62)
-    except DecodeError as error:
-        raise click.BadParameter(f"{error.value}; allowed: {error.allowed}") from None
-    return value
+from partage_cli.clusters import KUBECONFIG, POD, POD_NAMESPACE, ask_cluster
+from partage_cli.main import SUBCOMMANDS
+from partage_cli.resize.question import ResizeQuestion, resize
 
 
 @click.command(
@@ -40,23 +21,16 @@ Examples:
   partage resize train-0 --share 700 --memory 12Gi
   kubectl partage resize team-a/train-0 --container main --share 300
   partage resize train-0 --memory 40Gi --wait
-  partage resize train-0 --share 900 --dry-run
 """,
 )
-@click.argument("pod", metavar="[NAMESPACE/]POD")
-@click.option("-n", "--pod-namespace", default="default", show_default=True, help="Of the pod, where POD names none.")
+@POD
+@POD_NAMESPACE
 @click.option("--container", metavar="NAME", help="Of this container; needed where several have shares.")
-@click.option(
-    "--share", "share_milli", metavar="MILLI", type=click.IntRange(0, MAX_CARDS * WHOLE_MILLI), help="In all, as 700."
-)
-@click.option("--memory", metavar="QUANTITY", callback=_memory, help="Over all its cards, as 12Gi.")
+@click.option("--share", "share_milli", metavar="MILLI", type=int, help="In all, as 700.")
+@click.option("--memory", metavar="QUANTITY", help="Over all its cards, as 12Gi.")
 @click.option("--wait", is_flag=True, help="Wait until there is room. Interrupted, the wish stands.")
-@click.option("--dry-run", "only_look", is_flag=True, help="Say whether there is room now, and change nothing.")
 @KUBECONFIG
-@NAMESPACE
-@click.pass_obj
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
-    root: Path,
     *,
     pod: str,
     pod_namespace: str,
@@ -64,14 +38,12 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     share_milli: int | None,
     memory: str | None,
     wait: bool,
-    only_look: bool,
     kubeconfig: Path | None,
-    namespace: str,
 ) -> int:
     """Give a pod that runs another share or another amount of memory, on the cards that it has.
 
     The scheduler decides on it as on a new pod's request, and signs it; the node puts it in force within 10 s, without
-    a restart. What has no room is refused, and nothing changes. The exit code of --dry-run is 3 where it would be.
+    a restart. What has no room is refused, and nothing changes.
     """
     if share_milli is None and memory is None:
         raise click.UsageError("say --share, --memory, or both")
@@ -85,16 +57,6 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         memory=memory,
         waits=wait,
     )
-    try:
-        if only_look:
-            look = functools.partial(dry_run, question=question, partage=namespace, root=root)
-            fits, words = ask_cluster(kubeconfig, look, deadline_s=30.0)
-            click.echo(words)
-            return 0 if fits else FOUND_WRONG
-        say = functools.partial(click.echo, err=True)
-        click.echo(ask_cluster(kubeconfig, functools.partial(resize, question=question, say=say)))
-    except BadAccess:
-        if (root / OCI_SOCKET).exists():
-            raise Refused(_OF_ENGINES) from None
-        raise
+    say = functools.partial(click.echo, err=True)
+    click.echo(ask_cluster(kubeconfig, functools.partial(resize, question=question, say=say)))
     return 0

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from partage_crishim.rules.errors import AllocationRefused
 from partage_crishim.rules.holdings import Holding, Listing, Reservation
-from partage_plugins.vocabulary import GPU, Allocation, ContainerKey, GpuGrant
+from partage_plugins.vocabulary import GPU, Allocation, ContainerKey, ContainerName, GpuGrant
+from partage_plugins.vocabulary.gpu import larger
 
 _Cards = tuple[GpuGrant, ...]
 _OTHER: Final = (
@@ -27,10 +28,8 @@ class Regrant(Struct, frozen=True, kw_only=True):
     """A newer allocation of one pod."""
 
     gen: int
-    cards: Mapping[str, _Cards]
-    """By container."""
-    before: Mapping[str, _Cards] = {}
-    """What counted before, by key."""
+    counts: Mapping[ContainerKey, _Cards]
+    """For each container that ran as it came."""
     keys: tuple[ContainerKey, ...] = ()
     """Of containers in which it is in force."""
 
@@ -41,26 +40,26 @@ Regrants = Mapping[str, Regrant]
 
 def regrant_of(allocation: Allocation, mine: Iterable[Holding], known: Regrants) -> Regrant:
     """For containers that run; refused where it gives one of them other cards than it has."""
-    names = {*allocation.containers, *(use.container for use in allocation.uses)}
-    cards: dict[str, _Cards] = {name: given for name in names if (given := allocation.given(name, GPU))}
-    before = dict[str, _Cards]()
+    counts = dict[ContainerKey, _Cards]()
     for each in mine:
-        if not _are_same(cards.get(each.container, ()), each.cards):
+        before, cards = counted(each, known).cards, _given(allocation, each)
+        if [grant.card for grant in before] != [grant.card for grant in cards]:
             raise AllocationRefused(_OTHER.format(each.pod, each.container))
-        before[each.key] = counted(each, known).cards
-    return Regrant(gen=allocation.gen, cards=cards, before=before)
+        counts[each.key] = tuple(larger(*pair) for pair in zip(cards, before, strict=True))
+    return Regrant(gen=allocation.gen, counts=counts)
+
+
+def in_force(known: Regrant, allocation: Allocation, held: Holding) -> Regrant:
+    """Once it is in force in this container, too."""
+    counts = {**known.counts, held.key: _given(allocation, held)}
+    return Regrant(gen=known.gen, counts=counts, keys=(*known.keys, held.key))
 
 
 def counted(held: Holding, known: Regrants) -> Holding:
     """What a container holds by now."""
     newer = known.get(held.pod)
-    cards = () if newer is None else newer.cards.get(held.container, ())
-    if newer is None or newer.gen <= held.gen or not _are_same(cards, held.cards):
-        return held
-    if held.key not in newer.keys:
-        before = newer.before.get(held.key, held.cards)
-        cards = tuple(_larger(*pair) for pair in zip(before, cards, strict=True))
-    return replace(held, gen=newer.gen, cards=cards)
+    cards = newer.counts.get(held.key) if newer is not None and newer.gen > held.gen else None
+    return held if newer is None or cards is None else replace(held, gen=newer.gen, cards=cards)
 
 
 def as_counted(
@@ -77,14 +76,5 @@ def as_counted(
     return Listing(began_s=listing.began_s, containers=containers), again
 
 
-def _are_same(some: _Cards, others: _Cards) -> bool:
-    return [grant.card for grant in some] == [grant.card for grant in others]
-
-
-def _larger(one: GpuGrant, other: GpuGrant) -> GpuGrant:
-    return replace(
-        other,
-        share_milli=max(one.share_milli, other.share_milli),
-        limit_milli=max(one.limit_milli, other.limit_milli),
-        memory_bytes=max(one.memory_bytes, other.memory_bytes),
-    )
+def _given(allocation: Allocation, held: Holding) -> _Cards:
+    return allocation.given(ContainerName(held.container), GPU)

@@ -18,7 +18,7 @@ from partage_isolation.ledger.budget import Budget, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.pages import line_writer
-from partage_isolation.names import BudgetKey, budget_key
+from partage_isolation.names import budget_key
 from partage_isolation.store.folders import Folders
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import EngineContainer, Spec, Specs
@@ -98,7 +98,7 @@ class Containers:
         if served is None:
             require_one_allocator(spec, (each.spec for each in self._registry.served.values()))
         other = served or mate
-        require_returned(spec, other.spec if other is not None else None, self._held(), self._card_bytes)
+        require_returned(spec, other.spec if other is not None else None, self._others(spec), self._card_bytes)
         if other is not None and other.spec.as_in(spec) is not other.spec:
             self._put(other, other.spec.as_in(spec))
         if served is None:
@@ -115,12 +115,10 @@ class Containers:
             engine_container=spec.engine_container,
         )
 
-    def _held(self) -> dict[BudgetKey, list[Held]]:
-        budgets = {served.budget.key: served for served in self._registry.served.values()}
-        return {
-            key: [Held(card, served.budget.charged(number)) for number, card in enumerate(served.budget.cards)]
-            for key, served in budgets.items()
-        }
+    def _others(self, spec: Spec) -> list[Held]:
+        budgets = {served.budget.key: served.budget for served in self._registry.served.values()}
+        budgets.pop(spec.budget_key, None)
+        return [Held(card, each.charged(place)) for each in budgets.values() for place, card in enumerate(each.cards)]
 
     async def recall(self, key: ContainerKey) -> None:
         """Has credit given back that its processes have above a limit which was lowered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -10,7 +10,6 @@ from msgspec import UNSET
 
 from partage_isolation.errors import SpecRefused
 from partage_isolation.ledger.budget import CardSpec
-from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.messages import Prepare, SetLimits, one_for_each_card
 from partage_plugins.vocabulary.gpu import GpuGrant
@@ -100,10 +99,9 @@ class Held(NamedTuple):
 
 
 def require_returned(
-    spec: Spec, known: Spec | None, held: Mapping[BudgetKey, Iterable[Held]], card_bytes: Callable[[CardId], int | None]
+    spec: Spec, known: Spec | None, others: Sequence[Held], card_bytes: Callable[[CardId], int | None]
 ) -> None:
     """Refuses more memory of a card while others hold what they were to give back, and there is no room beside that."""
-    others = [each for key, some in held.items() if key != spec.budget_key for each in some]
     for card in spec.cards:
         before = known.card(card.id) if known is not None else None
         has_bytes = card_bytes(card.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
@@ -13,11 +12,10 @@ from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, MAX_CONTAINERS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName, ContainerNameText
+from partage_plugins.vocabulary.names import ContainerName, ContainerNameText, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
 
 WHAT: Final = "resize"
-_LONGEST_QUOTE: Final = 512
 _MOST_BYTES: Final = 2**62
 
 
@@ -57,16 +55,17 @@ def read_wait(annotations: Mapping[str, str]) -> bool:
     return text == "yes"
 
 
-GRANTED: Final = "Granted"
-REFUSED: Final = "Refused"
-WAITS: Final = "Waits"
-"""Reasons of the condition that says what became of a wish."""
+class ResizedPod(Struct, frozen=True, kw_only=True):
+    """A pod whose allocation changed while it ran."""
+
+    namespace: Namespace
+    name: PodName
+    gen: int
+    """Of the allocation that stands on it now."""
 
 
-def quoted(wish: str) -> str:
-    """How the words of that condition begin: they are about this wish and no other."""
-    shown = wish if len(wish) <= _LONGEST_QUOTE else f"{WHAT} {sha256(wish.encode()).hexdigest()}"
-    return f"{shown}: "
+READ_RESIZED_PODS: Final = Reader("resized pods", dict[PodUid, ResizedPod])
+"""What the Lease of a node says: its resized pods by uid."""
 
 
 class NewAllocation(Struct, frozen=True, kw_only=True):

@@ -293,6 +293,16 @@ class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise ValueError(f"limit {self.limit_milli} is below share {self.share_milli}")
 
 
+def larger(one: GpuGrant, other: GpuGrant) -> GpuGrant:
+    """The first one, with the larger of each amount."""
+    return replace(
+        one,
+        share_milli=max(one.share_milli, other.share_milli),
+        limit_milli=max(one.limit_milli, other.limit_milli),
+        memory_bytes=max(one.memory_bytes, other.memory_bytes),
+    )
+
+
 def promises_of(grant: GpuGrant, part: GpuPart | None) -> frozenset[Promise]:
     """What the node must enforce so that others on the card get theirs. A card that is not known counts as shared."""
     card = part.card(grant.card) if part else None

@@ -48,6 +48,8 @@ RESIZES: Final = frozenset((RESIZE, RESIZE_WAIT))
 """Annotations that are no dialect's: the scheduler reads them on pods that are on nodes."""
 RESIZED: Final = ALLOC_PREFIX + "Resized"
 """A condition: what became of the wish that it quotes."""
+RESIZED_PODS: Final = ALLOC_PREFIX + "resized-pods"
+"""On the Lease of a node: its pods that were resized, as JSON by uid."""
 POLICIES: Final = frozenset(
     (
         LIMIT_MILLI,

@@ -108,10 +108,10 @@ class StatusWriter:
 
     async def condition(  # noqa: PLR0913 - the fields of a condition
         self, pod: ApiPod, type_: str, reason: str, message: str, *, probed: bool = False, status: str = "True"
-    ) -> None:
-        """Writes a condition; raises `KubeError`. One that is `probed` changes the pod with each write."""
+    ) -> ApiPod:
+        """The pod with a condition; raises `KubeError`. One that is `probed` changes the pod with each write."""
         stamp = "lastProbeTime" if probed else "lastTransitionTime"
-        await self._patch(pod, _condition(type_, status, reason, message[:_LONGEST_MESSAGE], stamp=stamp))
+        return await self._patch(pod, _condition(type_, status, reason, message[:_LONGEST_MESSAGE], stamp=stamp))
 
     async def run(self) -> None:
         while True:
@@ -159,9 +159,9 @@ class StatusWriter:
         status = _condition(SCHEDULED, "False", unplaced.reason, unplaced.message, since=since)
         await self._patch(unplaced.pod, status)
 
-    async def _patch(self, pod: ApiPod, status: Mapping[str, object]) -> None:
+    async def _patch(self, pod: ApiPod, status: Mapping[str, object]) -> ApiPod:
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        await self._server.patch(pod_status_path(pod.namespace, pod.name), body, msgspec.Raw, how="strategic")
+        return await self._server.patch(pod_status_path(pod.namespace, pod.name), body, ApiPod, how="strategic")
 
 
 def _condition(  # noqa: PLR0913 - the fields of a condition

@@ -103,9 +103,9 @@ class Seats:
     def of_namespace(self, namespace: str) -> Iterator[Seat]:
         return (seat for seat in self._seats.values() if seat.pod.namespace == namespace)
 
-    def resized(self, namespace: str) -> Iterator[Seat]:
-        """Those of a namespace; few, if any."""
-        return (each for each in self._wishing.values() if each.is_resized and each.pod.namespace == namespace)
+    def resized(self) -> Iterator[Seat]:
+        """Those with other amounts than they asked for; few, if any."""
+        return (each for each in self._wishing.values() if each.is_resized)
 
     def has_lower(self, priority: int) -> bool:
         return min(self._priorities, default=priority) < priority

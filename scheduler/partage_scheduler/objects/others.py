@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from partage_scheduler.objects.base import ApiObject, Identity, Int32, Labelled, Object
+from partage_scheduler.objects.base import ApiObject, Identity, Int32, Labelled, Meta, Object
 from partage_scheduler.objects.selectors import NodeSelector
 
 
@@ -108,4 +108,5 @@ class LeaseSpec(Object, frozen=True, kw_only=True):
 class ApiLease(ApiObject, frozen=True, kw_only=True):
     """A Lease: a heartbeat, or a lock."""
 
+    metadata: Meta
     spec: LeaseSpec = LeaseSpec()

@@ -19,16 +19,12 @@ class QuotaSpec(Object, frozen=True, kw_only=True):
     scope_selector: Any = None
 
     def __post_init__(self) -> None:
-        """What it says of cards is kept; a quota with scopes is for some pods only, and is left to the API server."""
-        ours = {key: text for key, text in self.hard.items() if key.removeprefix(_PREFIX) in GPU_RESOURCES}
+        """What it says of cards is kept, as pods name them; one with scopes is left to the API server."""
+        named = {key.removeprefix(_PREFIX): text for key, text in self.hard.items()}
+        ours = {key: text for key, text in named.items() if key in GPU_RESOURCES}
         force_setattr(self, "hard", {} if self.scopes or self.scope_selector else ours)
         force_setattr(self, "scope_selector", None)
 
 
 class ApiQuota(ApiObject, frozen=True, kw_only=True):
     spec: QuotaSpec = QuotaSpec()
-
-    @property
-    def hard(self) -> Mapping[str, str]:
-        """By resource, as pods name it."""
-        return {key.removeprefix(_PREFIX): text for key, text in self.spec.hard.items()}

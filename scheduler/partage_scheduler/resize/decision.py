@@ -7,18 +7,13 @@ no room. Until it is certain whether the new allocation stands on the pod, of ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from partage_plugins.codecs.critical import RESIZE as READS_RESIZE
-from partage_plugins.codecs.quantity import format_bytes
 from partage_plugins.codecs.resize import read_resize, read_wait
 from partage_plugins.errors import PartageError, PluginBroken, Refused
-from partage_plugins.vocabulary import GPU, Allocation, CardId
-from partage_plugins.vocabulary.card_memory import together
+from partage_plugins.vocabulary import GPU, Allocation
 from partage_plugins.vocabulary.keys import RESIZE
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.objects import ApiPod
@@ -97,30 +92,12 @@ class Resizes:
             decider.give_back(seat.pod.uid)
             try:
                 found = decider.decide_on(request, seat.node)
+                why = decider.said_of(request, seat.node) if found is None else None
             finally:
                 decider.take(before, seat.needs)
         if found is None:
-            return next(self._lacking(seat, wanted), "the plugins of the scheduler refuse it")
+            return f"no room beside the others on its cards of node {seat.node}: {why}"
         given = {name: {grant.card for grant in grants} for name, grants in found.allocation.of(GPU).items()}
         if given != {name: {grant.card for grant in grants} for name, grants in wanted.of(GPU).items()}:
             return "the plugins of the scheduler would give it other cards"
         return None
-
-    def _lacking(self, seat: Seat, wanted: Allocation) -> Iterator[str]:
-        """What is left beside the others on a card that has too little."""
-        part = self._cluster.fleet[seat.node].inventory.part(GPU)
-        others = [each for each in self._cluster.seats.on(seat.node) if each is not seat]
-        for card_id in _cards(wanted):
-            card = part.card(card_id) if part is not None else None
-            if card is None or not card.is_allocatable:
-                yield f"card {card_id} takes no new shares: it is {card.health if card else 'gone'}"
-                continue
-            used = [usage for each in others for usage in each.usages if usage.card == card_id]
-            share = WHOLE_MILLI - sum(usage.share_milli for usage in used)
-            memory = card.capacity.left(together([usage.memory for usage in used]), movable=False)
-            left = f"{max(share, 0)} milli and {format_bytes(max(memory, 0))}"
-            yield f"no room on card {card_id} of node {seat.node}: beside others {left} are left for this pod"
-
-
-def _cards(allocation: Allocation) -> Iterator[CardId]:
-    yield from dict.fromkeys(grant.card for grants in allocation.of(GPU).values() for grant in grants)

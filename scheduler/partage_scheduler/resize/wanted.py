@@ -19,6 +19,7 @@ from partage_plugins.vocabulary import (
     Kind,
     PodRequest,
 )
+from partage_plugins.vocabulary.gpu import larger
 from partage_plugins.vocabulary.keys import GPU_RESOURCES
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import claim_of
@@ -42,7 +43,7 @@ def most(one: Allocation, other: Allocation) -> Allocation:
     others = other.of(GPU)
     for name, grants in one.of(GPU).items():
         pairs = zip(grants, others[name], strict=True)
-        containers[name] = {**containers[name], GPU.name: tuple(_larger(*pair) for pair in pairs)}
+        containers[name] = {**containers[name], GPU.name: tuple(larger(*pair) for pair in pairs)}
     return replace(one, containers=containers)
 
 
@@ -118,12 +119,3 @@ def _each(name: ContainerName, total: int, unit: str, cards: int) -> int:
     if total % cards:
         raise Refused(f"container {name} has {cards} cards, which can't divide {total} {unit} evenly")
     return total // cards
-
-
-def _larger(one: GpuGrant, other: GpuGrant) -> GpuGrant:
-    return replace(
-        one,
-        share_milli=max(one.share_milli, other.share_milli),
-        limit_milli=max(one.limit_milli, other.limit_milli),
-        memory_bytes=max(one.memory_bytes, other.memory_bytes),
-    )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+import os
 import random
+import time
+from collections.abc import Callable
 
 import pytest
+import structlog
 
 from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI, RESIZE, RESIZE_WAIT
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.nodes.node import Node
@@ -16,6 +23,7 @@ from support.isolation_stage import ask, seen, told_by
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 MILLI = 700
+_log = structlog.get_logger()
 
 
 def in_force(chain: Chain, pod: Pod) -> tuple[int, int, int]:
@@ -34,7 +42,7 @@ def test_a_pod_grows_and_shrinks_while_it_runs(chain: Chain) -> None:
     pod.wait_running()
     name, there = f"{pod.namespace}/{pod.name}", {CARDS: chain.grant(pod).card}
     assert ask(pod, "take 5000") == NO_MEMORY
-    assert "has 700 milli and 12Gi by gen 2" in chain.partage("resize", name, "--share", str(MILLI), "--memory", "12Gi")
+    assert "by gen 2 of its allocation" in chain.partage("resize", name, "--share", str(MILLI), "--memory", "12Gi")
     wait_in_force(chain, pod, 2, 12288, MILLI)
     assert ask(pod, "take 5000") == "took 5000"
     assert seen(pod)["total"] == 12288
@@ -55,15 +63,10 @@ def test_a_wish_that_has_no_room_is_taken_back_and_nothing_changes(chain: Chain)
     there = {CARDS: chain.grant(pod).card}
     chain.pod("beside", limits={GPU_MILLI: "600", GPU_MEMORY: "1Gi"}, annotations=there).wait_running()
     name = f"{pod.namespace}/{pod.name}"
-    assert "no room on card" in chain.failing("resize", name, "--share", "500")
+    assert "Insufficient GPU share" in chain.failing("resize", name, "--share", "500")
     pod.refresh()
     assert RESIZE not in pod.annotations
     assert in_force(chain, pod) == (1, 4096, 300)
-
-
-def shares_in_force(chain: Chain, pods: list[Pod]) -> list[int]:
-    told = told_by(chain.machine_of(pods[0])).containers
-    return [card.share_milli for pod in pods for each in told if each.pod.uid == pod.uid for card in each.cards]
 
 
 def a_death(chain: Chain, node: Node, rng: random.Random) -> None:
@@ -76,9 +79,54 @@ def a_death(chain: Chain, node: Node, rng: random.Random) -> None:
         next(each for each in (*node.components, *node.others) if which in each.name).restart()
 
 
+class Sizes:
+    """Pods that share a card, and how long each wish of theirs took to be in force."""
+
+    def __init__(self, chain: Chain, pods: list[Pod]) -> None:
+        self.chain, self.pods = chain, pods
+        self.calm_s: list[float] = []
+        self.beside_deaths_s: list[float] = []
+
+    def become(self, wanted: list[int], meanwhile: Callable[[], None] | None) -> None:
+        began, left = time.monotonic(), set(range(len(wanted)))
+        times_s = self.calm_s if meanwhile is None else self.beside_deaths_s
+        for pod, share in zip(self.pods, wanted, strict=True):
+            pod.annotate({RESIZE: json.dumps({"main": {"gpu-milli": share}}), RESIZE_WAIT: "yes"})
+        if meanwhile is not None:
+            meanwhile()
+
+        def why_not() -> str | None:
+            nonlocal times_s
+            if not self.chain.scheduler.is_running:  # it lost its lead on a busy machine; a Deployment starts it again
+                self.chain.scheduler.start()
+                times_s = self.beside_deaths_s
+            found = self._in_force()
+            assert sum(found) <= WHOLE_MILLI
+            for place in sorted(left):
+                if found[place] == wanted[place]:
+                    left.remove(place)
+                    times_s.append(time.monotonic() - began)
+            return f"{found} of {wanted} in force" if left else None
+
+        until("what is wished for is in force", why_not)
+
+    def _in_force(self) -> list[int]:
+        told = told_by(self.chain.machine_of(self.pods[0])).containers
+        return [
+            card.share_milli for pod in self.pods for each in told if each.pod.uid == pod.uid for card in each.cards
+        ]
+
+
+def in_words(times_s: list[float]) -> str:
+    ordered = sorted(times_s)
+    middle, late = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+    return f"{len(ordered)} wishes, median {middle:.1f} s, 99th percentile {late:.1f} s, most {ordered[-1]:.1f} s"
+
+
 @pytest.mark.extended("minutes of sizes and deaths; each part is promised by quicker tests")
 @pytest.mark.parametrize("seed", [1])
 def test_up_and_down_with_deaths_of_every_daemon_no_card_is_ever_over(chain: Chain, seed: int) -> None:
+    """`TEST_WISHES` says how many sizes are wished for; beside every fifth three a daemon dies."""
     rng = random.Random(seed)  # noqa: S311  the same for the same seed
     limits = {GPU_MILLI: "200", GPU_MEMORY: "2Gi"}
     pods = [chain.pod("p0", limits=limits)]
@@ -87,17 +135,12 @@ def test_up_and_down_with_deaths_of_every_daemon_no_card_is_ever_over(chain: Cha
     pods += [chain.pod(f"p{number}", limits=limits, annotations=there) for number in (1, 2)]
     for pod in pods:
         pod.wait_running()
-    for step in range(40):
-        share = rng.randrange(100, 900, 100)
-        rng.choice(pods).annotate({RESIZE: json.dumps({"main": {"gpu-milli": share}}), RESIZE_WAIT: "yes"})
-        if step % 5 == 4:
-            a_death(chain, chain.rig.nodes[pods[0].node or ""], rng)
-        assert sum(shares_in_force(chain, pods)) <= 1000
-
-    def why_not() -> str | None:
-        found, booked = shares_in_force(chain, pods), [chain.grant(pod).share_milli for pod in pods]
-        assert sum(found) <= 1000
-        return None if found == booked else f"{booked} are booked, and {found} in force"
-
-    until("what is booked is in force", why_not)
+    sizes = Sizes(chain, pods)
+    for step in range(int(os.environ.get("TEST_WISHES", "39")) // len(pods)):
+        cuts = sorted(rng.sample(range(50, WHOLE_MILLI, 50), len(pods)))
+        wanted = [after - before for before, after in itertools.pairwise([0, *cuts])]
+        node = chain.rig.nodes[pods[0].node or ""]
+        sizes.become(wanted, functools.partial(a_death, chain, node, rng) if step % 5 == 4 else None)
+    _log.info("in force", calm=in_words(sizes.calm_s), beside_deaths=in_words(sizes.beside_deaths_s))
+    assert [pod.refresh()["status"]["containerStatuses"][0]["restartCount"] for pod in pods] == [0, 0, 0]
     assert max(chain.allocation(pod).gen for pod in pods) > 2

@@ -1,6 +1,6 @@
-"""What a stolen token of the scheduler, or of the controller of SharePods, can do to pods, and what their work needs.
+"""What a stolen token of the scheduler, or of the controller of SharePods, can do, and what their work needs.
 
-Here RBAC gives both every right over pods and SharePods, so only the policies know right from wrong.
+Here RBAC gives both every right over pods, Leases and SharePods, so only the policies know right from wrong.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ import pytest
 
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.keys import ALLOCATION, RESIZED, SIGNATURE
+from partage_plugins.vocabulary.keys import ALLOCATION, KEYS, RESIZED, RESIZED_PODS, SIGNATURE
 from partage_scheduler.reservation.pods import body_of
 from partage_scheduler.sharepods.manifest import pod_of
 from partage_scheduler.sharepods.objects import OURS, SharePod
+from real.permissions.objects import a_lease
 from rig.client.api import Patch
 from rig.client.binding import bind, binding
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.resources import PODS, Json, Objects
+from rig.client.resources import LEASES, PODS, Json, Objects
 from rig.client.rights import every_right
 from rig.client.wait import until
 from rig.errors import Refused
-from rig.identity.people import SCHEDULER, SHAREPODS, TEAM, ServiceAccount
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER, SHAREPODS, TEAM, ServiceAccount
 from rig.identity.permissions import FOLDER
 from support.sharepods import GPUID, SHAREPODS_PATH, a_sharepod, installed, uninstalled
 
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.slow
 
 Attempt = Callable[[Cluster], object]
 DRY = {"dryRun": "All"}
+LEASE = LEASES.at(OUR_NAMESPACE, "a-node")
+OF_ROLLOUT = LEASES.at(OUR_NAMESPACE, "partage-another")
 WAITS, RUNS, VITAL, GRANTED = "waits", "runs", "vital", "granted"
 SHARE = "share"
 RESERVATION_FILES = str(FOLDER / "reservations")
@@ -113,6 +116,10 @@ OF_SCHEDULER_FORBIDDEN: Mapping[str, Attempt] = {
     "delete a pod that no other may replace": deleting(path(VITAL)),
     "delete all pods": deleting(PODS.at(TEAM)),
     "evict a pod at once": evicting(RUNS, gracePeriodSeconds=0),
+    "beat for a node": patching(LEASE, {"spec": {"renewTime": "2030-01-01T00:00:00.000000Z"}}),
+    "say which keys a node has": patching(LEASE, {"metadata": {"annotations": {KEYS: "", RESIZED_PODS: "{}"}}}),
+    "take a node's lease": deleting(LEASE),
+    "name pods on the lease of another daemon": patching(OF_ROLLOUT, {"metadata": {"annotations": {RESIZED_PODS: ""}}}),
 }
 OF_SCHEDULER: Mapping[str, Attempt] = {
     "say why a pod waits": saying(WAITS, conditions=[UNSCHEDULABLE]),
@@ -123,6 +130,7 @@ OF_SCHEDULER: Mapping[str, Attempt] = {
         conditions=[{"type": "alloc.partage.dev/Room", "status": "True", "lastProbeTime": "2030-01-01T00:00:00Z"}],
     ),
     "say that a pod leaves for another": saying(RUNS, conditions=[PREEMPTED]),
+    "name pods that it resized": patching(LEASE, {"metadata": {"annotations": {RESIZED_PODS: "{}"}}}),
     "resize a pod": patching(path(GRANTED), {"metadata": {"annotations": {ALLOCATION: "new", SIGNATURE: "new"}}}),
     "say what became of a resize": saying(RUNS, conditions=[{"type": RESIZED, "status": "True", "reason": "Granted"}]),
     "delete a pod for another": deleting(path(RUNS)),
@@ -199,6 +207,7 @@ def rights(admin: Cluster) -> Iterator[None]:
     parts = [f"pods/{part}" for part in ("status", "ephemeralcontainers", "resize", "binding", "eviction", "exec")]
     rules = [
         {"apiGroups": [""], "resources": ["pods", *parts], "verbs": ["*"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]},
         {"apiGroups": ["kubeshare.nthu"], "resources": ["sharepods", "sharepods/status"], "verbs": ["*"]},
     ]
     with every_right(admin, "stolen-tokens", rules, SCHEDULER, SHAREPODS), _objects(admin):
@@ -219,10 +228,14 @@ def _objects(admin: Cluster) -> Generator[None]:
     admin.as_account(SCHEDULER).api.create(path(GRANTED, "binding"), given)
     runs = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
     admin.api.patch(path(RUNS, "status"), {"status": runs}, Patch.STRATEGIC)
+    for lease in (LEASE, OF_ROLLOUT):
+        admin.api.create(LEASES.at(OUR_NAMESPACE), a_lease(lease.rpartition("/")[2]))
     placed = a_sharepod("placed", "0.5", annotations={GPUID: "abcde"}, nodeName="n1")
     for share in (a_sharepod(SHARE, "0.5"), placed):
         admin.api.create(SHAREPODS_PATH.at(TEAM), share)
     yield
+    for lease in (LEASE, OF_ROLLOUT):
+        admin.api.delete(lease)
     for name in (WAITS, RUNS, VITAL, GRANTED):
         admin.api.delete(path(name), {"gracePeriodSeconds": 0})
 
@@ -285,6 +298,7 @@ def _vital() -> Json:
 def _why_not_in_force(admin: Cluster) -> str | None:
     """The API server takes a moment to notice a policy."""
     attempts = {
+        "leases": (SCHEDULER, OF_SCHEDULER_FORBIDDEN["beat for a node"]),
         "pods, for the scheduler": (SCHEDULER, OF_SCHEDULER_FORBIDDEN["change a pod"]),
         "pods, for the controller": (SHAREPODS, OF_SHAREPODS_FORBIDDEN["change a pod"]),
         "SharePods": (SHAREPODS, OF_SHAREPODS_FORBIDDEN["label a SharePod"]),

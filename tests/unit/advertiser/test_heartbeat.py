@@ -11,7 +11,7 @@ import pytest
 
 from partage_advertiser.heartbeat import Heartbeat
 from partage_base.kube import ApiServer, lease_path, leases_path
-from partage_plugins.vocabulary.keys import KEYS, VERSIONS
+from partage_plugins.vocabulary.keys import KEYS, RESIZED_PODS, VERSIONS
 from support.fake_api import Drop, FakeApi, Refuse
 from support.kube import beside, until
 
@@ -106,10 +106,13 @@ async def test_a_beat_is_one_call(beating: Beating) -> None:
     assert {each.method for each in beating.api.asked[before:]} == {"PUT"}
 
 
-async def test_a_lease_that_others_changed_meanwhile_is_read_and_renewed(beating: Beating) -> None:
+async def test_a_lease_that_others_changed_meanwhile_is_renewed_and_keeps_what_the_scheduler_wrote(
+    beating: Beating,
+) -> None:
     await beating.beats()
-    beating.api.objects.patch(LEASE, {"metadata": {"labels": {"by": "another"}}})
-    await beating.beats()
+    beating.api.objects.patch(LEASE, {"metadata": {"annotations": {RESIZED_PODS: "{}"}, "labels": {"by": "another"}}})
+    await beating.beats(5)
+    assert beating.lease()["metadata"]["annotations"][RESIZED_PODS] == "{}"
     assert "failed" not in beating.outcomes
 
 

@@ -3,89 +3,97 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from partage_advertiser.resizes import ResizeFiles
-from partage_base.daemon.web import Response
-from partage_base.kube import ApiServer
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_base.kube import ApiServer, lease_path, leases_path
+from partage_plugins.vocabulary.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
 from partage_plugins.vocabulary.places import RESIZES_FOLDER
 from support.fake_api import FakeApi, Refuse
+from support.kube import beside, until
 from support.objects import pod_body
 from support.scheduling import PODS
 
-
-class Broker:
-    """Tells of pods as the broker of a node does."""
-
-    def __init__(self) -> None:
-        self.pods: list[dict[str, str]] = []
-        self.status = 200
-
-    async def __call__(self) -> Response:
-        containers = [{"key": "k", "pod": pod, "container": "main"} for pod in self.pods]
-        claim = {"pod": {"namespace": "team", "name": "claim", "uid": "c"}, "is_claim": True}
-        return Response(self.status, json.dumps({"answer": "told", "containers": [*containers, claim]}).encode())
+SYSTEM = "partage-system"
+LEASE = lease_path(SYSTEM, "n1")
 
 
 class Node:
-    def __init__(self, api: FakeApi, server: ApiServer, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.api, self.broker, self.folder = api, Broker(), root / RESIZES_FOLDER
-        self.files = ResizeFiles(server, root)
-        monkeypatch.setattr(self.files, "_broker", self.broker)
+    """With the Lease on which the scheduler names its pods."""
+
+    def __init__(self, api: FakeApi, root: Path) -> None:
+        self.api, self.folder = api, root / RESIZES_FOLDER
+        self.named: dict[str, dict[str, object]] = {}
+        api.objects.create(leases_path(SYSTEM), {"metadata": {"name": "n1"}})
 
     def runs(self, name: str) -> str:
-        found = self.api.objects.create(PODS, pod_body(name, node="n1"))["metadata"]
-        self.broker.pods.append({each: found[each] for each in ("namespace", "name", "uid")})
-        return str(found["uid"])
+        return str(self.api.objects.create(PODS, pod_body(name, node="n1"))["metadata"]["uid"])
 
-    def says(self, name: str, text: str) -> None:
-        notes = {ALLOCATION: text, SIGNATURE: "k:s"}
+    def resized(self, name: str, uid: str, gen: int) -> None:
+        notes = {ALLOCATION: f'{{"gen":{gen}}}', SIGNATURE: "k:s"}
         self.api.objects.patch(f"{PODS}/{name}", {"metadata": {"annotations": notes}})
+        self.named[uid] = {"namespace": "team", "name": name, "gen": gen}
+        self.say(json.dumps(self.named))
+
+    def say(self, text: str | None) -> None:
+        self.api.objects.patch(LEASE, {"metadata": {"annotations": {RESIZED_PODS: text}}})
+
+    def beat(self) -> None:
+        self.api.objects.patch(LEASE, {"spec": {"renewTime": str(self.api.objects.version)}})
 
     @property
     def handed(self) -> dict[str, Any]:
         return {path.stem: json.loads(path.read_text())["allocation"] for path in self.folder.glob("*.json")}
 
+    def asked_about_pods(self) -> int:
+        return sum(each.path.startswith(PODS) for each in self.api.asked)
+
 
 @pytest.fixture
-def node(api: FakeApi, server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    return Node(api, server, tmp_path, monkeypatch)
+async def node(api: FakeApi, server: ApiServer, tmp_path: Path) -> AsyncIterator[Node]:
+    node = Node(api, tmp_path)
+    async with beside(ResizeFiles(server, tmp_path, namespace=SYSTEM, node="n1").run()):
+        yield node
 
 
-async def test_only_what_was_resized_is_handed_over_and_each_change_of_it(node: Node) -> None:
+async def test_each_change_is_handed_over_and_asked_about_once_however_often_the_node_beats(node: Node) -> None:
     uid, _ = node.runs("p"), node.runs("q")
-    node.says("p", '{"gen":1}')
-    node.says("q", "{")
-    await node.files.look()
-    assert not node.folder.exists()
-    for text in ('{"gen":2}', '{"gen":3}'):
-        node.says("p", text)
-        await node.files.look()
-        assert node.handed == {uid: text}
+    for gen in (2, 3):
+        node.resized("p", uid, gen)
+        await until(lambda: node.handed == {uid: f'{{"gen":{gen}}}'})  # noqa: B023  it is over then
+    for _ in range(3):
+        node.beat()
+    later = node.runs("r")
+    node.resized("r", later, 2)
+    await until(lambda: later in node.handed)
+    assert node.asked_about_pods() == 3
 
 
-async def test_a_file_goes_with_its_pod_and_stays_while_nobody_answers(node: Node) -> None:
-    uid = node.runs("p")
-    node.says("p", '{"gen":2}')
-    await node.files.look()
-    node.broker.status = 503
-    await node.files.look()
-    node.broker.status = 200
-    node.api.expect(Refuse(500), method="GET", times=1)
-    await node.files.look()
-    assert set(node.handed) == {uid}
-    node.broker.pods.clear()
-    await node.files.look()
-    assert not node.folder.exists()
+async def test_a_file_goes_with_its_pod_and_what_fails_is_tried_with_the_next_beat(node: Node) -> None:
+    uid, other = node.runs("p"), node.runs("q")
+    node.api.expect(Refuse(500), method="GET", under=f"{PODS}/p", times=1)
+    node.resized("p", uid, 2)
+    node.resized("q", other, 2)
+    await until(lambda: other in node.handed)
+    node.beat()
+    await until(lambda: node.handed.keys() == {uid, other})
+    node.say("{")
+    node.beat()
+    node.named.pop(uid)
+    node.say(json.dumps(node.named))
+    await until(lambda: node.handed.keys() == {other})
+    node.say(None)
+    await until(lambda: not node.folder.exists())
 
 
 async def test_another_pod_of_that_name_is_not_meant(node: Node) -> None:
+    uid = node.runs("q")
     node.runs("p")
-    node.says("p", '{"gen":2}')
-    node.broker.pods[0]["uid"] = "earlier"
-    await node.files.look()
-    assert not node.handed
+    node.resized("p", "earlier", 2)
+    node.resized("q", uid, 2)
+    await until(lambda: uid in node.handed)
+    assert node.handed.keys() == {uid}

@@ -81,7 +81,7 @@ def test_the_account_patches_nodes_and_reads_pods_one_by_one_and_slices() -> Non
 
 
 def test_leases_are_our_namespaces_alone_and_events_those_of_nodes() -> None:
-    leases = {("leases", verb) for verb in ("get", "create", "update", "delete")}
+    leases = {("leases", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
     assert {role["metadata"]["namespace"]: rights(role) for role in of_kind("Role")} == {
         AdvertiserSettings().namespace: leases,
         "default": {("events", "create"), ("events", "patch")},

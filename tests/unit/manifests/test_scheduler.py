@@ -13,7 +13,7 @@ from partage_base.version import VERSION
 from partage_cli.rollout.lease import NAME as ROLLOUT
 from partage_plugins.vocabulary.claims import DRIVER
 from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX
+from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX, RESIZED_PODS
 from partage_scheduler.api.streams import (
     BUDGETS,
     CLAIMS,
@@ -145,12 +145,12 @@ def test_where_it_allocates_claims_it_writes_them_and_nobody_else_does() -> None
     assert f"'{DRIVER}'" in conditions
 
 
-def test_it_changes_its_own_lease_alone() -> None:
+def test_it_updates_its_own_lease_alone_and_patches_those_of_nodes() -> None:
     role = of_kind("Role")
     assert role["metadata"]["namespace"] == SchedulerSettings().namespace == OUR_NAMESPACE
     (update,) = [rule for rule in role["rules"] if "update" in rule["verbs"]]
     assert update["resourceNames"] == [SchedulerSettings().scheduler_name]
-    assert rights(role) == {("leases", verb) for verb in ("get", "list", "watch", "create", "update")}
+    assert rights(role) == {("leases", verb) for verb in ("get", "list", "watch", "create", "update", "patch")}
 
 
 def test_policies_know_the_account_and_protect_what_is_ours_alone() -> None:
@@ -165,6 +165,9 @@ def test_policies_know_the_account_and_protect_what_is_ours_alone() -> None:
     allocations = policies["partage-allocations"]
     assert f"'{SCHEDULER.user}'" in allocations["matchConditions"][0]["expression"]
     assert f"startsWith('{ALLOC_PREFIX}')" in allocations["validations"][0]["expression"]
+    leases = policies["partage-scheduler-leases"]
+    assert f"'{SCHEDULER.user}'" in leases["matchConditions"][0]["expression"]
+    assert f"key == '{RESIZED_PODS}'" in leases["validations"][0]["expression"]
     assert bindings.keys() == policies.keys()
     assert {policy["failurePolicy"] for policy in policies.values()} == {"Fail"}
 

@@ -11,12 +11,20 @@ import pytest
 
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI, RESIZE, RESIZE_WAIT, RESIZED
-from partage_scheduler.placement import resizer
+from partage_plugins.vocabulary.keys import (
+    ALLOCATION,
+    GPU_MEMORY,
+    GPU_MILLI,
+    RESIZE,
+    RESIZE_WAIT,
+    RESIZED,
+    RESIZED_PODS,
+)
+from partage_scheduler.placement import resized_pods, resizer
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Refuse
 from support.kube import until
 from support.objects import pod_body
-from support.scheduler_stage import Truth, add_node, add_pod, scheduler, settings_below, unbound
+from support.scheduler_stage import LEASES, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
 
 QUOTAS = "/api/v1/namespaces/team/resourcequotas"
@@ -24,7 +32,8 @@ QUOTAS = "/api/v1/namespaces/team/resourcequotas"
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resizer, "EVERY_S", 0.02)
+    for module in (resizer, resized_pods):
+        monkeypatch.setattr(module, "EVERY_S", 0.02)
 
 
 def wish(api: FakeApi, name: str, milli: int, *, waits: bool = False) -> None:
@@ -72,7 +81,8 @@ async def test_what_has_no_room_is_refused_in_words_and_by_wish_it_waits(api: Fa
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: not unbound(api))
         wish(api, "p", 700)
-        await until(lambda: said(api, "p").startswith('Refused {"main": {"gpu-milli": 700}}: no room on card'))
+        await until(lambda: said(api, "p").startswith('Refused {"main": {"gpu-milli": 700}}: no room beside'))
+        assert said(api, "p").endswith("of node n1: Insufficient GPU share")
         wish(api, "q", 600, waits=True)
         await until(lambda: said(api, "q").startswith("Waits"))
         assert has(api, "p") == has(api, "q") == (1, 500)
@@ -81,6 +91,33 @@ async def test_what_has_no_room_is_refused_in_words_and_by_wish_it_waits(api: Fa
         await until(lambda: has(api, "q") == (2, 600))
         assert has(api, "p") == (1, 500), "it was refused, and did not wish again"
         assert not running.failures
+
+
+def named(api: FakeApi, node: str) -> dict[str, int]:
+    """The resized pods of a node by its Lease, each with its gen."""
+    text = api.objects.get(f"{LEASES}/{node}")["metadata"].get("annotations", {}).get(RESIZED_PODS, "{}")
+    return {each["name"]: each["gen"] for each in json.loads(text).values()}
+
+
+async def test_the_lease_of_a_node_names_its_resized_pods_whoever_leads(api: FakeApi, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    for name in "pqr":
+        add_pod(api, name, 300)
+    async with scheduler(api, settings_below(tmp_path, elect=False)):
+        await until(lambda: not unbound(api))
+        assert named(api, "n1") == {}
+        api.expect(Refuse(500), method="PATCH", under=LEASES, times=3)
+        wish(api, "p", 400)
+        await until(lambda: named(api, "n1") == {"p": 2})
+        wish(api, "q", 200)
+        wish(api, "p", 300)
+        await until(lambda: named(api, "n1") == {"p": 3, "q": 2})
+    api.objects.delete(f"{PODS}/p")
+    api.objects.patch(f"{LEASES}/n1", {"metadata": {"annotations": {RESIZED_PODS: '{"x":{"name":"x","gen":2}}'}}})
+    async with scheduler(api, settings_below(tmp_path, elect=False)):
+        await until(lambda: named(api, "n1") == {"q": 2})
+        api.objects.delete(f"{PODS}/q")
+        await until(lambda: named(api, "n1") == {})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""Says on the Lease of each node which of its pods were resized, so that the node asks about those and no others.
+
+What each Lease shall say follows from the pods, and what it says is known; where both differ it is written. So nothing
+is lost by a death, and nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from partage_base.kube import ApiServer, KubeError, lease_path
+from partage_plugins.codecs.resize import ResizedPod
+from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary.keys import RESIZED_PODS
+from partage_plugins.vocabulary.names import Namespace, PodName
+from partage_scheduler.authority import Authority
+from partage_scheduler.core import Core
+from partage_scheduler.metrics import Figures
+
+EVERY_S: Final = 1.0
+AT_ONCE: Final = 64
+"""Leases that are written at a look; the others at the next one."""
+
+
+class ResizedPods:
+    def __init__(
+        self,
+        server: ApiServer,
+        core: Core,
+        *,
+        namespace: str,
+        authority: Authority,
+        figures: Figures,
+    ) -> None:
+        """`namespace` has the Leases of nodes."""
+        self._server, self._namespace, self._authority, self._figures = server, namespace, authority, figures
+        self._seats, self._said = core.cluster.seats, core.intake.heartbeats.resized
+
+    async def run(self) -> None:
+        while True:
+            if self._authority.may_decide():
+                await self.look()
+            await asyncio.sleep(EVERY_S)
+
+    async def look(self) -> None:
+        wanted = self._wanted()
+        others = ((node, text) for node, said in self._said.items() if (text := wanted.get(node, "")) != said)
+        await asyncio.gather(*[self._write(node, text) for node, text in islice(others, AT_ONCE)])
+
+    def _wanted(self) -> Mapping[str, str]:
+        """By node, of those that have any."""
+        found: dict[str, dict[PodUid, ResizedPod]] = {}
+        for seat in self._seats.resized():
+            pod, gen = seat.pod, seat.allocation.gen
+            if gen > 1:
+                there = found.setdefault(seat.node, {})
+                there[pod.uid] = ResizedPod(namespace=Namespace(pod.namespace), name=PodName(pod.name), gen=gen)
+        return {node: msgspec.json.encode(dict(sorted(pods.items()))).decode() for node, pods in found.items()}
+
+    async def _write(self, node: str, text: str) -> None:
+        body = {"metadata": {"annotations": {RESIZED_PODS: text or None}}}
+        try:
+            await self._server.patch(lease_path(self._namespace, node), body, msgspec.Raw)
+        except KubeError as error:  # written at the next look
+            self._figures.erred(error)
+            return
+        if node in self._said:
+            self._said[node] = text

@@ -47,7 +47,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
         "ps": Subcommand("partage_cli.machine.commands.ps", "Show the containers of this machine that hold a share."),
         "up": Subcommand(
-            "partage_cli.machine.commands.up", "Let containers of Docker and Podman share this machine's cards."
+            "partage_cli.machine.commands.up", "Let containers of Docker and Podman share the cards here."
         ),
         "wait-for": Subcommand(
             "partage_cli.machine.commands.wait_for", "Run a command once its container's share is free."
@@ -75,6 +75,9 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
         "node": Subcommand("partage_cli.node.command", "Put partage on this node, switch it, let its cards rest."),
         "resume": Subcommand("partage_cli.suspend.command", "Let a suspended pod go on.", "resume"),
+        "support-bundle": Subcommand(
+            "partage_cli.support.command", "Write findings, versions and logs to a file; no secrets."
+        ),
         "suspend": Subcommand(
             "partage_cli.suspend.command", "Take a pod's memory from its card until it is resumed.", "suspend"
         ),

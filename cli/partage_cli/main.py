@@ -68,6 +68,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "translate": Subcommand(
             "partage_cli.translate.command", "Print manifests of other systems in the native dialect."
         ),
+        "usage": Subcommand("partage_cli.usage.command", "Show what pods held of cards, in milli-hours and GiB-hours."),
         "versions": Subcommand("partage_cli.versions.command", "Show which versions of partage's daemons run where."),
     },
     "Node, in a cluster or alone": {

@@ -14,15 +14,20 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import click
 
 from partage_plugins.errors import PartageError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 FAILED: Final = 1
 FOUND_WRONG: Final = 3
 INTERRUPTED: Final = 130
+COMPLETE_VARIABLE: Final = "_PARTAGE_COMPLETE"
+"""By which a shell asks for completions; click reads it."""
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -83,6 +88,10 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
             "partage_cli.suspend.command", "Take a pod's memory from its card until it is resumed.", "suspend"
         ),
         "top": Subcommand("partage_cli.top.command", "Watch the containers with limits, here or on all nodes."),
+    },
+    "Shell and manual": {
+        "completion": Subcommand("partage_cli.completion", "Print what bash, zsh or fish reads to complete partage."),
+        "man": Subcommand("partage_cli.manual", "Print or write the manual pages."),
     },
     "Simulation": {
         "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
@@ -164,14 +173,23 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with a suggestion in every version of click that we allow."""
-        if args[0] in _REMOVED:
+        if args[0] in _REMOVED and not ctx.resilient_parsing:
             raise RemovedCommand(f"`partage {args[0]}` is gone: {_REMOVED[args[0]]} (docs/docker.md)")
-        if args[0] not in SUBCOMMANDS and not args[0].startswith("-"):
+        if args[0] not in SUBCOMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches  # noqa: PLC0415  for a mistake alone
 
             near = get_close_matches(args[0], SUBCOMMANDS)
             ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {' or '.join(near)}?" if near else ""))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table: a name is completed without importing a command."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  for shells alone
+
+        found = [(name, each.summary) for name, each in sorted(SUBCOMMANDS.items()) if name.startswith(incomplete)]
+        return [CompletionItem(name, help=summary) for name, summary in found] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         """Lists the table, so that help imports nothing."""

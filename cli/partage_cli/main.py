@@ -247,11 +247,11 @@ def _run() -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        return _failed(error.format_message(), error.exit_code)
+        return _failed(error, error.format_message(), error.exit_code)
     except PartageError as error:
-        return _failed(str(error))
+        return _failed(error, str(error))
     except OSError as error:
-        return _failed(_of_the_system(error))
+        return _failed(error, _of_the_system(error))
     return code if isinstance(code, int) else 0
 
 
@@ -265,7 +265,7 @@ def _flushed(code: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds a reader
         if isinstance(error, BrokenPipeError):
             return code or FAILED
-        return code or _failed(f"cannot write the output: {_of_the_system(error)}")
+        return code or _failed(error, f"cannot write the output: {_of_the_system(error)}")
     return code
 
 
@@ -274,8 +274,12 @@ def _name() -> str:
     return "kubectl partage" if Path(sys.argv[0]).name.startswith("kubectl") else "partage"
 
 
-def _failed(message: str, code: int = FAILED) -> int:
-    click.echo("partage: " + " ".join(message.split("\n")), err=True)
+def _failed(error: Exception, message: str, code: int = FAILED) -> int:
+    """One line with a code that docs/troubleshooting.md explains."""
+    from partage_cli.codes import code_of  # noqa: PLC0415  for what went wrong alone
+
+    known = code_of(type(error))
+    click.echo("partage: " + " ".join(message.split("\n")) + (f" [{known.code}]" if known else ""), err=True)
     return code
 
 

@@ -36,7 +36,7 @@ Examples:
 )
 def command(words: tuple[str, ...], *, into: Path | None) -> None:
     """Print the manual page of a command, in the language of man(1); without one that of partage itself."""
-    root = click.Context(cli, info_name="partage")
+    root = whole()
     if into is None:
         click.echo(page(_found(root, words)), nl=False)
         return
@@ -45,6 +45,11 @@ def command(words: tuple[str, ...], *, into: Path | None) -> None:
     into.mkdir(parents=True, exist_ok=True)
     for context in every(root):
         write_whole(into / f"{_page_name(context)}.1", page(context).encode(), mode=0o644)
+
+
+def whole() -> click.Context:
+    """Of partage itself, from which all others are reached."""
+    return click.Context(cli, info_name="partage", **cli.context_settings)
 
 
 def every(context: click.Context) -> Iterator[click.Context]:

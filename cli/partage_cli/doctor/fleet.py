@@ -15,7 +15,7 @@ from partage_cli.clusters import ask_cluster
 from partage_cli.doctor.cluster import or_error
 from partage_cli.doctor.elsewhere import DEADLINE_S, ListedCluster, judged, listed, not_asked
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.warnings import WarningEvent, warnings
+from partage_cli.doctor.warnings import REPORTERS, WarningEvent, warnings
 from partage_cli.keys.objects import KEYS, public_of
 from partage_cli.keys.store import KeyStore
 from partage_cli.nodes.reports import NodeReport
@@ -111,6 +111,9 @@ def _keys(nodes: Iterable[NodeReport], known: frozenset[str] | KubeError) -> Ite
     if isinstance(known, KubeError):
         yield About("keys-told").unknown(str(known))
         return
+    if not known:
+        yield About("keys-told").unknown(f"the cluster has no public keys in its ConfigMap {KEYS}")
+        return
     told = {node.node: known - {*node.keys} for node in nodes if node.keys}
     for node, lacking in told.items():
         if lacking:
@@ -149,11 +152,20 @@ async def _read(server: ApiServer, namespace: str) -> FleetFacts:
     pods, keys, events = await asyncio.gather(
         or_error(server.list(pods_path(namespace), OwnPod, labels=PART_OF, limit=_AT_A_TIME)),
         or_error(KeyStore(server, namespace).config_map(KEYS)),
-        or_error(server.list(events_path(), WarningEvent, fields="type=Warning", limit=_AT_A_TIME)),
+        or_error(_events(server)),
     )
     return FleetFacts(
         cluster,
         pods if isinstance(pods, KubeError) else pods.items,
         keys if isinstance(keys, KubeError) else frozenset(public_of(keys) if keys is not None else ()),
-        events if isinstance(events, KubeError) else events.items,
+        events,
     )
+
+
+async def _events(server: ApiServer) -> Sequence[WarningEvent]:
+    """Of our daemons alone: a cluster has many of others."""
+    fields = (f"type=Warning,reportingComponent={each}" for each in REPORTERS)
+    found = await asyncio.gather(
+        *(server.list(events_path(), WarningEvent, fields=each, limit=_AT_A_TIME) for each in fields)
+    )
+    return [event for events in found for event in events.items]

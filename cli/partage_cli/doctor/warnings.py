@@ -14,7 +14,8 @@ from partage_cli.nodes.reports import moment
 from partage_cli.tables import age, few, pod_name, printable
 
 WITHIN_S: Final = 3600.0
-_OURS: Final = "partage-"
+REPORTERS: Final = ("partage-advertiser", "partage-scheduler", "partage-sharepods")
+"""Our daemons that write Events."""
 _LONGEST: Final = 300
 
 
@@ -61,7 +62,7 @@ def warnings(events: Iterable[WarningEvent], now: datetime) -> Iterator[Finding]
     """The latest of each reason in its own words, and on which other objects there are more."""
     found: dict[str, list[tuple[float, WarningEvent]]] = {}
     for each in events:
-        if each.reporting_component.startswith(_OURS) and each.at is not None:
+        if each.reporting_component in REPORTERS and each.at is not None:
             age_s = (now - each.at).total_seconds()
             if age_s <= WITHIN_S:
                 found.setdefault(each.reason, []).append((age_s, each))

@@ -44,6 +44,7 @@ def test_a_bundle_has_the_logs_of_our_pods_and_the_fleet_is_found(rig: Rig, pod:
     assert not [name for name, text in texts.items() if b"hidden" in text]
 
 
+@pytest.mark.extended("asks what `doctor` and `nodes` ask of a real API server, and unit tests of a fake one")
 def test_pods_without_cards_held_none_and_the_fleet_is_looked_at(rig: Rig) -> None:
     config = config_of(rig.cluster)
     done = partage("usage", "-n", OUR_NAMESPACE, "--kubeconfig", config, "-o", "json")

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from partage_cli.main import SUBCOMMANDS, cli
-from partage_cli.manual import every, page
+from partage_cli.main import SUBCOMMANDS
+from partage_cli.manual import every, page, whole
 from unit.cli.program import environment, partage, process
 
 pytestmark = pytest.mark.slow  # it imports every command
@@ -26,9 +26,9 @@ finally:
 
 
 def test_every_command_and_each_of_its_options_has_its_place_on_a_page() -> None:
-    pages = {context.command_path: page(context) for context in every(click.Context(cli, info_name="partage"))}
+    pages = {context.command_path: page(context) for context in every(whole())}
     assert {f"partage {name}" for name in SUBCOMMANDS} | {"partage keys new", "partage node pause"} <= pages.keys()
-    for context in every(click.Context(cli, info_name="partage")):
+    for context in every(whole()):
         for parameter in context.command.get_params(context):
             if isinstance(parameter, click.Option) and parameter.get_help_record(context):
                 option = max(parameter.opts, key=len).replace("-", "\\-")
@@ -36,7 +36,7 @@ def test_every_command_and_each_of_its_options_has_its_place_on_a_page() -> None
 
 
 def test_the_pages_are_roff_and_nothing_of_a_text_is_a_request() -> None:
-    folder_free = [page(context) for context in every(click.Context(cli, info_name="partage"))]
+    folder_free = [page(context) for context in every(whole())]
     known = (".TH ", ".SH ", ".TP", ".PP", ".nf", ".fi")
     for text in folder_free:
         assert [line for line in text.splitlines() if line.startswith((".", "'")) and not line.startswith(known)] == []
@@ -49,6 +49,7 @@ def test_pages_are_written_and_one_is_printed(tmp_path: Path) -> None:
     assert {"partage.1", "partage-top.1", "partage-keys-rotate.1"} <= {
         each.name for each in (tmp_path / "man1").iterdir()
     }
+    assert "\\-h, \\-\\-help" in (tmp_path / "man1/partage-top.1").read_text()
     assert partage(tmp_path, "man", "top").stdout == (tmp_path / "man1/partage-top.1").read_text()
     done = partage(tmp_path, "man", "tpo")
     assert (done.returncode, done.stdout) == (1, "")

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from partage_base.keyring import encode_public
 from partage_base.kube import micro_time
 from partage_cli.doctor.warnings import WarningEvent, warnings
 from partage_isolation.wire.messages import answer_line
+from partage_plugins.codecs import key_id
 from partage_plugins.testing.examples import inventory as text_of
 from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.keys import INVENTORY, KEYS, VERSIONS
@@ -25,7 +28,9 @@ from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 
 PODS: Final = "/api/v1/namespaces/partage-system/pods"
-WELL: Final = Ready(crishim=True, broker=True)
+CONFIG_MAPS: Final = "/api/v1/namespaces/partage-system/configmaps"
+PUBLIC: Final = Ed25519PrivateKey.generate().public_key()
+KEY: Final = key_id(PUBLIC)
 
 
 def add(api: FakeApi, name: str, text: str, *, version: str = "0.1.0", installed: str = "") -> None:
@@ -50,7 +55,7 @@ def event(
     return {"metadata": {"name": f"{name}.1"}, "involvedObject": about, "reportingComponent": by, **words}
 
 
-def asked(root: Path, *, refused: str = "") -> subprocess.CompletedProcess[str]:
+def asked(root: Path, *, refused: str = "", has_key: bool = False) -> subprocess.CompletedProcess[str]:
     """By somebody with a kubeconfig, of a fleet in which much is wrong."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
@@ -65,6 +70,9 @@ def asked(root: Path, *, refused: str = "") -> subprocess.CompletedProcess[str]:
             for name in ("n2", "n3"):
                 api.expect(Refuse(503, body=b"no broker answers\n"), under=f"{PODS}/advertiser-{name}/proxy")
             api.objects.create("/api/v1/namespaces/team-a/events", event("train-0", "FailedScheduling"))
+            if has_key:
+                data = {f"{KEY}.pub": encode_public(PUBLIC).decode()}
+                api.objects.create(CONFIG_MAPS, {"metadata": {"name": "partage-keys"}, "data": data})
             if refused:
                 api.expect(Refuse(403), under=refused, times=9)
             argv = ("doctor", "--fleet", "-o", "json", "--kubeconfig", str(kubeconfig(root, api.url)))
@@ -79,7 +87,7 @@ def found(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str, str]]:
 
 @pytest.mark.slow  # it starts a process
 def test_each_node_is_found_by_what_it_tells(tmp_path: Path) -> None:
-    done = asked(tmp_path)
+    done = asked(tmp_path, has_key=True)
     rest = found(done)
     assert done.returncode == 3
     assert ("in-force", "wrong", "node n3 is not in force: kubelet is elsewhere") in rest
@@ -89,6 +97,7 @@ def test_each_node_is_found_by_what_it_tells(tmp_path: Path) -> None:
     assert words["inventory"][0] == "wrong"
     assert words["inventory"][1].startswith("node n2: card 0 (")
     assert words["versions"] == ("warning", "crishim: 0.1.0 on n1, n3; 0.2.0 on n2")
+    assert words["keys-told"] == ("warning", f"node n3 does not trust {KEY}, which the cluster has")
     assert words["events"][1] == "FailedScheduling, last 1m ago, of pod team-a/train-0: why train-0"
     (silent,) = [words for check, status, words in rest if (check, status) == ("broker", "not checked")]
     assert silent.startswith("not answering on n2, n3: ")
@@ -98,12 +107,14 @@ def test_each_node_is_found_by_what_it_tells(tmp_path: Path) -> None:
 @pytest.mark.slow  # as above
 @pytest.mark.parametrize(
     ("refused", "check"),
-    [("/api/v1/events", "events"), (PODS, "broker"), ("/api/v1/namespaces/partage-system/configmaps", "keys-told")],
+    [("/api/v1/events", "events"), (PODS, "broker"), (CONFIG_MAPS, "keys-told")],
 )
 def test_what_may_not_be_read_is_said_and_hides_nothing_else(tmp_path: Path, refused: str, check: str) -> None:
     rest = found(asked(tmp_path, refused=refused))
     assert [words for each, status, words in rest if each == check and status == "not checked" and "403" in words]
     assert {"in-force", "inventory", "versions", "rollout"} <= {each for each, _, _ in rest}
+    if check != "keys-told":
+        assert ("keys-told", "not checked", "the cluster has no public keys in its ConfigMap partage-keys") in rest
 
 
 @pytest.mark.slow  # as above

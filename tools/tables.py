@@ -6,8 +6,9 @@
     …
     <!-- end -->
 
-`settings` takes `common` or a daemon, `metrics` a daemon. A metric is found where its whole name and its sentence stand
-beside each other. With --check nothing is written, and pages that would change are named with exit code 1.
+`settings` takes `common` or a daemon, `metrics` a daemon, `codes` `cli`. A metric is found where its whole name and its
+sentence stand beside each other. With --check nothing is written, and pages that would change are named with exit
+code 1.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Final
 
 from partage_base.daemon.settings import CommonSettings, fields_of
 from partage_base.daemon.sources import shown_default
+from partage_cli.codes import rows as error_codes
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = {
@@ -35,7 +37,7 @@ PACKAGES: Final = {
     "sharepods": ("scheduler/partage_scheduler/sharepods", "SharePodSettings"),
 }
 MARKED: Final = re.compile(
-    r"<!-- (?P<what>settings|metrics) (?P<daemon>\w+) -->\n(?P<table>.*?)<!-- end -->", re.DOTALL
+    r"<!-- (?P<what>settings|metrics|codes) (?P<daemon>\w+) -->\n(?P<table>.*?)<!-- end -->", re.DOTALL
 )
 METRIC: Final = re.compile(r"partage_[a-z0-9]+(_[a-z0-9]+)+")
 
@@ -75,6 +77,12 @@ def metrics(daemon: str) -> Iterator[str]:
         yield f"| `{name}` | {sentence} |"
 
 
+def codes(_program: str) -> Iterator[str]:
+    yield "| code | what it means | do |"
+    yield "|---|---|---|"
+    yield from (f"| `{each.code}` | {each.means} | {each.advice} |" for each in error_codes())
+
+
 def labels_of(declaration: ast.AST) -> str:
     keywords = declaration.keywords if isinstance(declaration, ast.Call) else []
     names = [ast.literal_eval(keyword.value) for keyword in keywords if keyword.arg in {"label", "labels"}]
@@ -85,7 +93,7 @@ def current(page: str) -> str:
     """The page with its tables as the code has them now."""
 
     def replaced(match: re.Match[str]) -> str:
-        rows = {"settings": settings, "metrics": metrics}[match["what"]](match["daemon"])
+        rows = {"settings": settings, "metrics": metrics, "codes": codes}[match["what"]](match["daemon"])
         lines = "".join(f"{row}\n" for row in rows)
         return f"<!-- {match['what']} {match['daemon']} -->\n{lines}<!-- end -->"
 

@@ -12,6 +12,7 @@ import msgspec
 
 from partage_base.kube import Access, ApiServer
 from partage_base.version import VERSION
+from partage_cli.progress import waiting
 
 A = TypeVar("A")
 
@@ -48,7 +49,8 @@ def ask_cluster(
         async with ApiServer(access, user_agent=agent, deadline_s=deadline_s, connections=connections) as server:
             return await question(server)
 
-    return asyncio.run(asked())
+    with waiting("asking the API server"):
+        return asyncio.run(asked())
 
 
 class Identity(NamedTuple):

@@ -14,15 +14,20 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import click
 
 from partage_plugins.errors import PartageError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 FAILED: Final = 1
 FOUND_WRONG: Final = 3
 INTERRUPTED: Final = 130
+COMPLETE_VARIABLE: Final = "_PARTAGE_COMPLETE"
+"""By which a shell asks for completions; click reads it."""
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -47,7 +52,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
         "ps": Subcommand("partage_cli.machine.commands.ps", "Show the containers of this machine that hold a share."),
         "up": Subcommand(
-            "partage_cli.machine.commands.up", "Let containers of Docker and Podman share this machine's cards."
+            "partage_cli.machine.commands.up", "Let containers of Docker and Podman share the cards here."
         ),
         "wait-for": Subcommand(
             "partage_cli.machine.commands.wait_for", "Run a command once its container's share is free."
@@ -68,6 +73,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "translate": Subcommand(
             "partage_cli.translate.command", "Print manifests of other systems in the native dialect."
         ),
+        "usage": Subcommand("partage_cli.usage.command", "Show what pods held of cards, in milli-hours and GiB-hours."),
         "versions": Subcommand("partage_cli.versions.command", "Show which versions of partage's daemons run where."),
     },
     "Node, in a cluster or alone": {
@@ -75,10 +81,17 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
         "node": Subcommand("partage_cli.node.command", "Put partage on this node, switch it, let its cards rest."),
         "resume": Subcommand("partage_cli.suspend.command", "Let a suspended pod go on.", "resume"),
+        "support-bundle": Subcommand(
+            "partage_cli.support.command", "Write findings, versions and logs to a file; no secrets."
+        ),
         "suspend": Subcommand(
             "partage_cli.suspend.command", "Take a pod's memory from its card until it is resumed.", "suspend"
         ),
         "top": Subcommand("partage_cli.top.command", "Watch the containers with limits, here or on all nodes."),
+    },
+    "Shell and manual": {
+        "completion": Subcommand("partage_cli.completion", "Print what bash, zsh or fish reads to complete partage."),
+        "man": Subcommand("partage_cli.manual", "Print or write the manual pages."),
     },
     "Simulation": {
         "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
@@ -160,14 +173,23 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with a suggestion in every version of click that we allow."""
-        if args[0] in _REMOVED:
+        if args[0] in _REMOVED and not ctx.resilient_parsing:
             raise RemovedCommand(f"`partage {args[0]}` is gone: {_REMOVED[args[0]]} (docs/docker.md)")
-        if args[0] not in SUBCOMMANDS and not args[0].startswith("-"):
+        if args[0] not in SUBCOMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches  # noqa: PLC0415  for a mistake alone
 
             near = get_close_matches(args[0], SUBCOMMANDS)
             ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {' or '.join(near)}?" if near else ""))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table: a name is completed without importing a command."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  for shells alone
+
+        found = [(name, each.summary) for name, each in sorted(SUBCOMMANDS.items()) if name.startswith(incomplete)]
+        return [CompletionItem(name, help=summary) for name, summary in found] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         """Lists the table, so that help imports nothing."""
@@ -225,11 +247,11 @@ def _run() -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        return _failed(error.format_message(), error.exit_code)
+        return _failed(error, error.format_message(), error.exit_code)
     except PartageError as error:
-        return _failed(str(error))
+        return _failed(error, str(error))
     except OSError as error:
-        return _failed(_of_the_system(error))
+        return _failed(error, _of_the_system(error))
     return code if isinstance(code, int) else 0
 
 
@@ -243,7 +265,7 @@ def _flushed(code: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds a reader
         if isinstance(error, BrokenPipeError):
             return code or FAILED
-        return code or _failed(f"cannot write the output: {_of_the_system(error)}")
+        return code or _failed(error, f"cannot write the output: {_of_the_system(error)}")
     return code
 
 
@@ -252,8 +274,12 @@ def _name() -> str:
     return "kubectl partage" if Path(sys.argv[0]).name.startswith("kubectl") else "partage"
 
 
-def _failed(message: str, code: int = FAILED) -> int:
-    click.echo("partage: " + " ".join(message.split("\n")), err=True)
+def _failed(error: Exception, message: str, code: int = FAILED) -> int:
+    """One line with a code that docs/troubleshooting.md explains."""
+    from partage_cli.codes import code_of  # noqa: PLC0415  for what went wrong alone
+
+    known = code_of(type(error))
+    click.echo("partage: " + " ".join(message.split("\n")) + (f" [{known.code}]" if known else ""), err=True)
     return code
 
 

@@ -8,6 +8,7 @@ from partage_base.kube import Meta
 
 
 class OwnContainer(msgspec.Struct, frozen=True):
+    name: str = ""
     image: str = ""
 
     @property

@@ -60,6 +60,12 @@ def pod_page_path(namespace: str, name: str, page: str) -> str:
     return f"{pod_path(namespace, name)}/proxy/{page.removeprefix('/')}"
 
 
+def pod_log_path(namespace: str, name: str, container: str, *, lines: int, most_bytes: int) -> str:
+    """The end of what a container said last."""
+    which = f"container={_checked('container', container)}&tailLines={lines}&limitBytes={most_bytes}"
+    return f"{pod_path(namespace, name)}/log?{which}"
+
+
 def binding_path(namespace: str, name: str) -> str:
     """Where one pod is bound to a node."""
     return f"{pod_path(namespace, name)}/binding"

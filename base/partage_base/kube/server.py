@@ -35,6 +35,7 @@ _PATCHES: Final[dict[PatchKind, str]] = {
     "strategic": "application/strategic-merge-patch+json",
     "json": "application/json-patch+json",
 }
+_ANY: Final = "application/json, */*"
 _WATCH_LASTS_S: Final = 300.0
 _WATCH_ENDS_WITHIN_S: Final = 30.0
 """So much later than agreed a watch is taken for dead."""
@@ -90,6 +91,10 @@ class ApiServer:
 
     async def get(self, path: str, type_: type[T]) -> T:
         return await self._call(Request("GET", path), type_)
+
+    async def text(self, path: str) -> bytes:
+        """What is no JSON, such as the log of a container."""
+        return await self._transport.answer(Request("GET", path, accept=_ANY), deadline_s=self._deadline_s)
 
     async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
         """Posts `body` to a collection or a subresource.

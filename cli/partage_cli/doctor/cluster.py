@@ -190,11 +190,11 @@ def _asked(node: LocalNode) -> ClusterFacts:
 
 async def _facts(server: ApiServer, node: LocalNode) -> ClusterFacts:
     who, found, lease = await asyncio.gather(
-        _or_error(identity(server)),
-        _or_error(server.get(node_path(node.name), Node)),
-        _or_error(server.get(lease_path(node.namespace, node.name), msgspec.Raw)),
+        or_error(identity(server)),
+        or_error(server.get(node_path(node.name), Node)),
+        or_error(server.get(lease_path(node.namespace, node.name), msgspec.Raw)),
     )
-    renewal = await _or_error(_renewed(server, node, lease))
+    renewal = await or_error(_renewed(server, node, lease))
     typed = lease if isinstance(lease, KubeError) else msgspec.json.decode(lease, type=thread_safe(Lease))
     return ClusterFacts(who, found, typed, renewal if isinstance(renewal, KubeError) else None, datetime.now(UTC))
 
@@ -214,7 +214,8 @@ async def _renewed(server: ApiServer, node: LocalNode, lease: msgspec.Raw | Kube
     return await server.replace(lease_path(node.namespace, node.name) + _DRY_RUN, lease, msgspec.Raw)
 
 
-async def _or_error(answer: Awaitable[A]) -> A | KubeError:
+async def or_error(answer: Awaitable[A]) -> A | KubeError:
+    """Where one answer less must not hide the others."""
     try:
         return await answer
     except KubeError as error:

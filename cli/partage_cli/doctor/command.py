@@ -20,6 +20,7 @@ from partage_cli.doctor import (
     daemons,
     driver,
     elsewhere,
+    fleet,
     inventory,
     kubelet,
     machine,
@@ -33,6 +34,7 @@ from partage_cli.doctor.output import tell
 from partage_cli.machine.places import DRIVER
 from partage_cli.machine.setup.decision import read_decision
 from partage_cli.main import SUBCOMMANDS
+from partage_cli.progress import waiting
 from partage_crishim.settings import CrishimSettings
 
 CHECKS: Final[Mapping[str, Check]] = {
@@ -72,6 +74,7 @@ Examples:
   sudo partage doctor
   partage doctor -o wide --kubeconfig ~/.kube/config
   partage doctor -o json | jq '.findings[] | select(.status == "wrong")'
+  kubectl partage doctor --fleet
 """,
 )
 @click.option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", show_default=True)
@@ -82,6 +85,9 @@ Examples:
     help="Where the driver is installed, below the root.  [default: as the daemons are told]",
 )
 @click.option("--node-name", metavar="NAME", help="As kubelet registered it.  [default: as the daemons are told]")
+@click.option(
+    "--fleet", "is_fleet", is_flag=True, help="All nodes of the cluster, by what the API server and they tell."
+)
 @KUBECONFIG
 @NAMESPACE
 @click.pass_obj
@@ -91,6 +97,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     output: str,
     driver_root: Path | None,
     node_name: str | None,
+    is_fleet: bool,
     kubeconfig: Path | None,
     namespace: str,
 ) -> int:
@@ -98,8 +105,20 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 
     Changes nothing. Run it as root, or it tells what it could not see. On a machine that is no node it looks at the
     cluster instead, unless --node-name is said. The exit code is 3 where something is wrong; warnings, and what could
-    not be checked, leave it at 0.
+    not be checked, leave it at 0. With --fleet it looks at all nodes of the cluster, by what they
+    tell it and not on them.
     """
+    if is_fleet:
+        return tell([*fleet.findings(kubeconfig, namespace)], output)
+    with waiting("looking at this node"):
+        found = look(root, driver_root=driver_root, node_name=node_name, kubeconfig=kubeconfig, namespace=namespace)
+    return tell(found, output)
+
+
+def look(
+    root: Path, *, driver_root: Path | None, node_name: str | None, kubeconfig: Path | None, namespace: str
+) -> list[Finding]:
+    """All findings of this machine; of the cluster where it is no node."""
     settings, mistakes = _crishim_settings(root)
     decision = read_decision(root)
     node = LocalNode(
@@ -111,10 +130,8 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         namespace=namespace,
     )
     if decision is None and node_name is None and elsewhere.is_no_node(node):
-        findings = list(elsewhere.findings(node))
-    else:
-        findings = [*mistakes, *run(CHECKS if decision is None else _CHECKS_OF_A_MACHINE, node)]
-    return tell(findings, output)
+        return list(elsewhere.findings(node))
+    return [*mistakes, *run(CHECKS if decision is None else _CHECKS_OF_A_MACHINE, node)]
 
 
 def _crishim_settings(root: Path) -> tuple[CrishimSettings, list[Finding]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -21,10 +21,12 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _OF_A_NODE: Final = (INVENTORY_FILE, JOURNAL, DEFAULT_PATH, "run/partage", "var/lib/kubelet")
 _AT_A_TIME: Final = 500
-_DEADLINE_S: Final = 30.0
+DEADLINE_S: Final = 30.0
 
 
-class _Seen(NamedTuple):
+class ListedCluster(NamedTuple):
+    nodes: Sequence[Node]
+    leases: Sequence[Lease]
     report: Report
     labelled: frozenset[str]
     """Nodes that are to be in force."""
@@ -40,14 +42,18 @@ def is_no_node(node: LocalNode) -> bool:
 def findings(node: LocalNode) -> Iterator[Finding]:
     yield About("here").unknown("this machine is no node: the cluster was looked at instead")
     try:
-        seen = ask_cluster(node.kubeconfig, lambda server: _seen(server, node.namespace), deadline_s=_DEADLINE_S)
-    except BadAccess as error:
-        yield About("api").unknown(str(error), do="say --kubeconfig, or ask on a node")
-        return
+        seen = ask_cluster(node.kubeconfig, lambda server: listed(server, node.namespace), deadline_s=DEADLINE_S)
     except KubeError as error:
-        yield About("api").wrong(str(error), do="is the API server up, and do the credentials hold?")
+        yield not_asked(error)
         return
     yield from judged(seen.report, seen.labelled, seen.scheduler)
+
+
+def not_asked(error: KubeError) -> Finding:
+    """Why nothing is known of the cluster."""
+    if isinstance(error, BadAccess):
+        return About("api").unknown(str(error), do="say --kubeconfig, or ask on a node")
+    return About("api").wrong(str(error), do="is the API server up, and do the credentials hold?")
 
 
 def judged(report: Report, labelled: frozenset[str], scheduler: KnownScheduler) -> Iterator[Finding]:
@@ -60,12 +66,15 @@ def judged(report: Report, labelled: frozenset[str], scheduler: KnownScheduler) 
     names = sorted({*labelled, *report.faults, *(each.node for each in report.nodes)})
     for name in names:
         if why := report.why_not(name):
-            yield about.wrong(f"node {name} is not in force: {why}", do=f"`partage doctor` on {name}")
+            yield About("in-force", (f"node {name}",)).wrong(
+                f"node {name} is not in force: {why}", do=f"`partage doctor` on {name}"
+            )
     if not any(map(report.why_not, names)):
         yield about.ok(f"{len(names)} nodes, all in force" if names else "no node has cards or is labelled")
 
 
-async def _seen(server: ApiServer, namespace: str) -> _Seen:
+async def listed(server: ApiServer, namespace: str) -> ListedCluster:
+    """Raises `KubeError` where the API server does not say."""
     nodes, leases, scheduler = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
         server.list(leases_path(namespace), Lease, limit=_AT_A_TIME),
@@ -74,4 +83,4 @@ async def _seen(server: ApiServer, namespace: str) -> _Seen:
     unread = {each.key[1]: each.why for each in nodes.unread}
     report = of_cluster(nodes.items, leases.items, datetime.now(UTC), unread=unread)
     on = frozenset(each.name for each in members_of(nodes.items) if each.wish is Wish.ON)
-    return _Seen(report, on, scheduler)
+    return ListedCluster(nodes.items, leases.items, report, on, scheduler)

@@ -13,6 +13,7 @@ from partage_cli.explain.question import Question, answer
 from partage_cli.explain.shown import as_text
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_cli.tables import as_json
+from partage_cli.watch import watchable
 
 
 @click.command(
@@ -32,6 +33,7 @@ Examples:
 @KUBECONFIG
 @NAMESPACE
 @click.pass_obj
+@watchable
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     root: Path,
     *,

@@ -18,6 +18,7 @@ from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour, lacking
 from partage_cli.nodes.reports import Report, of_cluster, of_node
 from partage_cli.nodes.shown import as_table
 from partage_cli.tables import as_json, as_yaml, few
+from partage_cli.watch import watchable
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.vocabulary.places import INVENTORY_FILE
@@ -32,6 +33,7 @@ Examples:
   kubectl partage nodes -o wide --node gpu-7
   partage nodes -o json | jq '.nodes[].cards[] | select(.health != "ok")'
   partage nodes --local
+  partage nodes --watch
   partage nodes --pods --node gpu-7
 """,
 )
@@ -44,6 +46,7 @@ Examples:
 @KUBECONFIG
 @NAMESPACE
 @click.pass_obj
+@watchable
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     root: Path, *, output: str, node: str | None, only_here: bool, pods: bool, kubeconfig: Path | None, namespace: str
 ) -> int:

@@ -118,7 +118,7 @@ def _why_silent(beat: Heartbeat | None) -> str:
 
 def heartbeat(lease: Lease | None, now: datetime) -> Heartbeat | None:
     """By the Lease; None where it was never renewed."""
-    at = None if lease is None else _moment(lease.spec.renew_time)
+    at = None if lease is None else moment(lease.spec.renew_time)
     if lease is None or at is None:
         return None
     age_s = round((now - at).total_seconds(), 3)
@@ -131,7 +131,8 @@ def keys_told(lease: Lease | None) -> tuple[str, ...]:
     return tuple(filter(None, text.split(",")))
 
 
-def _moment(text: str) -> datetime | None:
+def moment(text: str) -> datetime | None:
+    """A time as the API server writes it; None where there is none."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None
     except (ValueError, OverflowError):  # written by somebody else

@@ -17,11 +17,13 @@ from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import FAILED, FOUND_WRONG, SUBCOMMANDS
 from partage_cli.nodes.reports import of_cluster
 from partage_cli.own_pods import OwnPod, OwnPodSpec
+from partage_cli.progress import tell
 from partage_cli.rollout.installer_pods import DAEMON_SET, LABELS, why_silent
 from partage_cli.rollout.lease import RolloutLease
 from partage_cli.rollout.progress import RolloutProgress, as_line, as_table, progress
 from partage_cli.rollout.told import INSTALL, members_of
 from partage_cli.tables import as_json
+from partage_cli.watch import watchable
 
 LEASE_S: Final = 60.0
 """As the installers have it, unless the Lease says more."""
@@ -53,6 +55,7 @@ Examples:
 )
 @KUBECONFIG
 @NAMESPACE
+@watchable
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     *, output: str, version: str | None, wait: bool, within_s: float, kubeconfig: Path | None, namespace: str
 ) -> int:
@@ -91,7 +94,7 @@ async def followed(
         if is_over or loop.time() >= until:
             return found, is_over
         if (line := as_line(found)) != said:
-            click.echo(line, err=True)
+            tell(line)
             said = line
         await asyncio.sleep(_AGAIN_S)
 

@@ -23,6 +23,7 @@ from partage_cli.top import cluster
 from partage_cli.top.live import show
 from partage_cli.top.nodes import AT_ONCE, WITHIN_S, ask_nodes
 from partage_cli.top.shown import Frame, as_lines, fields
+from partage_cli.watch import WATCH, watch
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import Told
 from partage_plugins.vocabulary.places import BROKER_SOCKET
@@ -53,6 +54,7 @@ Examples:
 )
 @click.option("--cluster", "is_cluster", is_flag=True, help="All nodes, once; so it is where no broker runs here.")
 @click.option("--node", "nodes", multiple=True, metavar="NAME", help="This node of the cluster; may be repeated.")
+@WATCH
 @KUBECONFIG
 @NAMESPACE
 @click.pass_obj
@@ -64,6 +66,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     every_s: float,
     is_cluster: bool,
     nodes: tuple[str, ...],
+    is_watched: bool,
     kubeconfig: Path | None,
     namespace: str,
 ) -> int:
@@ -76,11 +79,12 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     `--once` there is one line each time.
 
     With --cluster or --node, and where this machine has no broker and a cluster can be reached, it shows once what the
-    brokers of all nodes tell, MEMORY again as charged. Nodes that don't answer are named on stderr; the exit code is 3
-    then.
+    brokers of all nodes tell, with --watch again and again, MEMORY again as charged. Nodes that don't answer are named
+    on stderr; the exit code is 3 then.
     """
     if is_cluster or nodes or _is_elsewhere(root, kubeconfig):
-        return _show_cluster(kubeconfig, namespace, nodes, output)
+        shown = functools.partial(_show_cluster, kubeconfig, namespace, nodes, output)
+        return watch(shown) if is_watched and output == "table" else shown()
     notice = SIMULATED if is_simulated(root) else ""
     broker = BrokerClient(root)
     told = broker.tell()

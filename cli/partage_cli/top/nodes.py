@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from partage_base.kube import ApiServer, KubeError, Node, nodes_path, pod_page_path, pods_path
+from partage_cli import progress
 from partage_cli.own_pods import OwnPod
 from partage_isolation.wire.messages import No, Told, read_answer
 from partage_plugins.errors import DecodeError, Refused
@@ -19,9 +20,11 @@ from partage_plugins.vocabulary.keys import INVENTORY
 AT_ONCE: Final = 32
 WITHIN_S: Final = 8.0
 """For one node; an advertiser answers within three seconds, or that its broker doesn't."""
+_ALL_WITHIN_S: Final = 120.0
 _ADVERTISERS: Final = "app.kubernetes.io/name=partage-advertiser"
 _PAGE: Final = "broker"
 _AT_A_TIME: Final = 500
+_NO_TIME: Final = "it was not asked: other nodes took too long"
 _NO_POD: Final = "no pod of the advertiser runs there, which would ask its broker"
 
 
@@ -45,12 +48,18 @@ async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -
     names = sorted(only) or sorted(name for name, tells in there.items() if tells)
     pod_on = {each.spec.node_name: each.metadata.name for each in pods.items if _answers(each)}
     turns = asyncio.Semaphore(AT_ONCE)
+    clock, left = asyncio.get_running_loop().time, sum(name in pod_on for name in names)
+    until = clock() + _ALL_WITHIN_S
 
     async def asked(name: str) -> Told | str:
+        nonlocal left
         if name not in pod_on:
             return _NO_POD
         async with turns:
-            return await _ask(server, pod_page_path(namespace, pod_on[name], _PAGE))
+            answer = await _ask(server, pod_page_path(namespace, pod_on[name], _PAGE)) if clock() < until else _NO_TIME
+        left -= 1
+        progress.now(f"asking the brokers of {len(names)} nodes, {left} are left")
+        return answer
 
     answers = dict(zip(names, await asyncio.gather(*map(asked, names)), strict=True))
     return AllTold(

@@ -38,11 +38,12 @@ def command(*, output: str, kubeconfig: Path | None, namespace: str) -> None:
     The scheduler that leads, and the daemons of a node, say theirs themselves; the installer's is the version to which
     it brought the node. DRA driver and SharePods' controller go by the tags of their images.
     """
-    found = ask_cluster(kubeconfig, functools.partial(_asked, namespace=namespace))
+    found = ask_cluster(kubeconfig, functools.partial(daemons, namespace=namespace))
     click.echo(as_json({"daemons": found}) if output == "json" else as_table(found), nl=False)
 
 
-async def _asked(server: ApiServer, *, namespace: str) -> tuple[Running, ...]:
+async def daemons(server: ApiServer, *, namespace: str) -> tuple[Running, ...]:
+    """Raises `KubeError` where the API server does not say."""
     nodes, leases, pods = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
         server.list(leases_path(namespace), Lease, limit=_AT_A_TIME),

@@ -175,7 +175,7 @@ def test_several_processes_at_once_make_pairs_of_which_exactly_one_signs(tmp_pat
 def test_a_file_that_may_not_grow_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     done = process(tmp_path, "keys", "new", start='ulimit -f 0; exec "$@"')
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"partage: /.+/signing\.d/[0-9a-f]{16}\.key: File too large\n", done.stderr)
+    assert re.fullmatch(r"partage: /.+/signing\.d/[0-9a-f]{16}\.key: File too large \[PTG103\]\n", done.stderr)
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
@@ -183,7 +183,7 @@ def test_a_read_only_place_is_one_line_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "etc").write_text("in the way")
     done = partage(tmp_path, "keys", "new")
     assert done.returncode == 1
-    assert done.stderr == f"partage: {tmp_path}/etc/partage: Not a directory\n"
+    assert done.stderr == f"partage: {tmp_path}/etc/partage: Not a directory [PTG103]\n"
 
 
 @pytest.mark.parametrize("command", ["new", "public", "list", "retire"])

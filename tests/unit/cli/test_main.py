@@ -56,13 +56,13 @@ def failing_module(command: click.Command) -> object:
 
 
 def test_what_is_expected_is_one_line_and_exit_code_1(run: Callable[..., tuple[int, str]]) -> None:
-    assert run(Refused("no such\ncard")) == (1, "partage: no such card\n")
+    assert run(Refused("no such\ncard")) == (1, "partage: no such card [PTG201]\n")
     assert run(FileNotFoundError(2, "No such file or directory", "/a/b")) == (
         1,
-        "partage: /a/b: No such file or directory\n",
+        "partage: /a/b: No such file or directory [PTG103]\n",
     )
-    assert run(OSError("something odd")) == (1, "partage: something odd\n")
-    assert run(click.ClickException("not today")) == (1, "partage: not today\n")
+    assert run(OSError("something odd")) == (1, "partage: something odd [PTG103]\n")
+    assert run(click.ClickException("not today")) == (1, "partage: not today [PTG102]\n")
 
 
 def test_interrupted_is_130_and_says_nothing(run: Callable[..., tuple[int, str]]) -> None:
@@ -125,7 +125,7 @@ def test_help_lists_every_subcommand_in_its_group_without_importing_one() -> Non
 
 def test_a_command_that_is_gone_says_what_to_type_instead(run: Callable[..., tuple[int, str]]) -> None:
     code, told = run(None, "logs", "-f", "train")
-    assert (code, told) == (2, "partage: `partage logs` is gone: docker logs (docs/docker.md)\n")
+    assert (code, told) == (2, "partage: `partage logs` is gone: docker logs (docs/docker.md) [PTG101]\n")
     assert "docker run --runtime partage -e PARTAGE_SHARE=300" in run(None, "run", "--share", "300", "IMAGE")[1]
 
 
@@ -181,7 +181,7 @@ def test_output_that_can_not_be_written_is_a_failure_in_one_line(tmp_path: Path)
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.splitlines() == ["partage: No space left on device"]
+    assert done.stderr.splitlines() == ["partage: No space left on device [PTG103]"]
 
 
 @pytest.mark.slow

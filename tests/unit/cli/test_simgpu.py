@@ -94,7 +94,7 @@ def test_a_name_is_given_once(lab: Lab) -> None:
     lab("new", "a", "--card", "t4")
     done = lab("new", "a", "--card", "l4")
     assert done.returncode == 1
-    assert done.stderr == "partage: there is a node a already; remove it, or take another name\n"
+    assert done.stderr == "partage: there is a node a already; remove it, or take another name [PTG601]\n"
     assert lab.told()[0]["cards"][0]["name"] == "Tesla T4"
 
 

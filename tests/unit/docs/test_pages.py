@@ -13,18 +13,18 @@ ROOT = Path(__file__).parents[3]
 PAGES = {page.name: page.read_text() for page in (ROOT / "docs").glob("*.md")}
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
-WRITTEN = re.compile(r"<!-- (?:settings|metrics) .*?<!-- end -->", re.DOTALL)
+WRITTEN = re.compile(r"<!-- (?:settings|metrics|codes) .*?<!-- end -->", re.DOTALL)
 """Tables that a program writes: looked up, not read, as those of real-card.md."""
 LOOKED_UP = {"decisions.md", "real-card.md"}
 
 
-def test_the_architecture_is_one_page_and_the_read_ones_together_have_at_most_29_500_words() -> None:
+def test_the_architecture_is_one_page_and_the_read_ones_together_have_at_most_32_500_words() -> None:
     lines = PAGES["architecture.md"].splitlines()
     assert len(lines) <= 120
     assert max(map(len, lines)) <= 120
     read = {name: WRITTEN.sub("", text) for name, text in PAGES.items() if name not in LOOKED_UP}
     words = {name: len(re.findall(r"\S*\w\S*", text)) for name, text in read.items()}
-    assert sum(words.values()) <= 29_500, words
+    assert sum(words.values()) <= 32_500, words
 
 
 def anchors(text: str) -> set[str]:

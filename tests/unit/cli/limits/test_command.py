@@ -79,7 +79,7 @@ def test_what_is_no_part_of_a_card_is_wrong_usage(root: Path, milli: str) -> Non
 def test_more_than_granted_is_the_brokers_to_refuse(root: Path) -> None:
     ended = partage(root, "limits", "train-0", "--memory", "9Gi")
     why = "partage: the pod was granted 8 GiB; only a new allocation raises that"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"partage: {why}\n")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"partage: {why} [PTG201]\n")
 
 
 @pytest.mark.parametrize("quantity", ["-1", "4 GiB", "1m", "lots"])

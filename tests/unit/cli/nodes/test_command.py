@@ -86,7 +86,7 @@ def test_one_node_is_asked_for_by_its_name(tmp_path: Path) -> None:
     missing = asked(tmp_path, has, "--node", "n3")
     assert (missing.returncode, missing.stderr) == (
         1,
-        "partage: there is no node n3; `kubectl get nodes` has their names\n",
+        "partage: there is no node n3; `kubectl get nodes` has their names [PTG201]\n",
     )
     escape = asked(tmp_path, has, "--node", "../pods")
     assert (escape.returncode, len(escape.stderr.splitlines())) == (1, 1)
@@ -116,10 +116,8 @@ def test_local_needs_no_api_server(tmp_path: Path) -> None:
 def test_local_without_a_file_says_who_writes_it(tmp_path: Path) -> None:
     done = partage(tmp_path, "nodes", "--local")
     assert done.returncode == 1
-    assert (
-        done.stderr
-        == f"partage: {tmp_path}/run/partage/inventory.json is not there; does partage-advertiser run on this node?\n"
-    )
+    why = "is not there; does partage-advertiser run on this node?"
+    assert done.stderr == f"partage: {tmp_path}/run/partage/inventory.json {why} [PTG201]\n"
 
 
 def test_local_with_a_broken_file_is_3(tmp_path: Path) -> None:

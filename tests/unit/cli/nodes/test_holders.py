@@ -87,7 +87,10 @@ def test_what_somebody_wrote_on_a_pod_does_not_count(tmp_path: Path) -> None:
 
 def test_a_node_that_is_not_there_is_said_so_and_a_node_alone_has_another_command(tmp_path: Path) -> None:
     done = asked(tmp_path, "--node", "n99")
-    assert (done.returncode, done.stderr) == (1, "partage: there is no node n99; `kubectl get nodes` has their names\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "partage: there is no node n99; `kubectl get nodes` has their names [PTG201]\n",
+    )
     done = partage(tmp_path, "nodes", "--pods", "--local")
     assert (done.returncode, "partage top" in done.stderr) == (2, True)
 

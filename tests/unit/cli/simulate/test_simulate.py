@@ -126,5 +126,5 @@ def test_an_interrupt_ends_every_process_without_a_traceback(tmp_path: Path) -> 
 def test_a_wrong_cell_is_told_by_file_line_and_column(tmp_path: Path) -> None:
     done = simulated(tmp_path, *trace(tmp_path, PODS.replace("1,460", "1,4600")))
     where = f"partage: {tmp_path / 'pods.csv'}: line 2, column gpu_milli is '4600'"
-    assert done.stderr == f"{where}; allowed: a whole number from 1 to 1000\n"
+    assert done.stderr == f"{where}; allowed: a whole number from 1 to 1000 [PTG202]\n"
     assert done.returncode == 1

@@ -104,7 +104,7 @@ def test_without_a_broker_and_a_cluster_there_is_one_line_and_exit_code_1(
     monkeypatch.delenv("KUBECONFIG", raising=False)
     ended = partage(root, "top", *more)
     why = f"no broker answers at {root / BROKER_SOCKET}: No such file or directory; is partage-broker running?"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"partage: {why}\n")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"partage: {why} [PTG401]\n")
 
 
 def test_programs_that_follow_get_a_line_each_time(root: Path) -> None:

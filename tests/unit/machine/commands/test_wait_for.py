@@ -68,11 +68,11 @@ def test_an_agent_that_goes_away_meanwhile_is_asked_again(tmp_path: Path) -> Non
 def test_what_would_never_fit_and_an_agent_that_is_not_there_are_said(tmp_path: Path) -> None:
     with agent(tmp_path, (No(why="this machine has no cards"),)):
         done = waited(tmp_path, "--share", "300", "--", "true")
-    assert (done.returncode, done.stderr) == (1, "partage: this machine has no cards\n")
+    assert (done.returncode, done.stderr) == (1, "partage: this machine has no cards [PTG201]\n")
     (tmp_path / OCI_SOCKET).unlink()
     assert "`partage up` starts it" in waited(tmp_path, "--share", "300", "--", "true").stderr
 
 
 def test_a_command_that_is_not_there_is_said_before_anything_is_waited_for(tmp_path: Path) -> None:
     done = waited(tmp_path, "--share", "300", "--", "dokcer", "run")
-    assert (done.returncode, done.stderr) == (1, "partage: there is no program 'dokcer'; name one, after --\n")
+    assert (done.returncode, done.stderr) == (1, "partage: there is no program 'dokcer'; name one, after -- [PTG201]\n")

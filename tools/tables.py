@@ -6,8 +6,9 @@
     …
     <!-- end -->
 
-`settings` takes `common` or a daemon, `metrics` a daemon. A metric is found where its whole name and its sentence stand
-beside each other. With --check nothing is written, and pages that would change are named with exit code 1.
+`settings` takes `common` or a daemon, `metrics` a daemon or `labels`. A metric is found where its whole name and its
+sentence stand beside each other. With --check nothing is written, and pages that would change are named with exit
+code 1.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from partage_base.daemon.metrics import LABELS
 from partage_base.daemon.settings import CommonSettings, fields_of
 from partage_base.daemon.sources import shown_default
 
@@ -55,6 +57,11 @@ def settings(daemon: str) -> Iterator[str]:
 
 
 def metrics(daemon: str) -> Iterator[str]:
+    if daemon == "labels":
+        yield "| label | values on one page |"
+        yield "|---|---|"
+        yield from (f"| `{label}` | {most} |" for label, most in LABELS.items())
+        return
     yield "| metric | what it is |"
     yield "|---|---|"
     found: dict[str, str] = {}

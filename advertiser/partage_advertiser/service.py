@@ -45,8 +45,8 @@ _LOOK_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
 class AdvertiserMetrics:
-    def __init__(self, metrics: Metrics, node: str, keys: Callable[[], Sequence[str]]) -> None:
-        """`keys`: by which crishim believes allocations."""
+    def __init__(self, metrics: Metrics, node: str, keys: Callable[[], Sequence[str] | None]) -> None:
+        """`keys`: by which crishim believes allocations; None where it says nothing."""
         self._node, self._keys = node, keys
         self._gauges: Sequence[Gauge] = ()
         self.looks: Counter[str] = Counter()
@@ -81,8 +81,8 @@ class AdvertiserMetrics:
 
     def _of_keys(self) -> Iterator[Family]:
         keys, node = self._keys(), {"node": self._node}
-        count = (Sample(len(keys), node),)
-        each = tuple(Sample(1, {**node, "key": key}) for key in keys)
+        count = () if keys is None else (Sample(len(keys), node),)
+        each = tuple(Sample(1, {**node, "key": key}) for key in keys or ())
         yield Family("partage_node_keys", "gauge", "Keys by which the node believes allocations.", count)
         yield Family("partage_node_key_info", "gauge", "A key by which it believes them; always 1.", each)
 
@@ -123,7 +123,7 @@ class Advertiser:
         self._settings, self._daemon = settings, daemon
         self._inspector, self._woken = inspector, woken
         self._folders, self._findings = FolderWatch(root), FindingsFolder(root)
-        self._metrics = metrics = AdvertiserMetrics(daemon.metrics, settings.node_name, inspector.readiness.keys)
+        self._metrics = metrics = AdvertiserMetrics(daemon.metrics, settings.node_name, inspector.readiness.known_keys)
         self._repeats = Repeats(every_s=60)
         self._crishim = Condition()
         self._looked_s = self._looked_well_s = float("-inf")

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from support.chart import Helm, helm_in
+from support.chart import Helm, by_name, helm_in
 from support.observing import DASHBOARDS, RULES, alerts
 
 _API: Final = "monitoring.coreos.com/v1"
@@ -62,6 +62,14 @@ def test_figures_keep_the_pod_that_they_are_about(helm: Helm) -> None:
         "partage-advertiser": {"metrics": True},
         "partage-dra": {"metrics": True, "broker-metrics": True},
     }
+
+
+def test_a_broker_in_a_pod_serves_where_its_monitor_asks_whatever_is_said_of_units(helm: Helm) -> None:
+    found = by_name(helm.rendered("mode=dra", "nodes.broker.metrics_address=127.0.0.1:1"))
+    spec = found["DaemonSet", "partage-system", "partage-dra"]["spec"]["template"]["spec"]
+    (broker,) = [each for each in spec["containers"] if each["name"] == "broker"]
+    said = [each["value"] for each in broker["env"] if each["name"] == "PARTAGE_BROKER_METRICS_ADDRESS"]
+    assert said == ["0.0.0.0:9402"]
 
 
 def test_rules_are_refused_where_nobody_reads_them(helm: Helm) -> None:

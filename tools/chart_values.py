@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +48,8 @@ SAID_BY_THE_CHART: Final = frozenset(
     )
 )
 """By its templates or by values of their own: one place for each."""
+OF_UNITS: Final = frozenset(("metrics_address",))
+"""Not said of daemons that are units of their node, which have no port unasked."""
 LINE: Final = re.compile(r"(?P<indent> *)(?:# (?P<comment>.*)|(?P<key>\w+):.*)")
 MARKED: Final = re.compile(r"<!-- values -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -83,9 +86,9 @@ def _shown(value: object) -> str:
     return f"`{json.dumps(value)}`"
 
 
-def schema(settings: type[CommonSettings]) -> dict[str, Any]:
+def schema(settings: type[CommonSettings], said: AbstractSet[str] = SAID_BY_THE_CHART) -> dict[str, Any]:
     """Of a daemon's settings: what is wrong is refused before anything is installed."""
-    fields = {name: field for name, field in fields_of(settings).items() if name not in SAID_BY_THE_CHART}
+    fields = {name: field for name, field in fields_of(settings).items() if name not in said}
     return {
         "type": "object",
         "additionalProperties": False,
@@ -105,7 +108,8 @@ def files() -> Iterator[tuple[Path, str]]:
     """Each file with what should stand in it."""
     written = json.loads((CHART / "values.schema.json").read_text())
     for (above, name), settings in SETTINGS.items():
-        written["properties"][above]["properties"][name] = schema(settings)
+        said = SAID_BY_THE_CHART - OF_UNITS if above == "nodes" else SAID_BY_THE_CHART
+        written["properties"][above]["properties"][name] = schema(settings, said)
     yield CHART / "values.schema.json", json.dumps(written, indent=2, ensure_ascii=False) + "\n"
     rows = "".join(f"{row}\n" for row in table())
     page = (CHART / "README.md").read_text()

@@ -6,7 +6,7 @@
     …
     <!-- end -->
 
-`settings` takes `common` or a daemon, `metrics` a daemon, `codes` `cli`. A metric is found where its whole name and its
+`settings` takes `common` or a daemon, `metrics` a daemon or `labels`, `codes` `cli`. A metric is found where its whole name and its
 sentence stand beside each other. With --check nothing is written, and pages that would change are named with exit
 code 1.
 """
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from partage_base.daemon.metrics import LABELS
 from partage_base.daemon.settings import CommonSettings, fields_of
 from partage_base.daemon.sources import shown_default
 from partage_cli.codes import rows as error_codes
@@ -57,6 +58,11 @@ def settings(daemon: str) -> Iterator[str]:
 
 
 def metrics(daemon: str) -> Iterator[str]:
+    if daemon == "labels":
+        yield "| label | values on one page |"
+        yield "|---|---|"
+        yield from (f"| `{label}` | {most} |" for label, most in LABELS.items())
+        return
     yield "| metric | what it is |"
     yield "|---|---|"
     found: dict[str, str] = {}

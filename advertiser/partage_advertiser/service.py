@@ -45,8 +45,9 @@ _LOOK_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
 class AdvertiserMetrics:
-    def __init__(self, metrics: Metrics, node: str) -> None:
-        self._node = node
+    def __init__(self, metrics: Metrics, node: str, keys: Callable[[], Sequence[str] | None]) -> None:
+        """`keys`: by which crishim believes allocations; None where it says nothing."""
+        self._node, self._keys = node, keys
         self._gauges: Sequence[Gauge] = ()
         self.looks: Counter[str] = Counter()
         self.patches: Counter[str] = Counter()
@@ -66,6 +67,7 @@ class AdvertiserMetrics:
         ):
             metrics.read_counter(name, sentence, counted.copy, label="outcome")
         metrics.collect(self._of_devices)
+        metrics.collect(self._of_keys)
 
     def measured(self, gauges: Sequence[Gauge]) -> None:
         self._gauges = tuple(gauges)
@@ -76,6 +78,13 @@ class AdvertiserMetrics:
             by_name.setdefault(gauge.name, []).append(Sample(gauge.value, {"node": self._node, **gauge.labels}))
         for name, samples in sorted(by_name.items()):
             yield Family(f"partage_{name}", "gauge", "As a plugin measured it.", tuple(samples))
+
+    def _of_keys(self) -> Iterator[Family]:
+        keys, node = self._keys(), {"node": self._node}
+        count = () if keys is None else (Sample(len(keys), node),)
+        each = tuple(Sample(1, {**node, "key": key}) for key in keys or ())
+        yield Family("partage_node_keys", "gauge", "Keys by which the node believes allocations.", count)
+        yield Family("partage_node_key_info", "gauge", "A key by which it believes them; always 1.", each)
 
 
 _TICK_S: Final = 1.0
@@ -114,7 +123,7 @@ class Advertiser:
         self._settings, self._daemon = settings, daemon
         self._inspector, self._woken = inspector, woken
         self._folders, self._findings = FolderWatch(root), FindingsFolder(root)
-        self._metrics = metrics = AdvertiserMetrics(daemon.metrics, settings.node_name)
+        self._metrics = metrics = AdvertiserMetrics(daemon.metrics, settings.node_name, inspector.readiness.known_keys)
         self._repeats = Repeats(every_s=60)
         self._crishim = Condition()
         self._looked_s = self._looked_well_s = float("-inf")

@@ -70,8 +70,12 @@ class Readiness:
 
     def keys(self) -> tuple[str, ...]:
         """By which crishim says that it believes allocations; none where it says nothing."""
+        return self.known_keys() or ()
+
+    def known_keys(self) -> tuple[str, ...] | None:
+        """The same; None where no crishim says anything, as on nodes whose cards are for claims."""
         condition = self._condition()
-        return condition.keys if condition is not None else ()
+        return None if condition is None else condition.keys
 
     def versions(self) -> dict[str, str]:
         """Of us and of the daemons that give signs of life, as far as they say it."""

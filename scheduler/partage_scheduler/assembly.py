@@ -112,7 +112,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         may_decide=authority.may_decide,
         missed=reserver.missed if reserver is not None else None,
     )
-    figures.read(core, freshness, binder, authority)
+    figures.read(core, freshness, binder, authority, lambda: signer.key.id)
     extender = None
     if settings.extender_address:
         extender = Extender(

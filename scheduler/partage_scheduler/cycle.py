@@ -57,6 +57,8 @@ class Stay:
     """For its owner."""
     causes: frozenset[Cause]
     """What may help; nothing but a change of the pod itself where it is empty."""
+    codes: frozenset[str] = frozenset()
+    """Of the reasons that nodes gave, for programs."""
 
 
 Verdict = Bind | Stay
@@ -111,7 +113,8 @@ class Cycle:
                 return decision
             explanation = self.decider.explain(request, barred)
         causes = causes_of(pod, explanation, has_devices=bool(request.containers))
-        return Stay(pod, nowhere(explanation), causes)
+        codes = frozenset(why.code for why, count in explanation.reasons.items() if count)
+        return Stay(pod, nowhere(explanation), causes, codes)
 
     def request(self, pod: ApiPod) -> PodRequest:
         """Raises what dialects raise, where the request is written wrongly, and what reading its claims does."""

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.metrics import Metrics
 from partage_base.kube import Answered, KubeError
 from partage_plugins.registry.calls import Activity, Call
-from partage_plugins.vocabulary import Allocation, Inventory
 from partage_plugins.vocabulary.names import PluginName
 from partage_scheduler.api.binder import Binder
 from partage_scheduler.api.streams import Freshness
 from partage_scheduler.authority import Authority
-from partage_scheduler.cluster import Cluster
-from partage_scheduler.cluster.fullness import Fullness, fullness
 from partage_scheduler.core import Core
+from partage_scheduler.occupancy import OccupancyMetrics
 
 PluginSeconds = dict[tuple[PluginName, str], float]
 _FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5)
 _COARSE: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
 _COARSE_AND_FINE: Final = (*_FINE, 1.0, 5.0, 30.0)
-_COUNTED_EVERY_S: Final = 15.0
+_MOST_REASONS: Final = 128
+"""Plugins may name as many as they like; further ones are counted together."""
 
 
 class TimedActivity(Activity):
@@ -52,6 +51,7 @@ class Figures:
     def __init__(self, metrics: Metrics) -> None:
         self.attempts: Counter[str] = Counter()
         self.plugin_seconds: PluginSeconds = {}
+        self._unfit: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._events: Counter[str] = Counter()
         self._conditions: Counter[str] = Counter()
@@ -75,8 +75,18 @@ class Figures:
             labels=("question", "result"),
         )
         self._metrics = metrics
-        count = metrics.read_counter
+        self._read_counters()
+        metrics.collect(self._of_plugins)
+
+    def _read_counters(self) -> None:
+        count = self._metrics.read_counter
         count("partage_scheduler_attempts_total", "Tries to place a pod.", lambda: self.attempts, label="result")
+        count(
+            "partage_scheduler_unschedulable_total",
+            "Tries in which a pod had no place, once for each reason that some node gave.",
+            lambda: self._unfit,
+            label="reason",
+        )
         count(
             "partage_scheduler_binding_errors_total",
             "Answers to bindings other than yes.",
@@ -106,7 +116,12 @@ class Figures:
         count(
             "partage_scheduler_unread_objects_total", "Objects that can't be read.", lambda: self._unread, label="kind"
         )
-        metrics.collect(self._of_plugins)
+
+    def unfit(self, codes: Iterable[str]) -> None:
+        """A pod was tried and fits nowhere."""
+        for code in codes:
+            is_named = code in self._unfit or len(self._unfit) < _MOST_REASONS
+            self._unfit[code if is_named else "other"] += 1
 
     def resized(self, outcome: str) -> None:
         self._resizes[outcome] += 1
@@ -133,7 +148,14 @@ class Figures:
         """A binding, or a check of what became of it, failed."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
 
-    def read(self, core: Core, freshness: Freshness, binder: Binder, authority: Authority) -> None:
+    def read(
+        self,
+        core: Core,
+        freshness: Freshness,
+        binder: Binder,
+        authority: Authority,
+        signing: Callable[[], str],
+    ) -> None:
         """From now on the page shows these too."""
         gauge = self._metrics.read_gauge
         gauge("partage_scheduler_queue_pods", "Pods that are to be placed.", core.queue.sizes, label="place")
@@ -145,24 +167,13 @@ class Figures:
         )
         gauge("partage_scheduler_leads", "1 while this scheduler leads.", authority.may_bind)
         gauge("partage_scheduler_in_flight_pods", "Bindings under way.", lambda: binder.in_flight)
-        full = _Fullness(core.cluster)
-        gauge("partage_scheduler_cards", "Cards that are shared.", lambda: full.now.cards)
-        gauge("partage_scheduler_free_cards", "Cards that no pod is on.", lambda: full.now.free_cards)
         gauge(
-            "partage_scheduler_allocated_share_ratio",
-            "Part of all cards' time given away.",
-            lambda: full.now.share_given,
+            "partage_scheduler_signing_key_info",
+            "The key by which allocations are signed; always 1.",
+            lambda: {signing(): 1.0},
+            label="key",
         )
-        gauge(
-            "partage_scheduler_allocated_memory_ratio",
-            "Part of their memory given away.",
-            lambda: full.now.memory_given,
-        )
-        gauge(
-            "partage_scheduler_fragmented_share_ratio",
-            "Part of the free time that is on cards in use, where no pod gets a whole card.",
-            lambda: full.now.share_in_pieces,
-        )
+        self._metrics.collect(OccupancyMetrics(core.cluster).families)
 
     def _of_plugins(self) -> Iterator[Family]:
         samples = tuple(
@@ -170,23 +181,3 @@ class Figures:
             for (plugin, hook), seconds in sorted(self.plugin_seconds.items())
         )
         yield Family("partage_scheduler_plugin_seconds_total", "counter", "Time in plugins.", samples)
-
-
-class _Fullness:
-    """Counted once in a while: it takes long in a large cluster."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._fullness, self._counted_at = Fullness(), float("-inf")
-
-    @property
-    def now(self) -> Fullness:
-        now = time.monotonic()
-        if now - self._counted_at >= _COUNTED_EVERY_S:
-            self._fullness, self._counted_at = fullness(_held_on(self._cluster)), now
-        return self._fullness
-
-
-def _held_on(cluster: Cluster) -> Iterator[tuple[Inventory, Iterator[Allocation]]]:
-    for node in cluster.fleet.nodes:
-        yield cluster.inventory(node.name), (allocation for _, allocation in cluster.holders(node.name))

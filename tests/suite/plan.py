@@ -107,7 +107,7 @@ def builds() -> list[Job]:
     """What the rest uses: made here once, not by each of them."""
     libraries = "from partage_simgpu.build import built; built()"
     return [
-        Job("rig: its programs", ("tools/rig-build", "default", "nvidia", "helm"), waits=True),
+        Job("rig: its programs", ("tools/rig-build", "default", "nvidia", "helm", "prometheus"), waits=True),
         Job("rig: a newer runc", ("tools/rig-build", "runc@newer"), waits=True),
         *([Job("rig: a newer Docker", ("tools/rig-build", "moby", "docker-compose"), waits=True)] if is_all() else ()),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),

@@ -28,6 +28,7 @@ from rig.nodes.node import Daemon, Node, NodeSettings
 from support.bytecode import BYTECODE
 from support.crishim import SOCKET
 from support.crishim_stage import INVENTORY, NODE, Stage, crishim, give_own_dev, public_file
+from support.metrics import everywhere
 from support.simgpu_stage import CARDS, DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 
 IMAGE: Final = "memory"
@@ -42,7 +43,7 @@ ADVISORY: Final = ("--enforce", "advisory")
 ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "", "PARTAGE_DRIVER_ROOT": DRIVER}
 _BROKER: Final = (sys.executable, "-P", "-m", "partage_isolation")
 _PLACES: Final = ("--library-folder", LIBRARIES, "--driver-root", DRIVER)
-_METRICS: Final = "127.0.0.1:9470"
+BROKER_PORT: Final = 9470
 
 
 def image() -> images.Image:
@@ -79,7 +80,8 @@ def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
 
 
 def broker(*flags: str, node: str = NODE) -> Daemon:
-    argv = (*_BROKER, *_PLACES, "--node-name", node, "--log-format", "text", "--metrics-address", _METRICS, *flags)
+    address = ("--metrics-address", everywhere(BROKER_PORT))
+    argv = (*_BROKER, *_PLACES, "--node-name", node, "--log-format", "text", *address, *flags)
     return Daemon("broker", argv, _why_no_broker, BYTECODE)
 
 

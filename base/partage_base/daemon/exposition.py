@@ -32,7 +32,9 @@ class Family:
     name: str
     kind: Kind
     sentence: str
-    samples: tuple[Sample, ...]
+    samples: tuple[Sample, ...] = ()
+    text: str = ""
+    """Further samples, as whole lines of the page: of so many that to make an object of each takes too long."""
 
 
 def histogram(
@@ -47,16 +49,21 @@ def histogram(
 
 
 def page(families: Iterable[Family]) -> bytes:
-    lines = (line for family in families for line in _lines(family))
-    return "".join(f"{line}\n" for line in lines).encode(errors="replace")
+    return "".join(piece for family in families for piece in _pieces(family)).encode(errors="replace")
 
 
-def _lines(family: Family) -> Iterator[str]:
-    yield f"# HELP {family.name} {family.sentence.translate(_IN_HELP)}"
-    yield f"# TYPE {family.name} {family.kind}"
+def escaped(value: str) -> str:
+    """As the value of a label stands between its quotes; hardly any needs to be changed."""
+    is_plain = '"' not in value and "\\" not in value and "\n" not in value
+    return value if is_plain else value.translate(_IN_LABEL)
+
+
+def _pieces(family: Family) -> Iterator[str]:
+    yield f"# HELP {family.name} {family.sentence.translate(_IN_HELP)}\n# TYPE {family.name} {family.kind}\n"
     for sample in family.samples:
-        pairs = ",".join(f'{name}="{value.translate(_IN_LABEL)}"' for name, value in sorted(sample.labels.items()))
-        yield f"{family.name}{sample.suffix}{f'{{{pairs}}}' if pairs else ''} {_number(sample.value)}"
+        pairs = ",".join(f'{name}="{escaped(value)}"' for name, value in sorted(sample.labels.items()))
+        yield f"{family.name}{sample.suffix}{f'{{{pairs}}}' if pairs else ''} {_number(sample.value)}\n"
+    yield family.text
 
 
 def _number(value: float) -> str:

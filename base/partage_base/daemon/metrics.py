@@ -4,8 +4,7 @@ What is counted as it happens is a `Counter`, `Gauge` or `Histogram`; what somet
 page is made (`read_counter`, `read_gauge`, `collect`). The whole name is written where the metric is made, so that it
 can be found by searching for it; a name that breaks the rules raises ValueError at once. Rules: ``partage_`` first,
 lower case, counters end in ``_total``, base units at the end (``_seconds``, ``_bytes``, ``_ratio`` from 0 to 1) and no
-other unit. Labels that objects share are called ``node``, ``device_uuid``, ``model``, ``namespace``, ``pod``,
-``container``.
+other unit. Every label is in `LABELS`, which says how many values it may have: what users choose never fills a page.
 """
 
 from __future__ import annotations
@@ -20,11 +19,40 @@ from partage_base.daemon.exposition import Family, Kind, Sample, histogram, page
 from partage_base.version import VERSION
 
 _NAME: Final = re.compile(r"partage(_[a-z0-9]+)+")
-_LABEL: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _BASE_UNITS: Final = ("seconds", "bytes", "ratio")
 _OTHER_UNITS: Final = frozenset(
     ("ns", "us", "ms", "milliseconds", "minutes", "hours", "kb", "mb", "gb", "kib", "mib", "gib", "percent", "milli")
 )
+
+LABELS: Final[Mapping[str, str]] = {
+    "container": "with `namespace` and `pod`: 1,024 on a broker's page",
+    "daemon": "one",
+    "device_uuid": "512 on a node, on the scheduler's page on each node",
+    "error": "statuses of HTTP, and classes of errors",
+    "health": "3",
+    "hook": "hooks of the contract with plugins",
+    "key": "64 on a node; the scheduler's page has one",
+    "kind": "kinds of findings, or of objects that are followed: below 20 each",
+    "method": "64, and `other`",
+    "model": "models of cards of a node",
+    "namespace": "at most as many as `pod`",
+    "node": "one, on the scheduler's page every node",
+    "outcome": "what can come of it: below 10",
+    "place": "6",
+    "plugin": "plugins that are installed",
+    "pod": "on the scheduler's page 50,000, once for each of their cards; on a broker's as `container`",
+    "pool": "3",
+    "question": "4",
+    "reason": "of nodes 8; of pods 128, and `other`; of crishim's refusals its rules",
+    "result": "what can come of it: below 10",
+    "sender": "2",
+    "stage": "3",
+    "state": "4",
+    "version": "one",
+    "why": "2",
+    "window": "3",
+}
+"""Each label, and how many values it may have on one page. Of more pods and containers `fair_part` chooses."""
 
 
 class Gauge:
@@ -203,5 +231,5 @@ def _check(kind: Kind, name: str, labels: Sequence[str]) -> None:
         raise ValueError(f"metric {name}: {min(other)} is no base unit; use _{', _'.join(_BASE_UNITS)}")
     if misplaced := set(_BASE_UNITS).intersection(words[:-1]):
         raise ValueError(f"metric {name}: the unit {min(misplaced)} belongs at the end")
-    if bad := [label for label in labels if not _LABEL.fullmatch(label)]:
-        raise ValueError(f"metric {name}: label {bad[0]} is not lower-case words")
+    if bad := [label for label in labels if label not in LABELS]:
+        raise ValueError(f"metric {name}: label {bad[0]} has no bound; say in LABELS how many values it may have")

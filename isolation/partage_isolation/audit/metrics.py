@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from partage_base.daemon.exposition import Family, Sample
+from partage_base.daemon.fairness import fair_part
 from partage_base.daemon.metrics import Metrics
 from partage_isolation.audit.facts import CardLimits, ContainerFacts, MovingFacts
 from partage_isolation.leases.line import Shares, Windows
@@ -35,7 +36,19 @@ class Counters:
     sample_seconds: float = 0.0
 
 
+MOST_CONTAINERS: Final = 1024
+"""That one page shows. Users choose how many there are and what they are called."""
 _COUNTED: Final[tuple[tuple[str, str, Callable[[Shares], float]], ...]] = (
+    (
+        "partage_container_compute_wanted_seconds_total",
+        "Time in which it held the card or waited.",
+        lambda time: time.wanted_ns / 1e9,
+    ),
+    (
+        "partage_container_compute_got_seconds_total",
+        "Time in which it held the card.",
+        lambda time: time.got_ns / 1e9,
+    ),
     ("partage_container_leases_total", "How often it was its turn.", lambda time: time.leases),
     ("partage_container_lease_revocations_total", "Leases ended early for others.", lambda time: time.revocations),
     ("partage_container_drains_total", "Ends of leases at which work was waited for.", lambda time: time.drains.count),
@@ -123,7 +136,10 @@ class BrokerFigures:
         _count(metrics, counters)
 
     def _of_containers_and_contexts(self) -> Iterator[Family]:
-        facts = self._facts()
+        there = self._facts()
+        facts = fair_part(there, MOST_CONTAINERS, lambda each: each.pod.namespace)
+        unshown = (Sample(len(there) - len(facts)),)
+        yield Family("partage_broker_unshown_containers", "gauge", "Containers that are not shown.", unshown)
         yield from self._of_containers(facts)
         yield from times(of_each_budget(facts), self._sample)
         models = {self._sizes.model_of(card) for each in facts for card in each.cards}

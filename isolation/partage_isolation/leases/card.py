@@ -158,17 +158,18 @@ class Seat:
 
     def shares(self, now: int) -> Shares:
         self.settle(now)
-        counts = self.counts
         return Shares(
             wanted=self.wanted.windows(now),
             got=self.got.windows(now),
-            leases=counts.leases,
-            revocations=counts.revocations,
-            drains=Drains(counts.drains, counts.drains_ns, counts.last_drain_ns),
-            overlaps=counts.overlaps,
+            leases=self.counts.leases,
+            revocations=self.counts.revocations,
+            drains=Drains(self.counts.drains, self.counts.drains_ns, self.counts.last_drain_ns),
+            overlaps=self.counts.overlaps,
             state=self.line if self.is_open else LineState.CLOSED,
             is_waiting=self.is_waiting,
             members=len(self.members),
+            wanted_ns=self.wanted.total,
+            got_ns=self.got.total,
         )
 
 

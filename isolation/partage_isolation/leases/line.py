@@ -100,3 +100,6 @@ class Shares(NamedTuple):
     state: LineState
     is_waiting: bool
     members: int
+    wanted_ns: int
+    """In all, as `got_ns`."""
+    got_ns: int

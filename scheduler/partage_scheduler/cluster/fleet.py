@@ -96,7 +96,10 @@ class Fleet:
         return replace(inventory, kinds={**inventory.kinds, GPU.name: replace(part, cards=cards)})
 
     def why_not(self, node: NodeName, now: float) -> Reason | None:
-        return self._readiness.why_not(self._nodes[node].slot, now)
+        known = self._nodes[node]
+        part = known.inventory.part(GPU)
+        by_claims = part is not None and bool(part.cards) and all(card.pool == "dra" for card in part.cards)
+        return self._readiness.why_not(known.slot, now, by_claims=by_claims)
 
     def beats(self, node: NodeName, renewed_s: float | None, now: float) -> Causes:
         return _NODE if self._readiness.beat(node, renewed_s, now) else NOTHING

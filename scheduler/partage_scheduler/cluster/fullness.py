@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
-from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, Inventory
+from partage_plugins.vocabulary import GPU, Allocation, Card, Inventory
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.usage import usages
+from partage_plugins.vocabulary.usage import Usage, usages
 
 
-class Fullness(Struct, frozen=True, kw_only=True):
+class Fullness(Struct, frozen=True):
     """Of all cards that are shared and not lost."""
 
     cards: int = 0
@@ -37,35 +39,46 @@ class Fullness(Struct, frozen=True, kw_only=True):
         return (free - WHOLE_MILLI * self.free_cards) / free if free > 0 else 0.0
 
 
+class Load(NamedTuple):
+    """A card that is shared and not lost, and what pods hold of it."""
+
+    card: Card
+    share_milli: int = 0
+    memory_bytes: int = 0
+    is_used: bool = False
+
+
 def fullness(nodes: Iterable[tuple[Inventory, Iterable[Allocation]]]) -> Fullness:
-    cards = free = memory = given_share = given_memory = 0
-    for inventory, allocations in nodes:
-        there = _cards(inventory)
-        held = _held(there, allocations)
-        cards += len(there)
-        free += len(there.keys() - held.keys())
-        memory += sum(card.memory_bytes for card in there.values())
-        given_share += sum(min(share, WHOLE_MILLI) for share, _ in held.values())
-        given_memory += sum(min(size, there[card].memory_bytes) for card, (_, size) in held.items())
-    return Fullness(
-        cards=cards,
-        free_cards=free,
-        memory_bytes=memory,
-        given_share_milli=given_share,
-        given_memory_bytes=given_memory,
+    """Of nodes with what they have, and all that was given there."""
+    return together(
+        whole(loads(inventory, (usage for each in allocations for usage in usages(each))))
+        for inventory, allocations in nodes
     )
 
 
-def _cards(inventory: Inventory) -> dict[CardId, Card]:
+def loads(inventory: Inventory, held: Iterable[Usage]) -> list[Load]:
+    """The cards of one node, with all that is held there; what is held of other cards is left out."""
     part = inventory.part(GPU)
-    return {card.id: card for card in part.cards if card.pool == "shared" and not card.is_lost} if part else {}
+    found = {card.id: Load(card) for card in part.cards if card.pool == "shared" and not card.is_lost} if part else {}
+    for usage in held:
+        if (before := found.get(usage.card)) is not None:
+            share, memory = before.share_milli + usage.share_milli, before.memory_bytes + usage.memory_bytes
+            found[usage.card] = Load(before.card, share, memory, is_used=True)
+    return list(found.values())
 
 
-def _held(cards: Mapping[CardId, Card], allocations: Iterable[Allocation]) -> dict[CardId, tuple[int, int]]:
-    held: dict[CardId, tuple[int, int]] = {}
-    for allocation in allocations:
-        for usage in usages(allocation):
-            if usage.card in cards:
-                share, memory = held.get(usage.card, (0, 0))
-                held[usage.card] = share + usage.share_milli, memory + usage.memory_bytes
-    return held
+def whole(cards: Iterable[Load]) -> Fullness:
+    """How full all these cards are."""
+    count = free = memory = given_share = given_memory = 0
+    for load in cards:
+        count += 1
+        free += not load.is_used
+        memory += load.card.memory_bytes
+        given_share += min(load.share_milli, WHOLE_MILLI)
+        given_memory += min(load.memory_bytes, load.card.memory_bytes)
+    return Fullness(count, free, memory, given_share, given_memory)
+
+
+def together(parts: Iterable[Fullness]) -> Fullness:
+    """Of several nodes, each by itself."""
+    return Fullness(*map(sum, zip(*map(astuple, parts), strict=True)))

@@ -140,8 +140,12 @@ class Readiness:
             self._barred_to_claims = self._by_obstacle(now, np.where(is_unknown, self._obstacles, rest))
         return self._barred_to_claims
 
-    def why_not(self, slot: Slot, now: float) -> Reason | None:
-        return REASONS[self._obstacles[slot]] or (SILENT if self._fresh_until[slot] < now else None)
+    def why_not(self, slot: Slot, now: float, *, by_claims: bool = False) -> Reason | None:
+        """`by_claims`: all that it has is for claims, which need a broker, and no crishim."""
+        obstacle = int(self._obstacles[slot])
+        if by_claims and obstacle not in (SAID_NOTHING, UNREADABLE):
+            obstacle = _READY if self._has_broker[slot] else _NO_BROKER
+        return REASONS[obstacle] or (SILENT if self._fresh_until[slot] < now else None)
 
     def _fresh(self, node: NodeName) -> float:
         last = self._beats.get(node)

@@ -137,6 +137,7 @@ class Worker:
         signed = self._signed(binds, waiting.gang, now)
         for verdict in verdicts:
             if isinstance(verdict, Stay):
+                self._figures.unfit(verdict.codes)
                 stay = verdict if waiting.gang else self._preemptor.consider(verdict, now)
                 self._stays(stay.pod, stay.message, stay.causes, now)
         for bind, each in zip(binds, signed, strict=False):

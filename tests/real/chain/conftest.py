@@ -14,7 +14,8 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-chain"
 
 @pytest.fixture(scope="package")
 def lasting_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
-    with chained(tmp_path_factory.mktemp("scheduler"), say=print, keep_logs=LOGS, nvidia_gpu="hami") as chain:
+    root, flags = tmp_path_factory.mktemp("scheduler"), ("--metrics-address", "127.0.0.1:0")
+    with chained(root, say=print, keep_logs=LOGS, flags=flags, nvidia_gpu="hami") as chain:
         yield chain
 
 

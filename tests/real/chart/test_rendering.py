@@ -252,6 +252,7 @@ def test_what_is_said_of_nodes_is_what_their_daemons_run_with(helm: Helm) -> Non
             "nodes.crishim.enforce=advisory",
             "nodes.crishim.plugin_memory_bytes=1073741824",
             "nodes.broker.quantum_ms=5",
+            "nodes.broker.metrics_address=0.0.0.0:9402",
         ),
     )
     found = by_name(helm.rendered(*values))
@@ -261,6 +262,7 @@ def test_what_is_said_of_nodes_is_what_their_daemons_run_with(helm: Helm) -> Non
     assert (crishim.enforce, crishim.plugin_memory_bytes) == ("advisory", 1 << 30)
     broker = read("broker", BrokerSettings, {}, tables)
     assert (broker.quantum_ms, str(broker.driver_root)) == (5.0, "/opt/driver")
+    assert (broker.metrics_address, crishim.metrics_address) == ("0.0.0.0:9402", "")
     daemonset = found["DaemonSet", "partage-system", "partage-advertiser"]
     (container,) = daemonset["spec"]["template"]["spec"]["containers"]
     assert {"name": "PARTAGE_DRIVER_ROOT", "value": "/host/opt/driver"} in container["env"]

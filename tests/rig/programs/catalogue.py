@@ -205,6 +205,10 @@ SYSTEMD: Final = Installed(
 
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
+PROMETHEUS: Final = Unpacked(
+    "prometheus", "prometheus", "usr/bin/prometheus", Find("prometheus", ("prometheus",), ("promtool",)), ("promtool",)
+)
+
 DEFAULT: Final[tuple[Recipe, ...]] = (
     RUNC,
     CNI,
@@ -222,6 +226,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
 ON_DEMAND: Final[tuple[Recipe, ...]] = (
     HELM,
     ORAS,
+    PROMETHEUS,
     DEVICE_PLUGIN,
     CONTAINER_TOOLKIT,
     SYSTEMD,

@@ -74,8 +74,8 @@ def test_a_histogram_says_its_unit(metrics: Metrics) -> None:
         metrics.histogram("partage_request_time", "Broken.", buckets=(1,))
 
 
-def test_a_label_is_lower_case_words(metrics: Metrics) -> None:
-    with pytest.raises(ValueError, match="label modelName"):
+def test_a_label_has_a_bound(metrics: Metrics) -> None:
+    with pytest.raises(ValueError, match="label modelName has no bound"):
         metrics.gauge("partage_cards", "Broken.", labels=("node", "modelName"))
 
 

@@ -137,6 +137,7 @@ def test_what_is_full_is_said_to_be_and_what_is_freed_helps() -> None:
     stage.place(pod("a", milli=700))
     stays = stage.stays(pod("b", milli=700))
     assert stays.message == "0/1 nodes are available: 1 Insufficient GPU share."
+    assert stays.codes == {"gpu/share"}
     assert stays.causes == {Cause.NODE, Cause.NAMESPACE, Cause.INVENTORY, Cause.FREED}
     stage.cluster.pod_gone(PodUid("uid-a"))
     assert stage.place(pod("b", milli=700)) == ["m"]

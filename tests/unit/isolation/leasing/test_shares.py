@@ -142,6 +142,7 @@ def test_what_the_arbiter_tells_is_what_the_card_did() -> None:
         told = figures.told[number]
         assert told.got.s10 == pytest.approx(share, abs=0.01)
         assert told.wanted.s10 == pytest.approx(1, abs=0.01)
+        assert told.got_ns / told.wanted_ns == pytest.approx(share, abs=0.02)
         assert told.overlaps == 0
         assert told.drains.sum_ns / told.drains.count < 2 * MS
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from partage_base.daemon.exposition import Family
 from partage_base.daemon.metrics import Metrics
 from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, NoFindings, Problem, decode_findings
 from partage_isolation.audit.board import KEPT_S, Board
@@ -36,6 +37,15 @@ def facts_of(name: str, pid: int, budget: str | None) -> ContainerFacts:
 
 def values(name: str, *containers: ContainerFacts) -> dict[str, float]:
     """Of that family, by container."""
+    return {sample.labels["container"]: sample.value for sample in family(name, *containers).samples}
+
+
+def unshown(*containers: ContainerFacts) -> float:
+    (sample,) = family("partage_broker_unshown_containers", *containers).samples
+    return sample.value
+
+
+def family(name: str, *containers: ContainerFacts) -> Family:
     metrics = Metrics("broker")
     sizes = ContextSizes()
     BrokerFigures(
@@ -47,8 +57,8 @@ def values(name: str, *containers: ContainerFacts) -> dict[str, float]:
         free_rows=lambda: 0,
         refused_rows=lambda: 0,
     )
-    (family,) = (each for each in metrics.families() if each.name == name)
-    return {sample.labels["container"]: sample.value for sample in family.samples}
+    (found,) = (each for each in metrics.families() if each.name == name)
+    return found
 
 
 def test_what_a_budget_has_is_said_once_and_what_programs_use_by_container() -> None:
@@ -58,6 +68,13 @@ def test_what_a_budget_has_is_said_once_and_what_programs_use_by_container() -> 
         "c": 1024 * MIB,
     }
     assert values("partage_container_memory_used_bytes", *containers) == dict.fromkeys("abc", 100 * MIB)
+
+
+def test_of_too_many_containers_some_are_shown_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("partage_isolation.audit.metrics.MOST_CONTAINERS", 2)
+    containers = [facts_of(name, number, None) for number, name in enumerate("abc")]
+    assert len(values("partage_container_memory_limit_bytes", *containers)) == 2
+    assert unshown(*containers) == 1
 
 
 # ---- The driver's own limits -----------------------------------------------------------------------------------------

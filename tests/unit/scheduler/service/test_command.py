@@ -13,6 +13,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import ApiServer
+from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.api.binder import Binder
 from partage_scheduler.api.streams import Freshness
 from partage_scheduler.authority import Authority
@@ -118,13 +119,18 @@ def test_the_page_of_metrics_has_everything(tmp_path: Path) -> None:
     metrics, core = Metrics("scheduler"), new_core(settings_below(tmp_path), plugins())
     figures = Figures(metrics)
     figures.attempts["bound"] += 1
+    figures.unfit(["gpu/share", "gpu/memory"])
+    figures.unfit(["gpu/share", *(f"a-plugin/{number}" for number in range(200))])
     freshness = Freshness(["pods"], clock=iter([0.0, 1.5]).__next__)
     binder = Binder(ApiServer(access_to("http://127.0.0.1:1"), user_agent="test"))
     binder.in_flight = 3
-    figures.read(core, freshness, binder, Authority(None, freshness))
+    figures.read(core, freshness, binder, Authority(None, freshness), lambda: KeyId("a" * 16))
     page = metrics.page().decode()
     for line in (
         'partage_scheduler_attempts_total{result="bound"} 1.0',
+        'partage_scheduler_unschedulable_total{reason="gpu/share"} 2.0',
+        'partage_scheduler_unschedulable_total{reason="other"} 74.0',
+        'partage_scheduler_signing_key_info{key="aaaaaaaaaaaaaaaa"} 1.0',
         'partage_scheduler_queue_pods{place="ready"} 0.0',
         'partage_scheduler_cache_age_seconds{kind="pods"} 1.5',
         "partage_scheduler_in_flight_pods 3.0",

@@ -1,0 +1,138 @@
+"""What cards, pods and nodes of the cluster are used for, as metrics: one series for each.
+
+Counted at most every few seconds, and of nodes only what changed there: it takes long in a large cluster, and whoever
+asks all the time must not cost more than others. Users choose how many pods there are and what they are called, so a
+page has room for so many, fairly by namespace.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+from partage_base.daemon.exposition import Family, Sample, escaped
+from partage_base.daemon.fairness import fair_part
+from partage_plugins.vocabulary import Inventory, NodeName
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.cluster.fullness import Fullness, loads, together, whole
+from partage_scheduler.cluster.seats import Seat
+
+MOST_PODS: Final = 50_000
+_COUNTED_EVERY_S: Final = 15.0
+_OF_CARDS: Final = (
+    ("partage_card_promised_share_ratio", "What pods are guaranteed of a card's time."),
+    ("partage_card_promised_memory_bytes", "What pods may hold of a card's memory."),
+    ("partage_card_memory_bytes", "What may be given away of a card's memory."),
+)
+_OF_PODS: Final = (
+    ("partage_pod_promised_share_ratio", "What a pod is guaranteed of a card's time."),
+    ("partage_pod_promised_memory_bytes", "What a pod may hold of a card's memory."),
+)
+
+
+class _HeldCard(NamedTuple):
+    """What one pod holds of one card."""
+
+    namespace: str
+    lines: tuple[str, ...]
+    """One for each of `_OF_PODS`."""
+
+
+class _NodeSeries(NamedTuple):
+    """What is said of one node, for as long as the same is there."""
+
+    there: Sequence[object]
+    full: Fullness
+    cards: tuple[str, ...]
+    """Lines for each of `_OF_CARDS`."""
+    pods: Sequence[_HeldCard]
+
+
+class OccupancyMetrics:
+    def __init__(
+        self, cluster: Cluster, *, clock: Callable[[], float] = time.monotonic, most_pods: int = MOST_PODS
+    ) -> None:
+        self._cluster, self._clock, self._most_pods = cluster, clock, most_pods
+        self._shown: dict[NodeName, _NodeSeries] = {}
+        self._families: tuple[Family, ...] = ()
+        self._counted_at = float("-inf")
+
+    def families(self) -> Sequence[Family]:
+        """As they were counted last; counted again where that is too long ago."""
+        now = self._clock()
+        if now - self._counted_at >= _COUNTED_EVERY_S:
+            self._shown = {name: self._node(name) for name in self._cluster.fleet.names}
+            self._families, self._counted_at = tuple(self._counted(now)), now
+        return self._families
+
+    def _node(self, name: NodeName) -> _NodeSeries:
+        """What was said before, unless something is there that was not, or has something else."""
+        inventory, seats = self._cluster.inventory(name), self._cluster.seats.on(name)
+        there, kept = [inventory, *seats, *(seat.usages for seat in seats)], self._shown.get(name)
+        return kept if kept is not None and kept.there == there else _series_of(name, there, inventory, seats)
+
+    def _counted(self, now: float) -> Iterator[Family]:
+        nodes = self._shown.values()
+        yield from _in_all(together(node.full for node in nodes))
+        for place, (name, sentence) in enumerate(_OF_CARDS):
+            yield Family(name, "gauge", sentence, text="".join([node.cards[place] for node in nodes]))
+        pods = list(chain.from_iterable(node.pods for node in nodes))
+        shown = fair_part(pods, self._most_pods, lambda pod: pod.namespace)
+        for place, (name, sentence) in enumerate(_OF_PODS):
+            yield Family(name, "gauge", sentence, text="".join([pod.lines[place] for pod in shown]))
+        unshown = len(pods) - len(shown)
+        yield _one("partage_scheduler_unshown_pods", "Pods, once for each of their cards, that are not shown.", unshown)
+        yield self._in_force(now)
+
+    def _in_force(self, now: float) -> Family:
+        """Of all nodes: `says-nothing` are also those on which partage was never installed."""
+        fleet = self._cluster.fleet
+        why = {node: fleet.why_not(node, now) for node in fleet.names}
+        samples = [
+            Sample(reason is None, {"node": node, "reason": reason.code if reason else ""})
+            for node, reason in why.items()
+        ]
+        return Family(
+            "partage_node_in_force", "gauge", "1 where a node takes part in sharing, else 0 and why.", tuple(samples)
+        )
+
+
+def _series_of(name: NodeName, there: Sequence[object], inventory: Inventory, seats: Sequence[Seat]) -> _NodeSeries:
+    node, ((share, _), (memory, _), (size, _)) = escaped(name), _OF_CARDS
+    found = loads(inventory, chain.from_iterable(seat.usages for seat in seats))
+    cards = [(f'{{device_uuid="{escaped(load.card.id)}",node="{node}"}}', load) for load in found]
+    lines = (
+        "".join([f"{share}{labels} {load.share_milli / WHOLE_MILLI}\n" for labels, load in cards]),
+        "".join([f"{memory}{labels} {load.memory_bytes}\n" for labels, load in cards]),
+        "".join([f"{size}{labels} {load.card.memory_bytes}\n" for labels, load in cards]),
+    )
+    return _NodeSeries(there, whole(found), lines, [pod for seat in seats for pod in _held(node, seat)])
+
+
+def _held(node: str, seat: Seat) -> Iterator[_HeldCard]:
+    namespace = seat.pod.namespace
+    of_pod = f'namespace="{escaped(namespace)}",node="{node}",pod="{escaped(seat.pod.name)}"'
+    (share, _), (memory, _) = _OF_PODS
+    for usage in seat.usages:
+        labels = f'{{device_uuid="{escaped(usage.card)}",{of_pod}}}'
+        lines = f"{share}{labels} {usage.share_milli / WHOLE_MILLI}\n", f"{memory}{labels} {usage.memory_bytes}\n"
+        yield _HeldCard(namespace, lines)
+
+
+def _in_all(full: Fullness) -> Iterator[Family]:
+    yield _one("partage_scheduler_cards", "Cards that are shared.", full.cards)
+    yield _one("partage_scheduler_free_cards", "Cards that no pod is on.", full.free_cards)
+    yield _one("partage_scheduler_allocated_share_ratio", "Part of all cards' time given away.", full.share_given)
+    yield _one("partage_scheduler_allocated_memory_ratio", "Part of their memory given away.", full.memory_given)
+    yield _one(
+        "partage_scheduler_fragmented_share_ratio",
+        "Part of the free time that is on cards in use, where no pod gets a whole card.",
+        full.share_in_pieces,
+    )
+
+
+def _one(name: str, sentence: str, value: float) -> Family:
+    return Family(name, "gauge", sentence, (Sample(value),))

@@ -1,0 +1,112 @@
+"""What a scrape of the scheduler takes with 5,000 nodes of eight cards, and 30,000 pods with parts of them.
+
+Between two scrapes 500 pods give way to others, each on a node of its own. One thread without I/O, so its time is that
+of the processor. Who scrapes more often than pods are counted gets what was counted before.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from bench.harness import Bench
+from partage_base.daemon.exposition import page
+from partage_plugins.codecs import CRIT
+from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, ContainerName, GpuGrant, NodeName, PodUid, Reads
+from partage_scheduler.core import Core, new_core, plugins
+from partage_scheduler.occupancy import OccupancyMetrics
+from partage_scheduler.signatures import as_written
+from support.gpu_fleet import GIB
+from support.objects import given, node, of_cards, pod
+from support.scheduler_stage import settings_below
+
+NODES: Final = 5_000
+CARDS: Final = 8
+PODS: Final = 30_000
+SMALLER: Final = 50
+ROUNDS: Final = 11
+CHANGED: Final = 500
+
+
+def uuid(number: int) -> CardId:
+    return CardId(f"GPU-{number:08x}-7d3c-4b1e-9a52-{number:012x}")
+
+
+def name_of(number: int) -> str:
+    """As long as cloud providers make them."""
+    return f"ip-10-{number // 256}-{number % 256}-17.internal"
+
+
+def filled(root: Path, nodes: int, pods: int) -> Core:
+    core = new_core(settings_below(root), plugins(), trusted=as_written((GPU,)))
+    for number in range(nodes):
+        cards = tuple(
+            Card(
+                id=uuid(number * CARDS + index),
+                index=index,
+                model="NVIDIA H100 80GB HBM3",
+                memory_bytes=79 * GIB,
+                compute_capability="9.0",
+                pci=f"0000:{index + 1:02x}:00.0",
+                pool="shared",
+            )
+            for index in range(CARDS)
+        )
+        core.cluster.node(node(name_of(number), of_cards(cards, reads=Reads(crit=CRIT)), pods="110"))
+        core.cluster.heartbeat(name_of(number), 0.0, 0.0)
+    for number in range(pods):
+        seat(core, number, nodes)
+    return core
+
+
+def seat(core: Core, number: int, nodes: int) -> None:
+    """One more pod, with a part of one card."""
+    on = number % nodes
+    card = uuid(on * CARDS + number // nodes % CARDS)
+    grant = GpuGrant(card=card, share_milli=300, limit_milli=1000, memory_bytes=8 * GIB)
+    allocation = Allocation(
+        gen=1,
+        pod=PodUid(f"uid-train-resnet-{number}"),
+        node=NodeName(name_of(on)),
+        containers={ContainerName("main"): {GPU.name: (grant,)}},
+    )
+    name, namespace = f"train-resnet-{number}", f"team-{number % 40}"
+    core.cluster.pod(pod(name, namespace=namespace, node=name_of(on), annotations=given(allocation)))
+
+
+def scraped_ns(core: Core, occupancy: OccupancyMetrics, leaving: range, *, nodes: int, pods: int) -> int:
+    """What a scrape takes after these pods gave way to others."""
+    for number in leaving:
+        core.cluster.pod_gone(PodUid(f"uid-train-resnet-{number}"))
+        seat(core, pods + number, nodes)
+    started = time.thread_time_ns()
+    page(occupancy.families())
+    return time.thread_time_ns() - started
+
+
+def main() -> int:
+    bench = Bench.from_argv("scrape", libraries=["numpy", "msgspec"])
+    smaller = SMALLER if bench.smoke else 1
+    with tempfile.TemporaryDirectory() as root:
+        core = filled(Path(root), NODES // smaller, PODS // smaller)
+    nodes, pods, changed = NODES // smaller, PODS // smaller, CHANGED // smaller
+    clock = count(step=1000)
+    occupancy = OccupancyMetrics(core.cluster, clock=lambda: float(next(clock)))
+    started = time.thread_time_ns()
+    text = page(occupancy.families())
+    bench.figure("the first scrape, ms", round((time.thread_time_ns() - started) / 1e6))
+    lines = text.count(b"\npartage_pod_promised_share_ratio{")
+    bench.engaged("every pod has its series", lines == PODS // smaller)
+    turns = [range(first, first + changed) for first in range(0, changed * (2 if bench.smoke else ROUNDS), changed)]
+    taken = [scraped_ns(core, occupancy, leaving, nodes=nodes, pods=pods) for leaving in turns]
+    timing = bench.samples("a scrape", taken)
+    bench.bar("a scrape, processor time", timing.median_us / 1000, at_most=300, unit="ms")
+    bench.bar("its page", len(text) / 1e6, at_most=30, unit="MB")
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

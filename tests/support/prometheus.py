@@ -1,0 +1,119 @@
+"""A real Prometheus that scrapes what a test names, by the rules of the chart."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import threading
+import urllib.parse
+from collections.abc import Generator, Mapping
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rig.client.wait import until
+from rig.patience import patience_s
+from rig.programs import ensure
+from support.observing import RULES
+
+HOST: Final = "127.0.0.1"
+EVERY: Final = "1s"
+
+
+class Prometheus:
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        """The data of an answer; `AssertionError` with what it says is wrong."""
+        with closing(http.client.HTTPConnection(HOST, self._port, timeout=patience_s())) as connection:
+            connection.request("GET", f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+            said = json.loads(connection.getresponse().read())
+        assert said["status"] == "success", f"{parameters}: {said}"
+        return said["data"]
+
+    def query(self, expr: str) -> list[dict[str, str]]:
+        """The labels of each series that it answers."""
+        return [each["metric"] for each in self.ask("query", query=expr)["result"]]
+
+    @property
+    def firing(self) -> dict[str, list[dict[str, str]]]:
+        """By alert."""
+        found = dict[str, list[dict[str, str]]]()
+        for labels in self.query('ALERTS{alertstate="firing"}'):
+            found.setdefault(labels["alertname"], []).append(labels)
+        return found
+
+    def why_not_up(self, targets: int) -> str | None:
+        try:
+            up = self.ask("targets", state="active")["activeTargets"]
+        except (OSError, json.JSONDecodeError) as error:  # it listens a moment before it knows anything
+            return str(error)
+        well = [each for each in up if each["health"] == "up"]
+        return None if len(well) == targets else f"{len(well)} of {targets} targets are up: {up}"
+
+
+@contextmanager
+def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Generator[Prometheus]:
+    """Its targets by address, with the labels that each gets. Alerts fire at once."""
+    folder.mkdir()
+    rules = msgspec.yaml.decode(RULES.read_bytes())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            rule.pop("for", None)
+    (folder / "rules.yaml").write_bytes(msgspec.yaml.encode(rules))
+    jobs = [{"targets": [address], "labels": dict(labels)} for address, labels in targets.items()]
+    settings = {
+        "global": {"scrape_interval": EVERY, "evaluation_interval": EVERY},
+        "rule_files": ["rules.yaml"],
+        "scrape_configs": [{"job_name": "partage", "honor_labels": True, "static_configs": jobs}],
+    }
+    (folder / "prometheus.yaml").write_bytes(msgspec.yaml.encode(settings))
+    port = _free_port()
+    argv: list[str | Path] = [
+        *(ensure("prometheus")["prometheus"], f"--config.file={folder / 'prometheus.yaml'}"),
+        *(f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={HOST}:{port}"),
+    ]
+    with (folder / "log").open("wb") as log, subprocess.Popen(argv, stdout=log, stderr=log) as process:
+        there = Prometheus(port)
+        try:
+            until("Prometheus scrapes all", lambda: there.why_not_up(len(targets)))
+            yield there
+        finally:
+            process.kill()
+
+
+@contextmanager
+def served(text: str) -> Generator[str]:
+    """The address of a page of metrics that somebody else's exporter might have."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base
+            pass
+
+    with ThreadingHTTPServer((HOST, 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"{HOST}:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -6,9 +6,9 @@
     …
     <!-- end -->
 
-`settings` takes `common` or a daemon, `metrics` a daemon or `labels`, `codes` `cli`. A metric is found where its whole name and its
-sentence stand beside each other. With --check nothing is written, and pages that would change are named with exit
-code 1.
+`settings` takes `common` or a daemon, `metrics` a daemon or `labels`, `codes` `cli`. A metric is found where its whole
+name and its sentence stand beside each other. With --check nothing is written, and pages that would change are named
+with exit code 1.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def test_one_side_imports_nothing_of_the_other(fresh: Environment, side: str, ot
     ("extra", "programs", "missing"),
     [
         ("node", ("partage-crishim", "partage-advertiser", "partage-broker"), "numpy"),
-        ("scheduler", ("partage-scheduler", "partage-sharepods", "partage"), "pynvml"),
+        ("scheduler", ("partage-scheduler", "partage-sharepods", "partage-ui", "partage"), "pynvml"),
     ],
 )
 def test_an_extra_is_all_that_its_side_needs(

@@ -270,7 +270,9 @@ class ClusterReader:
 
     def _facts(self) -> Facts:
         now = datetime.now(UTC)
-        reports = [with_lease(each, self._leases.get(name), now) for name, each in sorted(self._nodes.reports.items())]
+        reports = [each for _, each in sorted(self._nodes.reports.items())]
+        if "heartbeats" not in self._lost:  # else nobody is said to be silent
+            reports = [with_lease(each, self._leases.get(each.node), now) for each in reports]
         self._told = {node: each for node, each in self._told.items() if node in self._nodes.reports}
         troubles = [f"{name} are not known for sure: {why}" for name, why in self._lost.items()]
         return Facts(

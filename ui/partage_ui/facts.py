@@ -65,6 +65,8 @@ class Workload:
     held: CardHeld | None = None
     """None: its node's broker has not told of it."""
     hour: tuple[tuple[float, float] | None, ...] = ()
+    is_whole: bool = False
+    """Whether this is all that its container has: no other card, and no budget with others."""
 
     @property
     def title(self) -> str:
@@ -240,6 +242,7 @@ class Facts:
             limit_milli=held.limit_milli,
             memory_bytes=held.granted_bytes,
             held=held,
+            is_whole=grantee.budget is None and len(grantee.cards) == 1,
             hour=self.history.of((grantee.key, held.card), self.at.timestamp()),
         )
 

@@ -94,7 +94,7 @@ class ClusterDoor:
             return Scope(frozenset(), nodes=False, note=why)
 
     async def _scope(self, viewer: Viewer, facts: Facts, namespace: str) -> Scope:
-        sees_all, nodes = await asyncio.gather(self._may(viewer, _ALL), self._may(viewer, _NODES))
+        sees_all, nodes = await self._may(viewer, _ALL), await self._may(viewer, _NODES)
         if sees_all:
             return Scope(None, nodes=nodes)
         names = facts.namespaces
@@ -103,8 +103,10 @@ class ClusterDoor:
             names = tuple(_likely(viewer, namespace))
             note = "There are too many namespaces to ask what you may see of each: name yours."
         rights = [Right("list", "pods", name) for name in names]
-        granted = await asyncio.gather(*(self._may(viewer, each) for each in rights))
-        seen = frozenset(each.namespace for each, is_granted in zip(rights, granted, strict=True) if is_granted)
+        answers = await asyncio.gather(*(self._may(viewer, each) for each in rights), return_exceptions=True)
+        if failed := [each for each in answers if isinstance(each, BaseException)]:
+            raise failed[0]
+        seen = frozenset(each.namespace for each, answer in zip(rights, answers, strict=True) if answer is True)
         if not seen and not note:
             note = "You may list the pods of no namespace that has any here."
         return Scope(seen, nodes=nodes, note=note)

@@ -66,7 +66,7 @@ class Viewers:
         now = self._clock()
         self._found = {key: each for key, each in self._found.items() if each.until > now}
         own = [key for key, each in self._found.items() if each.person.username == person.username]
-        for key in own[: len(own) - MOST_OF_ONE + 1]:
+        for key in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
             self._end(key)
         if len(self._found) >= self._most:
             return None

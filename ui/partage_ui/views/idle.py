@@ -11,7 +11,7 @@ from partage_ui.views.parts import Query, Shown, code, counted, hour, memory_bar
 from partage_ui.views.workloads import chosen_of, named, where
 
 _HEADS: Final = ("Container", "Card", "Share not wanted", "Last hour", "Memory not held", "To lower it")
-_MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
 
 
 def idle(facts: Facts, scope: Scope, query: Query) -> Shown:
@@ -40,7 +40,9 @@ def _row(each: Workload, is_cluster: bool) -> tuple[str, ...]:  # noqa: FBT001
 def _command(each: Workload, *, is_cluster: bool) -> str:
     share = f" --share {each.share_milli - each.idle_milli}" if each.idle_milli else ""
     kept = each.memory_bytes - each.idle_bytes
-    memory = f" --memory {max(1, -(-kept // _MIB))}Mi" if each.idle_bytes > each.memory_bytes // 2 else ""
+    memory = f" --memory {max(1, -(-kept // _GIB))}Gi" if each.idle_bytes > each.memory_bytes // 2 else ""
+    if not each.is_whole:  # the command takes totals
+        share, memory = " --share …", " --memory …"
     if not is_cluster:
         return f"sudo partage limits {each.pod}{share}{memory}"
     return f"partage resize {each.title} --container {each.name}{share}{memory}"

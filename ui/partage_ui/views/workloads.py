@@ -94,6 +94,6 @@ def _time(each: Workload) -> Html:
 def _key() -> Html:
     words = (
         "Milli are thousandths of a card's time. A bar is what it got, pale what it wanted; the line is its guarantee, "
-        "the dotted one its ceiling. The hour is what this page has seen."
+        "the pale one its ceiling. The hour is what this page has seen."
     )
     return tag("p", words, class_="key")

@@ -1,0 +1,124 @@
+"""What is read of a cluster and of a machine, once for all, and how little of it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from partage_base.kube import ApiServer
+from partage_plugins.vocabulary.keys import INVENTORY
+from partage_ui.board import Board
+from partage_ui.cluster import ASKS_EACH_S, ClusterReader, nothing_known
+from partage_ui.facts import Facts
+from partage_ui.machine import MachineReader, OnceDoor
+from support import broker
+from support.kube import access_to, beside, until
+from support.objects import pod_body
+from support.ui_stage import NODES, OURS, UiApi, a_card, a_grant, held, serving, told_of
+from unit.cli.program import PARTAGE, environment
+
+
+async def test_a_node_that_changes_goes_or_can_not_be_read_is_so_on_the_page() -> None:
+    async with UiApi() as api:
+        api.add_node("n1", a_card(0))
+        api.add_node("n2", a_card(0, node="n2"), beats=False)
+        async with serving(api, asks=False) as site:
+            board = site._board
+            await until(lambda: not board.facts.troubles)
+            assert [node.why for node in board.facts.nodes.nodes] == ["", "its advertiser has no heartbeat"]
+            api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": {INVENTORY: "{"}}})
+            await until(lambda: "n1" in board.facts.nodes.faults)
+            api.objects.delete(f"{NODES}/n2")
+            await until(lambda: not board.facts.nodes.nodes)
+
+
+async def test_brokers_are_asked_a_few_at_a_time_the_longest_unasked_first() -> None:
+    async with UiApi() as api, ApiServer(access_to(api.url), user_agent="test") as server:
+        board = Board(nothing_known())
+        reader = ClusterReader(server, board, namespace=OURS, scheduler="s", asks=True)
+        pods = {f"n{number:04}": f"advertiser-{number}" for number in range(5000)}
+        asked: list[str] = []
+        for _ in range(3):
+            due = reader._due(pods)
+            assert len(due) == ASKS_EACH_S
+            for node in due:
+                reader._asked_at[node] = asyncio.get_running_loop().time()
+            asked += due
+        assert len(set(asked)) == 3 * ASKS_EACH_S
+        assert reader._due({asked[0]: "x"}) == []
+
+
+async def test_a_broker_that_does_not_answer_is_named_and_hides_no_other() -> None:
+    async with UiApi() as api:
+        card = a_card(0)
+        grant = a_grant(card)
+        api.add_node("n1", card)
+        api.add_node("n2", a_card(0, node="n2"))
+        api.tells["n1"] = told_of((card,), broker.container(broker.pod(), held(grant)))
+        async with serving(api) as site:
+            await until(lambda: len(site._board.facts.told) == 2)
+            told = site._board.facts.told
+            assert told["n1"].told is not None
+            assert told["n1"].told.containers[0].processes == ()
+            assert told["n2"].why
+
+
+async def test_ten_thousand_pods_of_others_are_not_kept() -> None:
+    async with UiApi() as api:
+        api.add_waiting("team", "ours")
+        for number in range(300):
+            api.objects.create(
+                "/api/v1/namespaces/other/pods", pod_body(f"p{number}", namespace="other", schedulerName="x")
+            )
+        async with serving(api, asks=False) as site:
+            await until(lambda: not site._board.facts.troubles)
+            assert [pod.title for pod in site._board.facts.pods] == ["team/ours"]
+
+
+async def test_a_word_opens_the_page_of_a_machine_once() -> None:
+    door = OnceDoor()
+    assert await door.enter(door.token[:-1]) is None
+    assert await door.enter(door.token) is not None
+    assert await door.enter(door.token) is None
+
+
+async def test_a_machine_shows_what_its_broker_tells_and_says_when_that_is_away(tmp_path: Path) -> None:
+    told = broker.told(broker.container(broker.pod(), broker.held()))
+    board = Board(Facts(at=nothing_known().at, is_cluster=False))
+    with broker.serving(tmp_path, lambda _question: told):
+        async with beside(MachineReader(tmp_path, board).run()):
+            await until(lambda: board.facts.workloads)
+    assert [each.title for each in board.facts.workloads] == ["team-a/train-0"]
+    async with beside(MachineReader(tmp_path, board).run()):
+        await until(lambda: board.facts.troubles)
+
+
+@pytest.mark.slow  # it starts a process
+async def test_the_command_prints_an_address_that_works_once(tmp_path: Path) -> None:
+    told = broker.told(broker.container(broker.pod(), broker.held()))
+    with broker.serving(tmp_path, lambda _question: told):
+        process = await asyncio.create_subprocess_exec(
+            *PARTAGE, "--root", tmp_path, "ui", "--port", "0", env=environment(), stdout=subprocess.PIPE
+        )
+        try:
+            assert process.stdout is not None
+            address = (await process.stdout.readline()).decode().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/login\?token=[\w-]{32}", address)
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+                async with session.get(address) as answer:
+                    assert (answer.status, answer.url.path) == (200, "/waiting")
+                async with session.get(answer.url.with_path("/workloads")) as answer:
+                    assert "train-0" in await answer.text()
+            async with aiohttp.ClientSession() as session, session.get(address) as answer:
+                assert answer.status == 401
+        finally:
+            process.send_signal(signal.SIGINT)
+            status = await process.wait()
+            process._transport.close()  # type: ignore[attr-defined]
+        assert status == 0

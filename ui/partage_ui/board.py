@@ -19,6 +19,7 @@ class Board:
         self.version = 0
         self._news = asyncio.Event()
         self._looked_at = -WATCHED_S
+        self._spent_s = 0.0
 
     def put(self, facts: Facts) -> None:
         self.facts = facts
@@ -38,6 +39,14 @@ class Board:
         """What is known, for somebody who looks at it."""
         self._looked_at = time.monotonic()
         return self.facts
+
+    def spend(self, seconds: float) -> None:
+        """On showing it to somebody."""
+        self._spent_s += seconds
+
+    def take_spent(self) -> float:
+        spent_s, self._spent_s = self._spent_s, 0.0
+        return spent_s
 
     @property
     def is_watched(self) -> bool:

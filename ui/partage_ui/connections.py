@@ -41,7 +41,7 @@ class _Server(web.Server):
 
 class Connections:
     def __init__(self, address: str, *, tls: ssl.SSLContext | None = None) -> None:
-        """`address` is `host:port`."""
+        """`address` is `host:port`; port 0 is any that is free."""
         host, _, port = address.rpartition(":")
         self._tls = tls
         self._acceptor = Acceptor(host.strip("[]"), int(port), self._serve)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -14,11 +14,11 @@ from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.top.grantees import Grantee, grantees
 from partage_cli.top.times import SHORT_BY
 from partage_isolation.wire.messages import CardHeld, CardTold, Told
-from partage_plugins.vocabulary import GPU, Card, GpuGrant
+from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant
 from partage_plugins.vocabulary.card_memory import together
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import budget_of, claim_of
-from partage_plugins.vocabulary.usage import Usage, usages
+from partage_plugins.vocabulary.usage import Usage
 from partage_ui.history import History
 from partage_ui.objects import Needs, PodFact
 
@@ -35,18 +35,14 @@ class Scope(NamedTuple):
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces
 
+    def of(self, workloads: Sequence[Workload]) -> Sequence[Workload]:
+        if self.namespaces is None:
+            return workloads
+        return [each for each in workloads if each.namespace in self.namespaces]
+
     @property
     def sees_all(self) -> bool:
         return self.namespaces is None and self.nodes
-
-
-class NodeTold(Struct, frozen=True):
-    """What the broker of one node told when it was asked last."""
-
-    at: datetime
-    told: Told | None = None
-    why: str = ""
-    """Why there is nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +58,8 @@ class Workload:
     share_milli: int
     limit_milli: int
     memory_bytes: int
+    uid: str
+    """Of its pod."""
     held: CardHeld | None = None
     """None: its node's broker has not told of it."""
     hour: tuple[tuple[float, float] | None, ...] = ()
@@ -72,7 +70,7 @@ class Workload:
     def title(self) -> str:
         return f"{self.namespace}/{self.pod}"
 
-    @property
+    @cached_property
     def short_by(self) -> float:
         """How much less of the card's time it got over the last minute than it wanted and is guaranteed; 0: nothing."""
         time = None if self.held is None else self.held.time
@@ -81,7 +79,7 @@ class Workload:
         lacks = min(self.share_milli / WHOLE_MILLI, time.wanted.s60) - time.got.s60
         return lacks if lacks > SHORT_BY else 0.0
 
-    @property
+    @cached_property
     def idle_milli(self) -> int:
         """Of its share, what it did not want in any minute that is known."""
         time = None if self.held is None else self.held.time
@@ -96,13 +94,57 @@ class Workload:
         return 0 if self.held is None else max(0, self.held.limit_bytes - self.held.charged_bytes)
 
 
-@dataclass(frozen=True, eq=False)
-class CardView:
+class NodeTold(Struct, frozen=True, kw_only=True):
+    """What is kept of what the broker of one node told when it was asked last; made once for all views."""
+
+    at: datetime
+    why: str = ""
+    """Why there is nothing."""
+    cards: Mapping[CardId, CardTold] = {}
+    findings: tuple[str, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+
+
+def node_told(node: str, told: Told, history: History, at: datetime) -> NodeTold:
+    """Adds to the history, too."""
+    cards = {each.card: each for each in told.cards}
+    found = tuple(
+        _workload(node, grantee, held, cards.get(held.card), history, at.timestamp())
+        for grantee in grantees(told.containers)
+        for held in grantee.cards
+    )
+    return NodeTold(at=at, cards=cards, findings=told.findings, workloads=found)
+
+
+def _workload(  # noqa: PLR0913, PLR0917 - what is known of it
+    node: str, grantee: Grantee, held: CardHeld, card: CardTold | None, history: History, at_s: float
+) -> Workload:
+    key = (grantee.key, held.card)
+    if held.time is not None:
+        history.note(key, at_s, wanted=held.time.wanted.s60, got=held.time.got.s60)
+    return Workload(
+        namespace=grantee.pod.namespace,
+        pod=grantee.pod.name,
+        name=grantee.name,
+        node=node,
+        card=held.card,
+        index=None if card is None else card.index,
+        share_milli=held.share_milli,
+        limit_milli=held.limit_milli,
+        memory_bytes=held.granted_bytes,
+        uid=grantee.pod.uid,
+        held=held,
+        is_whole=grantee.budget is None and len(grantee.cards) == 1,
+        hour=history.of(key, at_s),
+    )
+
+
+class CardView(NamedTuple):
     node: NodeReport
     card: Card
-    holders: tuple[tuple[PodFact, Usage], ...]
+    holders: Sequence[tuple[PodFact, Usage]]
     told: CardTold | None
-    workloads: tuple[Workload, ...]
+    workloads: Sequence[Workload]
 
     @property
     def share_milli(self) -> int:
@@ -123,11 +165,6 @@ class CardView:
         """The part of its time that containers had over the last minute."""
         times = (each.held.time for each in self.workloads if each.held is not None)
         return sum(time.got.s60 for time in times if time is not None)
-
-    @property
-    def free(self) -> Free:
-        left = self.card.capacity.left(together(usage.memory for _, usage in self.holders), movable=False)
-        return Free(max(0, WHOLE_MILLI - self.share_milli), max(0, left), self.card.memory_bytes)
 
 
 class Free(NamedTuple):
@@ -155,11 +192,15 @@ class Facts:
     """Why this may not be how things are, a sentence each."""
     doubts: tuple[str, ...] = ()
     """What is wrong with the schedulers, a sentence each."""
-    history: History = field(default_factory=History)
 
     @cached_property
     def namespaces(self) -> tuple[str, ...]:
         return tuple(sorted({each.namespace for each in self.pods} | {each.namespace for each in self.workloads}))
+
+    @cached_property
+    def oldest(self) -> datetime:
+        """When that broker was asked which was asked longest ago."""
+        return min((each.at for each in self.told.values()), default=self.at)
 
     @cached_property
     def waiting(self) -> tuple[PodFact, ...]:
@@ -170,7 +211,10 @@ class Facts:
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:
         """Those first that got less than is due to them, then by name."""
-        found = [*self._told_workloads, *self._untold_workloads]
+        told = [workload for each in self.told.values() for workload in each.workloads]
+        known = {each.uid for each in told}
+        rest = (pod for pod in self.pods if pod.allocation is not None and pod.uid not in known)
+        found = [*told, *(self._untold(pod, *each) for pod in rest for each in _granted(pod))]
         return tuple(sorted(found, key=lambda each: (-each.short_by, each.namespace, each.pod, each.name, each.card)))
 
     @cached_property
@@ -187,9 +231,14 @@ class Facts:
     @cached_property
     def frees(self) -> tuple[Free, ...]:
         """Of cards that new pods may be given those of which no other one has more of both: never many."""
-        in_force = (each for each in self.cards if not each.node.why and each.card.is_allocatable)
+        there = {
+            _free(card, self._holders.get((node.node, card.id), ()))
+            for node in self.nodes.nodes
+            for card in (() if node.why else node.cards)
+            if card.is_allocatable
+        }
         found: list[Free] = []
-        for free in sorted((each.free for each in in_force), reverse=True):
+        for free in sorted(there, reverse=True):
             if not found or free.memory_bytes > found[-1].memory_bytes:
                 found.append(free)
         return tuple(found)
@@ -198,7 +247,7 @@ class Facts:
     def _holders(self) -> Mapping[tuple[str, str], list[tuple[PodFact, Usage]]]:
         found: dict[tuple[str, str], list[tuple[PodFact, Usage]]] = {}
         for pod in self.pods:
-            for usage in () if pod.allocation is None else usages(pod.allocation):
+            for usage in pod.usages:
                 found.setdefault((pod.node, usage.card), []).append((pod, usage))
         return found
 
@@ -207,44 +256,11 @@ class Facts:
         return {(node.node, card.id): card.index for node in self.nodes.nodes for card in node.cards}
 
     @cached_property
-    def _told_workloads(self) -> tuple[Workload, ...]:
-        return tuple(
-            self._workload(node, grantee, held)
-            for node, each in self.told.items()
-            if each.told is not None
-            for grantee in grantees(each.told.containers)
-            for held in grantee.cards
-        )
-
-    @cached_property
-    def _untold_workloads(self) -> tuple[Workload, ...]:
-        """Of pods that were given cards, and of which no broker tells."""
-        told = {uid for each in self.told.values() if each.told for uid in (c.pod.uid for c in each.told.containers)}
-        rest = (pod for pod in self.pods if pod.allocation is not None and pod.uid not in told)
-        return tuple(self._untold(pod, *each) for pod in rest for each in _granted(pod))
-
-    @cached_property
     def _by_card(self) -> Mapping[tuple[str, str], list[Workload]]:
         found: dict[tuple[str, str], list[Workload]] = {}
         for each in self.workloads:
             found.setdefault((each.node, each.card), []).append(each)
         return found
-
-    def _workload(self, node: str, grantee: Grantee, held: CardHeld) -> Workload:
-        return Workload(
-            namespace=grantee.pod.namespace,
-            pod=grantee.pod.name,
-            name=grantee.name,
-            node=node,
-            card=held.card,
-            index=self._index(node, held.card),
-            share_milli=held.share_milli,
-            limit_milli=held.limit_milli,
-            memory_bytes=held.granted_bytes,
-            held=held,
-            is_whole=grantee.budget is None and len(grantee.cards) == 1,
-            hour=self.history.of((grantee.key, held.card), self.at.timestamp()),
-        )
 
     def _untold(self, pod: PodFact, name: str, grant: GpuGrant) -> Workload:
         return Workload(
@@ -253,27 +269,28 @@ class Facts:
             name=name,
             node=pod.node,
             card=grant.card,
-            index=self._index(pod.node, grant.card),
+            index=self._indices.get((pod.node, grant.card)),
             share_milli=grant.share_milli,
             limit_milli=grant.limit_milli,
             memory_bytes=grant.memory_bytes,
+            uid=pod.uid,
         )
 
-    def _index(self, node: str, card: str) -> int | None:
-        found = self._indices.get((node, card))
-        if found is not None:
-            return found
-        told = self.told.get(node)
-        cards: Iterable[CardTold] = told.told.cards if told is not None and told.told is not None else ()
-        return next((each.index for each in cards if each.card == card), None)
-
     def _cards_of(self, node: NodeReport) -> Iterator[CardView]:
-        asked = self.told.get(node.node)
-        told = {each.card: each for each in asked.told.cards} if asked is not None and asked.told is not None else {}
+        found = self.told.get(node.node)
+        told = {} if found is None else found.cards
         for card in node.cards:
             place = (node.node, card.id)
             holders, workloads = self._holders.get(place, ()), self._by_card.get(place, ())
-            yield CardView(node, card, tuple(holders), told.get(card.id), tuple(workloads))
+            yield CardView(node, card, holders, told.get(card.id), workloads)
+
+
+def _free(card: Card, holders: Sequence[tuple[PodFact, Usage]]) -> Free:
+    if not holders:
+        return Free(WHOLE_MILLI, card.memory_bytes, card.memory_bytes)
+    left = card.capacity.left(together(usage.memory for _, usage in holders), movable=False)
+    share_milli = sum(usage.share_milli for _, usage in holders)
+    return Free(max(0, WHOLE_MILLI - share_milli), max(0, left), card.memory_bytes)
 
 
 def _granted(pod: PodFact) -> Iterator[tuple[str, GpuGrant]]:

@@ -17,8 +17,7 @@ from partage_isolation.wire.client import BrokerClient
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary.inventory import Ready
 from partage_ui.board import Board
-from partage_ui.cluster import note, without_processes
-from partage_ui.facts import Facts, NodeTold, Scope
+from partage_ui.facts import Facts, NodeTold, Scope, node_told
 from partage_ui.history import History
 from partage_ui.viewers import Person, Viewer
 
@@ -48,16 +47,14 @@ class MachineReader:
             nodes=Report(nodes=(node,)),
             told={host: told},
             troubles=(why,) if why else (),
-            history=self._history,
         )
 
     def _told(self, now: datetime) -> tuple[NodeTold, str]:
         try:
             told = self._broker.tell()
         except PartageError as error:
-            return NodeTold(now, why=str(error)), str(error)
-        note(self._history, told, now.timestamp())
-        return NodeTold(now, without_processes(told)), ""
+            return NodeTold(at=now, why=str(error)), str(error)
+        return node_told(host_name(), told, self._history, now), ""
 
 
 class OnceDoor:
@@ -75,5 +72,5 @@ class OnceDoor:
         return Person(username="root")
 
     async def scope(self, viewer: Viewer, facts: Facts, namespace: str) -> Scope:  # noqa: ARG002
-        """All of the machine."""
+        """All that the machine has."""
         return Scope()

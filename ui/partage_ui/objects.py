@@ -16,6 +16,7 @@ from partage_plugins.vocabulary import GPU, Allocation
 from partage_plugins.vocabulary.keys import ALLOCATION, PREFIX, RESIZED
 from partage_plugins.vocabulary.names import ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
+from partage_plugins.vocabulary.usage import Usage, usages
 
 ADVERTISER: Final = "partage-advertiser"
 LONGEST_WHY: Final = 2048
@@ -114,6 +115,8 @@ class PodFact(Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why it waits; empty where it does not."""
     allocation: Allocation | None = None
+    usages: tuple[Usage, ...] = ()
+    """What that takes of each card."""
 
     @property
     def title(self) -> str:
@@ -131,7 +134,12 @@ def fact_of(pod: SeenPod, scheduler: str) -> PodFact | None:
     waits_to_grow = resize if resize is not None and resize.reason == "Waits" else None
     if spec.node_name and waits_to_grow is None:
         return PodFact(
-            namespace=meta.namespace, name=meta.name, uid=meta.uid, node=spec.node_name, allocation=allocation
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            node=spec.node_name,
+            allocation=allocation,
+            usages=used_by(allocation),
         )
     if meta.deletion_timestamp and not spec.node_name:
         return None
@@ -146,7 +154,12 @@ def fact_of(pod: SeenPod, scheduler: str) -> PodFact | None:
         needs=needs_of(spec.containers),
         why=_why(pod, condition, scheduler),
         allocation=allocation,
+        usages=used_by(allocation),
     )
+
+
+def used_by(allocation: Allocation | None) -> tuple[Usage, ...]:
+    return () if allocation is None else tuple(usages(allocation))
 
 
 def moment(text: str) -> datetime | None:

@@ -64,7 +64,7 @@ class Site:
         self.logins: dict[str, int] = {}
         """How many there were, by what became of them."""
         self.port = 0
-        self._board, self._door, self._session_s, self._know = board, door, session_s, know
+        self.board, self._door, self._session_s, self._know = board, door, session_s, know
         self._secure, self._cookie = secure, "__Host-partage" if secure else "partage"
         self._turn = asyncio.Lock()
         self._is_stopping = False
@@ -72,7 +72,7 @@ class Site:
     def stop(self) -> None:
         """Streams end with the next that they would say."""
         self._is_stopping = True
-        self._board.put(self._board.facts)
+        self.board.put(self.board.facts)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -104,7 +104,7 @@ class Site:
         return self._to("/login")
 
     async def _login(self, request: web.BaseRequest) -> web.StreamResponse:
-        token = request.query.get("token", "") if not self._board.facts.is_cluster else ""
+        token = request.query.get("token", "") if not self.board.facts.is_cluster else ""
         return await self._enter(token) if token else self._form()
 
     async def _enter(self, token: str | None) -> web.StreamResponse:
@@ -139,7 +139,7 @@ class Site:
         self.logins[outcome] = self.logins.get(outcome, 0) + 1
 
     def _form(self, why: str = "", *, status: int = 200) -> web.Response:
-        return _page(login(why=why, is_cluster=self._board.facts.is_cluster, assets=_ASSETS), status=status)
+        return _page(login(why=why, is_cluster=self.board.facts.is_cluster, assets=_ASSETS), status=status)
 
     async def _show(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         viewer = self.viewers.of(request.cookies.get(self._cookie, ""))
@@ -159,9 +159,12 @@ class Site:
         return _page(document(name, body, query, user=viewer.person.username, names=names, assets=_ASSETS))
 
     async def _body(self, viewer: Viewer, name: str, query: Query) -> tuple[Html, list[str]]:
-        facts = self._board.look()
+        facts = self.board.look()
         scope = await self._door.scope(viewer, facts, query.namespace)
-        return fragment(VIEWS[name], facts, scope, query), [each for each in facts.namespaces if scope.sees(each)]
+        began = time.thread_time()
+        body = fragment(VIEWS[name], facts, scope, query)
+        self.board.spend(time.thread_time() - began)
+        return body, [each for each in facts.namespaces if scope.sees(each)]
 
     async def _live(self, request: web.BaseRequest, viewer: Viewer, name: str, query: Query) -> web.StreamResponse:
         if not self.viewers.begin_stream(viewer):
@@ -178,12 +181,12 @@ class Site:
     async def _follow(self, response: web.StreamResponse, viewer: Viewer, name: str, query: Query) -> None:
         sent = Html("")
         while self.viewers.is_in(viewer) and not self._is_stopping:
-            version = self._board.version
+            version = self.board.version
             async with self._paced():
                 body, _ = await self._body(viewer, name, query)
             await _write(response, _event("view", body) if body != sent else b": nothing new\n\n")
             sent = body
-            await self._board.newer(version, within_s=QUIET_S)
+            await self.board.newer(version, within_s=QUIET_S)
         await _write(response, _event("end", ""))
 
     @asynccontextmanager

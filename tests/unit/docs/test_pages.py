@@ -18,13 +18,13 @@ WRITTEN = re.compile(r"<!-- (?:settings|metrics) .*?<!-- end -->", re.DOTALL)
 LOOKED_UP = {"decisions.md", "real-card.md"}
 
 
-def test_the_architecture_is_one_page_and_the_read_ones_together_have_at_most_28_900_words() -> None:
+def test_the_architecture_is_one_page_and_the_read_ones_together_have_at_most_29_570_words() -> None:
     lines = PAGES["architecture.md"].splitlines()
     assert len(lines) <= 120
     assert max(map(len, lines)) <= 120
     read = {name: WRITTEN.sub("", text) for name, text in PAGES.items() if name not in LOOKED_UP}
     words = {name: len(re.findall(r"\S*\w\S*", text)) for name, text in read.items()}
-    assert sum(words.values()) <= 28_900, words
+    assert sum(words.values()) <= 29_570, words
 
 
 def anchors(text: str) -> set[str]:

@@ -11,16 +11,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from partage_base.kube import ApiServer
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_ui.board import Board
-from partage_ui.cluster import ASKS_EACH_S, ClusterReader, nothing_known
+from partage_ui.asks import EACH_S, Asks
+from partage_ui.cluster import nothing_known
 from partage_ui.facts import Facts
 from partage_ui.machine import MachineReader, OnceDoor
 from support import broker
-from support.kube import access_to, beside, until
+from support.kube import beside, until
 from support.objects import pod_body
-from support.ui_stage import NODES, OURS, UiApi, a_card, a_grant, held, serving, told_of
+from support.ui_stage import NODES, UiApi, a_card, a_grant, held, serving, told_of
 from unit.cli.program import PARTAGE, environment
 
 
@@ -29,7 +29,7 @@ async def test_a_node_that_changes_goes_or_can_not_be_read_is_so_on_the_page() -
         api.add_node("n1", a_card(0))
         api.add_node("n2", a_card(0, node="n2"), beats=False)
         async with serving(api, asks=False) as site:
-            board = site._board
+            board = site.board
             await until(lambda: not board.facts.troubles)
             assert [node.why for node in board.facts.nodes.nodes] == ["", "its advertiser has no heartbeat"]
             api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": {INVENTORY: "{"}}})
@@ -38,20 +38,13 @@ async def test_a_node_that_changes_goes_or_can_not_be_read_is_so_on_the_page() -
             await until(lambda: not board.facts.nodes.nodes)
 
 
-async def test_brokers_are_asked_a_few_at_a_time_the_longest_unasked_first() -> None:
-    async with UiApi() as api, ApiServer(access_to(api.url), user_agent="test") as server:
-        board = Board(nothing_known())
-        reader = ClusterReader(server, board, namespace=OURS, scheduler="s", asks=True)
-        pods = {f"n{number:04}": f"advertiser-{number}" for number in range(5000)}
-        asked: list[str] = []
-        for _ in range(3):
-            due = reader._due(pods)
-            assert len(due) == ASKS_EACH_S
-            for node in due:
-                reader._asked_at[node] = asyncio.get_running_loop().time()
-            asked += due
-        assert len(set(asked)) == 3 * ASKS_EACH_S
-        assert reader._due({asked[0]: "x"}) == []
+def test_brokers_are_asked_a_few_at_a_time_the_longest_unasked_first() -> None:
+    asks, nodes = Asks(), [f"n{number:04}" for number in range(35)]
+    asked = [asks.due(nodes, float(second), every_s=10) for second in range(14)]
+    assert [len(each) for each in asked] == [EACH_S] * 3 + [5] + [0] * 6 + [EACH_S] * 3 + [5]
+    assert sorted(node for each in asked[:4] for node in each) == nodes
+    assert asked[10:] == asked[:4]
+    assert asks.due(nodes[:1], 14.0, every_s=10) == []
 
 
 async def test_a_broker_that_does_not_answer_is_named_and_hides_no_other() -> None:
@@ -62,10 +55,9 @@ async def test_a_broker_that_does_not_answer_is_named_and_hides_no_other() -> No
         api.add_node("n2", a_card(0, node="n2"))
         api.tells["n1"] = told_of((card,), broker.container(broker.pod(), held(grant)))
         async with serving(api) as site:
-            await until(lambda: len(site._board.facts.told) == 2)
-            told = site._board.facts.told
-            assert told["n1"].told is not None
-            assert told["n1"].told.containers[0].processes == ()
+            await until(lambda: len(site.board.facts.told) == 2)
+            told = site.board.facts.told
+            assert [each.title for each in told["n1"].workloads] == ["team-a/train-0"]
             assert told["n2"].why
 
 
@@ -77,8 +69,8 @@ async def test_ten_thousand_pods_of_others_are_not_kept() -> None:
                 "/api/v1/namespaces/other/pods", pod_body(f"p{number}", namespace="other", schedulerName="x")
             )
         async with serving(api, asks=False) as site:
-            await until(lambda: not site._board.facts.troubles)
-            assert [pod.title for pod in site._board.facts.pods] == ["team/ours"]
+            await until(lambda: not site.board.facts.troubles)
+            assert [pod.title for pod in site.board.facts.pods] == ["team/ours"]
 
 
 async def test_a_word_opens_the_page_of_a_machine_once() -> None:

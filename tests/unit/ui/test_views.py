@@ -16,10 +16,10 @@ from partage_isolation.wire.messages import Told
 from partage_plugins.vocabulary import GPU, Allocation, Card
 from partage_plugins.vocabulary.inventory import Ready
 from partage_plugins.vocabulary.names import ContainerName, NodeName, PodUid
-from partage_ui.facts import Facts, NodeTold, Scope
+from partage_ui.facts import Facts, Scope, node_told
 from partage_ui.history import History
 from partage_ui.html import Html, tag
-from partage_ui.objects import Needs, PodFact, PodPart, SeenPod, fact_of
+from partage_ui.objects import Needs, PodFact, PodPart, SeenPod, fact_of, used_by
 from partage_ui.views.catalogue import VIEWS, fragment
 from partage_ui.views.parts import ROWS, Query, read_query
 from support import broker
@@ -64,23 +64,22 @@ def node(name: str, *cards: Card, why: str = "") -> NodeReport:
     return NodeReport(node=name, ready=Ready(crishim=True, broker=True), why=why, cards=cards)
 
 
-def waits(name: str = "train-0", *, why: str = SENTENCE, needs: Needs | None = None, **more: str) -> PodFact:
+def waits(name: str = "train-0", *, why: str = SENTENCE, needs: Needs | None = None) -> PodFact:
     since = NOW - timedelta(minutes=12)
-    return PodFact(
-        namespace="team-a", name=name, uid=f"uid-{name}", since=since, why=why, needs=needs, asks="a", **more
-    )
+    return PodFact(namespace="team-a", name=name, uid=f"uid-{name}", since=since, why=why, needs=needs, asks="a")
 
 
 def has(name: str, card: Card, *, namespace: str = "team-a", milli: int = 500, gib: int = 8) -> PodFact:
     uid = PodUid(f"uid-of-{namespace}-{name}")
     grants = {ContainerName("main"): {GPU.name: (a_grant(card, milli=milli, gib=gib),)}}
     given_to = Allocation(gen=1, pod=uid, node=NodeName("n1"), containers=grants)
-    return PodFact(namespace=namespace, name=name, uid=uid, node="n1", allocation=given_to)
+    return PodFact(namespace=namespace, name=name, uid=uid, node="n1", allocation=given_to, usages=used_by(given_to))
 
 
-def facts(*pods: PodFact, told: Told | None = None, **more: object) -> Facts:
+def facts(*pods: PodFact, told: Told | None = None, history: History | None = None, **more: object) -> Facts:
     """One node with two cards."""
-    tells = {} if told is None else {"n1": NodeTold(NOW, told)}
+    past = History() if history is None else history
+    tells = {} if told is None else {"n1": node_told("n1", told, past, NOW)}
     said = {"nodes": Report(nodes=(node("n1", FIRST, SECOND),)), "told": tells, **more}
     return Facts(at=NOW, pods=pods, **said)  # type: ignore[arg-type]
 

@@ -20,7 +20,8 @@ def cards(facts: Facts, scope: Scope, query: Query) -> Shown:
     found = [
         each for each in facts.cards if scope.nodes or any(scope.sees(name.partition("/")[0]) for name in _who(each))
     ]
-    chosen = [each for each in found if _is_asked(each, query, scope)]
+    is_filtered = bool(query.text or query.namespace)
+    chosen = [each for each in found if _is_asked(each, query, scope)] if is_filtered else found
     if not chosen:
         words = "No card is known here." if not found else "No card matches."
         hint = "" if scope.nodes else " Cards without pods of yours show to those who may list nodes."

@@ -74,9 +74,9 @@ def _of_nodes(facts: Facts) -> Iterator[Finding]:
                 about = About(name)
                 yield (about.wrong if card.is_lost else about.warning)(words, do=f"on {name}: `nvidia-smi`, {doctor}")
         told = facts.told.get(name)
-        if told is not None and told.told is None and not node.why:
+        if told is not None and told.why and not node.why:
             yield About(name).warning(f"its broker does not tell: {told.why}", do=f"`partage top --node {name}`")
-        for sentence in told.told.findings if told is not None and told.told is not None else ():
+        for sentence in told.findings if told is not None else ():
             yield About(name).wrong(sentence, do=f"on {name}: `sudo partage top`, {doctor}")
 
 

@@ -16,7 +16,7 @@ _GIB: Final = 1 << 30
 
 def idle(facts: Facts, scope: Scope, query: Query) -> Shown:
     """The most that was wanted in any minute that is known is what counts as used."""
-    found = [each for each in facts.idle if scope.sees(each.namespace)]
+    found = scope.of(facts.idle)
     chosen = chosen_of(found, query)
     if not chosen:
         words = "Nothing is held that is not used." if not found else "Nothing that is held and not used matches."

@@ -53,7 +53,7 @@ def read_query(said: Mapping[str, str]) -> Query:
 
 
 class Shown(NamedTuple):
-    """What one view says."""
+    """What one view has to say."""
 
     summary: str
     """One sentence, which is read out where it changes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from partage_cli.tables import amount, short_id
@@ -27,7 +28,7 @@ _FULL: Final = 0.95
 
 
 def workloads(facts: Facts, scope: Scope, query: Query) -> Shown:
-    found = [each for each in facts.workloads if scope.sees(each.namespace)]
+    found = scope.of(facts.workloads)
     chosen = chosen_of(found, query)
     if not chosen:
         words = "No container has a part of a card." if not found else "No container matches."
@@ -36,10 +37,12 @@ def workloads(facts: Facts, scope: Scope, query: Query) -> Shown:
     rows, pages = paged(chosen, query)
     told = f"{short} got less than promised" if short else "all got what they were promised"
     summary = f"{counted(len(found), 'container has', 'containers have')} parts of cards; {told} in the last minute."
-    return Shown(summary, joined(table("Containers with parts of cards", _HEADS, map(_row, rows)), _key(), pages))
+    return Shown(summary, joined(table("Containers with parts of cards", _HEADS, map(_row, rows)), _key(facts), pages))
 
 
-def chosen_of(found: list[Workload], query: Query) -> list[Workload]:
+def chosen_of(found: Sequence[Workload], query: Query) -> Sequence[Workload]:
+    if not query.text and not query.namespace:
+        return found
     return [
         each
         for each in found
@@ -91,9 +94,10 @@ def _time(each: Workload) -> Html:
     return joined(share_bar(each), tag("small", words))
 
 
-def _key() -> Html:
+def _key(facts: Facts) -> Html:
     words = (
         "Milli are thousandths of a card's time. A bar is what it got, pale what it wanted; the line is its guarantee, "
-        "the pale one its ceiling. The hour is what this page has seen."
+        "the pale one its ceiling. The hour is what this page has seen; the oldest figures are of "
+        f"{facts.oldest:%H:%M:%S}."
     )
     return tag("p", words, class_="key")

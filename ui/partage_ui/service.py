@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from partage_base.daemon.errors import BadConfiguration, CannotListen
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.logs import Repeats
@@ -22,6 +24,7 @@ from partage_ui.site import Site
 
 _CONNECTIONS: Final = 16
 _CERTIFICATE_EVERY_S: Final = 30.0
+_log = structlog.get_logger()
 
 
 async def start(settings: UiSettings, daemon: Daemon) -> UiService:
@@ -80,6 +83,7 @@ async def opened(  # noqa: PLR0913 - what is served, to whom and where
     stack.push_async_callback(connections.close)
     stack.callback(site.stop)
     site.port = connections.port
+    _log.info("the page is served", port=site.port, tls=tls is not None)
     return site
 
 

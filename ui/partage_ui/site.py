@@ -43,6 +43,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
+    "Server": "partage-ui",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }

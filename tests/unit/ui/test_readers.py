@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
-from partage_ui.board import Board
 from partage_ui.asks import EACH_S, Asks
+from partage_ui.board import Board
 from partage_ui.cluster import nothing_known
 from partage_ui.facts import Facts
 from partage_ui.machine import MachineReader, OnceDoor
-from support import broker
+from rig.patience import patience_s
+from support import broker, kubeconfigs
 from support.kube import beside, until
 from support.objects import pod_body
 from support.ui_stage import NODES, UiApi, a_card, a_grant, held, serving, told_of
@@ -61,10 +65,10 @@ async def test_a_broker_that_does_not_answer_is_named_and_hides_no_other() -> No
             assert told["n2"].why
 
 
-async def test_ten_thousand_pods_of_others_are_not_kept() -> None:
+async def test_pods_of_others_are_not_kept() -> None:
     async with UiApi() as api:
         api.add_waiting("team", "ours")
-        for number in range(300):
+        for number in range(50):
             api.objects.create(
                 "/api/v1/namespaces/other/pods", pod_body(f"p{number}", namespace="other", schedulerName="x")
             )
@@ -114,3 +118,43 @@ async def test_the_command_prints_an_address_that_works_once(tmp_path: Path) -> 
             status = await process.wait()
             process._transport.close()  # type: ignore[attr-defined]
         assert status == 0
+
+
+@pytest.mark.slow  # it starts a process
+async def test_the_daemon_serves_the_page_of_a_cluster_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    async with UiApi() as api:
+        api.people.add("of-ada", "ada", "*")
+        api.add_waiting("team-a", "train-0")
+        config = kubeconfigs.write(tmp_path / "kubeconfig", server=api.url)
+        words = ("--root", tmp_path, "--kubeconfig", config, "--listen", "127.0.0.1:0")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "partage_ui", *words), env=environment(), stderr=subprocess.PIPE
+        )
+        try:
+            assert process.stderr is not None
+            port = 0
+            while not port:
+                port = json.loads(await process.stderr.readline()).get("port", 0)
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+                async with session.post(f"http://127.0.0.1:{port}/login", data={"token": "of-ada"}) as answer:
+                    assert answer.status == 200
+                async with session.get(f"http://127.0.0.1:{port}/live/waiting") as stream:
+                    async for line in stream.content:
+                        if b"train-0" in line:
+                            break
+                    process.terminate()
+                    with contextlib.suppress(aiohttp.ClientError):
+                        assert b"event: end" in await stream.content.read()
+        finally:
+            await ended(process)
+        assert process.returncode == 0
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Asked to end once: a second signal would be another word."""
+    try:
+        async with asyncio.timeout(patience_s()):
+            await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.communicate()

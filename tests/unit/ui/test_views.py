@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -205,6 +205,7 @@ HOSTILE = st.one_of(
 )
 
 
+@settings(max_examples=20)
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_whatever_others_write_is_text(name: str, why: str, model: str) -> None:
     def whole(name: str, why: str, model: str) -> Words:

@@ -223,7 +223,7 @@ def test_without_an_extra_the_command_line_works_and_names_the_extra_that_it_lac
 ) -> None:
     alone = with_extra("", fresh, tmp_path)
     partage = str(tmp_path / "venv/bin/partage")
-    for command in ("doctor", "keys", "limits", "node", "nodes", "top", "up"):
+    for command in ("doctor", "keys", "limits", "node", "nodes", "top", "ui", "up"):
         assert alone.run(partage, command, "--help").startswith("Usage:")
     for command in ("audit", "drain", "explain", "simulate", "simgpu"):
         done = subprocess.run([partage, command, "--help"], capture_output=True, text=True, check=False)

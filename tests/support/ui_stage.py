@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -168,7 +169,9 @@ def _main(limits: Mapping[str, str]) -> Object:
 
 
 @asynccontextmanager
-async def serving(api: FakeApi, *, asks: bool = True, reads: bool = True) -> AsyncGenerator[Site]:
+async def serving(
+    api: FakeApi, *, asks: bool = True, reads: bool = True, tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[Site]:
     """The page of this cluster, on a port of its own."""
     failed: list[Exception] = []
     async with AsyncExitStack() as stack:
@@ -176,7 +179,9 @@ async def serving(api: FakeApi, *, asks: bool = True, reads: bool = True) -> Asy
         board = Board(nothing_known())
         reader = ClusterReader(server, board, namespace=OURS, scheduler="partage-scheduler", asks=asks)
         tasks = Tasks(failed.append)
-        site = await opened(board, ClusterDoor(server), "127.0.0.1:0", stack, session_s=3600)
+        site = await opened(
+            board, ClusterDoor(server), "127.0.0.1:0", stack, tls=tls, secure=tls is not None, session_s=3600
+        )
         if reads:
             reader.start(tasks)
         yield site

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -14,9 +16,10 @@ from partage_ui.connections import MOST_KNOWN
 from partage_ui.reviews import MOST_LOGINS, MOST_NAMESPACES
 from partage_ui.site import HEADERS, MOST_BODY_BYTES, Site
 from partage_ui.viewers import MOST_STREAMS_OF_ONE
+from rig.identity.certificates import Authority
 from support import broker
 from support.fake_api import Hang, Refuse
-from support.kube import until
+from support.kube import serving_context, until
 from support.ui_stage import LEASES, PODS, SENTENCE, UiApi, a_card, a_grant, held, serving, told_of
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -89,6 +92,27 @@ async def test_a_token_that_the_api_server_knows_opens_the_page(cluster: UiApi) 
         status, said = await browser.reads("/waiting")
         assert (status, SENTENCE in said) == (200, True)
         assert cluster.count("POST", TOKENS) == 1  # it is asked about once
+
+
+async def test_by_tls_the_cookie_is_for_tls_alone_and_who_speaks_without_keeps_nobody_out(
+    cluster: UiApi, tmp_path: Path
+) -> None:
+    authority = Authority("people")
+    trusted = ssl.create_default_context(cadata=authority.certificate.decode())
+    async with serving(cluster, reads=False, tls=serving_context(authority, tmp_path)) as site:
+        silent = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(3)]
+        silent[0][1].write(b"GET / HTTP/1.1\r\n\r\n")
+        jar = aiohttp.CookieJar(unsafe=True)
+        connector = aiohttp.TCPConnector(ssl=trusted)
+        async with aiohttp.ClientSession(cookie_jar=jar, connector=connector) as session:
+            address = f"https://localhost:{site.port}"
+            async with session.post(f"{address}/login", data={"token": "of-ada"}, allow_redirects=False) as answer:
+                assert answer.headers["Set-Cookie"].startswith("__Host-partage=")
+                assert "; Secure" in answer.headers["Set-Cookie"]
+            async with session.get(f"{address}/cards") as answer:
+                assert answer.status == 200
+        for _, writer in silent:
+            writer.close()
 
 
 async def test_a_token_that_is_nobodys_opens_nothing_and_the_form_says_why(cluster: UiApi) -> None:

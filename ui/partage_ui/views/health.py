@@ -43,7 +43,7 @@ def _row(each: Finding) -> tuple[str, ...]:
 def _advice(advice: str) -> Html:
     """What is typed stands between backquotes."""
     parts = advice.split("`")
-    return joined(*(code(part) if place % 2 else part for place, part in enumerate(parts)))
+    return tag("span", *(code(part) if place % 2 else part for place, part in enumerate(parts)))
 
 
 def findings(facts: Facts, scope: Scope) -> Iterator[Finding]:

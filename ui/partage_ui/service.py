@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -24,6 +25,8 @@ from partage_ui.site import Site
 
 _CONNECTIONS: Final = 16
 _CERTIFICATE_EVERY_S: Final = 30.0
+_COLLECT_AFTER: Final = 100_000
+"""Objects that are made before garbage is looked for: all that is known of a cluster is looked through then."""
 _log = structlog.get_logger()
 
 
@@ -53,6 +56,7 @@ async def start(settings: UiSettings, daemon: Daemon) -> UiService:
         secure=tls is not None or settings.secure_cookies,
         session_s=settings.session_s,
     )
+    gc.set_threshold(_COLLECT_AFTER)
     reader.start(daemon.tasks)
     metrics = daemon.metrics
     metrics.read_gauge("partage_ui_viewers", "Viewers who signed in.", lambda: len(site.viewers))

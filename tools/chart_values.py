@@ -27,6 +27,7 @@ from partage_dra.settings import DraSettings
 from partage_isolation.settings import BrokerSettings
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.sharepods.settings import SharePodSettings
+from partage_ui.settings import UiSettings
 
 CHART: Final = Path(__file__).resolve().parents[1] / "manifests/chart"
 SETTINGS: Final[Mapping[tuple[str, str], type[CommonSettings]]] = {
@@ -37,6 +38,7 @@ SETTINGS: Final[Mapping[tuple[str, str], type[CommonSettings]]] = {
     ("dra", "settings"): DraSettings,
     ("scheduler", "settings"): SchedulerSettings,
     ("sharepods", "settings"): SharePodSettings,
+    ("ui", "settings"): UiSettings,
 }
 """Whose settings are where among the values."""
 SAID_BY_THE_CHART: Final = frozenset(
@@ -45,6 +47,7 @@ SAID_BY_THE_CHART: Final = frozenset(
         *("cluster", "pod_resources", "scheduler_name", "keys", "signing_keys", "elect", "reserve_image", "claims"),
         *("publish", "host", "tree", "node_settings", "listen", "trusted_namespaces", "profile", "library_folder"),
         *("extender_address", "extender_certificate", "extender_key", "extender_callers", "extender_slice", "pod_ip"),
+        *("tls_certificate", "tls_key", "ask_brokers"),
     )
 )
 """By its templates or by values of their own: one place for each."""

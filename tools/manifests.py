@@ -31,6 +31,7 @@ FOLDERS: Final[Mapping[str, Sequence[str]]] = {
     "reservations": ("reservations.enabled=true", "reservations.image=pause"),
     "dra": ("mode=dra",),
     "sharepods": ("sharepods.enabled=true",),
+    "ui": ("ui.enabled=true",),
     "quotas": ("quotas.enabled=true",),
     "claims": ("mode=dra", "dra.allocator=partage-scheduler"),
     "mutation": ("mutation.enabled=true",),

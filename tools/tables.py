@@ -36,6 +36,7 @@ PACKAGES: Final = {
     "installer": ("cli/partage_cli/rollout/installer", "InstallerSettings"),
     "scheduler": ("scheduler/partage_scheduler", "SchedulerSettings"),
     "sharepods": ("scheduler/partage_scheduler/sharepods", "SharePodSettings"),
+    "ui": ("ui/partage_ui", "UiSettings"),
 }
 MARKED: Final = re.compile(
     r"<!-- (?P<what>settings|metrics|codes) (?P<daemon>\w+) -->\n(?P<table>.*?)<!-- end -->", re.DOTALL

@@ -62,7 +62,7 @@ _OF_NODES: Final = frozenset(
 )
 _ALONE: Final = frozenset({"partage-agent"})
 """For a machine without a cluster, where it places, too: it is node and scheduler in one, and in no tree."""
-_OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods"})
+_OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods", "partage-ui"})
 TREES: Final = {
     tree.name: tree
     for tree in (

@@ -51,6 +51,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "docker": Subcommand("partage_cli.docker.command", "Register partage's runtime with Docker and Podman."),
         "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
         "ps": Subcommand("partage_cli.machine.commands.ps", "Show the containers of this machine that hold a share."),
+        "ui": Subcommand("partage_ui.command", "Show this machine's cards and containers in a browser."),
         "up": Subcommand(
             "partage_cli.machine.commands.up", "Let containers of Docker and Podman share the cards here."
         ),

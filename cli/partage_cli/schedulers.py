@@ -6,7 +6,7 @@ What looks at pods in their place goes by that, and by nothing of the machine wh
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -80,12 +80,17 @@ async def told(server: ApiServer, namespace: str, named: str = "") -> KnownSched
 async def all_told(server: ApiServer, namespace: str) -> Sequence[KnownScheduler]:
     """Each with how it decides, the usual one first; where none says so, one by defaults. Raises `KubeError`."""
     listed = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
-    found = [(lease, said) for lease in listed.items if (said := of_lease(lease)) is not None]
-    found.sort(key=lambda each: (each[1].scheduler_name != _USUAL, each[1].scheduler_name))
-    if found:
-        return [KnownScheduler(said=said, notes=tuple(_doubts(lease, said))) for lease, said in found]
+    if found := known_schedulers(listed.items):
+        return found
     note = f"no scheduler says in namespace {namespace} how it decides: this goes by the defaults"
     return [KnownScheduler(said=Published(by=""), notes=(note,))]
+
+
+def known_schedulers(leases: Iterable[Lease]) -> Sequence[KnownScheduler]:
+    """Those that say on their Leases how they decide, the usual one first."""
+    found = [(lease, said) for lease in leases if (said := of_lease(lease)) is not None]
+    found.sort(key=lambda each: (each[1].scheduler_name != _USUAL, each[1].scheduler_name))
+    return [KnownScheduler(said=said, notes=tuple(_doubts(lease, said))) for lease, said in found]
 
 
 def _doubts(lease: Lease, said: Published) -> Iterator[str]:

@@ -89,7 +89,7 @@ def helped(command):
 
 print(json.dumps({command: helped(command) for command in sys.argv[1:]}))
 """
-ALWAYS = ("doctor", "keys", "limits", "node", "nodes", "top", "up")
+ALWAYS = ("doctor", "keys", "limits", "node", "nodes", "top", "ui", "up")
 OF_AN_EXTRA = {
     **dict.fromkeys(("audit", "drain", "explain", "simulate"), "scheduler"),
     "simgpu": "simulated",
@@ -223,7 +223,7 @@ def test_one_side_imports_nothing_of_the_other(fresh: Environment, side: str, ot
     ("extra", "programs", "missing"),
     [
         ("node", ("partage-crishim", "partage-advertiser", "partage-broker"), "numpy"),
-        ("scheduler", ("partage-scheduler", "partage-sharepods", "partage"), "pynvml"),
+        ("scheduler", ("partage-scheduler", "partage-sharepods", "partage-ui", "partage"), "pynvml"),
     ],
 )
 def test_an_extra_is_all_that_its_side_needs(

@@ -24,7 +24,7 @@ KUBERNETES: Final = "1.36.0"
 """For which it is rendered where no cluster is asked."""
 EVERYTHING: Final = (
     *("extender.enabled=true", "kubeScheduler.enabled=true", "sharepods.enabled=true", "quotas.enabled=true"),
-    *("reservations.enabled=true", "reservations.image=pause", "mutation.enabled=true"),
+    *("reservations.enabled=true", "reservations.image=pause", "mutation.enabled=true", "ui.enabled=true"),
     *("criticalQuota.enabled=true", "dra.enabled=true", "dra.cards=all", "dra.parts={2,4}"),
     "dra.allocator=partage-scheduler",
 )

@@ -94,7 +94,18 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 PREFIX: Final = "PARTAGE_"
 COMMON_TABLE: Final = "common"
-DAEMONS: Final = ("advertiser", "agent", "broker", "crishim", "dra", "installer", "manager", "scheduler", "sharepods")
+DAEMONS: Final = (
+    "advertiser",
+    "agent",
+    "broker",
+    "crishim",
+    "dra",
+    "installer",
+    "manager",
+    "scheduler",
+    "sharepods",
+    "ui",
+)
 
 # The cluster puts these into every container for each service of its namespace: PARTAGE_SCHEDULER_PORT is an address.
 SERVICE_LINK: Final = re.compile(r"(^|_)(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from partage_base.kube import Lease, Node
+from partage_base.kube.objects import Lease, Node
 from partage_cli.tables import age
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
@@ -72,12 +72,17 @@ def of_cluster(
             without.append(name)
             continue
         try:
-            report = of_node(name, text, beat := heartbeat(beats.get(name), now))
-            why = "; ".join(filter(None, (_why_silent(beat), report.why)))
-            reports.append(msgspec.structs.replace(report, keys=keys_told(beats.get(name)), why=why))
+            reports.append(with_lease(of_node(name, text, None), beats.get(name), now))
         except DecodeError as error:
             faults[name] = str(error)
     return Report(nodes=tuple(reports), without_inventory=tuple(without), faults=faults)
+
+
+def with_lease(report: NodeReport, lease: Lease | None, now: datetime) -> NodeReport:
+    """The same of a node with its heartbeat, and what that says."""
+    beat = heartbeat(lease, now)
+    why = "; ".join(filter(None, (_why_silent(beat), report.why)))
+    return msgspec.structs.replace(report, heartbeat=beat, keys=keys_told(lease), why=why)
 
 
 def of_node(name: str, text: str | bytes, beat: Heartbeat | None) -> NodeReport:

@@ -22,7 +22,7 @@ WITHIN_S: Final = 8.0
 """For one node; an advertiser answers within three seconds, or that its broker doesn't."""
 _ALL_WITHIN_S: Final = 120.0
 _ADVERTISERS: Final = "app.kubernetes.io/name=partage-advertiser"
-_PAGE: Final = "broker"
+PAGE: Final = "broker"
 _AT_A_TIME: Final = 500
 _NO_TIME: Final = "it was not asked: other nodes took too long"
 _NO_POD: Final = "no pod of the advertiser runs there, which would ask its broker"
@@ -56,7 +56,7 @@ async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -
         if name not in pod_on:
             return _NO_POD
         async with turns:
-            answer = await _ask(server, pod_page_path(namespace, pod_on[name], _PAGE)) if clock() < until else _NO_TIME
+            answer = await ask_broker(server, pod_page_path(namespace, pod_on[name], PAGE)) if clock() < until else _NO_TIME
         left -= 1
         progress.now(f"asking the brokers of {len(names)} nodes, {left} are left")
         return answer
@@ -73,7 +73,7 @@ def _answers(pod: OwnPod) -> bool:
     return pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
 
 
-async def _ask(server: ApiServer, path: str) -> Told | str:
+async def ask_broker(server: ApiServer, path: str) -> Told | str:
     """What it tells, or why it does not."""
     try:
         answer = read_answer(bytes(await server.get(path, msgspec.Raw)))

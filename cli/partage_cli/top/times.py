@@ -12,7 +12,7 @@ from partage_isolation.wire.messages import CardHeld
 
 _BAR: Final = 20
 _WHOLE: Final = 1000
-_SHORT_BY: Final = 0.05
+SHORT_BY: Final = 0.05
 """So much less than its share is worth a look."""
 
 
@@ -51,7 +51,7 @@ def _colour(held: CardHeld) -> str:
     if held.time is None:
         return "green"
     due = min(held.share_milli / _WHOLE, held.time.wanted.s10)
-    return "yellow" if held.time.got.s10 < due - _SHORT_BY else "green"
+    return "yellow" if held.time.got.s10 < due - SHORT_BY else "green"
 
 
 def _share(share_milli: int, limit_milli: int) -> str:

@@ -19,7 +19,7 @@ from partage_scheduler.published import of_lease
 
 PART_OF: Final = "app.kubernetes.io/part-of=partage"
 _NAME: Final = "app.kubernetes.io/name"
-_BY_IMAGE: Final = {"partage-dra": "dra", "partage-sharepods": "sharepods"}
+_BY_IMAGE: Final = {"partage-dra": "dra", "partage-sharepods": "sharepods", "partage-ui": "ui"}
 """Daemons that say nothing of themselves, by the label of their pods."""
 _HEADER: Final = ("DAEMON", "VERSION", "WHERE")
 _UNKNOWN: Final = "unknown"

@@ -62,7 +62,7 @@ def test_nodes_and_the_scheduler_have_their_own_programs(node: Root, scheduler: 
     of_nodes, of_schedulers = set(node.programs), set(scheduler.programs)
     assert of_nodes & of_schedulers == {"partage", "kubectl-partage"}
     assert {"partage-advertiser", "partage-broker", "partage-crishim", "partage-dra"} <= of_nodes
-    assert of_schedulers - of_nodes == {"partage-scheduler", "partage-sharepods"}
+    assert of_schedulers - of_nodes == {"partage-scheduler", "partage-sharepods", "partage-ui"}
 
 
 @pytest.mark.parametrize("program", ["partage-advertiser", "partage-broker", "partage-crishim", "partage-dra"])

@@ -180,6 +180,12 @@ MUSL: Final = Installed(
     ("musl-tools",),
     (Find("musl-gcc", ("musl-gcc",)), Find("ld-musl", ("/lib/ld-musl-*.so.1",))),
 )
+CHROMIUM: Final = Installed(
+    "chromium",
+    ("chromium", "fonts-dejavu-core"),
+    (Find("chromium", ("/usr/bin/chromium",)), Find("fonts", ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",))),
+)
+"""A browser, for what people see of the page."""
 REGISTRY: Final = Unpacked(
     "docker-registry", "docker-registry", "usr/bin/docker-registry", Find("docker-registry", ("docker-registry",))
 )
@@ -231,6 +237,7 @@ ON_DEMAND: Final[tuple[Recipe, ...]] = (
     CONTAINER_TOOLKIT,
     SYSTEMD,
     SECCOMP,
+    CHROMIUM,
     *DRIVERS,
     EMULATOR,
     ARM_LIBC,

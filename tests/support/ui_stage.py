@@ -1,0 +1,191 @@
+"""A cluster in a fake API server, as the page reads it, and people whose tokens and rights it knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from partage_base.daemon.life import Tasks
+from partage_base.kube import ApiServer, micro_time
+from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told, answer_line
+from partage_plugins.codecs import encode_allocation, encode_inventory
+from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuGrant, GpuPart, Inventory, Ready, keys
+from partage_plugins.vocabulary.names import ContainerName, NodeName, PodUid
+from partage_ui.board import Board
+from partage_ui.cluster import ClusterReader, nothing_known
+from partage_ui.reviews import ClusterDoor
+from partage_ui.service import opened
+from partage_ui.site import Site
+from support import broker
+from support.fake_answers import Object
+from support.fake_api import Asked, FakeApi
+from support.kube import access_to
+
+OURS: Final = "partage-system"
+NODES: Final = "/api/v1/nodes"
+PODS: Final = "/api/v1/namespaces/{}/pods"
+LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{OURS}/leases"
+GIB: Final = 1 << 30
+SENTENCE: Final = "0/2 nodes are available: 2 Insufficient GPU share."
+
+
+@dataclass
+class People:
+    """By their tokens; and which namespaces each may list the pods of: `*` is all, and nodes."""
+
+    of_token: dict[str, str] = field(default_factory=dict[str, str])
+    may: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+    def add(self, token: str, name: str, *namespaces: str) -> None:
+        self.of_token[token], self.may[name] = name, set(namespaces)
+
+
+class UiApi(FakeApi):
+    """Reviews tokens and rights, and says what brokers tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.people = People()
+        self.tells: dict[str, Told] = {}
+
+    def _done(self, asked: Asked) -> Object:
+        name = asked.path.rpartition("/")[2]
+        if name == "tokenreviews":
+            user = self.people.of_token.get(json.loads(asked.body)["spec"]["token"])
+            return {"status": {"authenticated": bool(user), "user": {"username": user or "", "groups": ["g"]}}}
+        if name == "subjectaccessreviews":
+            return {"status": {"allowed": self._allows(json.loads(asked.body)["spec"])}}
+        if asked.path.endswith("/proxy/broker"):
+            told: Object = json.loads(answer_line(self.tells[asked.path.split("/")[-3].removeprefix("advertiser-")]))
+            return told
+        return super()._done(asked)
+
+    def _allows(self, spec: Mapping[str, Any]) -> bool:
+        wanted, granted = spec["resourceAttributes"], self.people.may.get(spec["user"], set())
+        assert wanted["verb"] == "list"
+        return "*" in granted or (wanted["resource"] == "pods" and wanted.get("namespace") in granted)
+
+    def add_node(self, name: str, *cards: Card, ready: Ready | None = None, beats: bool = True) -> None:
+        part = GpuPart(driver="580.65.06", cuda="13.0", cards=cards)
+        inventory = Inventory(ready=ready or Ready(crishim=True, broker=True), kinds={GPU.name: part})
+        notes = {keys.INVENTORY: encode_inventory(inventory).decode()}
+        self.objects.create(NODES, {"metadata": {"name": name, "annotations": notes}})
+        labels = {"app.kubernetes.io/name": "partage-advertiser"}
+        body = {"metadata": {"name": f"advertiser-{name}", "namespace": OURS, "labels": labels}}
+        self.objects.create(PODS.format(OURS), {**body, "spec": {"nodeName": name}, "status": {"phase": "Running"}})
+        if beats:
+            beat = {"renewTime": micro_time(datetime.now(UTC)), "leaseDurationSeconds": 3600}
+            self.objects.create(LEASES, {"metadata": {"name": name, "namespace": OURS}, "spec": beat})
+
+    def add_waiting(
+        self, namespace: str, name: str, *, why: str = SENTENCE, milli: int = 500, minutes: int = 12
+    ) -> None:
+        at = f"{datetime.now(UTC) - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+        limits = {keys.GPU_MILLI: str(milli), keys.GPU_MEMORY: "30Gi"}
+        told = {"type": "PodScheduled", "status": "False", "message": why, "lastTransitionTime": at}
+        self.objects.create(
+            PODS.format(namespace),
+            {
+                "metadata": {"name": name, "namespace": namespace, "creationTimestamp": at},
+                "spec": {"schedulerName": "partage-scheduler", "containers": [_main(limits)]},
+                "status": {"phase": "Pending", "conditions": [told] if why else []},
+            },
+        )
+
+    def add_running(self, namespace: str, name: str, node: str, *grants: GpuGrant) -> None:
+        uid = broker.pod(name, namespace).uid
+        containers = {ContainerName("main"): {GPU.name: grants}}
+        given = Allocation(gen=1, pod=PodUid(uid), node=NodeName(node), containers=containers)
+        self.objects.create(
+            PODS.format(namespace),
+            {
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "uid": uid,
+                    "annotations": {keys.ALLOCATION: encode_allocation(given)},
+                },
+                "spec": {"nodeName": node, "schedulerName": "partage-scheduler", "containers": [_main({})]},
+                "status": {"phase": "Running"},
+            },
+        )
+
+
+def a_card(index: int, *, node: str = "n1", health: str = "ok", why: str | None = None) -> Card:
+    return Card(
+        id=CardId(f"GPU-{node}-{index}aaaaaaaa"),
+        index=index,
+        model="NVIDIA H100 80GB HBM3",
+        memory_bytes=79 * GIB,
+        compute_capability="9.0",
+        pci=f"0000:{index:02x}:00.0",
+        pool="shared",
+        health=health,
+        lost_because=why,
+    )
+
+
+def a_grant(card: Card, *, milli: int = 500, limit: int = 1000, gib: int = 8) -> GpuGrant:
+    return GpuGrant(card=card.id, share_milli=milli, limit_milli=limit, memory_bytes=gib * GIB)
+
+
+def held(grant: GpuGrant, *, wanted: float = 0.5, got: float = 0.5, gib: float = 5, refused: int = 0) -> CardHeld:
+    """What a broker tells of this grant."""
+    time = broker.time_told(wanted, got)
+    return CardHeld(
+        card=grant.card,
+        granted_bytes=grant.memory_bytes,
+        limit_bytes=grant.memory_bytes,
+        charged_bytes=int(gib * GIB),
+        used_bytes=int(gib * GIB),
+        refused=refused,
+        share_milli=grant.share_milli,
+        limit_milli=grant.limit_milli,
+        granted_share_milli=grant.share_milli,
+        granted_limit_milli=grant.limit_milli,
+        time=time,
+    )
+
+
+def told_of(cards: tuple[Card, ...], *containers: ContainerTold, findings: tuple[str, ...] = ()) -> Told:
+    """What the broker of a node with these cards tells."""
+    charged = [one for each in containers for one in each.cards]
+    used = {card.id: sum(one.charged_bytes for one in charged if one.card == card.id) for card in cards}
+    tell = tuple(
+        CardTold(card=each.id, index=each.index, memory_bytes=each.memory_bytes, used_bytes=used[each.id])
+        for each in cards
+    )
+    return Told(broker="0.1.0", cards=tell, containers=containers, findings=findings)
+
+
+def _main(limits: Mapping[str, str]) -> Object:
+    return {"name": "main", "resources": {"limits": dict(limits)}}
+
+
+@asynccontextmanager
+async def serving(
+    api: FakeApi, *, asks: bool = True, reads: bool = True, tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[Site]:
+    """The page of this cluster, on a port of its own."""
+    failed: list[Exception] = []
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ApiServer(access_to(api.url), user_agent="test", connections=16))
+        board = Board(nothing_known())
+        reader = ClusterReader(server, board, namespace=OURS, scheduler="partage-scheduler", asks=asks)
+        tasks = Tasks(failed.append)
+        site = await opened(
+            board, ClusterDoor(server), "127.0.0.1:0", stack, tls=tls, secure=tls is not None, session_s=3600
+        )
+        if reads:
+            reader.start(tasks)
+        yield site
+        ended = tasks.cancel()
+        if ended:
+            await asyncio.wait(ended)
+    assert not failed

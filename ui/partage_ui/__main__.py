@@ -1,0 +1,3 @@
+from partage_ui.cli import main
+
+main()

@@ -1,0 +1,41 @@
+"""Markup that is safe whatever is in it: text becomes markup only by being escaped, or by `tag`. Pure."""
+
+from __future__ import annotations
+
+import html
+from typing import Final
+
+from partage_cli.tables import printable
+
+Attribute = str | int | float | bool | None
+_VOID: Final = frozenset(("br", "input", "link", "meta"))
+
+
+class Html(str):
+    """Markup. Whatever is made of it by the methods of text is text again."""
+
+    __slots__ = ()
+
+
+def text(content: str) -> Html:
+    """Text of others: a line that neither is markup nor changes the direction of what is around it."""
+    return Html(html.escape(printable(content)))
+
+
+def tag(name: str, /, *children: str | None, **attributes: Attribute) -> Html:
+    """An element; `class_` and `aria_label` are written `class` and `aria-label`. None is left out."""
+    said = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in _VOID:
+        return Html(f"<{name}{said}>")
+    return Html(f"<{name}{said}>{joined(*children)}</{name}>")
+
+
+def joined(*children: str | None) -> Html:
+    return Html("".join(each if isinstance(each, Html) else text(each) for each in children if each is not None))
+
+
+def _attribute(key: str, value: Attribute) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    if value is None or value is False:
+        return ""
+    return f" {name}" if value is True else f' {name}="{text(str(value))}"'

@@ -7,6 +7,7 @@ has `Backoff` for how long to wait. Watches have connections of their own, so th
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -37,6 +38,8 @@ _PATCHES: Final[dict[PatchKind, str]] = {
 _WATCH_LASTS_S: Final = 300.0
 _WATCH_ENDS_WITHIN_S: Final = 30.0
 """So much later than agreed a watch is taken for dead."""
+TURN_S: Final = 0.01
+"""So long a watch tells what came together before others have a turn: hundreds of changes come at once."""
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
@@ -189,9 +192,14 @@ class ApiServer:
         lines = Lines(call)
         most_s = lasts_s + _WATCH_ENDS_WITHIN_S
         pieces = self._transport.pieces(Request("GET", path, query), deadline_s=self._deadline_s, lasts_s=most_s)
+        now = asyncio.get_running_loop().time
         async with aclosing(pieces):
             async for piece in pieces:
+                until = now() + TURN_S
                 for line in lines.take(piece):
+                    if now() >= until:
+                        await asyncio.sleep(0)
+                        until = now() + TURN_S
                     yield event_of(call, line, item_type)
         if not lines.is_between:
             raise Unreachable(call, "it was cut in the middle of a line", may_be_done=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from itertools import count, pairwise
 
 import pytest
 
@@ -23,6 +25,7 @@ from partage_base.kube import (
 )
 from partage_base.kube import server as server_module
 from support.fake_api import Drop, FakeApi, Refuse
+from support.fake_watchers import line_of
 from support.kube import until
 from support.loops import LOOPS
 
@@ -54,6 +57,34 @@ async def test_a_watch_tells_every_change_and_bookmarks_until_it_ends(
     assert bookmark == Bookmark("3")
     assert isinstance(deleted, Deleted)
     assert (deleted.item.metadata.name, deleted.version) == ("n1", "4")
+
+
+async def test_others_have_turns_between_changes_that_come_together(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "TURN_S", 0.0)
+    turns = count()
+
+    async def others() -> None:
+        while True:
+            next(turns)
+            await asyncio.sleep(0)
+
+    async with aclosing(server.watch(nodes_path(), Node, since="1")) as watch:
+        first = asyncio.ensure_future(anext(watch))
+        await until(lambda: api.watchers)
+        api.write_to_watches(b"".join(line_of("ADDED", _versioned(f"n{number}")) for number in range(50)))
+        api.end_watches()
+        await first
+        beside = asyncio.create_task(others())
+        had = [next(turns) async for _ in watch]
+        beside.cancel()
+    assert len(had) == 49
+    assert all(later > before + 1 for before, later in pairwise(had))
+
+
+def _versioned(name: str) -> dict[str, dict[str, str]]:
+    return {"metadata": {"name": name, "resourceVersion": "2"}}
 
 
 @pytest.mark.parametrize("loop", LOOPS)

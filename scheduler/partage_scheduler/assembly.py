@@ -33,7 +33,7 @@ from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.placement.reserver import Reserver
 from partage_scheduler.placement.resizer import Resizer
-from partage_scheduler.placement.worker import Worker
+from partage_scheduler.placement.worker import SPARE_PART, Worker
 from partage_scheduler.published import published
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Signer
@@ -149,7 +149,7 @@ async def api_server(settings: SchedulerSettings) -> ApiServer:
         access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     except BadAccess as error:
         raise BadConfiguration(str(error)) from None
-    connections = settings.in_flight + _CONNECTIONS_BESIDE
+    connections = settings.in_flight + settings.in_flight // SPARE_PART + _CONNECTIONS_BESIDE
     return ApiServer(access, user_agent=f"partage-scheduler/{VERSION}", connections=connections)
 
 

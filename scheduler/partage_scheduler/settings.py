@@ -54,7 +54,10 @@ class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
     in_flight: Annotated[
         int,
         Meta(ge=1, le=256),
-        Setting("Bindings under way at once; more than 32 cost an API server more than they bring."),
+        Setting(
+            "Bindings under way at once, and a quarter more for namespaces with few; more than 32 cost an API server "
+            "more than they bring."
+        ),
     ] = 32
     back_off_s: Annotated[
         float, Meta(gt=0, le=60), Setting("Seconds for which a pod rests after its first failure; doubled with each.")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from functools import partial
 from typing import Final
 
 import structlog
@@ -31,8 +33,10 @@ from partage_scheduler.signatures import Signed
 AGAIN: Final = frozenset((Cause.TIME,))
 NOT_READ: Final = "RequestNotRead"
 """The reason of the event on a pod that says something of cards in vain."""
-TURN_S: Final = 0.01
-"""So long decisions go on before others have a turn: answers, watches, the lease."""
+TURN_S: Final = 0.002
+"""So long decisions go on before others have a turn: answers, watches, the lease, the extender's callers."""
+SPARE_PART: Final = 4
+"""Of bindings under way, one in so many is beyond the bound, for namespaces that have no more than these."""
 _log = structlog.get_logger()
 
 
@@ -61,6 +65,7 @@ class Worker:
         self._preemptor = preemptor
         self._figures, self._most_in_flight, self._may_decide = figures, most_in_flight, may_decide
         self._in_flight: set[asyncio.Task[None]] = set()
+        self._of_namespace: Counter[str] = Counter()
         self._woken = asyncio.Event()
         self._failure: BaseException | None = None
         self._is_stopped = False
@@ -96,7 +101,7 @@ class Worker:
 
     async def _wait(self) -> None:
         """Until something happens, or a pod has rested enough."""
-        due = self._queue.due if self._may_decide() and self.in_flight < self._most_in_flight else None
+        due = self._queue.due if self._may_decide() and self._full() is not None else None
         try:
             async with asyncio.timeout(None if due is None else max(0.001, due - time.monotonic())):
                 await self._woken.wait()
@@ -106,15 +111,24 @@ class Worker:
     def _work(self) -> bool:
         """Decides for a turn; whether there may be more to do at once."""
         until = time.monotonic() + TURN_S
-        while self.in_flight < self._most_in_flight and not self._is_stopped and self._may_decide():
+        while (full := self._full()) is not None and not self._is_stopped and self._may_decide():
             now = time.monotonic()
             if now > until:
                 return True
-            waiting = self._queue.next(now)
+            waiting = self._queue.next(now, full)
             if waiting is None:
                 return False
             self._decide(waiting, now)
         return False
+
+    def _full(self) -> Collection[str] | None:
+        """Namespaces whose pods wait for bindings of their own that are under way; None where all do."""
+        if self.in_flight < self._most_in_flight:
+            return ()
+        spare = self._most_in_flight // SPARE_PART
+        if self.in_flight >= self._most_in_flight + spare:
+            return None
+        return [namespace for namespace, number in self._of_namespace.items() if number >= spare]
 
     def _decide(self, waiting: Waiting, now: float) -> None:
         started = time.perf_counter()
@@ -126,7 +140,7 @@ class Worker:
                 stay = verdict if waiting.gang else self._preemptor.consider(verdict, now)
                 self._stays(stay.pod, stay.message, stay.causes, now)
         for bind, each in zip(binds, signed, strict=False):
-            self._run(self._bind(bind, each))
+            self._run(self._bind(bind, each), bind.pod.namespace)
         if signed and waiting.gang is not None:
             self._tell_gang(waiting.gang, binds)
         if not waiting.attempts:
@@ -174,10 +188,11 @@ class Worker:
             if words is not None:
                 self._events.failed(verdict.pod, words, reason=NOT_READ)
 
-    def _run(self, work: Coroutine[None, None, None]) -> None:
+    def _run(self, work: Coroutine[None, None, None], namespace: str) -> None:
         task = asyncio.create_task(work)
         self._in_flight.add(task)
-        task.add_done_callback(self._landed)
+        self._of_namespace[namespace] += 1
+        task.add_done_callback(partial(self._landed, namespace))
 
     async def _bind(self, bind: Bind, signed: Signed) -> None:
         started, since = time.perf_counter(), self._pods.waits_since(bind.pod.uid)
@@ -188,8 +203,11 @@ class Worker:
             self._figures.placing_seconds.observe(now - since)
         self._came_back(bind, outcome, now)
 
-    def _landed(self, task: asyncio.Task[None]) -> None:
+    def _landed(self, namespace: str, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
+        self._of_namespace[namespace] -= 1
+        if not self._of_namespace[namespace]:
+            del self._of_namespace[namespace]
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = error
         self.wake()
@@ -224,7 +242,7 @@ class Worker:
         self._events.failed(pod, message)
         self._status.tell(Unplaced(pod, message))
         if self._cluster.kept.node_of(pod.uid) is None and self._cluster.claims.needless(pod):
-            self._run(self._bindings.let_go(pod))
+            self._run(self._bindings.let_go(pod), pod.namespace)
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:
         self._repeats.say(what, pod=f"{pod.namespace}/{pod.name}", why=why)

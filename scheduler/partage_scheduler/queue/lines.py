@@ -8,6 +8,7 @@ back finds itself level with the others: it is owed nothing for the time in whic
 
 from __future__ import annotations
 
+from collections.abc import Container
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
@@ -73,7 +74,7 @@ class Spent:
 
 
 class _Level:
-    """All of one priority: a line for each namespace, and whose turn it is."""
+    """All of one priority: a line for each namespace, and whose turn it is. False where nobody is left."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
@@ -82,6 +83,9 @@ class _Level:
         """By what each has had and its first. The last of a namespace counts, which may have had more since."""
         self._last: dict[str, int] = {}
         self._number = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
 
     def push(self, unit: Unit) -> None:
         namespace, order = unit.namespace, unit.order
@@ -93,27 +97,36 @@ class _Level:
         if before is None or order < before[0]:
             self._turn(namespace, order)
 
-    def pop(self) -> Unit | None:
+    def pop(self, but: Container[str]) -> Unit | None:
         if len(self._lines) == 1:
-            return self._alone()
-        while self._turns:
-            spent, _, number, namespace = heappop(self._turns)
+            return self._alone(but)
+        passed: list[tuple[float, Any, int, str]] = []
+        found: Unit | None = None
+        while found is None and self._turns:
+            turn = heappop(self._turns)
+            spent, _, number, namespace = turn
             if self._last.get(namespace) != number:
                 continue
             line = self._lines[namespace]
             first = line.first()
             if first is None:
                 del self._lines[namespace], self._last[namespace]
+            elif namespace in but:
+                passed.append(turn)
             elif self._spent.of(namespace) > spent:
                 self._turn(namespace, first[0])
             else:
                 self._spent.served(namespace)
-                return self._taken(namespace, line)
-        return None
+                found = self._taken(namespace, line)
+        for turn in passed:
+            heappush(self._turns, turn)
+        return found
 
-    def _alone(self) -> Unit | None:
+    def _alone(self, but: Container[str]) -> Unit | None:
         """The next where there is one namespace only; its turn stays."""
         ((namespace, line),) = self._lines.items()
+        if namespace in but:
+            return None
         unit = line.pop()
         if unit is None:
             del self._lines[namespace], self._last[namespace]
@@ -144,7 +157,6 @@ class Turns:
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
         self._levels: dict[int, _Level] = {}
-        self._priorities: list[int] = []
 
     def push(self, unit: Unit) -> None:
         """A unit stands here until it is elsewhere."""
@@ -152,14 +164,15 @@ class Turns:
         level = self._levels.get(priority)
         if level is None:
             level = self._levels[priority] = _Level(self._spent)
-            heappush(self._priorities, priority)
         level.push(unit)
 
-    def pop(self) -> Unit | None:
-        """None where the line is empty."""
-        while self._priorities:
-            unit = self._levels[self._priorities[0]].pop()
+    def pop(self, but: Container[str] = ()) -> Unit | None:
+        """None where the line is empty, or all in it are of namespaces that are passed over."""
+        for priority in sorted(self._levels):
+            level = self._levels[priority]
+            unit = level.pop(but)
             if unit is not None:
                 return unit
-            del self._levels[heappop(self._priorities)]
+            if not level:
+                del self._levels[priority]
         return None

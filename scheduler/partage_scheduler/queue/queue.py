@@ -13,7 +13,7 @@ gangs can't each hold what the other needs. Pure: times are what callers say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -109,11 +109,14 @@ class Queue:
         elif unit.place is Place.FLYING and not unit.flying:
             self._land(unit)
 
-    def next(self, now: float) -> Waiting | None:
-        """What is to be decided now. It is in flight until `failed` or `withdraw` for each of its pods."""
+    def next(self, now: float, but: Container[str] = ()) -> Waiting | None:
+        """What is to be decided now, of no namespace in `but`.
+
+        It is in flight until `failed` or `withdraw` for each of its pods.
+        """
         self._now = now
         self._wake()
-        while (unit := self._ready.pop() or self._jumped()) is not None:
+        while (unit := self._ready.pop(but) or self._jumped(but)) is not None:
             if self._lacking(unit) <= 0 or unit.late:
                 return self._launch(unit)
             self._gather(unit)
@@ -209,8 +212,8 @@ class Queue:
             unit.late = unit.place is Place.GATHERING
             self._enter(unit)
 
-    def _jumped(self) -> Unit | None:
-        unit = self._jumping.pop()
+    def _jumped(self, but: Container[str]) -> Unit | None:
+        unit = self._jumping.pop(but)
         if unit is not None:
             unit.jumped = True
         return unit

@@ -82,6 +82,19 @@ def test_pods_that_fit_nowhere_and_are_tried_again_are_not_in_the_way_of_others(
     assert "quiet" in come_up(queue, 2, now=60.0)
 
 
+def test_a_namespace_that_is_passed_over_keeps_its_place_and_others_come_up_whatever_their_priority() -> None:
+    queue = flooded(3)
+    queue.offer(pod("urgent", namespace="flood", priority=9), 0.0)
+    for name in ("quiet", "modest"):
+        queue.offer(pod(name, namespace=name, created=100), 0.0)
+    first, second, third = (queue.next(0.0, {"flood"}) for _ in range(3))
+    assert first is not None
+    assert second is not None
+    assert {first.pods[0].name, second.pods[0].name} == {"quiet", "modest"}
+    assert third is None
+    assert come_up(queue, 4) == ["urgent", "flood-0000", "flood-0001", "flood-0002"]
+
+
 def test_a_gang_has_a_turn_as_one() -> None:
     queue = flooded(100)
     for number in range(3):

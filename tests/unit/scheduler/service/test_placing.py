@@ -11,7 +11,7 @@ import pytest
 from partage_plugins.vocabulary.keys import ALLOCATION, GANG, GANG_SIZE, GPU_MILLI, POLICY, SIGNATURE
 from partage_scheduler.api.streams import KINDS
 from partage_scheduler.cluster.unknown import UNREAD
-from support.fake_api import FakeApi, Lists, Refuse
+from support.fake_api import FakeApi, Hang, Lists, Refuse
 from support.kube import until
 from support.objects import pod_body
 from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
@@ -47,6 +47,24 @@ async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room
         gone = next(f"p{number}" for number in range(3) if f"p{number}" != waits)
         api.objects.delete(f"{PODS}/{gone}")
         await until(lambda: not unbound(api))
+
+
+async def test_bindings_of_one_namespace_that_take_long_keep_no_pod_of_another_waiting(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    flood = "/api/v1/namespaces/flood/pods"
+    for number in range(4):
+        add_node(api, f"n{number}")
+    api.expect(Hang(), method="POST", under=flood, times=99)
+    for number in range(9):
+        api.objects.create(flood, pod_body(f"p{number}", namespace="flood", limits={GPU_MILLI: "100"}))
+    async with scheduler(api, settings_below(tmp_path, elect=False, in_flight=8)):
+        await until(lambda: api.count("POST", flood) == 8)
+        for number in range(5):
+            add_pod(api, f"quiet-{number}", 100)
+        await until(lambda: all(stands(api, f"quiet-{number}").node for number in range(5)))
+        assert api.count("POST", flood) == 8, "no more of them than may be under way"
+        api.release()
 
 
 @pytest.mark.parametrize(("weights", "node"), [((), "n2"), (("gpu=0",), "n1")])

@@ -55,8 +55,8 @@ class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=256),
         Setting(
-            "Bindings under way at once, and up to a quarter more of namespaces that have fewer than that; more than "
-            "32 cost an API server more than they bring."
+            "Bindings under way at once, and a quarter more for namespaces with few; more than 32 cost an API server "
+            "more than they bring."
         ),
     ] = 32
     back_off_s: Annotated[

@@ -56,7 +56,9 @@ async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -
         if name not in pod_on:
             return _NO_POD
         async with turns:
-            answer = await ask_broker(server, pod_page_path(namespace, pod_on[name], PAGE)) if clock() < until else _NO_TIME
+            answer = (
+                await ask_broker(server, pod_page_path(namespace, pod_on[name], PAGE)) if clock() < until else _NO_TIME
+            )
         left -= 1
         progress.now(f"asking the brokers of {len(names)} nodes, {left} are left")
         return answer

@@ -1,18 +1,19 @@
 """Says on the Lease of each node which of its pods were resized, so that the node asks about those and no others.
 
 What each Lease shall say follows from the pods, and what it says is known; where both differ it is written. So nothing
-is lost by a death, and nothing is remembered.
+is lost by a death, and nothing is remembered. A pod has at most 0.4 KiB there: a Lease holds all that kubelet runs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Mapping
-from itertools import islice
 from typing import Final
 
 import msgspec
 
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, KubeError, lease_path
 from partage_plugins.codecs.resize import ResizedPod
 from partage_plugins.vocabulary import PodUid
@@ -39,6 +40,7 @@ class ResizedPods:
     ) -> None:
         """`namespace` has the Leases of nodes."""
         self._server, self._namespace, self._authority, self._figures = server, namespace, authority, figures
+        self._repeats = Repeats(every_s=60)
         self._seats, self._said = core.cluster.seats, core.intake.heartbeats.resized
 
     async def run(self) -> None:
@@ -49,8 +51,9 @@ class ResizedPods:
 
     async def look(self) -> None:
         wanted = self._wanted()
-        others = ((node, text) for node, said in self._said.items() if (text := wanted.get(node, "")) != said)
-        await asyncio.gather(*[self._write(node, text) for node, text in islice(others, AT_ONCE)])
+        others = [(node, text) for node, said in self._said.items() if (text := wanted.get(node, "")) != said]
+        turn = random.sample(others, min(AT_ONCE, len(others)))  # whoever changes theirs back keeps no others waiting
+        await asyncio.gather(*[self._write(node, text) for node, text in turn])
 
     def _wanted(self) -> Mapping[str, str]:
         """By node, of those that have any."""
@@ -66,8 +69,11 @@ class ResizedPods:
         body = {"metadata": {"annotations": {RESIZED_PODS: text or None}}}
         try:
             await self._server.patch(lease_path(self._namespace, node), body, msgspec.Raw)
-        except KubeError as error:  # written at the next look
+        except KubeError as error:
             self._figures.erred(error)
+            self._repeats.failed(
+                "pods that were resized are not named on the Lease of their node yet", error, node=node
+            )
             return
         if node in self._said:
             self._said[node] = text

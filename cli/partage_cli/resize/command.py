@@ -8,9 +8,17 @@ from pathlib import Path
 import click
 
 from partage_base.daemon import logs
+from partage_base.kube import BadAccess
 from partage_cli.clusters import KUBECONFIG, POD, POD_NAMESPACE, ask_cluster
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.resize.question import ResizeQuestion, resize
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.places import OCI_SOCKET
+
+_OF_ENGINES = (
+    "containers of Docker and Podman are not resized while they run; start the container again with other "
+    "PARTAGE_SHARE and PARTAGE_MEMORY, or lower it by `partage limits`"
+)
 
 
 @click.command(
@@ -30,7 +38,9 @@ Examples:
 @click.option("--memory", metavar="QUANTITY", help="Over all its cards, as 12Gi.")
 @click.option("--wait", is_flag=True, help="Wait until there is room. Interrupted, the wish stands.")
 @KUBECONFIG
+@click.pass_obj
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
+    root: Path,
     *,
     pod: str,
     pod_namespace: str,
@@ -58,5 +68,10 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         waits=wait,
     )
     say = functools.partial(click.echo, err=True)
-    click.echo(ask_cluster(kubeconfig, functools.partial(resize, question=question, say=say)))
+    try:
+        click.echo(ask_cluster(kubeconfig, functools.partial(resize, question=question, say=say)))
+    except BadAccess:
+        if (root / OCI_SOCKET).exists():
+            raise Refused(_OF_ENGINES) from None
+        raise
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuGrant, 
 from partage_plugins.vocabulary.names import ContainerName, NodeName, PodUid
 from partage_ui.board import Board
 from partage_ui.cluster import ClusterReader, nothing_known
+from partage_ui.history import History
 from partage_ui.reviews import ClusterDoor
 from partage_ui.service import opened
 from partage_ui.site import Site
@@ -170,14 +171,20 @@ def _main(limits: Mapping[str, str]) -> Object:
 
 @asynccontextmanager
 async def serving(
-    api: FakeApi, *, asks: bool = True, reads: bool = True, tls: ssl.SSLContext | None = None
+    api: FakeApi,
+    *,
+    asks: bool = True,
+    reads: bool = True,
+    tls: ssl.SSLContext | None = None,
+    began: Callable[[History], None] = lambda _history: None,
 ) -> AsyncGenerator[Site]:
-    """The page of this cluster, on a port of its own."""
+    """The page of this cluster, on a port of its own. `began` says what it has seen before."""
     failed: list[Exception] = []
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer(access_to(api.url), user_agent="test", connections=16))
         board = Board(nothing_known())
         reader = ClusterReader(server, board, namespace=OURS, scheduler="partage-scheduler", asks=asks)
+        began(reader.history)
         tasks = Tasks(failed.append)
         site = await opened(
             board, ClusterDoor(server), "127.0.0.1:0", stack, tls=tls, secure=tls is not None, session_s=3600

@@ -157,7 +157,7 @@ class ClusterReader:
         self._leases: dict[str, Lease] = {}
         self._told: dict[str, NodeTold] = {}
         self._due = Asks()
-        self._history = History()
+        self.history = History()
         self._lost: dict[str, str] = dict.fromkeys(("pods", "nodes", "heartbeats"), "not read yet")
         self._changed = asyncio.Event()
 
@@ -236,7 +236,7 @@ class ClusterReader:
         if isinstance(answer, str):
             self._told[node] = NodeTold(at=datetime.now(UTC), why=answer)
         else:
-            self._told[node] = node_told(node, answer, self._history, datetime.now(UTC))
+            self._told[node] = node_told(node, answer, self.history, datetime.now(UTC))
 
     async def _publish(self) -> None:
         while True:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from partage_cli.tables import amount, short_id
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_ui.facts import Facts, Scope, Workload
 from partage_ui.html import Html, joined, tag
 from partage_ui.views.parts import (
@@ -87,7 +88,8 @@ def verdict(each: Workload) -> Html:
 
 def _time(each: Workload) -> Html:
     time = None if each.held is None else each.held.time
-    promised = f"{each.share_milli}" if each.limit_milli == 1000 else f"{each.share_milli}–{each.limit_milli}"  # noqa: PLR2004, RUF001
+    has_room = each.share_milli < each.limit_milli < WHOLE_MILLI
+    promised = f"{each.share_milli}–{each.limit_milli}" if has_room else f"{each.share_milli}"  # noqa: RUF001
     if time is None:
         return joined(share_bar(each), tag("small", f"{promised} milli promised, not metered"))
     words = f"got {milli(time.got.s60)}, wanted {milli(time.wanted.s60)}, promised {promised} milli"

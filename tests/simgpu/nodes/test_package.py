@@ -83,7 +83,9 @@ def test_without_it_commands_say_so_in_a_line(command: tuple[str, ...], tmp_path
         assert (done.returncode, done.stderr) == (0, "")
         return
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(rf"partage: partage {command[0]} simulates cards, .*: pip install '.*'\n", done.stderr)
+    assert re.fullmatch(
+        rf"partage: partage {command[0]} simulates cards, .*: pip install '.*' \[PTG\d+\]\n", done.stderr
+    )
     assert list(tmp_path.rglob("*.toml")) == []
 
 

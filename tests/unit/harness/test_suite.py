@@ -55,7 +55,7 @@ def run(tmp_path: Path, *jobs: Job) -> list[Done]:
 def of_tests(folder: Path, tests: str) -> Job:
     folder.mkdir()
     (folder / "pytest.ini").write_text("[pytest]\ntimeout = 60\ntimeout_method = signal\n")
-    (folder / "conftest.py").write_text("import suite.record\nsuite.record.GRACE_S = 0.2\n")
+    (folder / "conftest.py").write_text("import suite.record\nsuite.record.GRACE_S = 3.0\n")
     (folder / "test_it.py").write_text(tests)
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "suite.record", "-p", "no:cacheprovider", str(folder))
     return Job("lane", (*argv, "-c", str(folder / "pytest.ini")), is_pytest=True)

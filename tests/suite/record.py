@@ -105,6 +105,12 @@ class Recorder:
         self._running = None
         return done
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
+        """Of a test that failed, for which pytest itself has just disarmed what ends the process."""
+        self._armed = (0.0, 0.0)
+        self._end_late(_limit(node))
+
     def pytest_unconfigure(self) -> None:
         faulthandler.cancel_dump_traceback_later()
 
@@ -161,12 +167,12 @@ def _reason(report: pytest.TestReport) -> str:
     return " ".join(said.removeprefix("Skipped: ").split())[:_WHY_CHARACTERS]
 
 
-def _limit(item: pytest.Item) -> float:
+def _limit(item: pytest.Item | pytest.Collector) -> float:
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0] if marker else item.config.getini("timeout") or _LIMIT_S)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    only = os.environ.get(ONLY)
+    only = os.environ.pop(ONLY, None)  # of this process alone: a test may run tests of its own
     wanted = frozenset(Path(only).read_text(encoding="utf-8").splitlines()) if only else None
     config.pluginmanager.register(Recorder(Path(os.environ[VARIABLE]), wanted))

@@ -28,6 +28,7 @@ from partage_scheduler.core import Core, new_core
 from partage_scheduler.eviction import EvictionSettings, Notices
 from partage_scheduler.extender.extender import Extender
 from partage_scheduler.metrics import Figures, TimedActivity
+from partage_scheduler.occupancy import OccupancyMetrics
 from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
@@ -52,6 +53,7 @@ class Parts:
     """None where this scheduler is the only one."""
     freshness: Freshness
     figures: Figures
+    occupancy: OccupancyMetrics
     worker: Worker
     events: Events
     status: StatusWriter
@@ -112,41 +114,21 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         may_decide=authority.may_decide,
         missed=reserver.missed if reserver is not None else None,
     )
-    figures.read(core, freshness, binder, authority, lambda: signer.key.id)
-    extender = None
-    if settings.extender_address:
-        extender = Extender(
-            settings,
-            core=core,
-            bindings=bindings,
-            server=server,
-            status=status,
-            preemptor=preemptor,
-            authority=authority,
-            observe=figures.asked,
-            reminded=figures.reminded,
-        )
+    occupancy = OccupancyMetrics(core.cluster)
+    figures.read(core, freshness, binder, authority, lambda: signer.key.id, occupancy.families)
+    extender = _extender(settings, core, bindings, server, status, preemptor, authority, figures)
     return Parts(
         core=core,
         elector=elector,
         freshness=freshness,
         figures=figures,
+        occupancy=occupancy,
         worker=worker,
         events=events,
         status=status,
         preemptor=preemptor,
         evictor=_evictor(settings, core, server, events, authority, figures),
-        resizer=Resizer(
-            server,
-            core,
-            signer,
-            events=events,
-            status=status,
-            authority=authority,
-            figures=figures,
-            ours=None if extender else settings.scheduler_name,
-            within_s=within_s,
-        ),
+        resizer=_resizer(settings, server, core, signer, events, status, authority, figures, within_s),
         resized_pods=ResizedPods(server, core, namespace=settings.namespace, authority=authority, figures=figures),
         reserver=reserver,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
@@ -172,6 +154,55 @@ def _evictor(  # noqa: PLR0913, PLR0917 - called once
     wanted = EvictionSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
     notices = Notices(core.cluster, wanted)
     return Evictor(server, notices, events, may_act=authority.may_decide, ended=figures.removed)
+
+
+def _extender(  # noqa: PLR0913, PLR0917 - called once
+    settings: SchedulerSettings,
+    core: Core,
+    bindings: Bindings,
+    server: ApiServer,
+    status: StatusWriter,
+    preemptor: Preemptor,
+    authority: Authority,
+    figures: Figures,
+) -> Extender | None:
+    if not settings.extender_address:
+        return None
+    return Extender(
+        settings,
+        core=core,
+        bindings=bindings,
+        server=server,
+        status=status,
+        preemptor=preemptor,
+        authority=authority,
+        observe=figures.asked,
+        reminded=figures.reminded,
+    )
+
+
+def _resizer(  # noqa: PLR0913, PLR0917 - called once
+    settings: SchedulerSettings,
+    server: ApiServer,
+    core: Core,
+    signer: Signer,
+    events: Events,
+    status: StatusWriter,
+    authority: Authority,
+    figures: Figures,
+    within_s: float,
+) -> Resizer:
+    return Resizer(
+        server,
+        core,
+        signer,
+        events=events,
+        status=status,
+        authority=authority,
+        figures=figures,
+        ours=None if settings.extender_address else settings.scheduler_name,
+        within_s=within_s,
+    )
 
 
 def _reserver(settings: SchedulerSettings, core: Core, server: ApiServer, authority: Authority) -> Reserver | None:

@@ -68,6 +68,7 @@ class Leader:
         self._tasks.start(self._parts.evictor.run(), name="evicting")
         self._tasks.start(self._parts.resizer.run(), name="resizing")
         self._tasks.start(self._parts.resized_pods.run(), name="naming resized pods")
+        self._tasks.start(self._parts.occupancy.run(), name="counting what is used")
         if self._parts.reserver is not None:
             self._tasks.start(self._parts.reserver.run(), name="reserving cards")
         self._tasks.start(self._parts.worker.run(), name="placing")

@@ -16,7 +16,6 @@ from partage_scheduler.api.binder import Binder
 from partage_scheduler.api.streams import Freshness
 from partage_scheduler.authority import Authority
 from partage_scheduler.core import Core
-from partage_scheduler.occupancy import OccupancyMetrics
 
 PluginSeconds = dict[tuple[PluginName, str], float]
 _FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5)
@@ -148,13 +147,14 @@ class Figures:
         """A binding, or a check of what became of it, failed."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
 
-    def read(
+    def read(  # noqa: PLR0913, PLR0917 - what is read, by its owner
         self,
         core: Core,
         freshness: Freshness,
         binder: Binder,
         authority: Authority,
         signing: Callable[[], str],
+        occupied: Callable[[], Iterable[Family]],
     ) -> None:
         """From now on the page shows these too."""
         gauge = self._metrics.read_gauge
@@ -173,7 +173,7 @@ class Figures:
             lambda: {signing(): 1.0},
             label="key",
         )
-        self._metrics.collect(OccupancyMetrics(core.cluster).families)
+        self._metrics.collect(occupied)
 
     def _of_plugins(self) -> Iterator[Family]:
         samples = tuple(

@@ -1,12 +1,13 @@
 """What cards, pods and nodes of the cluster are used for, as metrics: one series for each.
 
-Counted at most every few seconds, and of nodes only what changed there: it takes long in a large cluster, and whoever
-asks all the time must not cost more than others. Users choose how many pods there are and what they are called, so a
-page has room for so many, fairly by namespace.
+Counted every few seconds, in turns, and of nodes only what changed there: it takes long in a large cluster. A page has
+what was counted last. Users choose how many pods there are and what they are called, so it has room for so many, fairly
+by namespace.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -22,6 +23,8 @@ from partage_scheduler.cluster.seats import Seat
 
 MOST_PODS: Final = 50_000
 _COUNTED_EVERY_S: Final = 15.0
+_TURN_S: Final = 0.002
+"""So long it counts before others have a turn."""
 _OF_CARDS: Final = (
     ("partage_card_promised_share_ratio", "What pods are guaranteed of a card's time."),
     ("partage_card_promised_memory_bytes", "What pods may hold of a card's memory."),
@@ -58,15 +61,27 @@ class OccupancyMetrics:
         self._cluster, self._clock, self._most_pods = cluster, clock, most_pods
         self._shown: dict[NodeName, _NodeSeries] = {}
         self._families: tuple[Family, ...] = ()
-        self._counted_at = float("-inf")
 
     def families(self) -> Sequence[Family]:
-        """As they were counted last; counted again where that is too long ago."""
-        now = self._clock()
-        if now - self._counted_at >= _COUNTED_EVERY_S:
-            self._shown = {name: self._node(name) for name in self._cluster.fleet.names}
-            self._families, self._counted_at = tuple(self._counted(now)), now
+        """As they were counted last."""
         return self._families
+
+    async def run(self) -> None:
+        while True:
+            await self.count()
+            await asyncio.sleep(_COUNTED_EVERY_S)
+
+    async def count(self) -> None:
+        """Counts again, in turns; a node that goes meanwhile is left out."""
+        shown, until = dict[NodeName, _NodeSeries](), time.monotonic() + _TURN_S
+        for name in self._cluster.fleet.names:
+            if name in self._cluster.fleet:
+                shown[name] = self._node(name)
+            if time.monotonic() >= until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + _TURN_S
+        self._shown = shown
+        self._families = tuple(self._counted(self._clock()))
 
     def _node(self, name: NodeName) -> _NodeSeries:
         """What was said before, unless something is there that was not, or has something else."""

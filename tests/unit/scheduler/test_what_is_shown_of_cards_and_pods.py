@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from partage_base.daemon.exposition import page
 from partage_plugins.codecs import CRIT
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, NodeName, PodUid, Pool, Reads, Ready
+from partage_scheduler import occupancy as occupancy_module
 from partage_scheduler.core import Core, new_core, plugins
-from partage_scheduler.occupancy import OccupancyMetrics
+from partage_scheduler.occupancy import MOST_PODS, OccupancyMetrics
 from partage_scheduler.signatures import as_written
 from support.gpu_fleet import GIB, card
 from support.objects import given, node, of_cards, pod
@@ -44,6 +46,12 @@ def hold(core: Core, name: str, milli: int, *, namespace: str = "team", on: str 
     core.cluster.pod(pod(name, namespace=namespace, node=on, annotations=given(allocation)))
 
 
+async def counted(core: Core, *, most_pods: int = MOST_PODS) -> OccupancyMetrics:
+    occupancy = OccupancyMetrics(core.cluster, clock=lambda: 0.0, most_pods=most_pods)
+    await occupancy.count()
+    return occupancy
+
+
 def shown(occupancy: OccupancyMetrics, name: str, *labels: str) -> Series:
     """As Prometheus reads it, by the values of these labels."""
     families = text_string_to_metric_families(page(occupancy.families()).decode())
@@ -51,10 +59,10 @@ def shown(occupancy: OccupancyMetrics, name: str, *labels: str) -> Series:
     return {tuple(each.labels[label] for label in labels): each.value for each in found.samples}
 
 
-def test_of_each_card_it_is_said_how_much_pods_were_promised_and_who_they_are(core: Core) -> None:
+async def test_of_each_card_it_is_said_how_much_pods_were_promised_and_who_they_are(core: Core) -> None:
     hold(core, "a", 300)
     hold(core, "b", 200, namespace="other")
-    there = OccupancyMetrics(core.cluster, clock=lambda: 0.0)
+    there = await counted(core)
     assert shown(there, "partage_card_promised_share_ratio", "node", "device_uuid") == {
         ("n1", "n1-0"): 0.5,
         ("n2", "n2-0"): 0.0,
@@ -69,7 +77,7 @@ def test_of_each_card_it_is_said_how_much_pods_were_promised_and_who_they_are(co
     assert shown(there, "partage_scheduler_cards") == {(): 2.0}
 
 
-def test_a_node_that_takes_no_part_is_shown_with_the_reason(core: Core) -> None:
+async def test_a_node_that_takes_no_part_is_shown_with_the_reason(core: Core) -> None:
     claims: Pool = "dra"
     core.cluster.node(node("plain"))
     core.cluster.node(node("bare", of_cards((card("bare-0"),), ready=Ready())))
@@ -77,7 +85,7 @@ def test_a_node_that_takes_no_part_is_shown_with_the_reason(core: Core) -> None:
     core.cluster.node(node("silent", of_cards((card("silent-0", pool=claims),), ready=Ready(broker=True))))
     core.cluster.heartbeat("claims", 0.0, 0.0)
     core.cluster.node(node("half", of_cards((card("half-0", pool=claims),), ready=Ready())))
-    there = OccupancyMetrics(core.cluster, clock=lambda: 0.0)
+    there = await counted(core)
     assert shown(there, "partage_node_in_force", "node", "reason") == {
         ("n1", ""): 1.0,
         ("n2", "no-heartbeat"): 0.0,
@@ -89,32 +97,39 @@ def test_a_node_that_takes_no_part_is_shown_with_the_reason(core: Core) -> None:
     }
 
 
-def test_a_namespace_with_very_many_pods_has_fewer_of_them_shown_and_others_all(core: Core) -> None:
+async def test_a_namespace_with_very_many_pods_has_fewer_of_them_shown_and_others_all(core: Core) -> None:
     for number in range(5):
         hold(core, f"many-{number}", 1, namespace="many")
     hold(core, "few", 1, namespace="few")
-    there = OccupancyMetrics(core.cluster, clock=lambda: 0.0, most_pods=3)
+    there = await counted(core, most_pods=3)
     assert sorted(namespace for (namespace, _) in shown(there, SHARE, "namespace", "pod")) == ["few", "many", "many"]
     assert shown(there, "partage_scheduler_unshown_pods") == {(): 3.0}
 
 
-def test_who_asks_all_the_time_has_nothing_counted_again(core: Core) -> None:
-    now = 0.0
-    there = OccupancyMetrics(core.cluster, clock=lambda: now)
-    assert not shown(there, SHARE, "pod")
+async def test_who_asks_all_the_time_has_nothing_counted_again(core: Core) -> None:
+    there = await counted(core)
     hold(core, "a", 300)
-    now = 14.0
     assert not shown(there, SHARE, "pod")
-    now = 15.0
+    await there.count()
     assert shown(there, SHARE, "pod") == {("a",): 0.3}
 
 
-def test_a_pod_that_takes_the_place_of_one_alike_is_shown_in_its_stead(core: Core) -> None:
-    now = 0.0
-    there = OccupancyMetrics(core.cluster, clock=lambda: now)
+async def test_others_have_turns_while_it_counts_and_a_node_may_go_meanwhile(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(occupancy_module, "_TURN_S", 0.0)
+    counting = asyncio.create_task(counted(core))
+    await asyncio.sleep(0)
+    core.cluster.node_gone(NodeName("n2"))
+    there = await counting
+    assert shown(there, "partage_card_promised_share_ratio", "node") == {("n1",): 0.0}
+
+
+async def test_a_pod_that_takes_the_place_of_one_alike_is_shown_in_its_stead(core: Core) -> None:
     hold(core, "a", 300)
+    there = await counted(core)
     assert shown(there, SHARE, "pod") == {("a",): 0.3}
     core.cluster.pod_gone(PodUid("uid-a"))
     hold(core, "b", 300)
-    now = 15.0
+    await there.count()
     assert shown(there, SHARE, "pod") == {("b",): 0.3}

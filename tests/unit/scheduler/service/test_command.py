@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from partage_scheduler.authority import Authority
 from partage_scheduler.cli import main
 from partage_scheduler.core import new_core, plugins
 from partage_scheduler.metrics import Figures
+from partage_scheduler.occupancy import OccupancyMetrics
 from partage_scheduler.sharepods.cli import main as sharepods
 from support import kubeconfigs
 from support.kube import access_to
@@ -124,7 +126,9 @@ def test_the_page_of_metrics_has_everything(tmp_path: Path) -> None:
     freshness = Freshness(["pods"], clock=iter([0.0, 1.5]).__next__)
     binder = Binder(ApiServer(access_to("http://127.0.0.1:1"), user_agent="test"))
     binder.in_flight = 3
-    figures.read(core, freshness, binder, Authority(None, freshness), lambda: KeyId("a" * 16))
+    occupancy = OccupancyMetrics(core.cluster)
+    asyncio.run(occupancy.count())
+    figures.read(core, freshness, binder, Authority(None, freshness), lambda: KeyId("a" * 16), occupancy.families)
     page = metrics.page().decode()
     for line in (
         'partage_scheduler_attempts_total{result="bound"} 1.0',

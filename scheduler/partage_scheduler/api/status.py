@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +23,8 @@ from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound,
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api.outbox import Outbox
 from partage_scheduler.objects import ApiPod, Condition
+
+T = TypeVar("T")
 
 SCHEDULED: Final = "PodScheduled"
 ConditionReason = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
@@ -101,7 +103,7 @@ class StatusWriter:
     async def nominate(self, pod: ApiPod, node: str) -> None:
         """Writes the node where the pod will have room, or none. Raises `KubeError`; then the pod is not nominated."""
         try:
-            await self._patch(pod, {"nominatedNodeName": node or None})
+            await self._patch(pod, {"nominatedNodeName": node or None}, msgspec.Raw)
         except KubeError:
             self._nominated.pop(pod.uid, None)
             raise
@@ -111,7 +113,8 @@ class StatusWriter:
     ) -> ApiPod:
         """The pod with a condition; raises `KubeError`. One that is `probed` changes the pod with each write."""
         stamp = "lastProbeTime" if probed else "lastTransitionTime"
-        return await self._patch(pod, _condition(type_, status, reason, message[:_LONGEST_MESSAGE], stamp=stamp))
+        body = _condition(type_, status, reason, message[:_LONGEST_MESSAGE], stamp=stamp)
+        return await self._patch(pod, body, ApiPod)
 
     async def run(self) -> None:
         while True:
@@ -157,11 +160,11 @@ class StatusWriter:
     async def _patch_unplaced(self, unplaced: Unplaced) -> None:
         since = _since(unplaced.pod)
         status = _condition(SCHEDULED, "False", unplaced.reason, unplaced.message, since=since)
-        await self._patch(unplaced.pod, status)
+        await self._patch(unplaced.pod, status, msgspec.Raw)
 
-    async def _patch(self, pod: ApiPod, status: Mapping[str, object]) -> ApiPod:
+    async def _patch(self, pod: ApiPod, status: Mapping[str, object], answer: type[T]) -> T:
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        return await self._server.patch(pod_status_path(pod.namespace, pod.name), body, ApiPod, how="strategic")
+        return await self._server.patch(pod_status_path(pod.namespace, pod.name), body, answer, how="strategic")
 
 
 def _condition(  # noqa: PLR0913 - the fields of a condition

@@ -96,7 +96,7 @@ class ResizeFiles:
             if content := content_of(who, found.metadata):
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 write_whole(self._folder / f"{uid}.json", content)
-            self._gens[uid] = pod.gen
+                self._gens[uid] = pod.gen
 
 
 def content_of(pod: PodRef, meta: Meta) -> bytes:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from partage_cli.tables import amount, printable
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.codecs.native import read_requests
+from partage_plugins.codecs.resize import WAITS
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import GPU, Allocation
 from partage_plugins.vocabulary.keys import ALLOCATION, PREFIX, RESIZED
@@ -131,7 +132,7 @@ def fact_of(pod: SeenPod, scheduler: str) -> PodFact | None:
     if allocation is None and (spec.node_name or not is_ours):
         return None
     resize = _condition(pod, RESIZED)
-    waits_to_grow = resize if resize is not None and resize.reason == "Waits" else None
+    waits_to_grow = resize if resize is not None and resize.reason == WAITS else None
     if spec.node_name and waits_to_grow is None:
         return PodFact(
             namespace=meta.namespace,

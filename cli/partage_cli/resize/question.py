@@ -11,11 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from partage_base.kube import ApiServer, NotFound, pod_path
+from partage_plugins.codecs.resize import GRANTED, REFUSED, WAITS
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import GPU, ContainerName
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, PREFIX, RESIZE, RESIZE_WAIT
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.resize.outcome import GRANTED, REFUSED, WAITS, said_of
+from partage_scheduler.resize.outcome import said_of
 from partage_scheduler.signatures import as_written
 
 EVERY_S: Final = 0.5

@@ -55,6 +55,12 @@ def read_wait(annotations: Mapping[str, str]) -> bool:
     return text == "yes"
 
 
+GRANTED: Final = "Granted"
+REFUSED: Final = "Refused"
+WAITS: Final = "Waits"
+"""Reasons of the condition that says what became of a wish."""
+
+
 class ResizedPod(Struct, frozen=True, kw_only=True):
     """A pod whose allocation changed while it ran."""
 

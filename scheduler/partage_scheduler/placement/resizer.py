@@ -16,6 +16,7 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, KubeError, NotFound, pod_path
 from partage_base.kube.errors import Answered, ServerFailed
+from partage_plugins.codecs.resize import GRANTED, REFUSED, WAITS
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import RESIZE, RESIZED
@@ -27,7 +28,7 @@ from partage_scheduler.core import Core
 from partage_scheduler.metrics import Figures
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.resize import Granted, Stays
-from partage_scheduler.resize.outcome import GRANTED, REFUSED, WAITS, quoted, said_of
+from partage_scheduler.resize.outcome import quoted, said_of
 from partage_scheduler.signatures import Signed, Signer
 
 EVERY_S: Final = 1.0

@@ -8,9 +8,6 @@ from typing import Final
 from partage_plugins.vocabulary.keys import RESIZED
 from partage_scheduler.objects import ApiPod
 
-GRANTED: Final = "Granted"
-REFUSED: Final = "Refused"
-WAITS: Final = "Waits"
 _LONGEST_QUOTE: Final = 512
 
 

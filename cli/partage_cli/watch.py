@@ -22,6 +22,7 @@ from partage_plugins.errors import PartageError
 
 _EVERY_S: Final = 2.0
 _AS_TABLES: Final = frozenset(("table", "wide"))
+_TABLES_ALONE: Final = "--watch draws tables: leave -o and --wait out"
 WATCH: Final = click.option(
     "-w", "--watch", "is_watched", is_flag=True, help="Draw it again every two seconds; q ends."
 )
@@ -42,15 +43,17 @@ def watchable(command: Callable[..., object]) -> Callable[..., object]:
     def watched(*arguments: Any, is_watched: bool, **words: Any) -> object:  # noqa: ANN401  (the command's own)
         if not is_watched:
             return command(*arguments, **words)
-        if words.get("output", "table") not in _AS_TABLES or words.get("wait"):
-            raise click.UsageError("--watch draws tables: leave -o and --wait out")
-        return watch(functools.partial(command, *arguments, **words))
+        if words.get("wait"):
+            raise click.UsageError(_TABLES_ALONE)
+        return watch(functools.partial(command, *arguments, **words), words.get("output", "table"))
 
     return watched
 
 
-def watch(command: Callable[[], object]) -> int:
+def watch(command: Callable[[], object], output: str) -> int:
     """Until somebody has seen enough. What can't be asked is said, and the last that could stands below."""
+    if output not in _AS_TABLES:
+        raise click.UsageError(_TABLES_ALONE)
     if not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal, and the output is none")
     last: list[str] = []

@@ -84,7 +84,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     """
     if is_cluster or nodes or _is_elsewhere(root, kubeconfig):
         shown = functools.partial(_show_cluster, kubeconfig, namespace, nodes, output)
-        return watch(shown) if is_watched and output == "table" else shown()
+        return watch(shown, output) if is_watched else shown()
     notice = SIMULATED if is_simulated(root) else ""
     broker = BrokerClient(root)
     told = broker.tell()

@@ -106,6 +106,8 @@ def test_what_can_not_be_drawn_is_wrong_usage_or_a_failure(tmp_path: Path) -> No
     assert (done.returncode, "--watch draws on a terminal" in done.stderr) == (2, True)
     done = partage(tmp_path, "nodes", "--local", "--watch", "-o", "json")
     assert (done.returncode, "leave -o and --wait out" in done.stderr) == (2, True)
+    done = partage(tmp_path, "top", "--cluster", "--watch", "-o", "json")
+    assert (done.returncode, "leave -o and --wait out" in done.stderr) == (2, True)
     screen = Screen(*PARTAGE, "--root", str(tmp_path), "nodes", "--local", "--watch")
     assert screen.end() == 1
     assert "does partage-advertiser run on this node?" in screen.seen

@@ -12,7 +12,7 @@ from partage_ui.views.health import health, trouble
 from partage_ui.views.idle import idle
 from partage_ui.views.namespaces import namespaces
 from partage_ui.views.parts import Query, Shown
-from partage_ui.views.waiting import waiting
+from partage_ui.views.pending import pending
 from partage_ui.views.workloads import workloads
 
 
@@ -22,7 +22,7 @@ class View(NamedTuple):
 
 
 VIEWS: Final[Mapping[str, View]] = {
-    "waiting": View("Waiting", waiting),
+    "waiting": View("Waiting", pending),
     "workloads": View("Workloads", workloads),
     "cards": View("Cards", cards),
     "idle": View("Held, not used", idle),

@@ -1,6 +1,6 @@
 """Draws the picture of the page: a real browser's view of a cluster that a fake API server and fake brokers tell of.
 
-python -P tests/demo/page.py docs/ui.png
+python -P tests/support/ui_picture.py docs/ui.png
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from partage_ui.views.parts import Query, Shown, code, counted, nothing, paged, 
 _HEADS: Final = ("Pod", "Since", "Asks for", "Why it waits", "What would make it fit")
 
 
-def waiting(facts: Facts, scope: Scope, query: Query) -> Shown:
+def pending(facts: Facts, scope: Scope, query: Query) -> Shown:
     if not facts.is_cluster:
         words = "Nothing waits here: a container that does not fit is refused, and says why. "
         return Shown("Nothing waits on one machine.", joined(nothing(words), _wait_for()))

@@ -97,3 +97,13 @@ async def test_another_pod_of_that_name_is_not_meant(node: Node) -> None:
     node.resized("q", uid, 2)
     await until(lambda: uid in node.handed)
     assert node.handed.keys() == {uid}
+
+
+async def test_an_allocation_that_is_not_on_its_pod_is_asked_for_with_each_beat(node: Node) -> None:
+    uid = node.runs("p")
+    node.named[uid] = {"namespace": "team", "name": "p", "gen": 2}
+    node.say(json.dumps(node.named))
+    await until(lambda: node.asked_about_pods() == 1)
+    node.api.objects.patch(f"{PODS}/p", {"metadata": {"annotations": {ALLOCATION: '{"gen":2}', SIGNATURE: "k:s"}}})
+    node.beat()
+    await until(lambda: node.handed == {uid: '{"gen":2}'})

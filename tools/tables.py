@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 
-"""Writes the tables of settings and metrics in docs/, each between two marks, from the code that declares them.
+"""Writes the tables of docs/ that stand between two marks, from the code that declares what is in them.
 
     <!-- settings crishim -->
     …
     <!-- end -->
 
-`settings` takes `common` or a daemon, `metrics` a daemon or `labels`, `codes` `cli`. A metric is found where its whole
-name and its sentence stand beside each other. With --check nothing is written, and pages that would change are named
-with exit code 1.
+`settings` takes `common` or a daemon, `metrics` a daemon or `labels`, `codes` and `commands` `cli`, `reasons`
+`scheduler`, `cards` and `programs` `simgpu`. A metric is found where its whole name and its sentence stand beside each
+other. With --check nothing is written, and pages that would change are named with exit code 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import ast
 import importlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,9 @@ from partage_base.daemon.metrics import LABELS
 from partage_base.daemon.settings import CommonSettings, fields_of
 from partage_base.daemon.sources import shown_default
 from partage_cli.codes import rows as error_codes
+from partage_cli.main import GROUPS
+from partage_simgpu.build import WORKLOADS
+from partage_simgpu.profiles import load_profile, profile_names
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = {
@@ -38,9 +41,8 @@ PACKAGES: Final = {
     "sharepods": ("scheduler/partage_scheduler/sharepods", "SharePodSettings"),
     "ui": ("ui/partage_ui", "UiSettings"),
 }
-MARKED: Final = re.compile(
-    r"<!-- (?P<what>settings|metrics|codes) (?P<daemon>\w+) -->\n(?P<table>.*?)<!-- end -->", re.DOTALL
-)
+REASONED: Final = ("plugins/gpu/partage_gpu", "plugins/partage_plugins", "scheduler/partage_scheduler")
+"""Packages that state reasons why a pod fits nowhere."""
 METRIC: Final = re.compile(r"partage_[a-z0-9]+(_[a-z0-9]+)+")
 
 
@@ -90,19 +92,73 @@ def codes(_program: str) -> Iterator[str]:
     yield from (f"| `{each.code}` | {each.means} | {each.advice} |" for each in error_codes())
 
 
+def commands(_program: str) -> Iterator[str]:
+    yield "| `partage …` | |"
+    yield "|---|---|"
+    for group in GROUPS.values():
+        yield from (f"| `{name}` | {each.summary} |" for name, each in group.items())
+
+
+def reasons(_daemon: str) -> Iterator[str]:
+    yield "| code | in words | lasts |"
+    yield "|---|---|---|"
+    files = (file for folder in REASONED for file in sorted((ROOT / folder).rglob("*.py")))
+    for code, words, lasts in sorted({row for file in files for row in reasons_of(ast.parse(file.read_text()))}):
+        yield f"| `{code}` | {words.replace('{{', '{').replace('}}', '}')} | {lasts} |"
+
+
+def reasons_of(module: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Those that have a public name, by themselves or among others."""
+    for each in module.body:
+        if not isinstance(each, ast.AnnAssign) or ast.unparse(each.target).startswith("_"):
+            continue
+        for call in ast.walk(each):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Reason":
+                code, words = map(ast.literal_eval, call.args)
+                yield code, words, "yes" if call.keywords else ""
+
+
+def cards(_program: str) -> Iterator[str]:
+    yield "| name | card | memory | time and links |"
+    yield "|---|---|---|---|"
+    for name in profile_names():
+        each = load_profile(name)
+        links = [f"NVLink {each.nvlink.version}"] if each.nvlink else []
+        others = [*links, *(["MIG"] if each.mig else []), *([] if each.ecc else ["no ECC"])]
+        time = ", ".join([f"{each.sms} SMs", each.compute, *others])
+        yield f"| `{name}` | {each.name} | {each.memory_mib} MiB | {time} |"
+
+
+def programs(_program: str) -> Iterator[str]:
+    yield "| program | what it does |"
+    yield "|---|---|"
+    yield from (f"| `{name}` | {what} |" for name, what in WORKLOADS.items())
+
+
 def labels_of(declaration: ast.AST) -> str:
     keywords = declaration.keywords if isinstance(declaration, ast.Call) else []
     names = [ast.literal_eval(keyword.value) for keyword in keywords if keyword.arg in {"label", "labels"}]
     return "".join(f"{{{name if isinstance(name, str) else ','.join(name)}}}" for name in names)
 
 
+TABLES: Final[Mapping[str, Callable[[str], Iterator[str]]]] = {
+    "cards": cards,
+    "codes": codes,
+    "commands": commands,
+    "metrics": metrics,
+    "programs": programs,
+    "reasons": reasons,
+    "settings": settings,
+}
+MARKED: Final = re.compile(rf"<!-- (?P<what>{'|'.join(TABLES)}) (?P<of>\w+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
 def current(page: str) -> str:
     """The page with its tables as the code has them now."""
 
     def replaced(match: re.Match[str]) -> str:
-        rows = {"settings": settings, "metrics": metrics, "codes": codes}[match["what"]](match["daemon"])
-        lines = "".join(f"{row}\n" for row in rows)
-        return f"<!-- {match['what']} {match['daemon']} -->\n{lines}<!-- end -->"
+        lines = "".join(f"{row}\n" for row in TABLES[match["what"]](match["of"]))
+        return f"<!-- {match['what']} {match['of']} -->\n{lines}<!-- end -->"
 
     return MARKED.sub(replaced, page)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from rig.identity.permissions import FOLDER
+from support import fences
 
 RULES: Final = FOLDER / "chart/files/partage.rules.yaml"
 DASHBOARDS: Final = tuple(sorted((FOLDER / "chart/files/dashboards").glob("*.json")))
@@ -33,9 +34,9 @@ class Typed(NamedTuple):
 
 def commands() -> tuple[Typed, ...]:
     """What runbooks have people type, each once."""
-    found = re.findall(r"^    ((?:partage|kubectl) .*)$", RUNBOOKS.partition("\n## Partage")[2], re.MULTILINE)
-    lines = (line.partition("#") for line in found)
-    return tuple(dict.fromkeys(Typed(tuple(said.split()), "on the node" in about) for said, _, about in lines))
+    lines = [each.line for each in fences.typed() if each.where.heading.startswith("Partage")]
+    found = [Typed(words, "on the node" in line) for line in lines for words in fences.commands(line)]
+    return tuple(dict.fromkeys(each for each in found if each.words[0] in {"kubectl", "partage"}))
 
 
 class Query(NamedTuple):

@@ -11,13 +11,12 @@ from typing import Final
 
 from rig.patience import patience_s
 from rig.rig import CHECKOUT
+from support.fences import lines
 
 INSTALL: Final = CHECKOUT / "docs/install.md"
 _PART: Final = re.compile(r"^## (?P<heading>.+?)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```(?P<kind>\w*)\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONSOLE: Final = "console"
-_PROMPT: Final = "$ "
-_HERE: Final = re.compile(r"<<'(?P<end>\w+)'$")
 _TYPED_WITHIN_S: Final = 900.0
 """A command waits for all nodes, one after the other; what it may take is for others to judge."""
 
@@ -29,30 +28,12 @@ def commands(page: Path = INSTALL) -> dict[str, list[str]]:
     """
     text = f"## {page.name}\n{page.read_text(encoding='utf-8')}"
     found = {
-        part["heading"]: [each for block in _BLOCK.finditer(part["text"]) for each in _commands(block["lines"])]
+        part["heading"]: [each for block in _BLOCK.finditer(part["text"]) for each in lines(block["lines"])]
         for part in _PART.finditer(text)
     }
     others = {block["kind"] for block in _BLOCK.finditer(text)} - {_CONSOLE}
     assert not others, f"{page.name} has blocks that are not ```{_CONSOLE}, but {others}: nobody would type them here"
     return {heading: typed for heading, typed in found.items() if typed}
-
-
-def _commands(block: str) -> list[str]:
-    found: list[str] = []
-    end = ""
-    goes_on = False
-    for line in block.splitlines():
-        if goes_on:
-            found[-1] += f"\n{line}"
-        elif line.startswith(_PROMPT):
-            found.append(line.removeprefix(_PROMPT))
-            here = _HERE.search(line)
-            end = here["end"] if here else ""
-        else:
-            continue
-        goes_on = line.endswith("\\") or end not in ("", line)
-    assert found, f"a block without a line that begins with {_PROMPT!r}: {block}"
-    return found
 
 
 @dataclass

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from rig.programs import ensure
+from support.fences import documents
 from support.observing import RULES, alerts
 
 CONTAINER: Final = 'node="n1",device_uuid="GPU-1",namespace="team",pod="train",container="main"'
@@ -212,3 +213,11 @@ def test_each_alert_fires_on_its_fault_alone_and_records_join_what_belongs_toget
 def test_what_people_are_told_names_labels_that_the_alert_has(fault: Fault) -> None:
     said = str(alerts()[fault.alert]["annotations"]["summary"])
     assert set(re.findall(r"\$labels\.(\w+)", said)) <= fault.labels.keys()
+
+
+def test_prometheus_takes_the_job_by_which_the_runbooks_have_it_find_crishim(tmp_path: Path) -> None:
+    ((job,),) = (each for block, each in documents() if block.page == "docs/runbooks.md")
+    assert job.pop("kubernetes_sd_configs") == [{"role": "node"}], "Debian's promtool knows no discovery"
+    (tmp_path / "prometheus.yml").write_bytes(msgspec.yaml.encode({"scrape_configs": [job]}))
+    checked = promtool("check", "config", tmp_path / "prometheus.yml")
+    assert checked.returncode == 0, checked.stderr

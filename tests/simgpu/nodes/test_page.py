@@ -12,8 +12,7 @@ import pytest
 
 from partage_cli.simgpu import command
 from partage_cli.simgpu_faults import inject, nvml
-from partage_simgpu.build import WORKLOADS
-from partage_simgpu.profiles import load_profile, profile_names, read_profile
+from partage_simgpu.profiles import read_profile
 
 PAGE: Final = (Path(__file__).parents[3] / "docs/simgpu.md").read_text()
 OWN: Final = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
@@ -62,24 +61,6 @@ def test_every_option_of_the_page_exists() -> None:
     of_programs = {"--seconds", "--count", "--kernel-us", "--card", "--rate", "--help"}
     of_others = {"--driver-root", "--simulated", "--against"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) <= set(options(command)) | of_programs | of_others
-
-
-def test_every_card_is_on_the_page_with_its_figures() -> None:
-    rows = {row.split("`")[1]: row for row in section("Cards").splitlines() if row.startswith("| `")}
-    assert set(rows) == set(profile_names())
-    for name, row in rows.items():
-        profile = load_profile(name)
-        for figure in (profile.name, f"{profile.memory_mib} MiB", f"{profile.sms} SMs", profile.compute):
-            assert figure in row
-        assert ("MIG" in row) == bool(profile.mig)
-        assert (f"NVLink {profile.nvlink.version}" if profile.nvlink else "SMs") in row
-
-
-def test_every_program_is_on_the_page_in_the_words_of_its_help() -> None:
-    text = section("Programs")
-    assert set(first_column(text)) >= set(WORKLOADS)
-    for name, what in WORKLOADS.items():
-        assert f"| `{name}` | {what}" in text
 
 
 def test_the_card_of_the_page_is_a_card(tmp_path: Path) -> None:

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
-from partage_cli.main import cli
 from rig.identity.permissions import FOLDER
-from support.observing import DASHBOARDS, RUNBOOKS, alerts, commands, dashboard, queries, records
+from support.observing import DASHBOARDS, RUNBOOKS, alerts, dashboard, queries, records
 
 DOCS = FOLDER.parent / "docs"
 NAMED = re.compile(r"^\| (`partage_.*?) \|", re.MULTILINE)
@@ -69,16 +67,3 @@ def test_a_dashboard_is_one_that_grafana_shows_whole(path: Path) -> None:
     assert {dashboard(path)["uid"] for path in DASHBOARDS} == {
         f"partage-{name}" for name in ("card", "fleet", "scheduler", "tenant")
     }
-
-
-@pytest.mark.parametrize(
-    "words", sorted({each.words[1:] for each in commands() if each.words[0] == "partage"}), ids=" ".join
-)
-def test_what_a_runbook_has_people_type_is_a_command(words: tuple[str, ...]) -> None:
-    command: click.Command = cli
-    args = list(words)
-    while isinstance(command, click.Group):
-        _, found, args = command.resolve_command(click.Context(command), args)
-        assert found is not None, words
-        command = found
-    command.make_context("partage", args, parent=click.Context(cli, obj=Path("/")))

@@ -1,0 +1,60 @@
+"""What README and docs/ have people type in a cluster is taken by an API server, by kubectl and by helm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_node
+from rig.identity.people import OUR_NAMESPACE
+from rig.identity.permissions import FOLDER
+from support.chart import CHART, KUBERNETES, RELEASE, Helm
+from support.fences import commands, given, objects, typed
+
+CRD = FOLDER / "sharepods/crd.yaml"
+NODE = "gpu-1"
+NOT_THERE = ("NotFound", "not found")
+"""What kubectl says of that which only a real cluster has: it was asked for rightly."""
+MONITORING = ("monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/PrometheusRule")
+
+
+@pytest.fixture
+def ours(cluster: Cluster) -> Iterator[Cluster]:
+    """With the node of the pages, our namespace, and the kind of SharePods."""
+    cluster.nodes.create(a_node(NODE))
+    cluster.create_namespace(OUR_NAMESPACE)
+    cluster.kubectl.run("apply", "-f", str(CRD))
+    cluster.kubectl.run("wait", "--for=create", "serviceaccount/default")  # without which no pod is taken
+    yield cluster
+    cluster.kubectl.run("delete", "--ignore-not-found", "-f", str(CRD))
+    cluster.kubectl.run("delete", "--ignore-not-found", "namespace", OUR_NAMESPACE)
+    cluster.nodes.delete(NODE)
+
+
+def typed_with(program: str) -> list[tuple[tuple[str, ...], str]]:
+    """Each once, with what it reads, as the pages have them; those that delete come last."""
+    found = [(words, each.stdin) for each in typed() for words in commands(each.line) if words[0] == program]
+    return sorted(dict.fromkeys(found), key=lambda each: "delete" in each[0])
+
+
+def test_every_object_and_every_command_for_a_cluster_is_taken(ours: Cluster) -> None:
+    made = [json.dumps(each) for _, each in objects()]
+    assert len(made) >= 5
+    ours.kubectl.run("create", "--dry-run=server", "-f", "-", stdin="\n---\n".join(made))
+    refused = dict[str, str]()
+    for (_, *words), stdin in typed_with("kubectl"):
+        ran = ours.kubectl.tried(*words, *(("--dry-run=server",) if stdin else ()), stdin=stdin)
+        if ran.status and not any(word in ran.err for word in NOT_THERE):
+            refused[" ".join(words)] = ran.err
+    assert refused == {}
+
+
+def test_helm_has_every_flag_and_the_chart_every_value(helm: Helm) -> None:
+    for (_, *words), _ in typed_with("helm"):
+        helm.run(*words, "--help")
+        if words[0] != "uninstall":
+            kinds = [word for each in MONITORING for word in ("--api-versions", each)]
+            helm.run("template", RELEASE, CHART, "--kube-version", KUBERNETES, *kinds, values=given(words, "--set"))

@@ -1,0 +1,155 @@
+"""The fenced blocks of README and docs/: what they are written in, and the commands that they have people type."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+_BLOCK: Final = re.compile(r"^(?P<indent> *)```(?P<kind>\S*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+_PROMPTS: Final = ("$ ", "# ")
+_HERE: Final = re.compile(r"<<'(?P<end>\w+)'$")
+_CODE: Final = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_SUBSTITUTED: Final = re.compile(r'"\$\((?P<command>[^)]*)\)"')
+_BETWEEN: Final = frozenset(("|", "||", "&&", "&", ";"))
+_BEFORE: Final = frozenset(("eval", "sudo"))
+
+
+class Block(NamedTuple):
+    """One fenced block, without the indent that it has in a list."""
+
+    page: str
+    heading: str
+    kind: str
+    text: str
+
+
+class Typed(NamedTuple):
+    """A line that somebody types, with those that it goes on with."""
+
+    where: Block
+    line: str
+
+    @property
+    def stdin(self) -> str:
+        """What stands below `<<'END'`."""
+        first, _, rest = self.line.partition("\n")
+        return rest.rpartition("\n")[0] if _HERE.search(first) else ""
+
+
+@cache
+def blocks() -> tuple[Block, ...]:
+    """Of all pages, in their order."""
+    return tuple(each for page in PAGES for each in _blocks_of(str(page.relative_to(ROOT)), page.read_text()))
+
+
+def _blocks_of(page: str, text: str) -> Iterator[Block]:
+    for found in _BLOCK.finditer(text):
+        headings = re.findall(r"^#+ (.+)$", text[: found.start()], re.MULTILINE)
+        yield Block(page, headings[-1] if headings else "", found["kind"], textwrap.dedent(found["text"]))
+
+
+def of_kind(kind: str) -> tuple[Block, ...]:
+    return tuple(each for each in blocks() if each.kind == kind)
+
+
+def typed() -> Iterator[Typed]:
+    """The commands of all blocks that show a console; not what they print."""
+    for block in of_kind("console"):
+        yield from (Typed(block, line) for line in lines(block.text))
+
+
+def lines(console: str) -> list[str]:
+    """The commands of one console, each with the lines that it goes on with."""
+    found: list[str] = []
+    end = ""
+    goes_on = False
+    for line in console.splitlines():
+        if goes_on:
+            found[-1] += f"\n{line}"
+        elif line.startswith(_PROMPTS):
+            found.append(line[len(_PROMPTS[0]) :])
+            here = _HERE.search(line)
+            end = here["end"] if here else ""
+        else:
+            continue
+        goes_on = line.endswith("\\") or end not in ("", line)
+    assert found, f"a console without a line that begins with one of {_PROMPTS}: {console}"
+    return found
+
+
+def documents() -> Iterator[tuple[Block, Any]]:
+    """Every YAML of a block of its own, and of those that a command reads."""
+    texts = [(block, block.text) for block in of_kind("yaml")]
+    texts += [(each.where, each.stdin) for each in typed() if each.stdin]
+    for block, text in texts:
+        yield from ((block, msgspec.yaml.decode(document)) for document in text.split("\n---\n"))
+
+
+def objects() -> Iterator[tuple[Block, dict[str, Any]]]:
+    """Those that are Kubernetes'; what a pod leaves out to be short is put in."""
+    for block, document in documents():
+        if isinstance(document, dict) and "spec" in document and "kind" not in document:
+            spec = {"containers": [{"name": "main"}], **document["spec"]}
+            yield block, _whole({"apiVersion": "v1", "kind": "Pod", **document, "spec": spec})
+        elif isinstance(document, dict) and "kind" in document:
+            yield block, _whole(document)
+
+
+def _whole(manifest: dict[str, Any]) -> dict[str, Any]:
+    made = {**manifest, "metadata": {"name": "of-a-page", **manifest["metadata"]}}
+    if made["kind"] == "Pod":
+        containers = [{"image": "image", **each} for each in made["spec"]["containers"]]
+        made["spec"] = {**made["spec"], "containers": containers}
+    return made
+
+
+def commands(line: str) -> list[tuple[str, ...]]:
+    """The words of each program that a line starts, also of one behind `eval` or `sudo`, and of one behind a `--`."""
+    shell = _HERE.sub("", line.partition("\n")[0]) if _HERE.search(line.partition("\n")[0]) else line
+    shell = _SUBSTITUTED.sub(r"\g<command>", shell.replace("\\\n", " "))
+    lexer = shlex.shlex(shell, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    found: list[list[str]] = [[]]
+    is_target = False
+    for word in lexer:
+        if word in _BETWEEN:
+            found.append([])
+        elif word.startswith((">", "<")):
+            is_target = True
+        elif is_target:
+            is_target = False
+        elif found[-1] or word not in _BEFORE:
+            found[-1].append(word)
+    behind = [each[each.index("--") + 1 :] for each in found if "--" in each]
+    return [tuple(each) for each in (*found, *behind) if each]
+
+
+def given(words: Sequence[str], flag: str) -> list[str]:
+    """What stands behind that flag, each time."""
+    return [value for name, value in pairwise(words) if name == flag]
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks."""
+    return _BLOCK.sub("", page.read_text())
+
+
+def spans(program: str) -> list[tuple[str, str]]:
+    """Commands of that program in running text, each once with a page that has it."""
+    found = {
+        code: str(page.relative_to(ROOT))
+        for page in PAGES
+        for code in _CODE.findall(prose(page))
+        if re.match(rf"{program} [a-z-]", code)
+    }
+    return sorted(found.items())

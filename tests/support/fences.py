@@ -98,24 +98,25 @@ def documents() -> Iterator[tuple[Block, Any]]:
 def objects() -> Iterator[tuple[Block, dict[str, Any]]]:
     """Those that are Kubernetes'; what a pod leaves out to be short is put in."""
     for block, document in documents():
-        if isinstance(document, dict) and "spec" in document and "kind" not in document:
-            spec = {"containers": [{"name": "main"}], **document["spec"]}
-            yield block, _whole({"apiVersion": "v1", "kind": "Pod", **document, "spec": spec})
-        elif isinstance(document, dict) and "kind" in document:
-            yield block, _whole(document)
+        manifest: dict[str, Any] = document if isinstance(document, dict) else {}
+        if "kind" in manifest:
+            yield block, _whole(manifest)
+        elif "spec" in manifest:
+            yield block, _whole({"apiVersion": "v1", "kind": "Pod", **manifest})
 
 
 def _whole(manifest: dict[str, Any]) -> dict[str, Any]:
-    made = {**manifest, "metadata": {"name": "of-a-page", **manifest["metadata"]}}
+    made: dict[str, Any] = {**manifest, "metadata": {"name": "of-a-page", **manifest["metadata"]}}
     if made["kind"] == "Pod":
-        containers = [{"image": "image", **each} for each in made["spec"]["containers"]]
-        made["spec"] = {**made["spec"], "containers": containers}
+        containers: list[dict[str, Any]] = made["spec"].get("containers", [{"name": "main"}])
+        made["spec"] = {**made["spec"], "containers": [{"image": "image", **each} for each in containers]}
     return made
 
 
 def commands(line: str) -> list[tuple[str, ...]]:
     """The words of each program that a line starts, also of one behind `eval` or `sudo`, and of one behind a `--`."""
-    shell = _HERE.sub("", line.partition("\n")[0]) if _HERE.search(line.partition("\n")[0]) else line
+    first, _, _ = line.partition("\n")
+    shell = _HERE.sub("", first) if _HERE.search(first) else line
     shell = _SUBSTITUTED.sub(r"\g<command>", shell.replace("\\\n", " "))
     lexer = shlex.shlex(shell, posix=True, punctuation_chars="|&;<>")
     lexer.whitespace_split = True

@@ -40,10 +40,14 @@ def typed_with(program: str) -> list[tuple[tuple[str, ...], str]]:
     return sorted(dict.fromkeys(found), key=lambda each: "delete" in each[0])
 
 
-def test_every_object_and_every_command_for_a_cluster_is_taken(ours: Cluster) -> None:
+def test_an_api_server_takes_every_object(ours: Cluster) -> None:
     made = [json.dumps(each) for _, each in objects()]
     assert len(made) >= 5
     ours.kubectl.run("create", "--dry-run=server", "-f", "-", stdin="\n---\n".join(made))
+
+
+@pytest.mark.extended("runs kubectl for each; the objects that they make are looked at by every run")
+def test_kubectl_takes_every_command(ours: Cluster) -> None:
     refused = dict[str, str]()
     for (_, *words), stdin in typed_with("kubectl"):
         ran = ours.kubectl.tried(*words, *(("--dry-run=server",) if stdin else ()), stdin=stdin)
@@ -53,8 +57,8 @@ def test_every_object_and_every_command_for_a_cluster_is_taken(ours: Cluster) ->
 
 
 def test_helm_has_every_flag_and_the_chart_every_value(helm: Helm) -> None:
+    kinds = [word for each in MONITORING for word in ("--api-versions", each)]
     for (_, *words), _ in typed_with("helm"):
         helm.run(*words, "--help")
         if words[0] != "uninstall":
-            kinds = [word for each in MONITORING for word in ("--api-versions", each)]
             helm.run("template", RELEASE, CHART, "--kube-version", KUBERNETES, *kinds, values=given(words, "--set"))

@@ -96,6 +96,7 @@ def figures_of(course: Course) -> dict[str, float]:
         "p99_own_alone_s": at_share(own_waits(calm), 0.99),
         "p99_own_beside_s": at_share(own_waits(hostile), 0.99),
         "longest_own_beside_s": max(own_waits(hostile), default=0.0),
+        "scheduler_stalled_beside": course.stalled,
         "machine_idle_alone": alone.idle,
         "machine_idle_beside": beside.idle,
         "machine_stolen_alone": alone.stolen,

@@ -30,11 +30,14 @@ from soak.siege.prober import probed
 from soak.siege.urgent import Urgent
 from soak.siege.verdicts import Verdict, Wrong
 from soak.siege.witness import Witness
+from support import procfs
 from support.chain_stage import Chain
 from support.gpu_fleet import GIB
 
 OWN_S: Final = 0.1
 """So long the scheduler itself may let innocents wait beside an attacker, at p99: three whole waits at rest."""
+STALLED: Final = 0.5
+"""Part of the time: a scheduler that has no processor for longer has work queue up, which then looks like its own."""
 RSS_MIB: Final = 400
 MIB: Final = 1 << 20
 SLOWEST: Final = 10
@@ -96,6 +99,7 @@ class Course:
         self.machine = Machine()
         self.rss_mib = 0.0
         self.descriptors_calm = self.descriptors = 0
+        self._stalls: list[tuple[float, float]] = []
         self.hostile_since = 0.0
 
     async def run(self, say: Callable[[str], None]) -> None:
@@ -122,6 +126,15 @@ class Course:
         placed = [pair for pair in self.innocents.pairs if pair.waited_s is not None and pair.twin_s is not None]
         calm = [pair for pair in placed if pair.made_at < self.hostile_since]
         return calm, placed[len(calm) :]
+
+    @property
+    def stalled(self) -> float:
+        """For which part of the time beside the attacker the scheduler was ready to run and had no processor."""
+        stalls = [(at, waited_s) for at, waited_s in self._stalls if at >= self.hostile_since]
+        if len(stalls) < 2:
+            return 0.0
+        (began, before_s), (ended, after_s) = stalls[0], stalls[-1]
+        return (after_s - before_s) / (ended - began)
 
     def slowest(self) -> Iterator[str]:
         """The innocents that waited longest, and what the attacker had just done."""
@@ -158,6 +171,8 @@ class Course:
             yield "no innocents came"
         if not all(map(own_waits, self.pairs())):
             yield "the scheduler noted nothing of innocents"
+        if self.stalled > STALLED:
+            yield f"the scheduler had no processor for {self.stalled:.0%} of the time"
         for probe in self.probes:
             if probe.answered <= probe.starved:
                 yield f"the machine had no time for the probes of {probe.port.name}"
@@ -191,7 +206,7 @@ class Course:
             longest = time.monotonic() - min(pair.made_at for pair in waiting)
             yield Wrong(Verdict.PLACED, f"{len(waiting)} innocents are on no node, one for {longest:.0f} s")
         calm, hostile = (at_share(own_waits(pairs), 0.99) for pairs in self.pairs())
-        if hostile > OWN_S:
+        if hostile > OWN_S and self.stalled <= STALLED:
             yield Wrong(
                 Verdict.WAITS,
                 f"the scheduler itself let innocents wait {hostile:.3f} s at p99 beside the attacker, and {calm:.3f} s "
@@ -208,6 +223,7 @@ class Course:
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, which is a verdict of its own
             self.rss_mib = max(self.rss_mib, scheduler.rss_bytes / MIB)
             self.descriptors = max(self.descriptors, scheduler.descriptors)
+            self._stalls.append((time.monotonic(), procfs.waited_s(scheduler.pid)))
         await asyncio.sleep(1)
 
     def _told(self, pod: ApiPod) -> None:

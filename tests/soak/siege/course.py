@@ -171,7 +171,7 @@ class Course:
             yield "no innocents came"
         if not all(map(own_waits, self.pairs())):
             yield "the scheduler noted nothing of innocents"
-        if self.stalled > STALLED:
+        if self.stalled > STALLED and at_share(own_waits(self.pairs()[1]), 0.99) > OWN_S:
             yield f"the scheduler had no processor for {self.stalled:.0%} of the time"
         for probe in self.probes:
             if probe.answered <= probe.starved:

@@ -1,9 +1,10 @@
 """What pods with claims cost those who place them, and on how many cards they end up: 500 nodes of eight cards.
 
-In one cluster kube-scheduler places plain pods, and as many with a claim of 300 milli, in turns. In another one our
-scheduler places such pods with such claims. Nodes are objects with the slices that our driver would publish; pods and
-claims are there before each turn. The time of processors counts from a turn's first binding. Afterwards all
-allocations are added up: no card may be given more than once, and what is counted are the cards that have any.
+In one cluster kube-scheduler places plain pods, and as many with a claim of 300 milli, in turns. In others our
+scheduler places such pods with such claims, by its default policy and by `binpack`. Nodes are objects with the slices
+that our driver would publish; pods and claims are there before each turn. The time of processors counts from a turn's
+first binding. Afterwards all allocations are added up: no card may be given more than once, and what is counted are
+the cards that have any.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ NODES, PODS, TURNS = 500, 1_000, 2
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 30, 1
 MILLI: Final = 300
 CLAIMING: Final = "claiming"
+STOCK: Final = "kube-scheduler"
+POLICIES: Final = ("fgd+", "binpack")
+"""Of our scheduler, the default first."""
 MOST_CARDS: Final = 1.05
 _NO_LIMIT: Final = 5000
 _FLAGS: Final = ("--claims", "--no-elect")
@@ -101,14 +105,16 @@ def stock(control: ControlPlane) -> Allocators:
     return Allocators("default-scheduler", started, started)
 
 
-def ours(control: ControlPlane, root: Path) -> Allocators:
+def ours(control: ControlPlane, root: Path, policy: str) -> Allocators:
     cluster = Cluster(control)
     for manifest in (each for file in FILES for each in delivered(file)):
         cluster.api.create(path_of(manifest).rpartition("/")[0], manifest)
     access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
     cluster.close()
     add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
-    return Allocators("partage-scheduler", partial(daemon, access, root, *_FLAGS))
+    return Allocators(
+        "partage-scheduler", partial(daemon, access, root, *_FLAGS, variables={"PARTAGE_GPU_POLICY": policy})
+    )
 
 
 def main() -> int:
@@ -118,21 +124,21 @@ def main() -> int:
     bench.figure("nodes", nodes)
     bench.figure("claims", pods * turns)
     bench.figure("the fewest cards that have room for them", fewest)
-    for name in ("kube-scheduler", "ours"):
+    for name in (STOCK, *POLICIES):
         with control_plane(FOR_BENCHMARKS, say=lambda _line: None) as control, tempfile.TemporaryDirectory() as root:
             cluster = Cluster(control)
             cluster.api.create(DEVICE_CLASSES.at(), device_class())
             cluster.close()
-            who = stock(control) if name == "kube-scheduler" else ours(control, Path(root))
+            who = stock(control) if name == STOCK else ours(control, Path(root), name)
             found = bench.run(measured(control, who, nodes, pods, turns))
         bench.engaged(f"all claims are allocated by {name}", found.claims == pods * turns)
         bench.figure(f"{name}: cards in use", len(found.cards))
         for kind, races in found.races.items():
             if races:
                 tell(bench, f"{name}, {kind}", whole(races))
-        if name == "ours":
+        if name == "binpack":
             bench.bar(
-                "cards that ours uses, of the fewest", len(found.cards) / fewest, at_most=MOST_CARDS, unit="times"
+                "cards that binpack uses, of the fewest", len(found.cards) / fewest, at_most=MOST_CARDS, unit="times"
             )
     return bench.finish()
 

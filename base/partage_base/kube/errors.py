@@ -21,6 +21,7 @@ Messages say which call, what happened and what to do. What others wrote is shor
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import random
 from typing import Final
 
 from partage_plugins.errors import PartageError
@@ -149,7 +150,7 @@ def _shown(text: str) -> str:
 
 
 class Backoff:
-    def __init__(self, *, first_s: float, most_s: float, random: Callable[[], float]) -> None:
+    def __init__(self, *, first_s: float, most_s: float, random: Callable[[], float] = random) -> None:
         """`random` gives numbers from 0 up to 1."""
         if not 0 < first_s <= most_s:
             raise ValueError(f"0 < first_s <= most_s, not {first_s} and {most_s}")

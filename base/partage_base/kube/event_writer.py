@@ -7,7 +7,6 @@ decides what is worth an event and how many wait.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -69,7 +68,7 @@ class EventWriter:
         """`first_s` and `most_s` bound the rest after a refusal."""
         self._server, self._component, self._instance = server, component, instance[:_LONGEST_INSTANCE]
         self._sleep = sleep
-        self._backoff = Backoff(first_s=first_s, most_s=most_s, random=random.random)
+        self._backoff = Backoff(first_s=first_s, most_s=most_s)
         self._series: OrderedDict[Occurrence, tuple[str, int]] = OrderedDict()
 
     async def write(self, what: Occurrence, *, in_series: bool = False) -> Outcome:

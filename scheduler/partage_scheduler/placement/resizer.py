@@ -7,7 +7,6 @@ taken back only when it is certain that the write will not be carried out. Who l
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from typing import Final
 
@@ -108,7 +107,7 @@ class Resizer:
         """None once it stands on the pod, which is known by then; else why it does not, and never will."""
         path, version = pod_path(pod.namespace, pod.name), pod.metadata.resource_version
         body = {"metadata": {"uid": pod.uid, "resourceVersion": version, "annotations": signed.annotations}}
-        backoff = Backoff(first_s=FIRST_AGAIN_S, most_s=MOST_AGAIN_S, random=random.random)
+        backoff = Backoff(first_s=FIRST_AGAIN_S, most_s=MOST_AGAIN_S)
         doubt_until = 0.0
         while self._authority.may_bind():
             try:

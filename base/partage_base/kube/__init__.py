@@ -16,9 +16,9 @@ Nothing here decides what is written or when.
 """
 
 from partage_base.kube.access import Access
+from partage_base.kube.backoff import Backoff
 from partage_base.kube.errors import (
     Answered,
-    Backoff,
     BadAccess,
     BadName,
     Conflict,

@@ -16,7 +16,8 @@ from typing import Final, Literal, Self
 import msgspec
 import structlog
 
-from partage_base.kube.errors import Backoff, KubeError, NotFound
+from partage_base.kube.backoff import Backoff
+from partage_base.kube.errors import KubeError, NotFound
 from partage_base.kube.objects import Meta, ObjectEvent, ObjectReference, micro_time
 from partage_base.kube.paths import events_path
 from partage_base.kube.server import ApiServer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import uuid
@@ -10,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.keyring import KeyringError, load_signing_key
-from partage_base.kube import Access, ApiServer, BadAccess
-from partage_base.version import VERSION
+from partage_base.kube import ApiServer
 from partage_plugins.registry.registry import Registry
 from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.vocabulary import PodUid
@@ -140,12 +139,8 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
 async def api_server(settings: SchedulerSettings) -> ApiServer:
     """By the kubeconfig or from within the cluster; `BadConfiguration` where there is no access."""
-    try:
-        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
-    except BadAccess as error:
-        raise BadConfiguration(str(error)) from None
     connections = settings.in_flight + settings.in_flight // SPARE_PART + _CONNECTIONS_BESIDE
-    return ApiServer(access, user_agent=f"partage-scheduler/{VERSION}", connections=connections)
+    return await server_for("scheduler", settings.kubeconfig, connections=connections)
 
 
 def _evictor(  # noqa: PLR0913, PLR0917 - called once

@@ -7,7 +7,6 @@ files, the slice and kubelet's registration, for the next one to find.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -50,14 +49,9 @@ _log = structlog.get_logger()
 
 class DraFigures:
     def __init__(self, metrics: Metrics, records: ClaimRecords) -> None:
-        self.prepares: Counter[str] = Counter()
-        self.writes: Counter[str] = Counter()
+        self.prepares = metrics.counts("partage_dra_prepares_total", "Claims that kubelet asked for.", label="outcome")
+        self.writes = metrics.counts("partage_dra_slice_writes_total", "Writes of the ResourceSlice.", label="outcome")
         self.seconds = metrics.histogram("partage_dra_prepare_seconds", "What a prepare took.", buckets=_BUCKETS)
-        for name, sentence, counted in (
-            ("partage_dra_prepares_total", "Claims that kubelet asked for.", self.prepares),
-            ("partage_dra_slice_writes_total", "Writes of the ResourceSlice.", self.writes),
-        ):
-            metrics.read_counter(name, sentence, counted.copy, label="outcome")
         metrics.read_gauge(
             "partage_dra_claims", "Claims that containers of this node may have.", lambda: len(records.uids())
         )
@@ -138,7 +132,7 @@ async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:
     preparing.take_over()
     await host.start()
     figures = DraFigures(daemon.metrics, records)
-    publisher = Publisher(server, settings.node_name, wrote=lambda outcome: figures.writes.update([outcome]))
+    publisher = Publisher(server, settings.node_name, wrote=figures.writes.add)
     driver = DraDriver(settings, daemon, preparing, inventory, publisher)
     await _serve(daemon, root / DRA_SOCKET, [Preparation(Measured(preparing, figures)), driver.health])
     endpoint = str(Path("/", DRA_SOCKET))

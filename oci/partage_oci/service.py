@@ -77,11 +77,11 @@ class Counted:
     """The same agent, with figures of what it answers."""
 
     def __init__(self, agent: Agent, holds: Holds, daemon: Daemon) -> None:
-        self._agent, self._outcomes = agent, Counter[str]()
+        self._agent = agent
         self.delete, self.tell, self.wait = agent.delete, agent.tell, agent.wait
         metrics = daemon.metrics
-        metrics.read_counter(
-            "partage_agent_creates_total", "Containers about to be created.", self._outcomes.copy, label="outcome"
+        self._outcomes = metrics.counts(
+            "partage_agent_creates_total", "Containers about to be created.", label="outcome"
         )
         metrics.read_gauge(
             "partage_agent_containers",

@@ -84,11 +84,11 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     authority = Authority(elector, freshness)
     within_s = settings.terms.last_word_s if settings.elect else WITHIN_S
     binder = Binder(server, may_bind=authority.may_bind, erred=figures.erred, within_s=within_s, doubt_s=doubt_s)
-    status = StatusWriter(server, written=figures.written)
+    status = StatusWriter(server, written=figures.conditions.add)
     events = Events(
         server,
         instance=identity,
-        sent=figures.sent,
+        sent=figures.events.add,
         is_busy=lambda: binder.in_flight > settings.in_flight // 2,
     )
 
@@ -100,7 +100,9 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     core = new_core(settings, registry, activity=activity, let_go=waits_no_more, told=events.doubted)
     claims = _claim_writer(server, core, authority, figures) if settings.claims else None
     bindings = Bindings(core, signer, binder, status, claims)
-    preemptor = Preemptor(server, core.preemption, events, status, may_act=authority.may_bind, ended=figures.removed)
+    preemptor = Preemptor(
+        server, core.preemption, events, status, may_act=authority.may_bind, ended=figures.removed.add
+    )
     reserver = _reserver(settings, core, server, authority)
     worker = Worker(
         core=core,
@@ -148,7 +150,7 @@ def _evictor(  # noqa: PLR0913, PLR0917 - called once
 ) -> Evictor:
     wanted = EvictionSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
     notices = Notices(core.cluster, wanted)
-    return Evictor(server, notices, events, may_act=authority.may_decide, ended=figures.removed)
+    return Evictor(server, notices, events, may_act=authority.may_decide, ended=figures.removed.add)
 
 
 def _extender(  # noqa: PLR0913, PLR0917 - called once
@@ -172,7 +174,7 @@ def _extender(  # noqa: PLR0913, PLR0917 - called once
         preemptor=preemptor,
         authority=authority,
         observe=figures.asked,
-        reminded=figures.reminded,
+        reminded=figures.reminders.add,
     )
 
 

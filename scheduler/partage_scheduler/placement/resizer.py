@@ -100,7 +100,7 @@ class Resizer:
             return
         causes = self._core.cluster.rebook(pod.uid, granted.booked, granted.before)
         self._core.queue.happened(causes, time.monotonic())
-        self._figures.resized("failed")
+        self._figures.resizes.add("failed")
         self._repeats.say("a pod was not resized", pod=f"{pod.namespace}/{pod.name}", why=why)
 
     async def _written(self, pod: ApiPod, signed: Signed) -> str | None:
@@ -154,7 +154,7 @@ class Resizer:
             self._figures.erred(error)
             return
         self._core.intake.pods.changed(found)
-        self._figures.resized(reason.lower())
+        self._figures.resizes.add(reason.lower())
         if reason == GRANTED:
             self._events.happened(pod, "Resized", f"Resized: {message}", "Resizing")
         else:

@@ -8,7 +8,6 @@ The Lease belongs to the Node object, so the cluster removes it with the node.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -51,7 +50,7 @@ class Heartbeat:
         self._node_uid, self._beats, self._beaten = node_uid, beats, beaten
         self._keys, self._versions = keys, versions
         self._lease: Lease | None = None
-        self._backoff = Backoff(first_s=min(1.0, every_s), most_s=every_s, random=random.random)
+        self._backoff = Backoff(first_s=min(1.0, every_s), most_s=every_s)
         self._repeats = Repeats(every_s=60)
 
     async def run(self) -> None:

@@ -23,10 +23,10 @@ from partage_advertiser.other_drivers import OtherDrivers
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import Readiness
 from partage_base.cri import PodResources, UnaryClient
+from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.plugins import load_all
-from partage_base.kube import Access, ApiServer, BadAccess
-from partage_base.version import VERSION
+from partage_base.kube import ApiServer
 from partage_plugins.codecs import CRIT
 from partage_plugins.errors import PartageError
 from partage_plugins.hooks import NODE_GROUP
@@ -50,11 +50,7 @@ async def api_server(settings: AdvertiserSettings) -> AsyncGenerator[ApiServer |
     if not settings.cluster:
         yield None
         return
-    try:
-        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
-    except BadAccess as error:
-        raise BadConfiguration(str(error)) from None
-    async with ApiServer(access, user_agent=f"partage-advertiser/{VERSION}") as server:
+    async with await server_for("advertiser", settings.kubeconfig) as server:
         yield server
 
 

@@ -5,7 +5,6 @@ Two drivers that offer one card would both give it away. What was seen last stan
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -89,7 +88,7 @@ class OtherDrivers:
 
     async def run(self) -> None:
         """Follows the slices of this node, for ever."""
-        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         only = f"spec.nodeName={self._node}"
         async for seen in follow(self._server, resource_slices_path(), DriverSlice, fields=only, backoff=backoff):
             self._take(seen)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -59,9 +58,9 @@ class Publisher:
         self._written: str | None = None
         self._is_known = False
         self._changed = asyncio.Event()
-        self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         self._contested_s = float("-inf")
-        self._contest = Backoff(first_s=FIRST_S, most_s=_MOST_CONTESTED_S, random=random.random)
+        self._contest = Backoff(first_s=FIRST_S, most_s=_MOST_CONTESTED_S)
         self._repeats = Repeats(every_s=30)
 
     def want(self, text: str) -> None:
@@ -85,7 +84,7 @@ class Publisher:
             group.create_task(self._write())
 
     async def _follow(self) -> None:
-        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         only = f"metadata.name={self._node}"
         async for seen in follow(self._server, nodes_path(), Node, fields=only, backoff=backoff):
             self._take(seen)

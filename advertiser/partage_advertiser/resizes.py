@@ -8,7 +8,6 @@ Lease.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -57,7 +56,7 @@ class ResizeFiles:
     async def run(self) -> None:
         """Follows the Lease of this node, for ever."""
         leases, only = leases_path(self._namespace), f"metadata.name={self._node}"
-        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         async for seen in follow(self._server, leases, Lease, fields=only, backoff=backoff):
             match seen:
                 case Changed(lease) | Listed((lease,)):

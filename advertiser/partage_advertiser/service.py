@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from logging import ERROR
@@ -49,23 +48,17 @@ class AdvertiserMetrics:
         """`keys`: by which crishim believes allocations; None where it says nothing."""
         self._node, self._keys = node, keys
         self._gauges: Sequence[Gauge] = ()
-        self.looks: Counter[str] = Counter()
-        self.patches: Counter[str] = Counter()
-        self.heartbeats: Counter[str] = Counter()
-        self.events: Counter[str] = Counter()
+        outcomes = partial(metrics.counts, label="outcome")
+        self.looks = outcomes("partage_advertiser_looks_total", "Looks at the devices.")
+        self.patches = outcomes("partage_advertiser_patches_total", "Writes of the annotation.")
+        self.heartbeats = outcomes("partage_advertiser_heartbeats_total", "Renewals of the Lease.")
+        self.events = outcomes("partage_advertiser_events_total", "Events on the Node.")
         self.look_seconds = metrics.histogram(
             "partage_advertiser_look_seconds", "What a look at the devices took.", buckets=_LOOK_BUCKETS
         )
         self.is_published = metrics.gauge(
             "partage_advertiser_published", "1 while the API server has the inventory that the node has."
         )
-        for name, sentence, counted in (
-            ("partage_advertiser_looks_total", "Looks at the devices.", self.looks),
-            ("partage_advertiser_patches_total", "Writes of the annotation.", self.patches),
-            ("partage_advertiser_heartbeats_total", "Renewals of the Lease.", self.heartbeats),
-            ("partage_advertiser_events_total", "Events on the Node.", self.events),
-        ):
-            metrics.read_counter(name, sentence, counted.copy, label="outcome")
         metrics.collect(self._of_devices)
         metrics.collect(self._of_keys)
 
@@ -137,9 +130,9 @@ class Advertiser:
                 keys=inspector.readiness.keys,
                 versions=inspector.readiness.versions,
                 on_labels=partial(_pause, PauseFile(root), woken.set),
-                patched=lambda outcome: metrics.patches.update([outcome]),
-                beaten=lambda outcome: metrics.heartbeats.update([outcome]),
-                sent=lambda outcome: metrics.events.update([outcome]),
+                patched=metrics.patches.add,
+                beaten=metrics.heartbeats.add,
+                sent=metrics.events.add,
             )
         )
         self._outlets = Outlets(InventoryFile(root), self._audience)
@@ -186,12 +179,12 @@ class Advertiser:
         finally:
             self._looked_s = time.monotonic()
             self._metrics.look_seconds.observe(time.perf_counter() - started)
-        self._metrics.looks.update(["done"])
+        self._metrics.looks.add("done")
         self._looked_well_s = time.monotonic()
         self._daemon.health.ready("devices")
 
     def _looked_badly(self, error: PartageError) -> None:
-        self._metrics.looks.update(["failed"])
+        self._metrics.looks.add("failed")
         self._daemon.health.unready("devices", str(error))
         why = str(error)
         self._repeats.say("what is on this node is not told; it will be tried again", key=why, level=ERROR, why=why)

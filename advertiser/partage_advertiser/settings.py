@@ -10,6 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from partage_base.daemon.api_server import Kubeconfig
 from partage_base.daemon.settings import CommonSettings, Setting
 
 
@@ -19,10 +20,7 @@ class AdvertiserSettings(CommonSettings, frozen=True, kw_only=True):
     cluster: Annotated[
         bool, Setting("Whether there is an API server; false on a machine of its own, where only the file is written.")
     ] = True
-    kubeconfig: Annotated[
-        Path | None,
-        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
-    ] = None
+    kubeconfig: Kubeconfig = None
     namespace: Annotated[
         str,
         Meta(pattern=r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"),

@@ -3,8 +3,8 @@
 Such a caller is a *guest*: a connection without a whole request, or in the middle of its TLS handshake. Guests are
 counted from the moment in which they are accepted, in all and by origin. Of too many the oldest goes, so that a
 silent caller keeps no newer one out; and it is one of the origin that has most, so that an address which connects
-without pause loses its own guests alone. Between two accepts the guests that are there are served, so that a caller
-which speaks at once is heard before others can push it out.
+without pause loses its own guests alone. A turn of the loop accepts few, between which the guests that are there are
+served: a caller which speaks at once is heard before others can push it out, and one behind many waits for few turns.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Coroutine
-from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, Generic, TypeVar
 
 G = TypeVar("G")
 MOST_GUESTS: Final = 64
 MOST_OF_ONE: Final = 32
+A_TURN: Final = 4
+"""Connections that are accepted in one turn of the loop: who speaks at once is answered within six turns."""
 _BACKLOG: Final = 256
 _EXHAUSTED_S: Final = 0.5
 """Without free descriptors no connection can be accepted until another one ends."""
@@ -85,7 +86,8 @@ class Acceptor:
         """`serve` has a connection from its beginning to its end, and is cancelled where it has to go."""
         self._host, self._port, self._serve = host, port, serve
         self._guests = Guests[Guest]()
-        self._accepting: set[asyncio.Task[None]] = set()
+        self._listening: dict[socket.socket, asyncio.TimerHandle | None] = {}
+        """With the time to go on at where no descriptor is free."""
         self._serving: set[asyncio.Task[None]] = set()
         self.port = 0
         """The one that was opened, where the address asked for any."""
@@ -104,32 +106,48 @@ class Acceptor:
             raise
         self.port = sockets[0].getsockname()[1]
         for sock in sockets:
-            task = asyncio.create_task(self._accept(sock))
-            task.add_done_callback(partial(_closed, sock))
-            task.add_done_callback(self._accepting.discard)
-            self._accepting.add(task)
+            self._listen(sock)
 
     async def close(self) -> None:
         """Accepts no more connections; those that are open stay."""
-        await _ended(self._accepting)
+        for sock, again in self._listening.items():
+            if again is None:
+                asyncio.get_running_loop().remove_reader(sock)
+            else:
+                again.cancel()
+            sock.close()
+        self._listening.clear()
 
     async def abort(self) -> None:
         """Ends what is being served too, and waits for it."""
-        await _ended(self._accepting | self._serving)
+        await self.close()
+        tasks = set(self._serving)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         await asyncio.sleep(0)  # transports that were aborted let go of their sockets
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
+    def _listen(self, listening: socket.socket) -> None:
+        self._listening[listening] = None
+        asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Those who are there, so many in a turn of the loop; it comes here again while there are more."""
+        for _ in range(A_TURN):
             try:
-                sock, address = await loop.sock_accept(listening)
+                sock, address = listening.accept()
+            except BlockingIOError:
+                return
             except ConnectionError:  # it went before it was there
                 continue
             except OSError:
-                await asyncio.sleep(_EXHAUSTED_S)
-                continue
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listening)
+                self._listening[listening] = loop.call_later(_EXHAUSTED_S, self._listen, listening)
+                return
+            sock.setblocking(False)
             self._come(Guest(sock, origin_of(address[0]), self._known))
-            await asyncio.sleep(0)
 
     def _come(self, guest: Guest) -> None:
         guest.task = asyncio.create_task(self._served(guest))
@@ -151,18 +169,6 @@ class Acceptor:
         """Also one that had to go before it was served."""
         self._known(guest)
         guest.sock.close()
-
-
-async def _ended(tasks: set[asyncio.Task[None]]) -> None:
-    tasks = set(tasks)
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
-
-
-def _closed(sock: socket.socket, _task: object) -> None:
-    sock.close()
 
 
 def origin_of(address: str) -> str:

@@ -53,11 +53,6 @@ class Condition(Struct, frozen=True, kw_only=True):
     version: Annotated[str, Meta(max_length=64)] = ""
     """Its own."""
 
-    @property
-    def honours(self) -> bool:
-        """Whether containers with an allocation are started."""
-        return not any(fault.refuses for fault in self.faults)
-
 
 _decoder: Final = msgspec.json.Decoder(Condition)
 

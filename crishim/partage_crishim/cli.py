@@ -7,13 +7,11 @@ import asyncio
 import uvloop
 
 from partage_base.daemon.cli import daemon_command
+from partage_base.daemon.plugin_host import host_settings, started_once
 from partage_base.keyring import load_public_keys
-from partage_crishim.plugins import host_settings
 from partage_crishim.service import start
 from partage_crishim.settings import CrishimSettings
 from partage_plugins.errors import PartageError
-from partage_plugins.host import PluginHost
-from partage_plugins.host.messages import Started
 
 
 def mistakes(settings: CrishimSettings) -> list[str]:
@@ -23,19 +21,11 @@ def mistakes(settings: CrishimSettings) -> list[str]:
     if not loaded.keys and not wrong:
         wrong.append(f"{settings.keys} holds no key, so no allocation would be believed; see docs/keys.md")
     try:
-        started = asyncio.run(_started(settings))
+        started = asyncio.run(started_once(host_settings(settings, "crishim")))
     except PartageError as error:
         return [*wrong, str(error)]
     unknown = [f"plugin {name} is blocked and not installed" for name in started.unknown_blocked]
     return [*wrong, *started.faults, *unknown]
-
-
-async def _started(settings: CrishimSettings) -> Started:
-    host = PluginHost(host_settings(settings))
-    try:
-        return await host.start()
-    finally:
-        await host.stop()
 
 
 main = daemon_command(

@@ -17,11 +17,11 @@ import structlog
 from partage_base.condition import MOST, Condition, Fault, Guarded, encode_condition, fault
 from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
+from partage_base.daemon.plugin_host import WatchedHost
 from partage_base.daemon.web import METRICS
 from partage_base.files import write_whole
 from partage_base.version import VERSION
 from partage_crishim.parts import Parts
-from partage_crishim.plugins import WatchedHost
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.splice import Counters, answers
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from typing import Final
 
 import structlog
@@ -25,8 +24,6 @@ class Reports:
 
     def __init__(self, seen: Counters, metrics: Metrics) -> None:
         self._repeats = Repeats(every_s=10)
-        self.refused: Counter[str] = Counter()
-        self.changed: Counter[str] = Counter()
         self.plugins = Histogram(SECONDS)
         self._guarded: dict[Guarded, float] = {}
         """And when; the last one last."""
@@ -39,12 +36,9 @@ class Reports:
         count("partage_crishim_broken_total", "Connections on which a peer broke the protocol.", lambda: seen.broken)
         count("partage_crishim_calls_total", "Calls by method.", lambda: seen.calls, label="method")
         count("partage_crishim_held_total", "Held calls by outcome.", lambda: seen.held, label="outcome")
-        count("partage_crishim_refused_total", "Refused containers by rule.", lambda: self.refused, label="reason")
-        count(
-            "partage_crishim_changed_total",
-            "Rewritten containers: granted or guarded.",
-            lambda: self.changed,
-            label="why",
+        self.refused = metrics.counts("partage_crishim_refused_total", "Refused containers by rule.", label="reason")
+        self.changed = metrics.counts(
+            "partage_crishim_changed_total", "Rewritten containers: granted or guarded.", label="why"
         )
         count(
             "partage_crishim_carried_bytes_total",

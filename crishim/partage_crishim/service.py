@@ -22,6 +22,7 @@ import structlog
 from partage_base.cri import PodResources, RuntimeClient, UnaryClient
 from partage_base.daemon.errors import BadConfiguration, CannotListen
 from partage_base.daemon.life import Daemon
+from partage_base.daemon.plugin_host import WatchedHost, host_settings
 from partage_base.files import clear_unfinished
 from partage_base.keyring import Keyring
 from partage_crishim.condition import CLOSED, LOOK_EVERY_S, ConditionFile, RuntimeProbe, faults
@@ -29,7 +30,6 @@ from partage_crishim.kubelet import KubeletSign
 from partage_crishim.ledger import CardLedger
 from partage_crishim.listener import Listener, listen
 from partage_crishim.parts import OWN_FOLDER, Parts, Policy
-from partage_crishim.plugins import WatchedHost, host_settings
 from partage_crishim.reports import Reports
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
@@ -56,7 +56,7 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
     reports = Reports(counters, daemon.metrics)
     runtime = stack.enter_context(contextlib.closing(UnaryClient(runtime_path)))
     resources = stack.enter_context(contextlib.closing(UnaryClient(settings.below_root(settings.pod_resources))))
-    host = WatchedHost(host_settings(settings))
+    host = WatchedHost(host_settings(settings, "crishim"))
     stack.push_async_callback(host.stop)
     parts = Parts(
         settings.root,

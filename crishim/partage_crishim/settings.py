@@ -7,7 +7,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from partage_base.daemon.settings import CommonSettings, Setting
+from partage_base.daemon.plugin_host import PluginHostSettings
+from partage_base.daemon.settings import Setting
 from partage_base.keyring import KeyFolders
 from partage_crishim.rules.confinement import CONTAINER_HANDLERS, VM_HANDLERS
 from partage_plugins.vocabulary.nvidia import HANDLERS
@@ -16,7 +17,7 @@ OF_GPU_OPERATOR: Final = "gpu-operator"
 """Where its documents have helm put it. A name that is not in use may be taken by whoever makes namespaces."""
 
 
-class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
+class CrishimSettings(PluginHostSettings, frozen=True, kw_only=True):
     """Of the proxy between kubelet and the container runtime."""
 
     listen: Annotated[

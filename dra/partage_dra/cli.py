@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from partage_base.daemon import logs
+from partage_base.daemon.api_server import server_for
 from partage_base.daemon.cli import daemon_command
 from partage_base.daemon.errors import BadConfiguration
-from partage_dra.service import api_server, host_settings, start
+from partage_base.daemon.plugin_host import host_settings, started_once
+from partage_dra.service import start
 from partage_dra.settings import DraSettings
 from partage_plugins.errors import PartageError
-from partage_plugins.host import PluginHost
 
 
 def mistakes(settings: DraSettings) -> list[str]:
@@ -25,12 +26,8 @@ def mistakes(settings: DraSettings) -> list[str]:
 
 
 async def _mistakes(settings: DraSettings) -> list[str]:
-    async with await api_server(settings):
-        host = PluginHost(host_settings(settings))
-        try:
-            return list((await host.start()).faults)
-        finally:
-            await host.stop()
+    async with await server_for("dra", settings.kubeconfig):
+        return list((await started_once(host_settings(settings, "dra", host=settings.host))).faults)
 
 
 main = daemon_command(

@@ -7,7 +7,6 @@ starts deletes the slices of its node, which the watch shows at once.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -49,7 +48,7 @@ class Publisher:
         self._ours: dict[str, int] = {}
         """The generation of what we wrote last: another one is somebody else's."""
         self._changed = asyncio.Event()
-        self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         self._repeats = Repeats(every_s=30)
 
     def want(self, devices: Sequence[Device], counters: Sequence[CounterSet] = ()) -> None:
@@ -72,7 +71,7 @@ class Publisher:
             group.create_task(self._write())
 
     async def _follow(self) -> None:
-        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         only = f"spec.nodeName={self._node},spec.driver={DRIVER}"
         async for seen in follow(self._server, resource_slices_path(), ResourceSlice, fields=only, backoff=backoff):
             self._take(seen)

@@ -7,8 +7,6 @@ files, the slice and kubelet's registration, for the next one to find.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,15 +15,16 @@ import structlog
 from grpclib.server import Server
 
 from partage_base.claim_records import ClaimRecords
+from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
 from partage_base.daemon.metrics import Metrics
+from partage_base.daemon.plugin_host import WatchedHost, host_settings
 from partage_base.inventory_file import InventoryFile
-from partage_base.kube import Access, ApiServer, BadAccess, resource_claim_path
+from partage_base.kube import resource_claim_path
 from partage_base.listener import listen
-from partage_base.version import VERSION
 from partage_dra.claims import Claim
 from partage_dra.holdings import Holdings
 from partage_dra.kubelet.services import DeviceState, Health, Preparation, Registration
@@ -36,9 +35,6 @@ from partage_dra.slices import counters_of, devices_of
 from partage_dra.spec_file import SpecFiles
 from partage_dra.sysfs import pcie_roots
 from partage_plugins.errors import PartageError
-from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.host.host import HostEvent
-from partage_plugins.registry.entry_points import blocked_names, tracing
 from partage_plugins.vocabulary.claims import ClaimRecord, ClaimRef
 from partage_plugins.vocabulary.names import NodeName
 from partage_plugins.vocabulary.places import DRA_REGISTRATION, DRA_SOCKET
@@ -53,14 +49,9 @@ _log = structlog.get_logger()
 
 class DraFigures:
     def __init__(self, metrics: Metrics, records: ClaimRecords) -> None:
-        self.prepares: Counter[str] = Counter()
-        self.writes: Counter[str] = Counter()
+        self.prepares = metrics.counts("partage_dra_prepares_total", "Claims that kubelet asked for.", label="outcome")
+        self.writes = metrics.counts("partage_dra_slice_writes_total", "Writes of the ResourceSlice.", label="outcome")
         self.seconds = metrics.histogram("partage_dra_prepare_seconds", "What a prepare took.", buckets=_BUCKETS)
-        for name, sentence, counted in (
-            ("partage_dra_prepares_total", "Claims that kubelet asked for.", self.prepares),
-            ("partage_dra_slice_writes_total", "Writes of the ResourceSlice.", self.writes),
-        ):
-            metrics.read_counter(name, sentence, counted.copy, label="outcome")
         metrics.read_gauge(
             "partage_dra_claims", "Claims that containers of this node may have.", lambda: len(records.uids())
         )
@@ -120,8 +111,8 @@ async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:
     """Alone on this node, with what an earlier driver left, and kubelet served."""
     stack, root = daemon.stack, settings.root
     await stack.enter_async_context(alone(root / LOCK, "DRA driver", within_s=_LOCK_WITHIN_S))
-    server = await stack.enter_async_context(await api_server(settings))
-    host = PluginHost(host_settings(settings), on_event=_heard)
+    server = await stack.enter_async_context(await server_for("dra", settings.kubeconfig))
+    host = WatchedHost(host_settings(settings, "dra", host=settings.host))
     stack.push_async_callback(host.stop)
     records, inventory = ClaimRecords(root), InventoryFile(root)
 
@@ -141,35 +132,13 @@ async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:
     preparing.take_over()
     await host.start()
     figures = DraFigures(daemon.metrics, records)
-    publisher = Publisher(server, settings.node_name, wrote=lambda outcome: figures.writes.update([outcome]))
+    publisher = Publisher(server, settings.node_name, wrote=figures.writes.add)
     driver = DraDriver(settings, daemon, preparing, inventory, publisher)
     await _serve(daemon, root / DRA_SOCKET, [Preparation(Measured(preparing, figures)), driver.health])
     endpoint = str(Path("/", DRA_SOCKET))
     registration = Registration(endpoint, registered=driver.registered)
     await _serve(daemon, root / DRA_REGISTRATION, [registration])
     return driver
-
-
-async def api_server(settings: DraSettings) -> ApiServer:
-    try:
-        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
-    except BadAccess as error:
-        raise BadConfiguration(str(error)) from None
-    return ApiServer(access, user_agent=f"partage-dra/{VERSION}")
-
-
-def host_settings(settings: DraSettings) -> HostSettings:
-    return HostSettings(
-        node=NodeName(settings.node_name),
-        root=str(settings.root),
-        driver_root=str(settings.driver_root),
-        host=str(settings.host),
-        role="dra",
-        blocked=blocked_names(os.environ),
-        traced=tracing(os.environ),
-        call_deadline_s=settings.plugin_deadline_s,
-        memory_bytes=settings.plugin_memory_bytes,
-    )
 
 
 async def _serve(daemon: Daemon, path: Path, services: list[Preparation | Health | Registration]) -> None:
@@ -187,14 +156,6 @@ async def _serve(daemon: Daemon, path: Path, services: list[Preparation | Health
         await server.wait_closed()
 
     daemon.stack.push_async_callback(end)
-
-
-def _heard(event: HostEvent) -> None:
-    if isinstance(event, PartageError):
-        _log.error("the plugins' process ended", why=str(event))
-        return
-    for fault in event.faults:
-        _log.error("plugin not loaded; claims on its kind are refused", why=fault)
 
 
 class DraDriver:

@@ -7,17 +7,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from partage_base.daemon.settings import CommonSettings, Setting
+from partage_base.daemon.api_server import Kubeconfig
+from partage_base.daemon.plugin_host import PluginHostSettings
+from partage_base.daemon.settings import Setting
 from partage_dra.parts import ALLOWED, Cuts, cuts_of
 
 
-class DraSettings(CommonSettings, frozen=True, kw_only=True):
+class DraSettings(PluginHostSettings, frozen=True, kw_only=True):
     """Of the daemon that publishes cards of the pool dra and prepares claims on them."""
 
-    kubeconfig: Annotated[
-        Path | None,
-        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
-    ] = None
+    kubeconfig: Kubeconfig = None
     host: Annotated[
         Path,
         Setting("In a container, where the host's root is mounted: driver_root begins there, as the host has it not."),
@@ -39,12 +38,6 @@ class DraSettings(CommonSettings, frozen=True, kw_only=True):
         Meta(ge=0.1, le=60),
         Setting("Seconds between looks at the node's inventory, and at claims that were let go of."),
     ] = 1.0
-    plugin_deadline_s: Annotated[
-        float, Meta(gt=0, le=30), Setting("A plugin that takes longer than this for one claim is killed.")
-    ] = 5.0
-    plugin_memory_bytes: Annotated[
-        int, Meta(ge=128 << 20), Setting("What the process of the plugins may allocate.")
-    ] = 512 << 20
 
     def __post_init__(self) -> None:
         cuts_of(self.parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
+from partage_base.daemon.plugin_host import WatchedHost, host_settings
 from partage_base.files import clear_unfinished
 from partage_base.peers import Peer
 from partage_oci.agent import Agent, AgentPolicy
@@ -25,9 +25,6 @@ from partage_oci.server import Server
 from partage_oci.settings import AgentSettings
 from partage_oci.stock import Stock
 from partage_plugins.errors import DecodeError, PartageError
-from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.host.host import HostEvent
-from partage_plugins.registry.entry_points import blocked_names, tracing
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.places import ENGINES_FOLDER
 from partage_scheduler.core import plugins
@@ -48,7 +45,7 @@ async def start(settings: AgentSettings, daemon: Daemon) -> AgentService:
     placement = Placement(node, registry)
     stock = Stock(root, registry, placement.take_in)
     holds = Holds(placement, node, restart_hold_s=settings.restart_hold_s)
-    host = PluginHost(host_settings(settings), on_event=_heard)
+    host = WatchedHost(host_settings(settings, "oci"))
     stack.push_async_callback(host.stop)
     agent = Agent(
         placement=placement,
@@ -76,36 +73,15 @@ async def start(settings: AgentSettings, daemon: Daemon) -> AgentService:
     return AgentService(settings, daemon, agent, stock)
 
 
-def host_settings(settings: AgentSettings) -> HostSettings:
-    return HostSettings(
-        node=NodeName(settings.node_name),
-        root=str(settings.root),
-        driver_root=str(settings.driver_root),
-        role="oci",
-        blocked=blocked_names(os.environ),
-        traced=tracing(os.environ),
-        call_deadline_s=settings.plugin_deadline_s,
-        memory_bytes=settings.plugin_memory_bytes,
-    )
-
-
-def _heard(event: HostEvent) -> None:
-    if isinstance(event, PartageError):
-        _log.error("the plugins' process ended", why=str(event))
-        return
-    for fault in event.faults:
-        _log.error("plugin not loaded; containers with its kind are refused", why=fault)
-
-
 class Counted:
     """The same agent, with figures of what it answers."""
 
     def __init__(self, agent: Agent, holds: Holds, daemon: Daemon) -> None:
-        self._agent, self._outcomes = agent, Counter[str]()
+        self._agent = agent
         self.delete, self.tell, self.wait = agent.delete, agent.tell, agent.wait
         metrics = daemon.metrics
-        metrics.read_counter(
-            "partage_agent_creates_total", "Containers about to be created.", self._outcomes.copy, label="outcome"
+        self._outcomes = metrics.counts(
+            "partage_agent_creates_total", "Containers about to be created.", label="outcome"
         )
         metrics.read_gauge(
             "partage_agent_containers",

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from partage_base.daemon.settings import CommonSettings, Setting
+from partage_base.daemon.plugin_host import PluginHostSettings
+from partage_base.daemon.settings import Setting
 
 
-class AgentSettings(CommonSettings, frozen=True, kw_only=True):
+class AgentSettings(PluginHostSettings, frozen=True, kw_only=True):
     """Of the daemon that gives containers of Docker and Podman their shares of cards."""
 
     restart_hold_s: Annotated[
@@ -41,12 +42,6 @@ class AgentSettings(CommonSettings, frozen=True, kw_only=True):
         Meta(ge=0.1, le=60),
         Setting("Seconds between looks at what containers still hold; most ends are seen at once."),
     ] = 5.0
-    plugin_deadline_s: Annotated[
-        float, Meta(gt=0, le=30), Setting("A plugin that takes longer than this for one container is killed.")
-    ] = 5.0
-    plugin_memory_bytes: Annotated[
-        int, Meta(ge=128 << 20), Setting("What the process of the plugins may allocate.")
-    ] = 512 << 20
 
     def __post_init__(self) -> None:
         if self.nvidia_runtime and not self.nvidia_runtime.startswith("/"):

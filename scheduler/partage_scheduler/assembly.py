@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import uuid
@@ -10,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.keyring import KeyringError, load_signing_key
-from partage_base.kube import Access, ApiServer, BadAccess
-from partage_base.version import VERSION
+from partage_base.kube import ApiServer
 from partage_plugins.registry.registry import Registry
 from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.vocabulary import PodUid
@@ -85,11 +84,11 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     authority = Authority(elector, freshness)
     within_s = settings.terms.last_word_s if settings.elect else WITHIN_S
     binder = Binder(server, may_bind=authority.may_bind, erred=figures.erred, within_s=within_s, doubt_s=doubt_s)
-    status = StatusWriter(server, written=figures.written)
+    status = StatusWriter(server, written=figures.conditions.add)
     events = Events(
         server,
         instance=identity,
-        sent=figures.sent,
+        sent=figures.events.add,
         is_busy=lambda: binder.in_flight > settings.in_flight // 2,
     )
 
@@ -101,7 +100,9 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     core = new_core(settings, registry, activity=activity, let_go=waits_no_more, told=events.doubted)
     claims = _claim_writer(server, core, authority, figures) if settings.claims else None
     bindings = Bindings(core, signer, binder, status, claims)
-    preemptor = Preemptor(server, core.preemption, events, status, may_act=authority.may_bind, ended=figures.removed)
+    preemptor = Preemptor(
+        server, core.preemption, events, status, may_act=authority.may_bind, ended=figures.removed.add
+    )
     reserver = _reserver(settings, core, server, authority)
     worker = Worker(
         core=core,
@@ -140,12 +141,8 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
 async def api_server(settings: SchedulerSettings) -> ApiServer:
     """By the kubeconfig or from within the cluster; `BadConfiguration` where there is no access."""
-    try:
-        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
-    except BadAccess as error:
-        raise BadConfiguration(str(error)) from None
     connections = settings.in_flight + settings.in_flight // SPARE_PART + _CONNECTIONS_BESIDE
-    return ApiServer(access, user_agent=f"partage-scheduler/{VERSION}", connections=connections)
+    return await server_for("scheduler", settings.kubeconfig, connections=connections)
 
 
 def _evictor(  # noqa: PLR0913, PLR0917 - called once
@@ -153,7 +150,7 @@ def _evictor(  # noqa: PLR0913, PLR0917 - called once
 ) -> Evictor:
     wanted = EvictionSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
     notices = Notices(core.cluster, wanted)
-    return Evictor(server, notices, events, may_act=authority.may_decide, ended=figures.removed)
+    return Evictor(server, notices, events, may_act=authority.may_decide, ended=figures.removed.add)
 
 
 def _extender(  # noqa: PLR0913, PLR0917 - called once
@@ -177,7 +174,7 @@ def _extender(  # noqa: PLR0913, PLR0917 - called once
         preemptor=preemptor,
         authority=authority,
         observe=figures.asked,
-        reminded=figures.reminded,
+        reminded=figures.reminders.add,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from partage_base.daemon.api_server import Kubeconfig
 from partage_base.daemon.settings import CommonSettings, Setting
 
 
@@ -29,10 +29,7 @@ class LeaseTerms(Struct, frozen=True, kw_only=True):
 class CandidateSettings(CommonSettings, frozen=True, kw_only=True):
     """Of a daemon of which one leads."""
 
-    kubeconfig: Annotated[
-        Path | None,
-        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
-    ] = None
+    kubeconfig: Kubeconfig = None
     namespace: Annotated[
         str,
         Meta(pattern=r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"),

@@ -43,7 +43,7 @@ class Leader:
             heard=parts.worker.wake,
             known=self._all_known,
             patience=patience,
-            passed_over=parts.figures.passed_over,
+            passed_over=parts.figures.unread.add,
         )
         health.unready("lead", "who leads is not known yet")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -48,16 +47,30 @@ class TimedActivity(Activity):
 
 class Figures:
     def __init__(self, metrics: Metrics) -> None:
-        self.attempts: Counter[str] = Counter()
         self.plugin_seconds: PluginSeconds = {}
-        self._unfit: Counter[str] = Counter()
-        self._errors: Counter[str] = Counter()
-        self._events: Counter[str] = Counter()
-        self._conditions: Counter[str] = Counter()
-        self._removed: Counter[str] = Counter()
-        self._reminders: Counter[str] = Counter()
-        self._resizes: Counter[str] = Counter()
-        self._unread: Counter[str] = Counter()
+        self.attempts = metrics.counts("partage_scheduler_attempts_total", "Tries to place a pod.", label="result")
+        self._unfit = metrics.counts(
+            "partage_scheduler_unschedulable_total",
+            "Tries in which a pod had no place, once for each reason that some node gave.",
+            label="reason",
+        )
+        self._errors = metrics.counts(
+            "partage_scheduler_binding_errors_total", "Answers to bindings other than yes.", label="error"
+        )
+        self.events = metrics.counts("partage_scheduler_events_total", "Events on pods.", label="outcome")
+        self.conditions = metrics.counts(
+            "partage_scheduler_conditions_total", "Writes of the condition PodScheduled.", label="outcome"
+        )
+        self.removed = metrics.counts(
+            "partage_scheduler_removed_pods_total", "Pods that were to leave nodes.", label="outcome"
+        )
+        self.reminders = metrics.counts(
+            "partage_scheduler_reminders_total", "kube-scheduler, of pods that fit now.", label="outcome"
+        )
+        self.resizes = metrics.counts("partage_scheduler_resizes_total", "Wishes for other amounts.", label="outcome")
+        self.unread = metrics.counts(
+            "partage_scheduler_unread_objects_total", "Objects that can't be read.", label="kind"
+        )
         self.decide_seconds = metrics.histogram(
             "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
         )
@@ -74,47 +87,7 @@ class Figures:
             labels=("question", "result"),
         )
         self._metrics = metrics
-        self._read_counters()
         metrics.collect(self._of_plugins)
-
-    def _read_counters(self) -> None:
-        count = self._metrics.read_counter
-        count("partage_scheduler_attempts_total", "Tries to place a pod.", lambda: self.attempts, label="result")
-        count(
-            "partage_scheduler_unschedulable_total",
-            "Tries in which a pod had no place, once for each reason that some node gave.",
-            lambda: self._unfit,
-            label="reason",
-        )
-        count(
-            "partage_scheduler_binding_errors_total",
-            "Answers to bindings other than yes.",
-            lambda: self._errors,
-            label="error",
-        )
-        count("partage_scheduler_events_total", "Events on pods.", lambda: self._events, label="outcome")
-        count(
-            "partage_scheduler_conditions_total",
-            "Writes of the condition PodScheduled.",
-            lambda: self._conditions,
-            label="outcome",
-        )
-        count(
-            "partage_scheduler_removed_pods_total",
-            "Pods that were to leave nodes.",
-            lambda: self._removed,
-            label="outcome",
-        )
-        count(
-            "partage_scheduler_reminders_total",
-            "kube-scheduler, of pods that fit now.",
-            lambda: self._reminders,
-            label="outcome",
-        )
-        count("partage_scheduler_resizes_total", "Wishes for other amounts.", lambda: self._resizes, label="outcome")
-        count(
-            "partage_scheduler_unread_objects_total", "Objects that can't be read.", lambda: self._unread, label="kind"
-        )
 
     def unfit(self, codes: Iterable[str]) -> None:
         """A pod was tried and fits nowhere."""
@@ -122,26 +95,8 @@ class Figures:
             is_named = code in self._unfit or len(self._unfit) < _MOST_REASONS
             self._unfit[code if is_named else "other"] += 1
 
-    def resized(self, outcome: str) -> None:
-        self._resizes[outcome] += 1
-
-    def sent(self, outcome: str) -> None:
-        self._events[outcome] += 1
-
-    def written(self, outcome: str) -> None:
-        self._conditions[outcome] += 1
-
     def asked(self, question: str, result: str, seconds: float) -> None:
         self._asked_seconds.labels(question=question, result=result).observe(seconds)
-
-    def removed(self, outcome: str) -> None:
-        self._removed[outcome] += 1
-
-    def reminded(self, outcome: str) -> None:
-        self._reminders[outcome] += 1
-
-    def passed_over(self, kind: str) -> None:
-        self._unread[kind] += 1
 
     def erred(self, error: KubeError) -> None:
         """A binding, or a check of what became of it, failed."""

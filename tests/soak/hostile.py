@@ -10,6 +10,9 @@ ports, containers that flood the broker of their node, and one on a card that it
 by the API server's own history, what containers took of a card by that card's own account, what daemons bore by their
 process and by probes like a kubelet's, and what the broker was to others by an innocent container that asks it.
 
+The attack fills a small machine, so waits are judged without what a daemon waited for a processor: how long others
+wait for the daemon itself. Whole waits are told beside that.
+
 It prints a table and, as its last line, one JSON object. Exit status: 0 when everything was as it must be; 3 when not,
 or when something of the attack did not come about, so that nothing is proved. With --without it is 0 when what that
 mechanism is for was seen to fail, and 3 when not.
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +30,7 @@ from typing import Final
 
 import msgspec
 import uvloop
+from msgspec.structs import replace
 
 from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import Access, ApiServer
@@ -43,6 +48,7 @@ from soak.siege.copies import run_without
 from soak.siege.course import AT_ONCE, Course, Parties, Plan, own_waits, twins, waits
 from soak.siege.innocents import NAMESPACE
 from soak.siege.mechanisms import MECHANISMS
+from soak.siege.observed import MODULE, NOTES
 from soak.siege.origin import require_own
 from soak.siege.papers import Papers
 from soak.siege.ports import Port
@@ -61,6 +67,7 @@ WITHOUT_LIFE_CYCLES: Final = ControlSettings(
 """Made-up nodes have no kubelet whose silence could be told."""
 FLAGS: Final = ("--longest-grace-s", "5", "--lease-s", "15", "--renew-s", "10", "--retry-s", "2")
 """Of the scheduler: it leads as in a cluster, and victims leave soon."""
+NOTES_FILE: Final = "waits"
 SHARES: Final = "partage-shares"
 HARM: Final = {
     "choose a node by HAMi's words": (Verdict.REFUSED, Verdict.PLACED),
@@ -74,7 +81,6 @@ HARM: Final = {
 
 def figures_of(course: Course) -> dict[str, float]:
     calm, hostile = course.pairs()
-    usual_s = at_share(twins(calm), 0.5)
     neighbour, attacker = course.card.shares()
     alone, beside, *_ = course.machine.parts
     asked_alone, asked_beside = course.brokered.since(course.hostile_since)
@@ -87,8 +93,10 @@ def figures_of(course: Course) -> dict[str, float]:
         "p99_beside_s": at_share(waits(hostile), 0.99),
         "twins_p99_alone_s": at_share(twins(calm), 0.99),
         "twins_p99_beside_s": at_share(twins(hostile), 0.99),
-        "p99_own_alone_s": at_share(own_waits(calm, usual_s=usual_s), 0.99),
-        "p99_own_beside_s": at_share(own_waits(hostile, usual_s=usual_s), 0.99),
+        "p99_own_alone_s": at_share(own_waits(calm), 0.99),
+        "p99_own_beside_s": at_share(own_waits(hostile), 0.99),
+        "longest_own_beside_s": max(own_waits(hostile), default=0.0),
+        "scheduler_stalled_beside": course.stalled,
         "machine_idle_alone": alone.idle,
         "machine_idle_beside": beside.idle,
         "machine_stolen_alone": alone.stolen,
@@ -101,6 +109,9 @@ def figures_of(course: Course) -> dict[str, float]:
         "connections": sum(each.opened for each in course.squatters),
         "probes_answered": sum(each.answered for each in course.probes),
         "probes_failed": sum(each.failed for each in course.probes),
+        "probes_late": sum(each.late for each in course.probes),
+        "probes_starved": sum(each.starved for each in course.probes),
+        "longest_own_probe_s": max(each.worst_own_s for each in course.probes),
         "urgent_placed": course.urgent.placed,
         "fullest_card_milli": course.history.fullest_milli,
         "neighbours_share": neighbour,
@@ -150,11 +161,12 @@ async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
         ApiServer(own, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as admin,
         ApiServer(hers, user_agent="alice", connections=8, deadline_s=60) as user,
     ):
-        ports = [papers.metrics, papers.extender]
+        ports = [replace(each, pid=chain.scheduler.pid) for each in (papers.metrics, papers.extender)]
         ports += [
-            Port(f"advertiser {name}", str(node.machine.addresses.ip), PORT) for name, node in chain.rig.nodes.items()
+            Port(f"advertiser {name}", str(stage.machine.addresses.ip), PORT, stage.started[-1].pid)
+            for name, stage in chain.advertisers.items()
         ]
-        course = Course(plan, Parties(admin, user, chain, card, bare, asks, ports))
+        course = Course(plan, Parties(admin, user, chain, card, bare, asks, ports, chain.root / NOTES_FILE))
         await course.run(say)
     course.history.verified(load_public_keys(KeyFolders.at_root(chain.root).public).keys)
     return told(course, list(course.wrong()), list(course.unproved()))
@@ -198,7 +210,10 @@ def main() -> int:
         root = Path(folder)
         papers = Papers(root)
         flags = (*papers.flags, *FLAGS)
-        with chained(root, say=say, control=WITHOUT_LIFE_CYCLES, flags=flags, nvidia_gpu="hami") as chain:
+        os.environ[NOTES] = str(root / NOTES_FILE)  # the scheduler has all that this process has
+        with chained(
+            root, say=say, control=WITHOUT_LIFE_CYCLES, flags=flags, nvidia_gpu="hami", scheduler=MODULE
+        ) as chain:
             require_own(chain)
             return uvloop.run(lived_through(plan, chain, papers))
 

@@ -62,9 +62,15 @@ class Scheduler(SchedulerProcess):
     """With a plugin that was installed beside ours; `nvidia_gpu` says whose word `nvidia.com/gpu` is."""
 
     def __init__(
-        self, kubeconfig: Path, root: Path, flags: Sequence[str] = (), *, nvidia_gpu: NvidiaGpu = "kubelet"
+        self,
+        kubeconfig: Path,
+        root: Path,
+        flags: Sequence[str] = (),
+        *,
+        nvidia_gpu: NvidiaGpu = "kubelet",
+        module: str = "partage_scheduler",
     ) -> None:
-        super().__init__(kubeconfig, root, "--log-format", "text", *QUICK, *flags)
+        super().__init__(kubeconfig, root, "--log-format", "text", *QUICK, *flags, module=module)
         self._nvidia_gpu = nvidia_gpu
         self._plugins = root / "plugins"
         self._install()
@@ -153,8 +159,12 @@ def chained(  # noqa: PLR0913 - said once, and by name
     nvidia_gpu: NvidiaGpu = "kubelet",
     releases: Sequence[str] = (),
     profile: str = "none",
+    scheduler: str = "partage_scheduler",
 ) -> Generator[Chain]:
-    """A cluster in which everything of ours runs, the scheduler with these further flags, crishim in this profile."""
+    """A cluster in which everything of ours runs, the scheduler with these further flags, crishim in this profile.
+
+    `scheduler` is the module that is run as one.
+    """
     key = Ed25519PrivateKey.generate()
     add_pair(KeyFolders.at_root(root), key)
     settings = RigSettings(
@@ -166,20 +176,20 @@ def chained(  # noqa: PLR0913 - said once, and by name
         rig.registry.push(image(), IMAGE)
         identity = rig.cluster.as_account(SCHEDULER).identity
         kubeconfig = rig.control.identities.kubeconfig(identity, rig.control.server)
-        scheduler = Scheduler(kubeconfig, root, flags, nvidia_gpu=nvidia_gpu)
-        chain = Chain(rig, scheduler, root)
+        process = Scheduler(kubeconfig, root, flags, nvidia_gpu=nvidia_gpu, module=scheduler)
+        chain = Chain(rig, process, root)
         try:
             for name, node in rig.nodes.items():
                 _furnish(name, node)
                 chain.advertisers[name] = AdvertiserStage(rig, name)
                 start_advertiser(chain.advertisers[name])
-            scheduler.start()
+            process.start()
             for advertiser in chain.advertisers.values():
                 _wait_sharing(advertiser)
             _wait_leases(rig, {"partage-scheduler", *rig.nodes})
             yield chain
         finally:
-            scheduler.kill()
+            process.kill()
 
 
 def _wait_leases(rig: Rig, names: AbstractSet[str]) -> None:

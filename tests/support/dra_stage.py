@@ -25,6 +25,7 @@ from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import (
     DEVICE_CLASSES,
+    NAMESPACES,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -39,9 +40,10 @@ from support.bytecode import BYTECODE
 from support.cluster_stage import ClusterStage
 from support.crishim_stage import INVENTORY, NODE
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, equip, image, inventory, told_by
-from support.metrics import everywhere, why_not_ready
+from support.metrics import everywhere, figures, why_not_ready
 
 CLASS: Final = f"shared.{DRIVER}"
+ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
 PORT: Final = 9480
 _API: Final = "resource.k8s.io/v1"
 
@@ -104,6 +106,16 @@ class DraStage(ClusterStage):
         made = self.rig.cluster.api.create(RESOURCE_CLAIMS.at(TEAM), body)
         self.claims.append(name)
         return str(made["metadata"]["uid"])
+
+    @contextmanager
+    def administrated(self) -> Generator[None]:
+        """Claims of the namespace may have `adminAccess`."""
+        path = NAMESPACES.at(name=TEAM)
+        self.rig.cluster.api.patch(path, {"metadata": {"labels": {ADMIN_ACCESS: "true"}}})
+        try:
+            yield
+        finally:
+            self.rig.cluster.api.patch(path, {"metadata": {"labels": {ADMIN_ACCESS: None}}})
 
     def allocate(self, name: str, allocation: Json) -> Json:
         """As who may write `resourceclaims/binding` can; the claim."""
@@ -183,6 +195,11 @@ class DraStage(ClusterStage):
         found = self.slice()
         assert found is not None
         return found
+
+    def prepares(self) -> float:
+        """How often kubelet asked for a claim, since the driver's start."""
+        told = figures(self.machine, PORT)
+        return sum(count for series, count in told.items() if series.startswith("partage_dra_prepares_total"))
 
     def wait_said(self, pod: Pod, words: str) -> None:
         """Until kubelet tells the pod's owner so."""

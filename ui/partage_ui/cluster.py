@@ -9,7 +9,6 @@ last one and its views took.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
@@ -288,7 +287,7 @@ def _forgets(gone: Callable[[tuple[str, str]], None]) -> Callable[[Unread], None
 
 
 def _backoff() -> Backoff:
-    return Backoff(first_s=0.5, most_s=15.0, random=random.random)
+    return Backoff(first_s=0.5, most_s=15.0)
 
 
 def nothing_known() -> Facts:

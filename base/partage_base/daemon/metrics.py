@@ -9,6 +9,7 @@ other unit. Every label is in `LABELS`, which says how many values it may have: 
 
 from __future__ import annotations
 
+import collections
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -84,6 +85,13 @@ class Counter:
 
     def samples(self, labels: Mapping[str, str]) -> tuple[Sample, ...]:
         return (Sample(self._value, labels),)
+
+
+class Counts(collections.Counter[str]):
+    """How often each value of a label came; whoever owns it adds to it."""
+
+    def add(self, value: str) -> None:
+        self[value] += 1
 
 
 class Histogram:
@@ -179,6 +187,12 @@ class Metrics:
     def add(self, kind: Kind, name: str, sentence: str, measure: Measure, *, labels: Sequence[str] = ()) -> None:
         """A measure that was made elsewhere, under a name that no other metric has."""
         self._add(kind, name, labels, lambda: (Family(name, kind, sentence, measure.samples({})),))
+
+    def counts(self, name: str, sentence: str, *, label: str) -> Counts:
+        """What only grows, by the values of one label that are not known before they come."""
+        counts = Counts()
+        self.read_counter(name, sentence, counts.copy, label=label)
+        return counts
 
     def read_counter(self, name: str, sentence: str, read: Read, *, label: str = "") -> None:
         """A counter that `read` knows; where there is a `label`, one for each of its values."""

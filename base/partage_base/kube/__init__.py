@@ -16,9 +16,9 @@ Nothing here decides what is written or when.
 """
 
 from partage_base.kube.access import Access
+from partage_base.kube.backoff import Backoff
 from partage_base.kube.errors import (
     Answered,
-    Backoff,
     BadAccess,
     BadName,
     Conflict,
@@ -42,7 +42,6 @@ from partage_base.kube.paths import (
     config_maps_path,
     endpoint_slice_path,
     events_path,
-    eviction_path,
     lease_path,
     leases_path,
     node_path,
@@ -102,7 +101,6 @@ __all__ = [
     "config_maps_path",
     "endpoint_slice_path",
     "events_path",
-    "eviction_path",
     "follow",
     "lease_path",
     "leases_path",

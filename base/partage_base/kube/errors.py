@@ -20,7 +20,6 @@ Messages say which call, what happened and what to do. What others wrote is shor
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from partage_plugins.errors import PartageError
@@ -146,23 +145,3 @@ def _shown(text: str) -> str:
     """One printable line, not too long: it goes to logs and terminals."""
     line = "".join(character if character.isprintable() else " " for character in text[: LONGEST_WORDS + 1])
     return line if len(line) <= LONGEST_WORDS else line[: LONGEST_WORDS - 1] + "…"
-
-
-class Backoff:
-    def __init__(self, *, first_s: float, most_s: float, random: Callable[[], float]) -> None:
-        """`random` gives numbers from 0 up to 1."""
-        if not 0 < first_s <= most_s:
-            raise ValueError(f"0 < first_s <= most_s, not {first_s} and {most_s}")
-        self._first_s, self._most_s, self._random = first_s, most_s, random
-        self._next_s = first_s
-
-    def after(self, error: KubeError | None = None) -> float:
-        """Seconds until the next try; without an error where something ended too soon to be right."""
-        jittered_s = self._next_s * (1 + self._random()) / 2
-        self._next_s = min(2 * self._next_s, self._most_s)
-        asked_s = error.retry_after_s if isinstance(error, Throttled | ServerFailed) else None
-        return jittered_s + (asked_s or 0.0)
-
-    def reset(self) -> None:
-        """It works again: the next wait is the first."""
-        self._next_s = self._first_s

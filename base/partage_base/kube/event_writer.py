@@ -7,7 +7,6 @@ decides what is worth an event and how many wait.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -17,7 +16,8 @@ from typing import Final, Literal, Self
 import msgspec
 import structlog
 
-from partage_base.kube.errors import Backoff, KubeError, NotFound
+from partage_base.kube.backoff import Backoff
+from partage_base.kube.errors import KubeError, NotFound
 from partage_base.kube.objects import Meta, ObjectEvent, ObjectReference, micro_time
 from partage_base.kube.paths import events_path
 from partage_base.kube.server import ApiServer
@@ -69,7 +69,7 @@ class EventWriter:
         """`first_s` and `most_s` bound the rest after a refusal."""
         self._server, self._component, self._instance = server, component, instance[:_LONGEST_INSTANCE]
         self._sleep = sleep
-        self._backoff = Backoff(first_s=first_s, most_s=most_s, random=random.random)
+        self._backoff = Backoff(first_s=first_s, most_s=most_s)
         self._series: OrderedDict[Occurrence, tuple[str, int]] = OrderedDict()
 
     async def write(self, what: Occurrence, *, in_series: bool = False) -> Outcome:

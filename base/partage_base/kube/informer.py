@@ -15,7 +15,8 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from partage_base.kube.errors import Backoff, Gone, KubeError
+from partage_base.kube.backoff import Backoff
+from partage_base.kube.errors import Gone, KubeError
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
 from partage_base.kube.lists import Beginning
 from partage_base.kube.server import ApiServer

@@ -23,6 +23,7 @@ from partage_base.kube.errors import TooLarge, Unreachable
 from partage_base.kube.events import Event, Lines, event_of
 from partage_base.kube.http1 import Request
 from partage_base.kube.pages import Batch, Page, page_of
+from partage_base.kube.paths import eviction_path
 from partage_base.kube.transport import Transport
 from partage_base.kube.unread import Unread, skipped
 
@@ -137,6 +138,16 @@ class ApiServer:
         )
         body = None if not uid and grace_s is None else msgspec.json.encode(options)
         await self._call(Request("DELETE", path, body=body), msgspec.Raw)
+
+    async def evict(self, namespace: str, name: str, *, uid: str) -> None:
+        """Asks this pod to leave; `Throttled` while that would break a disruption budget."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        await self.create(eviction_path(namespace, name), body, msgspec.Raw)
 
     async def list(
         self, path: str, item_type: type[T], *, labels: str = "", fields: str = "", limit: int = 0

@@ -15,7 +15,7 @@ from partage_cli.clusters import ask_cluster
 from partage_cli.doctor.cluster import or_error
 from partage_cli.doctor.elsewhere import DEADLINE_S, ListedCluster, judged, listed, not_asked
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.warnings import REPORTERS, WarningEvent, warnings
+from partage_cli.doctor.warnings import REPORTERS, DaemonEvent, warnings
 from partage_cli.keys.objects import KEYS, public_of
 from partage_cli.keys.store import KeyStore
 from partage_cli.nodes.reports import NodeReport
@@ -36,7 +36,7 @@ class FleetFacts(NamedTuple):
     cluster: ListedCluster
     pods: Sequence[OwnPod] | KubeError
     keys: frozenset[str] | KubeError
-    events: Sequence[WarningEvent] | KubeError
+    events: Sequence[DaemonEvent] | KubeError
 
 
 def findings(kubeconfig: Path | None, namespace: str) -> Iterator[Finding]:
@@ -162,10 +162,10 @@ async def _read(server: ApiServer, namespace: str) -> FleetFacts:
     )
 
 
-async def _events(server: ApiServer) -> Sequence[WarningEvent]:
+async def _events(server: ApiServer) -> Sequence[DaemonEvent]:
     """Of our daemons alone: a cluster has many of others."""
     fields = (f"type=Warning,reportingComponent={each}" for each in REPORTERS)
     found = await asyncio.gather(
-        *(server.list(events_path(), WarningEvent, fields=each, limit=_AT_A_TIME) for each in fields)
+        *(server.list(events_path(), DaemonEvent, fields=each, limit=_AT_A_TIME) for each in fields)
     )
     return [event for events in found for event in events.items]

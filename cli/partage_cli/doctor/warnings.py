@@ -30,8 +30,8 @@ class _Series(msgspec.Struct, frozen=True, rename="camel"):
     last_observed_time: str | None = None
 
 
-class WarningEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """An Event of the type `Warning`, by whichever of its APIs it was written."""
+class DaemonEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """An Event, by whichever of its APIs it was written."""
 
     metadata: Meta = Meta()
     involved_object: _Object = _Object()
@@ -50,6 +50,10 @@ class WarningEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         return moment(last or self.last_timestamp or self.event_time or "")
 
     @property
+    def times(self) -> int:
+        return self.series.count if self.series else self.count or 1
+
+    @property
     def about(self) -> str:
         """The object that it is about, for people."""
         name = printable(self.involved_object.name)
@@ -58,9 +62,9 @@ class WarningEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         return f"{printable(self.involved_object.kind).lower()} {name}"
 
 
-def warnings(events: Iterable[WarningEvent], now: datetime) -> Iterator[Finding]:
+def warnings(events: Iterable[DaemonEvent], now: datetime) -> Iterator[Finding]:
     """The latest of each reason in its own words, and on which other objects there are more."""
-    found: dict[str, list[tuple[float, WarningEvent]]] = {}
+    found: dict[str, list[tuple[float, DaemonEvent]]] = {}
     for each in events:
         if each.reporting_component in REPORTERS and each.at is not None:
             age_s = (now - each.at).total_seconds()

@@ -15,6 +15,7 @@ from partage_base.daemon.settings import host_name
 from partage_base.kube import ApiServer, Lease, Listing, Node, NotFound, leases_path, node_path, nodes_path
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour, lacking
+from partage_cli.nodes import happened
 from partage_cli.nodes.reports import Report, of_cluster, of_node
 from partage_cli.nodes.shown import as_table
 from partage_cli.tables import as_json, as_yaml, few
@@ -35,6 +36,7 @@ Examples:
   partage nodes --local
   partage nodes --watch
   partage nodes --pods --node gpu-7
+  partage nodes --events
 """,
 )
 @click.option(
@@ -43,24 +45,39 @@ Examples:
 @click.option("--node", metavar="NAME", help="Only this node.")
 @click.option("--local", "only_here", is_flag=True, help="This node alone, by its own file: asks no API server.")
 @click.option("--pods", is_flag=True, help="Who holds what of which card, and what is left of it.")
+@click.option("--events", is_flag=True, help="What partage's daemons reported in the last hour.")
 @KUBECONFIG
 @NAMESPACE
 @click.pass_obj
 @watchable
 def command(  # noqa: PLR0913 (one parameter for each word of the command line)
-    root: Path, *, output: str, node: str | None, only_here: bool, pods: bool, kubeconfig: Path | None, namespace: str
+    root: Path,
+    *,
+    output: str,
+    node: str | None,
+    only_here: bool,
+    pods: bool,
+    events: bool,
+    kubeconfig: Path | None,
+    namespace: str,
 ) -> int:
     """Show the cluster's cards: where they are, how they are, and who may hand them out.
 
     It reads what the advertisers wrote onto the nodes. HEARTBEAT is how long ago the node's advertiser said that this
     still holds; a stale one may tell of the past. WHY says why the node is not in force, or the card not well.
     Inventories that cannot be read are named on stderr, and the exit code is then 3. With --pods it shows who holds
-    what of each card instead, as the scheduler counts it, and which are unused.
+    what of each card instead, as the scheduler counts it, and which are unused. With --events it shows what the
+    daemons reported of nodes, cards and pods in the last hour, the latest last; with --node of that node itself.
     """
+    if pods and events:
+        raise click.UsageError("--pods and --events are two tables: ask for one")
+    if only_here and (pods or events):
+        raise click.UsageError("--pods and --events ask the API server; on a node `partage top` shows who holds cards")
     if pods:
-        if only_here:
-            raise click.UsageError("--pods asks the API server; on a node `partage top` shows who holds its cards")
         _show_holders(root, kubeconfig, namespace, node, output)
+        return 0
+    if events:
+        _show_events(kubeconfig, node, output)
         return 0
     report = _here(root, node) if only_here else _everywhere(kubeconfig, namespace, node)
     _print(report, output)
@@ -86,6 +103,18 @@ def _show_holders(root: Path, kubeconfig: Path | None, namespace: str, node: str
         click.echo(holders.as_table(found), nl=False)
     for note in found.notes if found.cards else (*found.notes, "no node tells of cards"):
         click.echo(note, err=True)
+
+
+def _show_events(kubeconfig: Path | None, node: str | None, output: str) -> None:
+    found = ask_cluster(kubeconfig, functools.partial(happened.last_hour, node=node), deadline_s=30.0)
+    if output in {"json", "yaml"}:
+        click.echo(as_json(found) if output == "json" else as_yaml(found), nl=False)
+    elif found.events:
+        click.echo(happened.as_table(found, datetime.now(UTC)), nl=False)
+    else:
+        click.echo("partage's daemons reported nothing in the last hour", err=True)
+    if found.earlier:
+        click.echo(f"and {found.earlier} more before these", err=True)
 
 
 def _here(root: Path, node: str | None) -> Report:

@@ -25,13 +25,14 @@ _MOST_STEPS: Final = 5000
 _LATE: Final = 0.02
 _ALIVE: Final = "partage_broker_free_rows"
 """Each broker has it, whether containers are there or not."""
-_SERIES: Final[Mapping[str, tuple[str, float]]] = {
+_SAMPLED: Final[Mapping[str, tuple[str, float]]] = {
     "milli_hours": ("partage_container_compute_share_ratio", 1000.0),
     "gib_hours": ("partage_container_memory_limit_bytes", 1 / GIB),
-    "got_milli_hours": ("partage_container_compute_got_ratio", 1000.0),
     "charged_gib_hours": ("partage_container_memory_charged_bytes", 1 / GIB),
 }
-_MORE: Final = {"got_milli_hours": 'window="60s"'}
+"""Gauges, of which every step counts as long as it is."""
+_GOT: Final = "partage_container_compute_got_seconds_total"
+"""A counter, which misses nothing between two scrapes."""
 
 
 class PrometheusError(PartageError):
@@ -88,12 +89,15 @@ async def _asked(url: str, window: Window, selector: str) -> UsageReport:
         asks = _Prometheus(session, url, window.until)
         first = await asks.one(f"min(min_over_time(timestamp({_ALIVE}){span}))")
         times = await asks.one(f"count_over_time((count({_ALIVE}) > 0){span})")
-        for name, (series, factor) in _SERIES.items():
-            chosen = ",".join(filter(None, (selector, _MORE.get(name, ""))))
-            query = f"sum by (namespace, pod) (sum_over_time({series}{{{chosen}}}{span}))"
-            for sample in await asks.samples(query):
+        amounts = {
+            name: (f"sum_over_time({series}{{{selector}}}{span})", factor, step_s)
+            for name, (series, factor) in _SAMPLED.items()
+        }
+        amounts["got_milli_hours"] = (f"increase({_GOT}{{{selector}}}[{whole_s}s])", 1000.0, 1)
+        for name, (query, factor, seconds) in amounts.items():
+            for sample in await asks.samples(f"sum by (namespace, pod) ({query})"):
                 key = (sample.metric.get("namespace", ""), sample.metric.get("pod", ""))
-                held.setdefault(key, {})[name] = number(sample) * factor * step_s / HOUR_S
+                held.setdefault(key, {})[name] = number(sample) * factor * seconds / HOUR_S
     return UsageReport(
         source="prometheus",
         since=window.since,

@@ -163,7 +163,7 @@ class Seat:
             got=self.got.windows(now),
             leases=self.counts.leases,
             revocations=self.counts.revocations,
-            drains=Drains(self.counts.drains, self.counts.drains_ns, self.counts.last_drain_ns),
+            drains=Drains(self.counts.drains, self.counts.drains_ns),
             overlaps=self.counts.overlaps,
             state=self.line if self.is_open else LineState.CLOSED,
             is_waiting=self.is_waiting,

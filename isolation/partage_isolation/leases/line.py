@@ -82,7 +82,6 @@ class Drains:
 
     count: int
     sum_ns: int
-    last_ns: int
 
 
 class Shares(NamedTuple):

@@ -74,12 +74,11 @@ class Counts:
     revocations: int = 0
     drains: int = 0
     drains_ns: int = 0
-    last_drain_ns: int = 0
     overlaps: int = 0
 
     def drained(self, drain_ns: int) -> None:
         """All its work was done, in time: so long after the lease."""
-        self.drains, self.drains_ns, self.last_drain_ns = self.drains + 1, self.drains_ns + drain_ns, drain_ns
+        self.drains, self.drains_ns = self.drains + 1, self.drains_ns + drain_ns
 
 
 def divided(amount: int, among: Sequence[int]) -> list[int]:

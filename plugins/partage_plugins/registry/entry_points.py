@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -74,14 +74,6 @@ def made(candidate: Candidate) -> object:
 def described(error: BaseException) -> str:
     """An exception in one line."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
-
-
-def duplicates(candidates: Iterable[Candidate]) -> dict[PluginName, list[Candidate]]:
-    """Names that more than one distribution uses."""
-    by_name: dict[PluginName, list[Candidate]] = {}
-    for candidate in candidates:
-        by_name.setdefault(candidate.name, []).append(candidate)
-    return {name: same for name, same in by_name.items() if len(same) > 1}
 
 
 def _import(path: str) -> object:

@@ -8,7 +8,6 @@ no longer happen is it called failed. Otherwise what it would take might be give
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -127,7 +126,7 @@ class Binder:
     async def _bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
         meta = _BindingMeta(pod.name, pod.namespace, pod.uid, annotations)
         binding, path = _Binding(meta, _Target(node)), binding_path(pod.namespace, pod.name)
-        backoff = Backoff(first_s=self._first_again_s, most_s=MOST_AGAIN_S, random=random.random)
+        backoff = Backoff(first_s=self._first_again_s, most_s=MOST_AGAIN_S)
         doubt = _Doubt()
         for tries in count(1):
             if not self._may_bind():

@@ -8,7 +8,6 @@ it later.
 from __future__ import annotations
 
 import asyncio
-import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
@@ -73,7 +72,7 @@ class ClaimWriter:
                     self._erred(error)
 
     async def _written(self, pod: ApiPod, grant: ClaimGrant) -> Failed | Lost | None:
-        backoff = Backoff(first_s=self._first_again_s, most_s=MOST_AGAIN_S, random=random.random)
+        backoff = Backoff(first_s=self._first_again_s, most_s=MOST_AGAIN_S)
         allocation = allocation_of(grant, lambda: str(uuid.uuid4())) if grant.given else None
         conflicts = 0
         while self._may_write():

@@ -8,7 +8,6 @@ binding waits for it (`settled`). Everything else is written at once.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -64,7 +63,7 @@ class StatusWriter:
         self._nominated: OrderedDict[PodUid, str] = OrderedDict()
         """What was written, which may not have been seen yet."""
         self._news = asyncio.Event()
-        self._backoff = Backoff(first_s=_FIRST_AGAIN_S, most_s=_MOST_AGAIN_S, random=random.random)
+        self._backoff = Backoff(first_s=_FIRST_AGAIN_S, most_s=_MOST_AGAIN_S)
         self._repeats = Repeats(every_s=60)
 
     def __len__(self) -> int:

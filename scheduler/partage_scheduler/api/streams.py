@@ -7,7 +7,6 @@ nothing must be decided on it (`Freshness`).
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -143,7 +142,7 @@ class Freshness:
 
 
 def patience(first_s: float = FIRST_AGAIN_S, most_s: float = MOST_AGAIN_S) -> Backoff:
-    return Backoff(first_s=first_s, most_s=most_s, random=random.random)
+    return Backoff(first_s=first_s, most_s=most_s)
 
 
 class Follower:

@@ -10,10 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-
 from partage_base.daemon.logs import Repeats
-from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, Throttled, eviction_path
+from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, Throttled
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api import Events
 from partage_scheduler.eviction import LOST, Notice, Notices
@@ -70,14 +68,8 @@ class Evictor:
             self._events.happened(pod, "Evicted", f"Evicted: {notice.trouble.words}", "Evicting")
 
     async def _asked(self, pod: ApiPod) -> str:
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": {"preconditions": {"uid": pod.uid}},
-        }
         try:
-            await self._server.create(eviction_path(pod.namespace, pod.name), body, msgspec.Raw)
+            await self._server.evict(pod.namespace, pod.name, uid=pod.uid)
         except (NotFound, Conflict):
             return "gone"
         except Throttled as error:

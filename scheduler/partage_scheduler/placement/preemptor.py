@@ -8,7 +8,6 @@ where it fails, the pod that waits is looked at again.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -115,7 +114,7 @@ class Preemptor:
             self._say("a nomination was not written", pod, str(error))
 
     async def _send_away(self, victim: ApiPod, of: ApiPod, node: str) -> None:
-        backoff = Backoff(first_s=0.2, most_s=5.0, random=random.random)
+        backoff = Backoff(first_s=0.2, most_s=5.0)
         for tries_left in reversed(range(TRIES)):
             try:
                 await self._status.condition(victim, *_DISRUPTION)

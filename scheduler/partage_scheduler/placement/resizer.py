@@ -7,7 +7,6 @@ taken back only when it is certain that the write will not be carried out. Who l
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from typing import Final
 
@@ -101,14 +100,14 @@ class Resizer:
             return
         causes = self._core.cluster.rebook(pod.uid, granted.booked, granted.before)
         self._core.queue.happened(causes, time.monotonic())
-        self._figures.resized("failed")
+        self._figures.resizes.add("failed")
         self._repeats.say("a pod was not resized", pod=f"{pod.namespace}/{pod.name}", why=why)
 
     async def _written(self, pod: ApiPod, signed: Signed) -> str | None:
         """None once it stands on the pod, which is known by then; else why it does not, and never will."""
         path, version = pod_path(pod.namespace, pod.name), pod.metadata.resource_version
         body = {"metadata": {"uid": pod.uid, "resourceVersion": version, "annotations": signed.annotations}}
-        backoff = Backoff(first_s=FIRST_AGAIN_S, most_s=MOST_AGAIN_S, random=random.random)
+        backoff = Backoff(first_s=FIRST_AGAIN_S, most_s=MOST_AGAIN_S)
         doubt_until = 0.0
         while self._authority.may_bind():
             try:
@@ -155,7 +154,7 @@ class Resizer:
             self._figures.erred(error)
             return
         self._core.intake.pods.changed(found)
-        self._figures.resized(reason.lower())
+        self._figures.resizes.add(reason.lower())
         if reason == GRANTED:
             self._events.happened(pod, "Resized", f"Resized: {message}", "Resizing")
         else:

@@ -11,10 +11,9 @@ from typing import Final
 
 import structlog
 
-from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.api_server import server_for
 from partage_base.daemon.life import Daemon
-from partage_base.kube import Access, ApiServer, BadAccess
-from partage_base.version import VERSION
+from partage_base.kube import ApiServer
 from partage_scheduler.api.election import Elector, until_stopped
 from partage_scheduler.api.streams import Follower, Freshness, Stream
 from partage_scheduler.core import decider_over, plugins
@@ -34,11 +33,7 @@ _log = structlog.get_logger()
 async def start(settings: SharePodSettings, daemon: Daemon) -> SharePodService:
     """Plugins and access must be there; the API server and the definition of SharePods need not be."""
     _, side = decider_over(plugins())
-    try:
-        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
-    except BadAccess as error:
-        raise BadConfiguration(str(error)) from None
-    server = await daemon.stack.enter_async_context(ApiServer(access, user_agent=f"partage-sharepods/{VERSION}"))
+    server = await daemon.stack.enter_async_context(await server_for("sharepods", settings.kubeconfig))
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     terms = settings.terms
     elector = Elector(server, namespace=settings.namespace, name=COMPONENT, identity=identity, terms=terms)

@@ -1,20 +1,37 @@
-"""Nodes with eight cards each and heartbeats, and pods: plain ones, placed ones, ones that want parts of cards."""
+"""Nodes with eight cards each and heartbeats, and pods: plain ones, placed ones, ones that want parts of cards.
+
+Cards are for shares, or of the pool dra: then each node has the slice that our driver would publish.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from partage_base.kube import ApiServer, leases_path, micro_time, nodes_path, pods_path
+from partage_base.kube import (
+    ApiServer,
+    Meta,
+    Node,
+    leases_path,
+    micro_time,
+    nodes_path,
+    pods_path,
+    resource_slices_path,
+)
+from partage_dra.resource_slice import contents_of, slices_of
+from partage_dra.slices import devices_of
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI, INVENTORY
 from rig.client.manifests import a_node, a_pod
+from rig.client.resources import RESOURCE_CLAIMS
 from rig.identity.people import OUR_NAMESPACE, TEAM
+from support.dra_stage import devices, request
 from support.gpu_fleet import card
 
 CARDS: Final = 8
@@ -24,8 +41,8 @@ OURS, PLAIN, THERE = "ours", "plain", "there"
 Objects = list[tuple[str, dict[str, Any]]]
 
 
-async def fill_nodes(server: ApiServer, nodes: int) -> None:
-    await _created(server, _node, range(nodes))
+async def fill_nodes(server: ApiServer, nodes: int, *, pool: str = "shared") -> None:
+    await _created(server, partial(_node, pool=pool), range(nodes))
 
 
 async def fill_pods(
@@ -54,6 +71,20 @@ async def fill_plain(server: ApiServer, numbers: range) -> None:
     await _created(server, make, numbers)
 
 
+async def fill_claiming(server: ApiServer, numbers: range, *, named: str, scheduler: str, milli: int) -> None:
+    """Each with a claim of its own for so much of a card, which is there before it, and two processors."""
+
+    def make(number: int) -> Objects:
+        name = f"{named}-{number:05}"
+        pod = a_pod(name, scheduler=scheduler, limits={"cpu": "2"}, labels={"app": named})
+        pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
+        pod["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+        claim = {"metadata": {"name": name}, "spec": devices(request(milli, "1Gi"))}
+        return [(RESOURCE_CLAIMS.at(TEAM), claim), *_pod(pod)]
+
+    await _created(server, make, numbers)
+
+
 async def fill_placed(server: ApiServer, pods: int, nodes: int) -> None:
     def make(number: int) -> Objects:
         node = _name(number % nodes)
@@ -70,14 +101,17 @@ def _pod(body: dict[str, Any]) -> Objects:
     return [(pods_path(TEAM), body)]
 
 
-def _node(number: int) -> Objects:
+def _node(number: int, *, pool: str) -> Objects:
     name = _name(number)
-    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(CARDS)))
+    cards = tuple(card(f"{name}-{place}", pool=pool) for place in range(CARDS))
+    part = GpuPart(driver="580", cuda="13.0", cards=cards)
     inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+    made_up = Node(metadata=Meta(name=name, uid=name))
     beat = {"holderIdentity": name, "leaseDurationSeconds": 600, "renewTime": micro_time(datetime.now(UTC))}
     return [
         (nodes_path(), a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()})),
         (leases_path(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": beat}),
+        *((resource_slices_path(), each) for each in slices_of(made_up, contents_of(devices_of(part)), {})),
     ]
 
 

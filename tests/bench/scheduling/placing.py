@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from bench.scheduling.racing import Processes, Race, raced, waiting
 from partage_base.kube import ApiServer
+from rig.control.settings import NO_VARIABLES
 from rig.machine.components import Component
 
 Started = Callable[[], AbstractContextManager[int]]
@@ -29,12 +31,12 @@ async def turn(server: ApiServer, started: Started, named: str, most: int, other
 
 
 @contextmanager
-def daemon(kubeconfig: Path, root: Path, *flags: str) -> Generator[int]:
+def daemon(kubeconfig: Path, root: Path, *flags: str, variables: Mapping[str, str] = NO_VARIABLES) -> Generator[int]:
     log = log_in(root)
     command = [sys.executable, "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig), "--root", str(root)]
     with log.open("wb") as file:
         words = [*command, "--silent-after-s", "3600", *flags]
-        process = subprocess.Popen(words, stderr=file, stdout=file)
+        process = subprocess.Popen(words, stderr=file, stdout=file, env={**os.environ, **variables})
     try:
         yield process.pid
     except BaseException:

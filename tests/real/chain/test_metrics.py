@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,20 +16,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from partage_base.daemon.metrics import LABELS
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from rig.client.wait import until
-from rig.machine.components import Component
 from rig.patience import patience_s
 from rig.programs import ensure
-from support import crishim
-from support.advertiser_stage import PORT as ADVERTISER_PORT
 from support.chain_stage import FOUND_WRONG, Chain
-from support.isolation_stage import BROKER_PORT, ask
+from support.chain_targets import PORTS, scheduler_address, targets
+from support.isolation_stage import ask
 from support.metrics import asked
 from support.observing import Query, alerts, commands, queries
 from support.prometheus import Prometheus, prometheus, served
 
 pytestmark = pytest.mark.extended("a Prometheus beside the whole chain; names, rules and alerts have quicker tests")
 
-PORTS: Final = {"advertiser": ADVERTISER_PORT, "broker": BROKER_PORT, "crishim": crishim.PORT}
 NEVER_HERE: Final = {
     "partage_scheduler_binding_errors_total": "no binding fails",
     "partage_scheduler_cache_age_seconds": "all is followed",
@@ -56,20 +52,6 @@ DCGM_FI_DEV_POWER_USAGE{{gpu="0",UUID="{card}",pci_bus_id="00000000:01:00.0",dev
 modelName="NVIDIA H100 80GB HBM3",Hostname="n1",DCGM_FI_DRIVER_VERSION="580.95.05"}} 250
 """
 """As the DCGM exporter writes it, which there is only for real cards."""
-
-
-def scheduler_address(chain: Chain) -> str:
-    """Where the scheduler that runs now serves its page; it was told to take any port."""
-    found: list[str] = re.findall(r"metrics are served.*?(127\.0\.0\.1:\d+)", chain.scheduler.said)
-    return found[-1]
-
-
-def targets(chain: Chain) -> Mapping[str, Mapping[str, str]]:
-    """By address, with the node of each, as PodMonitors add it."""
-    found = {scheduler_address(chain): {"node": "control"}}
-    for name, node in chain.rig.nodes.items():
-        found |= {f"{node.machine.addresses.ip}:{port}": {"node": name} for port in PORTS.values()}
-    return found
 
 
 @contextmanager
@@ -118,44 +100,6 @@ def asked_of_all_that_is_here() -> Iterator[Query]:
     for query in queries():
         if query.where not in {*alerts(), *ONLY_OF_FAULTS} and query.names.isdisjoint(NEVER_HERE):
             yield query
-
-
-def component(chain: Chain, node: str, daemon: str) -> Component:
-    """The last one of that name on the node."""
-    return [each for each in chain.rig.nodes[node].others if each.name == f"{node}-{daemon}"][-1]
-
-
-def wait_firing(there: Prometheus, alert: str | None, **labels: str) -> None:
-    """Until that alert fires, with these labels, and no other does."""
-
-    def why_not() -> str | None:
-        firing = there.firing
-        if firing.keys() != ({alert} if alert else set()):
-            return f"firing: {firing}"
-        wrong = [each for of in firing.values() for each in of if not labels.items() <= each.items()]
-        return f"firing: {wrong}" if wrong else None
-
-    until(f"{alert or 'nothing'} fires", why_not)
-
-
-def test_an_alert_fires_on_the_fault_of_a_real_daemon_and_ends_with_it(chain: Chain, tmp_path: Path) -> None:
-    with observed(chain, tmp_path / "prometheus") as there:
-        for query in queries():
-            there.query(query.expr)
-        wait_firing(there, None)
-        broker = component(chain, "n2", "broker")
-        broker.kill()
-        wait_firing(there, "PartageNodeNotInForce", node="n2", reason="no-broker")
-        broker.start()
-        broker.wait_ready()
-        wait_firing(there, None)
-        chain.advertisers["n2"].tell_driver("lose 0")
-        wait_firing(there, "PartageCardLost", node="n2")
-        chain.advertisers["n2"].tell_driver("restore 0")
-        wait_firing(there, None)
-        chain.scheduler.kill()
-        wait_firing(there, "PartageNoSchedulerLeads")
-        chain.scheduler.start()
 
 
 def test_what_runbooks_have_people_type_answers(chain: Chain) -> None:

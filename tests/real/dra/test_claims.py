@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from rig.client.resources import NAMESPACES, RESOURCE_CLAIMS
+from rig.client.resources import RESOURCE_CLAIMS
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import TEAM
@@ -12,7 +12,6 @@ from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import ask, seen
 
 MIB_OF_GIB = 1024
-ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 
 def test_a_pod_has_what_its_claim_says_and_no_more(stage: DraStage) -> None:
@@ -47,17 +46,13 @@ def test_pods_of_one_claim_have_it_together_and_it_ends_with_the_last(stage: Dra
 
 
 def test_who_looks_on_as_an_administrator_has_the_card_and_takes_no_room(stage: DraStage) -> None:
-    api = stage.rig.cluster.api
-    api.patch(NAMESPACES.at(name=TEAM), {"metadata": {"labels": {ADMIN_ACCESS: "true"}}})
-    try:
+    with stage.administrated():
         watch = stage.pod("watch", devices(request(None, None, adminAccess=True)))
         watch.wait_running()
         assert seen(watch)["total"] > 70 * MIB_OF_GIB
         record = stage.record(stage.claim_of(watch)["metadata"]["uid"])
         assert record is not None
         assert record.grants == ()
-    finally:
-        api.patch(NAMESPACES.at(name=TEAM), {"metadata": {"labels": {ADMIN_ACCESS: None}}})
 
 
 def test_an_allocation_that_gives_more_than_the_card_has_is_refused_in_words(stage: DraStage) -> None:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from partage_base.cri import PodResources, ServedContainer, UnaryClient
 from partage_plugins.vocabulary.claims import CLAIM_KIND
 from rig.client.manifests import a_container
+from rig.client.pods import Pod
 from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import IMAGE, SERVING, ask, seen
 
 MIB_OF_GIB = 1024
+POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
 VOLUMES = {"volumes": [{"name": "v", "emptyDir": {}}]}
 ENVIRONMENT = ("/bin/sh", "-c", "tr '\\0' '\\n' < /proc/1/environ")
+
+
+def cards_in(pod: Pod, container: str = "main") -> list[str]:
+    """The device nodes of cards that it has."""
+    names = pod.exec("/bin/ls", "/dev", container=container).split()
+    return [name for name in names if name.startswith("nvidia") and name[-1].isdigit()]
+
+
+def served(stage: DraStage) -> Sequence[ServedContainer]:
+    """What kubelet says of all containers when it is asked for their devices."""
+
+    async def asked() -> Sequence[ServedContainer]:
+        with closing(UnaryClient(stage.machine.path(POD_RESOURCES))) as client:
+            return await PodResources(client).served()
+
+    return asyncio.run(asked())
 
 
 def test_a_container_that_names_no_claim_of_its_pod_has_no_card(stage: DraStage) -> None:
@@ -32,7 +54,23 @@ def test_a_pod_s_own_variable_brings_no_other_card(stage: DraStage) -> None:
     )
     pod.wait_running()
     assert "NVIDIA_VISIBLE_DEVICES=void" in pod.exec(*ENVIRONMENT)
-    assert len([name for name in pod.exec("/bin/ls", "/dev").split() if name[-1].isdigit() and "nvidia" in name]) == 1
+    assert len(cards_in(pod)) == 1
+
+
+@pytest.mark.extended("what kubelet does by itself: a claim is one budget, whatever its containers name of it")
+def test_containers_that_name_one_request_each_have_all_of_the_claim_and_kubelet_says_so(stage: DraStage) -> None:
+    spec = devices(*(request(200, "1Gi", name=name) for name in "ab"))
+    spec["devices"]["constraints"] = [{"distinctAttribute": "gpu.partage.dev/uuid"}]
+    stage.claim("both", spec)
+    named = {name: {"resources": {"claims": [{"name": "gpu", "request": name}]}} for name in "ab"}
+    containers = [a_container(name, image=IMAGE, command=SERVING, more=more) for name, more in named.items()]
+    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "both"}]}
+    pod = stage.plain("two", containers=containers, spec=claims)
+    pod.wait_running()
+    assert [len(cards_in(pod, name)) for name in "ab"] == [2, 2]
+    told = {each.container: {one.device for one in each.given} for each in served(stage) if each.pod == "two"}
+    names = {device["name"] for device in stage.devices()}
+    assert {name: given & names for name, given in told.items()} == {"a": names, "b": names}
 
 
 @pytest.mark.parametrize("place", ["/run/partage/lib", "/run", "/etc", "/usr/lib"])

@@ -73,6 +73,34 @@ def test_a_kubelet_that_starts_again_finds_driver_and_devices(stage: DraStage) -
     stage.wait_nothing_left(uid)
 
 
+@pytest.mark.extended("what kubelet does by itself: it deletes the slices, and asks once for a claim")
+def test_a_kubelet_that_starts_again_takes_the_devices_away_and_asks_for_no_claim_that_it_has(stage: DraStage) -> None:
+    stage.pod("before").wait_running()
+    asked, slice_ = stage.prepares(), stage.wait_published()["metadata"]["uid"]
+    stage.restart_kubelet()
+
+    def why_not() -> str | None:
+        there = [each["metadata"]["uid"] for each in stage.slices()]
+        return None if there and slice_ not in there else str(there)
+
+    until("another slice is there", why_not)
+    stage.pod("after").wait_running(120)
+    assert stage.prepares() == asked + 1
+
+
+@pytest.mark.extended("kubelet asks again by itself; the soak of claims does so often")
+def test_a_pod_that_is_placed_while_the_driver_is_away_starts_when_it_is_back(stage: DraStage) -> None:
+    stage.wait_published()
+    stage.kill_driver()
+    try:
+        pod = stage.pod("early")
+        stage.wait_said(pod, "NodePrepareResources")
+    finally:
+        stage.start_driver()
+    pod.wait_running(120)
+    assert ask(pod, "take 2000") != "took 2000"
+
+
 def test_a_claim_in_use_stays_when_other_pods_of_it_come_and_go(stage: DraStage) -> None:
     uid = stage.claim("kept", devices(request(300, "1Gi")))
     pod = stage.pod("kept-a", claim="kept")

@@ -95,6 +95,30 @@ def test_two_requests_share_a_card_or_get_two_as_constraints_say_and_a_count_is_
 
 
 @pytest.mark.extended("what kube-scheduler does by itself")
+def test_requests_of_which_nothing_is_said_are_given_the_first_card_with_room(stage: DraStage) -> None:
+    pod = started(stage, "both", request(200, "1Gi", name="a"), request(200, "1Gi", name="b"))
+    assert [device for device, _ in given(stage, pod)] == [device_name(H100)] * 2
+
+
+@pytest.mark.extended("what kube-scheduler does by itself; sums are checked on the node")
+def test_what_somebody_else_allocated_counts(stage: DraStage) -> None:
+    first = started(stage, "first", request(500, "1Gi"))
+    stage.claim("theirs", devices(request(500, "1Gi")))
+    stage.allocate("theirs", stage.claim_of(first)["status"]["allocation"])
+    assert given(stage, started(stage, "next", request(300, "1Gi")))[0][0] == device_name(L4)
+
+
+@pytest.mark.extended("what kube-scheduler does by itself; what its container has is tested beside")
+def test_an_administrator_s_claim_is_of_every_card_and_takes_no_room(stage: DraStage) -> None:
+    with stage.administrated():
+        watch = started(stage, "watch", request(None, None, adminAccess=True, allocationMode="All"))
+        assert [device for device, _ in given(stage, watch)] == [device_name(H100), device_name(L4)]
+        for place in range(len(UUIDS)):
+            started(stage, f"whole-{place}", request(None, None))
+        watch.delete_and_wait()
+
+
+@pytest.mark.extended("what kube-scheduler does by itself")
 def test_cards_of_one_request_are_never_one_card(stage: DraStage) -> None:
     spec = devices(request(100, "1Gi", count=2))
     spec["devices"]["constraints"] = [{"matchAttribute": "gpu.partage.dev/uuid"}]

@@ -242,6 +242,15 @@ def test_a_node_reads_the_claims_of_its_pods_one_by_one_and_lists_none(cluster: 
     assert refused.value.status == 403
 
 
+def test_kubelet_s_own_identity_writes_slices_of_its_node_alone(cluster: Cluster) -> None:
+    """By Kubernetes' own rights, which our driver's are held to by a policy."""
+    node = cluster.as_node("n1")
+    node.api.create(RESOURCE_SLICES.at(), a_slice("n1"), DRY)
+    with pytest.raises(Refused) as refused:
+        node.api.create(RESOURCE_SLICES.at(), a_slice("n2"), DRY)
+    assert refused.value.status == 403
+
+
 def test_the_api_server_takes_all_claims_that_pods_of_other_dialects_become(cluster: Cluster) -> None:
     """It compiles each expression."""
     names = set[str]()

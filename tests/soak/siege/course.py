@@ -6,9 +6,10 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
 
 from partage_base.kube import ApiServer, KubeError, pods_path
@@ -22,16 +23,21 @@ from soak.siege.brokered import Brokered
 from soak.siege.card import SharedCard
 from soak.siege.innocents import NAMESPACE, Innocents, Pair
 from soak.siege.machine import Machine
+from soak.siege.observed import noted
 from soak.siege.papers import EXTENDER
 from soak.siege.ports import Port, Probe, Squatter
+from soak.siege.prober import probed
 from soak.siege.urgent import Urgent
 from soak.siege.verdicts import Verdict, Wrong
 from soak.siege.witness import Witness
+from support import procfs
 from support.chain_stage import Chain
 from support.gpu_fleet import GIB
 
-TIMES: Final = 3.0
-"""So many times as long innocents may wait beside an attacker, at p99."""
+OWN_S: Final = 0.1
+"""So long the scheduler itself may let innocents wait beside an attacker, at p99: three whole waits at rest."""
+STALLED: Final = 0.5
+"""Part of the time: a scheduler that has no processor for longer has work queue up, which then looks like its own."""
 RSS_MIB: Final = 400
 MIB: Final = 1 << 20
 SLOWEST: Final = 10
@@ -66,6 +72,8 @@ class Parties:
     bare: Bare
     brokered: Brokered
     ports: Sequence[Port]
+    notes: Path
+    """Which the scheduler writes."""
 
 
 class Course:
@@ -75,6 +83,7 @@ class Course:
         chance = random.Random(plan.seed)  # noqa: S311 - no secret
         self.plan, self._admin, self._chain = plan, parties.admin, parties.chain
         self.card, self.bare, self.brokered = parties.card, parties.bare, parties.brokered
+        self._notes = parties.notes
         self.history = History(card_memory_bytes=80 * GIB)
         self.innocents = Innocents(self._admin, chance, rate=plan.rate)
         self.urgent = Urgent(self._admin)
@@ -90,14 +99,14 @@ class Course:
         self.machine = Machine()
         self.rss_mib = 0.0
         self.descriptors_calm = self.descriptors = 0
+        self._stalls: list[tuple[float, float]] = []
         self.hostile_since = 0.0
 
     async def run(self, say: Callable[[str], None]) -> None:
         """Both parts, and some time for who is still waiting."""
         await self.fleet.build(AT_ONCE)
-        probes = [probe.run() for probe in self.probes]
         witnesses = [each.follow() for each in self.witnesses]
-        always = (*witnesses, over_and_over(self.fleet.beat), over_and_over(self._measure), *probes)
+        always = (*witnesses, over_and_over(self.fleet.beat), over_and_over(self._measure), probed(self.probes))
         async with beside(*always, self.machine.watch()):
             say(f"innocents come alone, {self.plan.rate:g} a second")
             await self.innocents.come(self.plan.calm_s)
@@ -110,6 +119,7 @@ class Course:
             await asyncio.to_thread(self.brokered.read)
             self.machine.turn()
             await self._settle()
+        self.innocents.read(noted(self._notes.read_text(encoding="ascii")))
 
     def pairs(self) -> tuple[list[Pair], list[Pair]]:
         """Of innocents alone and beside the attacker, those that were placed."""
@@ -117,12 +127,25 @@ class Course:
         calm = [pair for pair in placed if pair.made_at < self.hostile_since]
         return calm, placed[len(calm) :]
 
+    @property
+    def stalled(self) -> float:
+        """For which part of the time beside the attacker the scheduler was ready to run and had no processor."""
+        stalls = [(at, waited_s) for at, waited_s in self._stalls if at >= self.hostile_since]
+        if len(stalls) < 2:
+            return 0.0
+        (began, before_s), (ended, after_s) = stalls[0], stalls[-1]
+        return (after_s - before_s) / (ended - began)
+
     def slowest(self) -> Iterator[str]:
         """The innocents that waited longest, and what the attacker had just done."""
-        for made, wait, twin in sorted(map(_times, chain(*self.pairs())), key=lambda each: -each[1])[:SLOWEST]:
+        for pair in sorted(chain(*self.pairs()), key=lambda pair: -_times(pair)[1])[:SLOWEST]:
+            made, wait, twin = _times(pair)
             acts = [name for began, ended, name in self.attacker.times if began < made + wait and made - JUST_S < ended]
             came_s = made - self.hostile_since
-            yield f"{wait:.3f} s, its twin {twin:.3f} s, {came_s:.1f} s after the attacker came: {', '.join(acts)}"
+            yield (
+                f"{wait:.3f} s, {pair.own_s or 0.0:.3f} s of them the scheduler's own, its twin {twin:.3f} s, "
+                f"{came_s:.1f} s after the attacker came: {', '.join(acts)}"
+            )
 
     def wrong(self) -> Iterator[Wrong]:
         yield from (Wrong(Verdict.CARDS, what) for what in self.history.wrong)
@@ -146,6 +169,13 @@ class Course:
             yield "no container that was given nothing was started"
         if not all(self.pairs()):
             yield "no innocents came"
+        if not all(map(own_waits, self.pairs())):
+            yield "the scheduler noted nothing of innocents"
+        if self.stalled > STALLED and at_share(own_waits(self.pairs()[1]), 0.99) > OWN_S:
+            yield f"the scheduler had no processor for {self.stalled:.0%} of the time"
+        for probe in self.probes:
+            if probe.answered <= probe.starved:
+                yield f"the machine had no time for the probes of {probe.port.name}"
 
     def _daemons(self) -> Iterator[Wrong]:
         rig = self._chain.rig
@@ -154,7 +184,7 @@ class Course:
         running = {"the scheduler": self._chain.scheduler.is_running, **components}
         yield from (Wrong(Verdict.LIVES, f"{name} has ended") for name, is_running in running.items() if not is_running)
         for probe in self.probes:
-            if probe.restarts and probe.port.papers:
+            if probe.restarts and probe.port.caller:
                 yield Wrong(Verdict.ANSWERS, f"{probe.port.name}: its caller was not answered, {probe.failed} times")
             elif probe.restarts:
                 yield Wrong(Verdict.LIVES, f"{probe.port.name}: kubelet would have restarted it")
@@ -175,14 +205,12 @@ class Course:
         if waiting:
             longest = time.monotonic() - min(pair.made_at for pair in waiting)
             yield Wrong(Verdict.PLACED, f"{len(waiting)} innocents are on no node, one for {longest:.0f} s")
-        calm, hostile = self.pairs()
-        alone, beside = (at_share(waits(pairs), 0.99) for pairs in (calm, hostile))
-        own = at_share(own_waits(hostile, usual_s=at_share(twins(calm), 0.5)), 0.99)
-        if own > TIMES * alone:
+        calm, hostile = (at_share(own_waits(pairs), 0.99) for pairs in self.pairs())
+        if hostile > OWN_S and self.stalled <= STALLED:
             yield Wrong(
                 Verdict.WAITS,
-                f"innocents waited {beside:.3f} s at p99 beside the attacker, {own:.3f} s of them for the scheduler, "
-                f"and {alone:.3f} s alone",
+                f"the scheduler itself let innocents wait {hostile:.3f} s at p99 beside the attacker, and {calm:.3f} s "
+                "alone",
             )
 
     async def _settle(self) -> None:
@@ -192,8 +220,10 @@ class Course:
 
     async def _measure(self) -> None:
         scheduler = self._chain.scheduler
-        self.rss_mib = max(self.rss_mib, scheduler.rss_bytes / MIB)
-        self.descriptors = max(self.descriptors, scheduler.descriptors)
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, which is a verdict of its own
+            self.rss_mib = max(self.rss_mib, scheduler.rss_bytes / MIB)
+            self.descriptors = max(self.descriptors, scheduler.descriptors)
+            self._stalls.append((time.monotonic(), procfs.waited_s(scheduler.pid)))
         await asyncio.sleep(1)
 
     def _told(self, pod: ApiPod) -> None:
@@ -227,9 +257,9 @@ def twins(pairs: Sequence[Pair]) -> list[float]:
     return sorted(_times(pair)[2] for pair in pairs)
 
 
-def own_waits(pairs: Sequence[Pair], *, usual_s: float) -> list[float]:
-    """Without what their twins waited longer than usual, sorted."""
-    return sorted(wait - max(0.0, twin - usual_s) for _, wait, twin in map(_times, pairs))
+def own_waits(pairs: Sequence[Pair]) -> list[float]:
+    """The scheduler's own parts, as far as it noted them."""
+    return sorted(pair.own_s for pair in pairs if pair.own_s is not None)
 
 
 async def over_and_over(step: Callable[[], Awaitable[None]]) -> None:

@@ -1,7 +1,7 @@
 """A steady stream of shared pods in a namespace of their own: each is placed, lives a while, and is deleted.
 
-Each has a twin that asks for nothing and that the soak binds itself, as soon as it hears of it. What API server,
-machine and soak need beside an attacker shows in the twin's wait too; what is more than that is the scheduler's.
+Each has a twin that asks for nothing and that the soak binds itself, as soon as it hears of it: so long API server,
+machine and soak take without us. The scheduler notes how much of an innocent's wait is its own (`observed`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from soak.siege.places import ARENA, REAL, TWINS, not_on
 NAMESPACE: Final = "team-innocent"
 MILLIS: Final = ("125", "250", "500")
 LIFE_S: Final = 6.0
+INNOCENT: Final = "innocent"
 TWIN: Final = "twin"
 _NOWHERE_REAL: Final = not_on(*REAL, ARENA)
 """Where nothing runs, so that there can be many of them."""
@@ -36,6 +37,12 @@ class Pair:
     made_at: float
     waited_s: float | None = None
     twin_s: float | None = None
+    own_s: float | None = None
+    """The scheduler's own part of the wait."""
+
+
+def is_innocent(pod: ApiPod) -> bool:
+    return pod.namespace == NAMESPACE and pod.name.startswith(f"{INNOCENT}-")
 
 
 class Innocents:
@@ -51,6 +58,11 @@ class Innocents:
     @property
     def waiting(self) -> list[Pair]:
         return [pair for pair in self.pairs if pair.waited_s is None]
+
+    def read(self, own: Mapping[str, float]) -> None:
+        """The scheduler's own parts of their waits, by name."""
+        for name, own_s in own.items():
+            self.pairs[int(name.partition("-")[2])].own_s = own_s
 
     async def come(self, seconds: float) -> None:
         began, made = time.monotonic(), 0
@@ -69,7 +81,7 @@ class Innocents:
     def told(self, pod: ApiPod, at: float) -> None:
         """One of them, or a twin, came or changed."""
         kind, _, number = pod.name.partition("-")
-        if kind not in {TWIN, "innocent"} or not pod.node:
+        if kind not in {TWIN, INNOCENT} or not pod.node:
             return
         pair = self.pairs[int(number)]
         if kind == TWIN and pair.twin_s is None:
@@ -84,7 +96,7 @@ class Innocents:
         number = f"{len(self.pairs):06}"
         self.pairs.append(Pair(time.monotonic()))
         limits = {GPU_MILLI: self._chance.choice(MILLIS), GPU_MEMORY: "1Gi", "cpu": "10m"}
-        innocent = a_pod(f"innocent-{number}", scheduler="partage-scheduler", limits=limits, spec=_NOWHERE_REAL)
+        innocent = a_pod(f"{INNOCENT}-{number}", scheduler="partage-scheduler", limits=limits, spec=_NOWHERE_REAL)
         self._begin(self._until_done(pods_path(NAMESPACE), innocent))
         self._begin(self._until_done(pods_path(NAMESPACE), a_pod(f"{TWIN}-{number}", scheduler="soak")))
 

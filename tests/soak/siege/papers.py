@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final
@@ -11,7 +10,7 @@ from typing import Final
 from rig.identity.certificates import Authority, Use
 from rig.identity.identities import write_private
 from rig.identity.people import Person
-from soak.siege.ports import Port
+from soak.siege.ports import Caller, Port
 
 HOST: Final = "127.0.0.1"
 EXTENDER: Final = "extender"
@@ -30,9 +29,8 @@ class Papers:
             write_private(root / "caller.crt", caller.certificate),
             write_private(root / "caller.key", caller.key),
         )
-        context = ssl.create_default_context(cafile=str(root / "callers.crt"))
-        context.load_cert_chain(mine, my_key)
-        self.metrics, self.extender = Port("scheduler", HOST, _free()), Port(EXTENDER, HOST, _free(), context)
+        known = Caller(str(root / "callers.crt"), str(mine), str(my_key))
+        self.metrics, self.extender = Port("scheduler", HOST, _free()), Port(EXTENDER, HOST, _free(), caller=known)
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
-"""Whoever reaches the ports of daemons: connections that say nothing, and the probes of a kubelet beside them."""
+"""Whoever reaches the ports of daemons: connections that say nothing, and what became of a kubelet's probes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import random
-import ssl
-import time
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
+
+import msgspec
 
 PROBE_EVERY_S: Final = 1.0
 PROBE_WITHIN_S: Final = 1.0
@@ -17,14 +17,33 @@ FAILURES: Final = 3
 """In a row: then kubelet would restart the container."""
 
 
-@dataclass(frozen=True)
-class Port:
-    """Where a daemon is asked; with papers of a caller where it asks for them."""
+class Caller(NamedTuple):
+    """Files of one whom the daemon knows, and of who signed the daemon's own certificate."""
+
+    authority: str
+    certificate: str
+    key: str
+
+
+class Port(msgspec.Struct, frozen=True):
+    """Where a daemon is asked; with files of a caller where it asks for them."""
 
     name: str
     host: str
     port: int
-    papers: ssl.SSLContext | None = None
+    pid: int = 0
+    """The daemon's process."""
+    caller: Caller | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a probe came to."""
+
+    name: str
+    took_s: float
+    waited_s: float
+    """In which the daemon was ready to run and had no processor."""
+    is_answered: bool
 
 
 @dataclass
@@ -34,19 +53,26 @@ class Probe:
     failed: int = 0
     in_a_row: int = 0
     restarts: int = 0
-    worst_s: float = 0.0
+    late: int = 0
+    """Those for which a kubelet would not have waited, whoever is at fault."""
+    starved: int = 0
+    """Those that were given up by the clock while the daemon had no processor: nobody knows what it would have said."""
+    worst_own_s: float = 0.0
 
-    async def run(self) -> None:
-        while True:
-            began = time.monotonic()
-            self._count(time.monotonic() - began if await _is_alive(self.port) else None)
-            await asyncio.sleep(max(0.0, began + PROBE_EVERY_S - time.monotonic()))
-
-    def _count(self, took_s: float | None) -> None:
-        if took_s is not None:
+    def heard(self, answer: Answer) -> None:
+        """It fails where the daemon itself took too long, or would not answer."""
+        own_s = answer.took_s - answer.waited_s
+        is_late = answer.took_s > PROBE_WITHIN_S
+        self.late += is_late
+        self.worst_own_s = max(self.worst_own_s, own_s)
+        if answer.is_answered and own_s <= PROBE_WITHIN_S:
             self.answered, self.in_a_row = self.answered + 1, 0
-            self.worst_s = max(self.worst_s, took_s)
-            return
+        elif is_late and own_s <= PROBE_WITHIN_S:
+            self.starved += 1
+        else:
+            self._failed()
+
+    def _failed(self) -> None:
         self.failed, self.in_a_row = self.failed + 1, self.in_a_row + 1
         if self.in_a_row == FAILURES:
             self.restarts, self.in_a_row = self.restarts + 1, 0
@@ -80,18 +106,3 @@ class Squatter:
             self._held.append(writer)
             self.opened += 1
             writer.write(self.chance.choice((b"", b"\x16\x03\x01", b"GET /metrics HTTP/1.1\r\nx: ")))
-
-
-async def _is_alive(port: Port) -> bool:
-    """Whether it is answered, and, where anybody may ask, whether it says that it is well."""
-    try:
-        async with asyncio.timeout(PROBE_WITHIN_S):
-            reader, writer = await asyncio.open_connection(port.host, port.port, ssl=port.papers)
-            try:
-                writer.write(b"GET /healthz HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n")
-                line = await reader.readline()
-                return line.startswith(b"HTTP/1.1 ") if port.papers else b" 200 " in line
-            finally:
-                writer.transport.abort()
-    except (OSError, TimeoutError):
-        return False

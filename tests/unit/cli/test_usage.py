@@ -102,7 +102,7 @@ ANSWERS: Final[Mapping[str, float]] = {
     "count_over_time": 24 * 60,
     "share_ratio": 0.5 * 60,
     "limit_bytes": (8 << 30) * 60.0,
-    "got_ratio": 0.25 * 60,
+    "increase(partage_container_compute_got_seconds_total": 0.25 * 3600,
     "charged_bytes": (4 << 30) * 60.0,
 }
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import re
+import select
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -23,6 +24,8 @@ from support.loops import LOOPS
 from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
 
 Where = tuple[str, int]
+BEHIND = 128
+"""Connections that say nothing and came before."""
 _ANY_PORT = ("--metrics-address", "127.0.0.1:0")
 
 
@@ -289,6 +292,22 @@ async def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_o
     await asyncio.wait(resting)
     await asyncio.sleep(0.01)
     assert answers == [b"ok\n"] * 30
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+async def test_a_probe_behind_many_is_answered_after_few_turns_of_the_loop(where: Where, loop: str) -> None:
+    """However long each turn takes while the daemon works."""
+    hogs = [socket.create_connection(where) for _ in range(BEHIND)]
+    turns = 0
+    with socket.create_connection(where) as probe:
+        probe.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+        while not select.select([probe], [], [], 0)[0]:
+            await asyncio.sleep(0)
+            turns += 1
+        assert probe.recv(1024).endswith(b"ok\n")
+    for hog in hogs:
+        hog.close()
+    assert turns < BEHIND / 2
 
 
 async def _asked_once(where: tuple[str, int]) -> bytes:

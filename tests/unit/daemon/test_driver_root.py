@@ -8,9 +8,9 @@ import pytest
 
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.plugin_host import host_settings
 from partage_base.daemon.resolution import TomlFile, resolve
 from partage_base.daemon.settings import CommonSettings
-from partage_crishim.plugins import host_settings
 from partage_crishim.settings import CrishimSettings
 from partage_isolation.settings import BrokerSettings
 from partage_scheduler.settings import SchedulerSettings
@@ -43,4 +43,5 @@ def test_a_place_that_is_none_is_refused(daemon: str, where: str) -> None:
 
 
 def test_crishim_tells_its_plugins() -> None:
-    assert host_settings(CrishimSettings(driver_root=Path("/run/nvidia/driver"))).driver_root == "/run/nvidia/driver"
+    settings = CrishimSettings(driver_root=Path("/run/nvidia/driver"))
+    assert host_settings(settings, "crishim").driver_root == "/run/nvidia/driver"

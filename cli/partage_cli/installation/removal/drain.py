@@ -22,7 +22,6 @@ from partage_base.kube import (
     Meta,
     NotFound,
     Throttled,
-    eviction_path,
     node_path,
     pods_path,
 )
@@ -138,14 +137,8 @@ class Drain:
         meta = pod.metadata
         if self._clock() < self._not_before.get(meta.uid, float("-inf")):
             return
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": meta.name, "namespace": meta.namespace},
-            "deleteOptions": {"preconditions": {"uid": meta.uid}},
-        }
         try:
-            await self._server.create(eviction_path(meta.namespace, meta.name), body, msgspec.Raw)
+            await self._server.evict(meta.namespace, meta.name, uid=meta.uid)
         except (NotFound, Conflict):  # gone, or another of that name: the next round sees
             return
         except KubeError as error:

@@ -74,7 +74,7 @@ class Installer:
         self._settings, self._version, self._tree = settings, version, tree
         self._node, self._fleet, self._host = node, fleet, host
         self._woken, self._may_begin = woken, may_begin
-        self._backoff = Backoff(first_s=_FIRST_S, most_s=_MOST_S, random=random.random)
+        self._backoff = Backoff(first_s=_FIRST_S, most_s=_MOST_S)
         self._repeats = Repeats(every_s=60)
         self._has_tree = False
         self._has_supply = True

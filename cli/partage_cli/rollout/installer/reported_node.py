@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Final
 
@@ -38,7 +37,7 @@ class ReportedNode:
         """None while it is not known, or its label asks for nothing."""
 
     async def run(self) -> None:
-        backoff = Backoff(first_s=_FIRST_S, most_s=_MOST_S, random=random.random)
+        backoff = Backoff(first_s=_FIRST_S, most_s=_MOST_S)
         only = f"metadata.name={self.name}"
         async for seen in follow(self._server, nodes_path(), Node, fields=only, backoff=backoff):
             self._take(seen)

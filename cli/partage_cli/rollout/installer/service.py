@@ -16,10 +16,10 @@ from typing import Final
 
 import structlog
 
+from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import AnotherRuns, BadConfiguration
 from partage_base.daemon.life import Daemon
-from partage_base.kube import Access, ApiServer, BadAccess
-from partage_base.version import VERSION
+from partage_base.kube import ApiServer
 from partage_cli.installation.errors import BadTree
 from partage_cli.installation.tree import own_tree, version_of
 from partage_cli.rollout.fleet import Fleet
@@ -42,11 +42,7 @@ async def start(settings: InstallerSettings, daemon: Daemon) -> InstallerLife:
     except BadTree as error:
         raise BadConfiguration(str(error)) from None
     daemon.stack.enter_context(_alone(settings.host))
-    try:
-        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
-    except BadAccess as error:
-        raise BadConfiguration(str(error)) from None
-    server = await daemon.stack.enter_async_context(ApiServer(access, user_agent=f"partage-installer/{VERSION}"))
+    server = await daemon.stack.enter_async_context(await server_for("installer", settings.kubeconfig))
     if settings.percent is not None:
         _log.warning("the setting percent is not used any more: nodes are worked on one at a time")
     _log.info("installs on this node when it is its turn", version=version)

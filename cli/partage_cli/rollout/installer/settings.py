@@ -7,16 +7,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from partage_base.daemon.api_server import Kubeconfig
 from partage_base.daemon.settings import CommonSettings, Setting
 
 
 class InstallerSettings(CommonSettings, frozen=True, kw_only=True):
     """Of the daemon that installs partage on its node."""
 
-    kubeconfig: Annotated[
-        Path | None,
-        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
-    ] = None
+    kubeconfig: Kubeconfig = None
     namespace: Annotated[
         str,
         Meta(pattern=r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"),

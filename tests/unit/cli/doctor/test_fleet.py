@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import encode_public
 from partage_base.kube import micro_time
-from partage_cli.doctor.warnings import WarningEvent, warnings
+from partage_cli.doctor.warnings import DaemonEvent, warnings
 from partage_isolation.wire.messages import answer_line
 from partage_plugins.codecs import key_id
 from partage_plugins.testing.examples import inventory as text_of
@@ -127,7 +127,7 @@ def test_warnings_of_others_and_old_ones_do_not_count_and_many_are_one_line() ->
     many = [event(f"p{at}", "FailedScheduling", age_s=at + 1) for at in range(9)]
     others = [event("x", "BackOff", by="kubelet"), event("y", "Old", age_s=7200)]
     node = event("n1", "CardLost\x1b[2J", kind="Node", by="partage-advertiser")
-    events = [read(WarningEvent, **each) for each in (*many, *others, node)]
+    events = [read(DaemonEvent, **each) for each in (*many, *others, node)]
     lost, failed = warnings(events, datetime.now(UTC))
     assert failed.found == (
         "FailedScheduling, last 1s ago, of pod team-a/p0, pod team-a/p1, pod team-a/p2, pod team-a/p3, "

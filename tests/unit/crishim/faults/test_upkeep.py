@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_base.condition import Condition, Fault, Guarded, decode_condition, fault
+from partage_base.condition import Fault, Guarded, decode_condition, fault
 from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
 from partage_crishim.condition import ConditionFile, RuntimeProbe
@@ -106,12 +106,6 @@ def test_on_a_full_disk_what_was_said_before_is_taken_away(tmp_path: Path, monke
     assert "is the disk full" in health.against_ready["allocations"]
     asyncio.run(looking.look())
     assert causes(path) == ["keys", "runtime"]
-
-
-def test_a_fault_that_refuses_nothing_leaves_it_ready() -> None:
-    condition = Condition(faults=(Fault("metrics", "its port is taken", refuses=False),))
-    assert condition.honours
-    assert not Condition(faults=(*condition.faults, KEYS)).honours
 
 
 def test_a_sentence_of_any_length_and_content_is_one_line_that_can_be_written() -> None:

@@ -1,19 +1,59 @@
-"""The plugin host, with its life in the log."""
+"""The plugin host of a node's daemon: the settings that it takes, and its life in the log."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import Annotated
 
 import structlog
+from msgspec import Meta
 
-from partage_crishim.settings import CrishimSettings
+from partage_base.daemon.settings import CommonSettings, Setting
 from partage_plugins.errors import PartageError
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.host import HostEvent
+from partage_plugins.host.messages import Started
 from partage_plugins.registry.entry_points import blocked_names, tracing
 from partage_plugins.vocabulary import NodeName
+from partage_plugins.vocabulary.node import NodeRole
 
 _log = structlog.get_logger()
+
+
+class PluginHostSettings(CommonSettings, frozen=True, kw_only=True):
+    """Of a daemon that asks node plugins."""
+
+    plugin_deadline_s: Annotated[
+        float, Meta(gt=0, le=30), Setting("A plugin that takes longer than this for one container or claim is killed.")
+    ] = 5.0
+    plugin_memory_bytes: Annotated[
+        int, Meta(ge=128 << 20), Setting("What the process of the plugins may allocate.")
+    ] = 512 << 20
+
+
+def host_settings(settings: PluginHostSettings, role: NodeRole, *, host: Path = Path("/")) -> HostSettings:
+    """How the plugins' process is run; `host` is where the host's root is mounted, for a daemon in a container."""
+    return HostSettings(
+        node=NodeName(settings.node_name),
+        root=str(settings.root),
+        driver_root=str(settings.driver_root),
+        host=str(host),
+        role=role,
+        blocked=blocked_names(os.environ),
+        traced=tracing(os.environ),
+        call_deadline_s=settings.plugin_deadline_s,
+        memory_bytes=settings.plugin_memory_bytes,
+    )
+
+
+async def started_once(settings: HostSettings) -> Started:
+    """Which plugins load, for a check; raises `PartageError`."""
+    host = PluginHost(settings)
+    try:
+        return await host.start()
+    finally:
+        await host.stop()
 
 
 class WatchedHost(PluginHost):
@@ -49,19 +89,6 @@ class WatchedHost(PluginHost):
         self.faults = event.faults
         _log.info("plugins loaded", kinds={str(kind): str(owner) for kind, owner in event.kinds.items()})
         for fault in event.faults:
-            _log.error("plugin not loaded; containers of its kind are refused", why=fault)
+            _log.error("plugin not loaded; who asks for its kind is refused", why=fault)
         for name in event.unknown_blocked:
             _log.warning("a plugin is blocked that is not installed; is its name right?", plugin=name)
-
-
-def host_settings(settings: CrishimSettings) -> HostSettings:
-    """How the plugins' process is run."""
-    return HostSettings(
-        node=NodeName(settings.node_name),
-        root=str(settings.root),
-        driver_root=str(settings.driver_root),
-        blocked=blocked_names(os.environ),
-        traced=tracing(os.environ),
-        call_deadline_s=settings.plugin_deadline_s,
-        memory_bytes=settings.plugin_memory_bytes,
-    )

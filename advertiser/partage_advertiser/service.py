@@ -34,6 +34,7 @@ from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
 from partage_base.daemon.metrics import Metrics
+from partage_base.event_wait import set_within
 from partage_base.files import clear_unfinished
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PartageError
@@ -148,7 +149,9 @@ class Advertiser:
 
     async def _keep_looking(self) -> None:
         while True:
-            is_woken = await self._woken_within(_TICK_S)
+            is_woken = await set_within(self._woken, _TICK_S)
+            if is_woken:
+                self._woken.clear()
             is_due = time.monotonic() - self._looked_s >= self._settings.look_every_s
             if is_woken or is_due or self._folders.anything():
                 await self.look()
@@ -156,15 +159,6 @@ class Advertiser:
                 self._refresh_readiness()
             self._tell_findings()
             self._metrics.is_published.set(float(self._audience.is_true))
-
-    async def _woken_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
-        except TimeoutError:
-            return False
-        self._woken.clear()
-        return True
 
     async def look(self) -> None:
         """Inspects the node, and tells everywhere what is new."""

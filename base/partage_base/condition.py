@@ -12,6 +12,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from partage_plugins.text import one_line
+
 MAX_BYTES: Final = 64 * 1024
 MOST: Final = 64
 LONGEST: Final = 512
@@ -59,8 +61,7 @@ _decoder: Final = msgspec.json.Decoder(Condition)
 
 def fault(cause: str, sentence: str, *, refuses: bool = True) -> Fault:
     """With a sentence of any length, as one printable line."""
-    line = "".join(letter if letter.isprintable() else " " for letter in sentence[: LONGEST + 1])
-    return Fault(cause, line if len(line) <= LONGEST else line[: LONGEST - 1] + "…", refuses)
+    return Fault(cause, one_line(sentence, LONGEST), refuses)
 
 
 def encode_condition(condition: Condition) -> bytes:

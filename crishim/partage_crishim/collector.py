@@ -9,10 +9,10 @@ One pass asks the runtime twice and is cheap. It comes every `EVERY_S`, and soon
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Final
 
+from partage_base.event_wait import set_within
 from partage_crishim.containerd import Containerd
 from partage_crishim.ledger import CardLedger
 from partage_crishim.records import Records
@@ -52,8 +52,7 @@ class Collector:
     async def run(self) -> None:
         """For ever; the caller cancels it."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._clean_up.wait(), EVERY_S)
+            await set_within(self._clean_up, EVERY_S)
             self._clean_up.clear()
             try:
                 await self.once()

@@ -22,6 +22,7 @@ from partage_crishim.rules.errors import AllocationRefused, RequestUnread
 from partage_crishim.rules.guard import void
 from partage_crishim.verdicts import HELD, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
+from partage_plugins.text import one_line
 from partage_plugins.vocabulary import Kind
 
 _LONGEST_LINE: Final = 1000
@@ -149,10 +150,4 @@ class Judge:
 
     def _refused(self, request: CreateRequest | None, error: Exception, sentence: str) -> Refuse:
         self._tell(AuditEvent(what="refused", request=request, error=error))
-        return Refuse(Code.FAILED_PRECONDITION, _line(sentence))
-
-
-def _line(sentence: str) -> str:
-    """One line that is safe to print: a plugin's refusal may be anything."""
-    clean = "".join(letter if letter.isprintable() else " " for letter in sentence[: _LONGEST_LINE + 1])
-    return clean if len(clean) <= _LONGEST_LINE else clean[: _LONGEST_LINE - 1] + "…"
+        return Refuse(Code.FAILED_PRECONDITION, one_line(sentence, _LONGEST_LINE))

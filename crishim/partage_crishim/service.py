@@ -23,6 +23,7 @@ from partage_base.cri import PodResources, RuntimeClient, UnaryClient
 from partage_base.daemon.errors import BadConfiguration, CannotListen
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.plugin_host import WatchedHost, host_settings
+from partage_base.event_wait import set_within
 from partage_base.files import clear_unfinished
 from partage_base.keyring import Keyring
 from partage_crishim.condition import CLOSED, LOOK_EVERY_S, ConditionFile, RuntimeProbe, faults
@@ -145,10 +146,7 @@ class Crishim:
 
     async def _keep_plugins(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_AGAIN_S):
-                    await self.reloads.wait()
-            if self.reloads.is_set():
+            if await set_within(self.reloads, _AGAIN_S):
                 self.reloads.clear()
                 await self.host.restart()
             elif not self.host.is_up:

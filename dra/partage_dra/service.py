@@ -22,6 +22,7 @@ from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
 from partage_base.daemon.metrics import Metrics
 from partage_base.daemon.plugin_host import WatchedHost, host_settings
+from partage_base.event_wait import set_within
 from partage_base.inventory_file import InventoryFile
 from partage_base.kube import resource_claim_path
 from partage_base.listener import listen
@@ -100,11 +101,7 @@ class Devices:
             changed = self._changed
             if self._states is not None:
                 yield self._states
-            try:
-                async with asyncio.timeout(_SAID_AGAIN_S):
-                    await changed.wait()
-            except TimeoutError:
-                continue
+            await set_within(changed, _SAID_AGAIN_S)
 
 
 async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:

@@ -22,6 +22,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolution import Resolved, TomlFile, allowed_values, resolve
 from partage_base.daemon.settings import CommonSettings, Field, fields_of
 from partage_base.files import write_whole
+from partage_plugins.text import printable
 
 S = TypeVar("S", bound=CommonSettings)
 
@@ -138,7 +139,7 @@ def shown_default(field: Field, default: object) -> str:
 def _lines(settings: CommonSettings, resolved: Resolved[Any], daemon: str) -> Iterator[str]:
     yield f"[{daemon}]"
     for name in fields_of(type(settings)):
-        value, origin = getattr(settings, name), _printable(resolved.origins[name])
+        value, origin = getattr(settings, name), printable(resolved.origins[name])
         yield f'{name} = ""  # none; {origin}' if value is None else f"{name} = {_value(value)}  # {origin}"
 
 
@@ -150,7 +151,3 @@ def _path_text(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"{value!r} has no text form")
-
-
-def _printable(origin: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in origin)

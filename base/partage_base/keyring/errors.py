@@ -14,6 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from partage_plugins.errors import PartageError
+from partage_plugins.text import printable
 
 
 class KeyringError(PartageError):
@@ -38,8 +39,3 @@ class KeyUnknown(KeyringError):
 
 class KeyKept(KeyringError):
     """A change was not made: it would lose a key that is still needed."""
-
-
-def printable(text: str) -> str:
-    """One line without control characters, whatever a file is called."""
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Final
 
 from partage_plugins.errors import PartageError
+from partage_plugins.text import one_line
 
 LONGEST_WORDS: Final = 512
 HEAD_BYTES: Final = 4096
@@ -142,6 +143,4 @@ class ServerFailed(_Busy):
 
 
 def _shown(text: str) -> str:
-    """One printable line, not too long: it goes to logs and terminals."""
-    line = "".join(character if character.isprintable() else " " for character in text[: LONGEST_WORDS + 1])
-    return line if len(line) <= LONGEST_WORDS else line[: LONGEST_WORDS - 1] + "…"
+    return one_line(text, LONGEST_WORDS)

@@ -21,6 +21,7 @@ import msgspec
 from partage_base.kube.errors import BadAccess
 from partage_base.kube.kubeconfig import ExecConfig
 from partage_base.thread_safety import thread_safe
+from partage_plugins.text import printable
 
 EXPIRES_SOON_S: Final = 60.0
 """Two looks of `Access`: what it gave is renewed before a call meets its end."""
@@ -166,4 +167,4 @@ def _both(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 def _line(text: str | bytes) -> str:
     """The end of it: that is where a program says why."""
     words = text if isinstance(text, str) else text.decode(errors="replace")
-    return "".join(each if each.isprintable() else " " for each in " ".join(words.split()))[-LONGEST_WORDS:]
+    return printable(" ".join(words.split()), " ")[-LONGEST_WORDS:]

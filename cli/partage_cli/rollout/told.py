@@ -17,6 +17,7 @@ from typing import Final, Literal
 import msgspec
 
 from partage_base.kube.objects import Node
+from partage_plugins.text import one_line
 from partage_plugins.vocabulary.keys import PREFIX
 
 INSTALL: Final = PREFIX + "install"
@@ -66,9 +67,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 def telling(version: str, wish: Wish, state: State, why: str = "") -> Told:
     """With the reason as one printable line."""
-    line = "".join(character if character.isprintable() else " " for character in why[: LONGEST_WHY + 1])
-    short = line if len(line) <= LONGEST_WHY else f"{line[: LONGEST_WHY - 1]}…"
-    return Told(version=version, label=wish, state=state, why=short.strip())
+    return Told(version=version, label=wish, state=state, why=one_line(why, LONGEST_WHY).strip())
 
 
 def member_of(node: Node) -> Member | None:

@@ -17,8 +17,10 @@ from partage_base.kube.paths import pods_path
 from partage_cli.usage.held import Window
 from partage_cli.usage.report import GIB, HOUR_S, HeldTime, UsageReport
 from partage_plugins.errors import PartageError, Refused
+from partage_plugins.text import one_line
 
 _WITHIN_S: Final = 60.0
+_LONGEST_WHY: Final = 300
 _MOST_BYTES: Final = 32 << 20
 _LEAST_STEP_S: Final = 60
 _MOST_STEPS: Final = 5000
@@ -148,13 +150,13 @@ class _Prometheus:
         except TimeoutError:
             raise PrometheusError(self._where, f"no answer within {_WITHIN_S:g} s") from None
         except aiohttp.ClientError as error:
-            raise PrometheusError(self._where, _shown(str(error))) from None
+            raise PrometheusError(self._where, one_line(str(error), _LONGEST_WHY)) from None
         try:
             found = msgspec.json.decode(body, type=_Answered)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise PrometheusError(self._where, f"{status}, and no answer of a Prometheus") from None
         if found.status != "success":
-            raise PrometheusError(self._where, _shown(found.error))
+            raise PrometheusError(self._where, one_line(found.error, _LONGEST_WHY))
         return found.data.result
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
@@ -164,7 +166,3 @@ class _Prometheus:
             if len(body) > _MOST_BYTES:
                 raise PrometheusError(self._where, f"an answer of more than {_MOST_BYTES} bytes: ask for one namespace")
         return bytes(body)
-
-
-def _shown(text: str) -> str:
-    return "".join(each if each.isprintable() else " " for each in text[:300])

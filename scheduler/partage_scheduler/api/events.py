@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from partage_base.event_wait import set_within
 from partage_base.kube import ApiServer, EventWriter, ObjectReference, Occurrence
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api.outbox import Outbox, Pace
@@ -108,11 +109,7 @@ class Events:
 
     async def _wait(self, due: float | None, now: float) -> None:
         self._news.clear()
-        try:
-            async with asyncio.timeout(None if due is None else max(0.01, due - now)):
-                await self._news.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._news, None if due is None else max(0.01, due - now))
 
 
 def _about(pod: ApiPod) -> ObjectReference:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from partage_base.daemon.logs import Repeats
+from partage_base.event_wait import set_within
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_status_path
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api.outbox import Outbox
@@ -125,11 +126,7 @@ class StatusWriter:
 
     async def _wait(self, due: float | None, now: float) -> None:
         self._news.clear()
-        try:
-            async with asyncio.timeout(None if due is None else max(0.01, due - now)):
-                await self._news.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._news, None if due is None else max(0.01, due - now))
 
     async def _write(self, uid: PodUid, unplaced: Unplaced) -> None:
         done = self._going[uid] = asyncio.get_running_loop().create_future()

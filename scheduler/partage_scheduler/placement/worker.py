@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from partage_base.daemon.logs import Repeats
+from partage_base.event_wait import set_within
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import Gang
 from partage_scheduler.api import Events, StatusWriter, Unplaced
@@ -102,11 +103,7 @@ class Worker:
     async def _wait(self) -> None:
         """Until something happens, or a pod has rested enough."""
         due = self._queue.due if self._may_decide() and self._full() is not None else None
-        try:
-            async with asyncio.timeout(None if due is None else max(0.001, due - time.monotonic())):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._woken, None if due is None else max(0.001, due - time.monotonic()))
 
     def _work(self) -> bool:
         """Decides for a turn; whether there may be more to do at once."""

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 import structlog
 
 from partage_base.daemon.logs import Repeats
+from partage_base.event_wait import set_within
 from partage_base.kube import (
     Answered,
     ApiServer,
@@ -115,11 +116,7 @@ class Controller:
     async def _wait(self) -> None:
         now = self._clock()
         due = self._scene.agenda.due(now) if self._may_act() else None
-        try:
-            async with asyncio.timeout(None if due is None else max(0.001, due - now)):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._woken, None if due is None else max(0.001, due - now))
 
     async def _turn(self, key: Key) -> None:
         agenda = self._scene.agenda

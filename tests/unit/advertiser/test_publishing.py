@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Final
 
 import pytest
@@ -26,7 +26,7 @@ class Hasty(Backoff):
     waits: list[tuple[float, float]] = []  # noqa: RUF012  emptied by the fixture
     """With the most that this one ever waits, which tells contests from troubles."""
 
-    def __init__(self, *, first_s: float, most_s: float, random: Callable[[], float]) -> None:
+    def __init__(self, *, first_s: float, most_s: float) -> None:
         super().__init__(first_s=first_s, most_s=most_s, random=lambda: 1.0)
         self._most = most_s
 

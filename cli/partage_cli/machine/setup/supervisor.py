@@ -18,6 +18,7 @@ from typing import Final
 
 from partage_cli.machine.setup.services import Service
 from partage_plugins.errors import PartageError
+from partage_plugins.text import printable
 
 Say = Callable[[str], None]
 FIRST_S: Final = 0.1
@@ -155,7 +156,7 @@ class Keeper:
 
     def _tell(self, line: bytes) -> None:
         text = line[:_LONGEST_LINE].decode(errors="replace")
-        self._say(f"{self._service.name} | {''.join(each if each.isprintable() else '?' for each in text)}")
+        self._say(f"{self._service.name} | {printable(text)}")
 
 
 def _ending(status: int) -> str:

@@ -13,7 +13,6 @@ A node that is switched off needs no Lease.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -24,6 +23,7 @@ from typing import Final, Literal, NamedTuple
 import structlog
 
 from partage_base.daemon.logs import Repeats
+from partage_base.event_wait import set_within
 from partage_base.kube import Backoff, KubeError
 from partage_cli.installation.tree import place
 from partage_cli.rollout.fleet import Fleet
@@ -300,10 +300,7 @@ class Installer:
         until = asyncio.get_running_loop().time() + within_s
         while (left_s := until - asyncio.get_running_loop().time()) > 0:
             pause_s = left_s if hold is None else min(left_s, self._ask_every_s())
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await self._woken.wait()
-            if self._woken.is_set():
+            if await set_within(self._woken, pause_s):
                 return
             try:
                 if hold is not None and await self._fleet.has_changed(hold):

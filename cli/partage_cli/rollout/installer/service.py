@@ -6,7 +6,6 @@ At the end nothing is undone. A command that runs on the host may finish, as lon
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 from collections.abc import Generator
@@ -19,6 +18,7 @@ import structlog
 from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import AnotherRuns, BadConfiguration
 from partage_base.daemon.life import Daemon
+from partage_base.event_wait import set_within
 from partage_base.kube import ApiServer
 from partage_cli.installation.errors import BadTree
 from partage_cli.installation.tree import own_tree, version_of
@@ -79,9 +79,7 @@ class InstallerLife:
         self._daemon.tasks.start(self._installer.run(), name="installer")
         await stopping.wait()
         self._is_stopping = True
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, self._settings.stop_deadline_s - _KEPT_FOR_THE_END_S)):
-                await self._installer.at_rest.wait()
+        await set_within(self._installer.at_rest, max(0.0, self._settings.stop_deadline_s - _KEPT_FOR_THE_END_S))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Final
 
 from partage_gpu.nvml.facts import CardFacts, Trouble
+from partage_plugins.text import printable
 from partage_plugins.vocabulary.health import CardHealth, HealthCause
 
 LONGEST_REASON: Final = 256
@@ -111,7 +112,7 @@ def away_by(trouble: Trouble) -> Away:
 
 def plain(text: str, longest: int = LONGEST_REASON, *, otherwise: str = "no reason was given") -> str:
     """The text as one printable line of some length, never empty."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * longest]).split())
+    line = " ".join(printable(text[: 4 * longest], " ").split())
     short = line or otherwise
     return short if len(short) <= longest else short[: longest - 1] + "…"
 

@@ -1,0 +1,13 @@
+"""What others wrote, made fit for a line of a log or a terminal: it moves no cursor and begins no line. Pure."""
+
+from __future__ import annotations
+
+
+def printable(text: str, instead: str = "?") -> str:
+    return "".join(letter if letter.isprintable() else instead for letter in text)
+
+
+def one_line(text: str, longest: int) -> str:
+    """At most so long, with an ellipsis where that cuts something off."""
+    line = printable(text[: longest + 1], " ")
+    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,7 +1,7 @@
 """What pip installs: our wheels and sdists, made from the files that git knows, and the locked wheels of others.
 
-Our wheel has what is in C built for each machine. Those of others are for each machine and Python that is asked for;
-which ones those are is decided by the locks of the trees.
+Our wheel has what is in C built for each machine, and the manual pages. Those of others are for each machine and
+Python that is asked for; which ones those are is decided by the locks of the trees.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def own(machines: Iterable[Machine], into: Path, sources: Path) -> None:
             for machine in machines:
                 for path in sorted(make(machine).iterdir()):
                     copy(path, checkout / place / machine.name / path.name)
+        run((sys.executable, "-P", "-m", "partage_cli", "man", "--into", checkout / "man/man1"))
         for project in _PROJECTS:
             wheels.build(checkout / project, into, "--wheel")
     for made in (into, sources):

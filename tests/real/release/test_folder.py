@@ -95,14 +95,18 @@ def test_the_library_and_the_runtime_of_the_wheel_are_built(release: ReleaseFold
             assert (tmp_path / inside / HERE / path.name).read_bytes() == path.read_bytes()
 
 
-def test_the_sources_make_the_wheel_again_but_for_what_is_compiled(release: ReleaseFolder, tmp_path: Path) -> None:
+def test_the_sources_make_the_wheel_again_but_for_what_is_compiled_and_the_manual(
+    release: ReleaseFolder, tmp_path: Path
+) -> None:
     (sources,) = release.path.glob("sdists/partage-*.tar.gz")
     words = ("wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(sources))
     subprocess.run((sys.executable, "-m", "pip", *words), check=True)
     (wheel,), (again,) = release.path.glob("wheels/partage-*.whl"), tmp_path.glob("*.whl")
-    built = ("partage_isolation/library/objects/", "partage_oci/programs/")
+    manual = f"{'-'.join(wheel.name.split('-')[:2])}.data/data/share/man/man1/"
+    built = ("partage_isolation/library/objects/", "partage_oci/programs/", manual)
     names = [{name for name in ZipFile(each).namelist() if not name.startswith(built)} for each in (wheel, again)]
     assert names[0] == names[1]
+    assert '.TH "PARTAGE-TOP"' in ZipFile(wheel).read(f"{manual}partage-top.1").decode()
 
 
 def bundle_lines(command: str) -> list[str]:

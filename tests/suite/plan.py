@@ -69,6 +69,8 @@ _FORMAT: Final = (
     f"{BIN}/ruff format --check . && git ls-files -z --cached --others --exclude-standard -- '*.c' '*.h' | "
     f"xargs -0 -r {BIN}/clang-format --dry-run --Werror"
 )
+_ASIDE: Final = BIN.parent / "aside"
+_LINT_IMPORTS: Final = ("env", f"PYTHONPATH={_ASIDE}", sys.executable, f"{_ASIDE}/bin/lint-imports")
 _PYTHON: Final = ("*.py", "*.pyi", "*.toml", "*/py.typed")
 
 
@@ -81,7 +83,7 @@ def checks() -> list[Job]:
     return [
         Job("pyright", (f"{BIN}/pyright",), extended=_EXTENDED["pyright"], reads=_PYTHON),
         Job("mypy", (f"{BIN}/mypy", *_trees()), reads=_PYTHON),
-        Job("imports", (f"{BIN}/lint-imports", "--cache-dir", ".cache/import-linter"), reads=_PYTHON),
+        Job("imports", (*_LINT_IMPORTS, "--cache-dir", ".cache/import-linter"), reads=_PYTHON),
         Job("lint", (f"{BIN}/ruff", "check", "."), reads=_PYTHON),
         Job("format", ("bash", "-o", "pipefail", "-c", _FORMAT), reads=(*_PYTHON, "*.c", "*.h", "*.clang-format")),
     ]

@@ -49,10 +49,14 @@ SLOW_FIRST: Final = (
     "isolation/memory",
     "real/conformance",
     "real/chart",
+    "isolation/gates",
+    "real/pools",
     "isolation/leases",
     "isolation/moving",
-    "isolation/gates",
     "isolation/broker",
+    "real/cleaning",
+    "real/kube",
+    "real/rollout",
     "unit/scheduler",
     "contract",
     "unit/isolation",
@@ -131,7 +135,7 @@ def _without_extended(job: Job) -> Job:
 
 
 def everything(fuzz_seconds: int = LONGER_FUZZ_SECONDS) -> list[Job]:
-    return [*checks(), *_every_test(), *_fuzzers(fuzz_seconds), *_smokes(), *_demos()]
+    return [*checks(), *_demos(), *_every_test(), *_fuzzers(fuzz_seconds), *_smokes()]
 
 
 def part_of(job: Job) -> str:

@@ -237,7 +237,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown := set(options.modules) - set(MODELS):
         parser.error(f"no module {', '.join(sorted(unknown))}; there is: {', '.join(MODELS)}")
     os.chdir(ROOT)
-    os.environ["HYPOTHESIS_PROFILE"] = "quick"
     names = options.modules or list(MODELS)
     known = RECORD.read_text(encoding="utf-8").splitlines()
     unrecorded = set(names) - {line.split()[0] for line in known}

@@ -49,10 +49,14 @@ SLOW_FIRST: Final = (
     "isolation/memory",
     "real/conformance",
     "real/chart",
+    "isolation/gates",
+    "real/pools",
     "isolation/leases",
     "isolation/moving",
-    "isolation/gates",
     "isolation/broker",
+    "real/cleaning",
+    "real/kube",
+    "real/rollout",
     "unit/scheduler",
     "contract",
     "unit/isolation",
@@ -69,6 +73,8 @@ _FORMAT: Final = (
     f"{BIN}/ruff format --check . && git ls-files -z --cached --others --exclude-standard -- '*.c' '*.h' | "
     f"xargs -0 -r {BIN}/clang-format --dry-run --Werror"
 )
+_ASIDE: Final = BIN.parent / "aside"
+_LINT_IMPORTS: Final = ("env", f"PYTHONPATH={_ASIDE}", sys.executable, f"{_ASIDE}/bin/lint-imports")
 _PYTHON: Final = ("*.py", "*.pyi", "*.toml", "*/py.typed")
 
 
@@ -81,7 +87,7 @@ def checks() -> list[Job]:
     return [
         Job("pyright", (f"{BIN}/pyright",), extended=_EXTENDED["pyright"], reads=_PYTHON),
         Job("mypy", (f"{BIN}/mypy", *_trees()), reads=_PYTHON),
-        Job("imports", (f"{BIN}/lint-imports", "--cache-dir", ".cache/import-linter"), reads=_PYTHON),
+        Job("imports", (*_LINT_IMPORTS, "--cache-dir", ".cache/import-linter"), reads=_PYTHON),
         Job("lint", (f"{BIN}/ruff", "check", "."), reads=_PYTHON),
         Job("format", ("bash", "-o", "pipefail", "-c", _FORMAT), reads=(*_PYTHON, "*.c", "*.h", "*.clang-format")),
     ]
@@ -129,7 +135,7 @@ def _without_extended(job: Job) -> Job:
 
 
 def everything(fuzz_seconds: int = LONGER_FUZZ_SECONDS) -> list[Job]:
-    return [*checks(), *_every_test(), *_fuzzers(fuzz_seconds), *_smokes(), *_demos()]
+    return [*checks(), *_demos(), *_every_test(), *_fuzzers(fuzz_seconds), *_smokes()]
 
 
 def part_of(job: Job) -> str:

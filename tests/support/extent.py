@@ -29,9 +29,9 @@ def is_all() -> bool:
 
 
 def examples(number: int) -> int:
-    """How many examples a property is tried with: all in `make test-all`, half before a push, fewer in `make check`."""
+    """How many examples a property is tried with: all in `make test-all`, a third before a push, a tenth in `check`."""
     is_quick = os.environ.get("HYPOTHESIS_PROFILE") == "quick"
-    return number if is_all() else max(1, number // (4 if is_quick else 2))
+    return number if is_all() else max(1, number // (10 if is_quick else 3))
 
 
 def drawn(name: str, steps: Sequence[T], count: int) -> tuple[T, ...]:

@@ -10,6 +10,7 @@ import pytest
 from bench.isolation.place import MIB, Container, Place, a_place
 from bench.isolation.race import KINDS, Course, Race, Seen
 from bench.isolation.reclaim import ask, program
+from support.extent import is_all
 from support.simgpu import card, simulated_node
 
 pytestmark = pytest.mark.slow
@@ -67,7 +68,7 @@ def test_the_limit_holds_to_the_byte_and_no_refusal_is_wrong(tmp_path: Path) -> 
         container = place.container(memory_mib=LIMIT_MIB)
         warm_up(place, container, tmp_path)
         with Race(course(place, container, 1), tmp_path / "page") as race:
-            for _ in range(15):
+            for _ in range(15 if is_all() else 6):
                 race.round()
             race.finish()
         assert race.seen.refused > 0
@@ -107,7 +108,7 @@ def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> Non
         with Race(
             course(place, container, 5, kinds="plain,small,pitch,managed,pool,mapped"), tmp_path / "page"
         ) as race:
-            for _ in range(10):
+            for _ in range(10 if is_all() else 5):
                 race.round()
                 place.until("the books agree with the card", lambda: disagreement(place, container) is None)
             race.finish()

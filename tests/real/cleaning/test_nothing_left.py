@@ -75,6 +75,7 @@ def down(rig: Cluster) -> str:
     return subprocess.run([RIG, "down", str(rig.slot)], check=True, capture_output=True, text=True).stderr
 
 
+@pytest.mark.extended("starts two clusters for it; one whose owner is killed is in every run")
 def test_two_rigs_at_once_outlive_their_shells_and_leave_nothing(before: Snapshot) -> None:
     subprocess.run(["setsid", "sh", "-c", f"{RIG} up; kill -HUP -$$; kill -9 $$"], check=False, capture_output=True)
     found, second = all_up()[-1], up()

@@ -72,7 +72,7 @@ def test_nothing_is_left_of_it_once_the_pods_with_cards_have_left_though_it_is_k
 
     stage.rig.cluster.api.delete(BUDGETS.at("team-a", "keep"))
     stage.rig.cluster.nodes.annotate(NODE, {INVENTORY: "{}"})
-    for point in drawn("real/installation: kills of an uninstallation", DIES_AFTER, 2):
+    for point in drawn("real/installation: kills of an uninstallation", DIES_AFTER, 1):
         stage.killed_after(point, "uninstall")
         stage.wait_ready(f"the node is ready after {point}")
         assert stage.processes(command) == processes, point

@@ -16,7 +16,6 @@ from rig.machine.addresses import Addresses
 from rig.machine.components import Program
 
 Flags = Mapping[str, str]
-NO_VARIABLES: Final[Mapping[str, str]] = {}
 ETCD_PORT: Final = 2379
 ETCD_PEER_PORT: Final = 2380
 APISERVER_PORT: Final = 6443
@@ -69,9 +68,7 @@ class Place:
     run_folder: Path
     identities: Identities
 
-    def program(
-        self, name: str, flags: Flags, gates: Mapping[str, bool], env: Mapping[str, str] = NO_VARIABLES
-    ) -> Program:
+    def program(self, name: str, flags: Flags, gates: Mapping[str, bool]) -> Program:
         """A component of the host, with its log in the run folder."""
         if gates:
             flags = {**flags, "feature-gates": ",".join(f"{gate}={str(on).lower()}" for gate, on in gates.items())}
@@ -80,7 +77,6 @@ class Place:
             argv=(str(self.programs[name]), *(f"--{flag}={value}" for flag, value in flags.items())),
             log=self.run_folder / "logs" / f"{name}.log",
             run_folder=self.run_folder,
-            env=env,
         )
 
     def kubeconfig(self, person: Person) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -20,4 +21,9 @@ def modules(*others: str) -> dict[Path, ast.Module]:
     packages = [*settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"], SIMGPU, *others]
     paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
     assert len(paths) > 100
-    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    gc.disable()  # trees are kept, and no garbage: to look for some would take twice as long as to read them
+    try:
+        return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    finally:
+        gc.freeze()
+        gc.enable()

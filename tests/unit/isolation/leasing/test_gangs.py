@@ -11,7 +11,6 @@ from partage_isolation.leases.line import LineState
 from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId, Namespace
 from partage_plugins.vocabulary.pods import Gang
-from support.extent import is_all
 from support.lease_simulation import Case, Container, Figures, run
 from support.lease_simulation.workloads import US, flood, mixed, training
 from unit.isolation.leasing.desk import CARD, OTHER, A, B, C, Desk
@@ -255,8 +254,8 @@ def test_their_collectives_spin_for_nobody() -> None:
 KERNELS = st.lists(st.sampled_from([10 * US, MS, 3 * MS, 8 * MS]), min_size=1, max_size=3)
 
 
-@pytest.mark.slow
-@settings(max_examples=12 if is_all() else 2, deadline=None)
+@pytest.mark.extended("neighbours by chance; those that are chosen above are in every run")
+@settings(max_examples=12, deadline=None)
 @given(here=KERNELS, there=KERNELS, later_ms=st.integers(0, 40), parts=st.integers(1, 3))
 def test_whoever_their_neighbours_are_everybody_has_his_share(
     here: list[int], there: list[int], later_ms: int, parts: int

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from bench.scheduling.racing import Processes, Race, raced, waiting
 from partage_base.kube import ApiServer
-from rig.control.settings import NO_VARIABLES
 from rig.machine.components import Component
 
 Started = Callable[[], AbstractContextManager[int]]
@@ -31,7 +30,7 @@ async def turn(server: ApiServer, started: Started, named: str, most: int, other
 
 
 @contextmanager
-def daemon(kubeconfig: Path, root: Path, *flags: str, variables: Mapping[str, str] = NO_VARIABLES) -> Generator[int]:
+def daemon(kubeconfig: Path, root: Path, *flags: str, variables: Mapping[str, str] = {}) -> Generator[int]:
     log = log_in(root)
     command = [sys.executable, "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig), "--root", str(root)]
     with log.open("wb") as file:

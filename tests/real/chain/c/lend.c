@@ -1,5 +1,5 @@
-/* Allocates memory of the container's card and makes a handle of each allocation, by which others could open it: so many
- * as it is told to. Then it sleeps.
+/* Allocates memory of the container's card and makes a handle of each allocation, by which others could open it: so
+ * many as it is told to. Then it sleeps.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -313,6 +313,10 @@ class Granter(Lender):
                     row.signals.send(wire.line_hint(card, epoch), socket.MSG_DONTWAIT)
         return epoch
 
+    def epoch(self, card: int = 0) -> int:
+        """Of the line that stands there."""
+        return self._epochs[card]
+
     def close(self, card: int = 0) -> int:
         return self.line(card, LineState.CLOSED)
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def joined(one: Program) -> Granter:
-    """With a broker that frees the card after a tenth of a second."""
+    """With a broker that frees the card after a tenth of a second. Who was idle on the way has said WANT again."""
     broker = one.place.broker
     broker.loss_after_s = 0.1
     broker.generous = True
@@ -73,7 +73,7 @@ def test_who_waits_while_brokers_change_is_served_by_the_next(one: Program) -> N
     one.place.broker.loss = Loss.CLOSED
     broker = joined(one)
     one.say("launch()")
-    broker.wait_for(What.WANT, 2)
+    broker.wait_for(What.WANT, broker.epoch())
     broker.stop()
     broker.new_page()
     broker.start()

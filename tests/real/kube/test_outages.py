@@ -103,16 +103,19 @@ async def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(
     control: ControlPlane, admin: Access
 ) -> None:
     async with ApiServer(admin, user_agent="partage-test", deadline_s=600) as server:
-        lease = Lease(metadata=Meta(name="given-up"))
+        leases = leases_path(OUR_NAMESPACE)
+        await server.create(leases, Lease(metadata=Meta(name="given-up")), Lease)
+        # A patch, not a create: what etcd does of it late, after the Lease is deleted, changes nothing.
+        late = {"metadata": {"labels": {"late": "yes"}}}
         control.etcd.send(signal.SIGSTOP)
         try:
             with pytest.raises(ServerFailed) as given_up:
-                await server.create(leases_path(OUR_NAMESPACE), lease, Lease, within_s=0.5)
+                await server.patch(f"{leases}/given-up", late, Lease, within_s=0.5)
         finally:
             control.etcd.send(signal.SIGCONT)
         assert given_up.value.status == HTTPStatus.GATEWAY_TIMEOUT
         await asyncio.to_thread(control.apiserver.wait_ready)
-        await server.list(leases_path(OUR_NAMESPACE), Lease)
+        await server.delete(f"{leases}/given-up")
 
 
 async def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_on(

@@ -133,5 +133,5 @@ def test_kubectl_finds_the_plugin_where_krew_unpacks_it(release: ReleaseFolder, 
     nowhere = said("nodes", "--kubeconfig", "/nowhere")
     assert (nowhere.returncode, nowhere.stderr) == (
         1,
-        "partage: kubeconfig /nowhere: there is no such file; name one that exists\n",
+        "partage: kubeconfig /nowhere: there is no such file; name one that exists [PTG301]\n",
     )

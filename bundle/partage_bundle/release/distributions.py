@@ -21,7 +21,7 @@ from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine
 
 PYTHONS: Final = ("3.11", "3.12", "3.13")
-"""Those of Debian 12, Ubuntu 24.04 and Debian 13."""
+"""Pythons of Debian 12, Ubuntu 24.04 and Debian 13."""
 _PROJECTS: Final = (".", "simgpu")
 _COMPILED: Final = {
     "isolation/partage_isolation/library/objects": native.objects,
@@ -29,7 +29,7 @@ _COMPILED: Final = {
 }
 """Where a wheel gets files that are built for each machine, and what builds them."""
 _GLIBCS: Final = ("2_34", "2_31", "2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
-"""Versions that wheels of others may require: all distributions with such a Python have them."""
+"""glibc versions that wheels of others may require: all distributions with such a Python have them."""
 _OLD_NAMES: Final = ("manylinux2014", "manylinux2010", "manylinux1")
 
 

@@ -35,7 +35,7 @@ class Asked:
     version: str
     machines: Sequence[Machine]
     pythons: Sequence[str] = distributions.PYTHONS
-    """For which wheels of others are included."""
+    """Pythons for which wheels of others are included."""
     at: str = NOWHERE
     """The address below which krew finds the archives."""
     registry: str = ""

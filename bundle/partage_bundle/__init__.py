@@ -1,7 +1,7 @@
-"""Makes what is installed: trees for nodes and for the scheduler, their images, and one archive of all.
+"""Builds what is installed: trees for nodes and for the scheduler, their images, and one archive of everything.
 
-A build tool, of which nothing is in the wheel; it imports nothing of partage. `recipe` says what a tree is made of and
-`locks` in which versions; `debian`, `wheels` and `native` get the parts and `tree` puts them together. `image` makes
+A build tool that is not part of the wheel; it imports nothing of partage. `recipe` defines the contents of a tree and
+`locks` their versions; `debian`, `wheels` and `native` provide the parts and `tree` assembles them. `image` makes
 images of trees, `registry` pushes them, and `archive` is for clusters without a network.
 """
 

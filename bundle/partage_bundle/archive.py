@@ -1,7 +1,7 @@
-"""One archive for a cluster without a network: images, trees and chart, and by which sums it is checked.
+"""One archive for a cluster without a network: images, trees and chart, with their checksums.
 
-It is not compressed as a whole, since its parts are. A tree's archive is a layer of its image, so it is in there
-once and has two names. The chart names the images that lie beside it by their digests.
+It is not compressed as a whole, since its parts are. A tree's archive is a layer of its image, so it is stored once
+under two names. The chart refers to the images beside it by their digests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAYS_VERSION: Final = re.compile(rb"^appVersion:.*$", re.MULTILINE)
 
 
 def write(target: Path, version: str, layouts: Mapping[str, Path], trees: Mapping[str, Layer]) -> None:
-    """`layouts` are by the image's name, `trees` by the name of their archive. It appears whole."""
+    """`layouts` are by the image's name, `trees` by the name of their archive. The file appears atomically."""
     part = target.with_suffix(".part")
     with part.open("wb") as file, tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as tar:
         digests = _Writer(tar, f"partage-{version}").write(layouts, trees, dict(chart(version, layouts)))
@@ -34,7 +34,7 @@ def write(target: Path, version: str, layouts: Mapping[str, Path], trees: Mappin
 
 
 def sums(digests: Mapping[str, str]) -> bytes:
-    """As `sha256sum -c` reads them."""
+    """In the format of `sha256sum -c`."""
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())).encode()
 
 
@@ -47,7 +47,7 @@ class _Writer:
     def write(
         self, layouts: Mapping[str, Path], trees: Mapping[str, Layer], of_chart: Mapping[str, bytes]
     ) -> dict[str, str]:
-        """What each file's digest is."""
+        """Returns the digest of each file."""
         for name, layout in sorted(layouts.items()):
             for path in sorted(each for each in layout.rglob("*") if each.is_file()):
                 self._file(f"images/{name}/{path.relative_to(layout)}", path)
@@ -69,7 +69,7 @@ class _Writer:
 
 
 def chart(version: str, layouts: Mapping[str, Path]) -> Iterator[tuple[str, bytes]]:
-    """Its files below `chart/`, which name these images by their digests."""
+    """The chart's files below `chart/`, which refer to these images by digest."""
     for path in sorted(each for each in CHART.rglob("*") if each.is_file()):
         content = path.read_bytes()
         if path == CHART / "Chart.yaml":
@@ -80,7 +80,7 @@ def chart(version: str, layouts: Mapping[str, Path]) -> Iterator[tuple[str, byte
 
 
 def _pinned(values: bytes, version: str, layouts: Mapping[str, Path]) -> bytes:
-    """A digest is these bits, wherever a registry's tag goes. The tag beside it tells people the version."""
+    """A digest fixes the content, wherever a registry's tag points. The tag beside it shows people the version."""
     for name, layout in layouts.items():
         value = f"\n  {name.removeprefix('partage-')}: {name}"
         found = values.count(f"{value}\n".encode())

@@ -1,10 +1,11 @@
-"""What was fetched and built, in ~/.cache/partage/bundle, for all checkouts of this user.
+"""Downloads and build results, in ~/.cache/partage/bundle, for all checkouts of this user.
 
-An entry is named by all that decides its content. It is there or it is not: it is made in a folder apart and appears by
-one rename, on disk. Of two builders the second waits. Entries are read, copied and linked, never written to.
+An entry is named by everything that determines its content. It is complete or absent: it is made in a separate folder,
+synced to disk, and appears by one rename. Of two builders the second waits. Entries are read, copied and linked, never
+written to.
 
-Entries are bounded by their bytes: when one is made, those that were asked for longest ago go. What was fetched, the
-folders `debs` and `uv`, is not counted: it is what the locks name, once.
+Entries are bounded by their total size: when one is made, the least recently used are removed. Downloads, in the
+folders `debs` and `uv`, are not counted: they contain what the locks name, once.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from partage_bundle.process import run
 Kind = Literal["grounds", "layers", "objects", "runtimes", "trees", "wheels", "zig"]
 MOST_BYTES: Final = 2 << 30
 _DEAD_S: Final = 24 * 3600
-"""No builder works so long."""
+"""No build takes this long."""
 _IN_USE_S: Final = 2 * 3600
-"""An entry may be read for so long after it was asked for."""
+"""An entry may be read for this long after it was requested."""
 _SHORT: Final = 16
 
 
@@ -45,7 +46,7 @@ def root() -> Path:
 
 
 def digest(*parts: str | bytes) -> str:
-    """A short name for exactly these parts, in this order."""
+    """A short digest of exactly these parts, in this order."""
     whole = sha256()
     for part in parts:
         content = part.encode() if isinstance(part, str) else part
@@ -54,7 +55,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def digest_of_files(folders: list[Path], is_part: Callable[[Path], bool] = lambda _path: True) -> str:
-    """Of names, modes and contents."""
+    """Digest of names, modes and contents."""
     whole = sha256()
     for folder in folders:
         for path in sorted(folder.rglob("*") if folder.is_dir() else [folder]):
@@ -66,12 +67,12 @@ def digest_of_files(folders: list[Path], is_part: Callable[[Path], bool] = lambd
 
 
 def digest_of_builder() -> str:
-    """Of this program: how things are made decides what they are."""
+    """Digest of this program, which determines how things are made."""
     return digest(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 
 
 def made(kind: Kind, key: str, make: Callable[[Path], None]) -> Path:
-    """The entry's folder; `make` fills an empty one when it is not there."""
+    """The entry's folder; `make` fills an empty one if it does not exist."""
     entry = root() / kind / key
     if not _touched(entry):
         with lock(f"{kind}-{key}"):
@@ -89,7 +90,7 @@ def lock(name: str) -> Generator[None]:
 
 
 def surplus(entries: Iterable[Entry], most: int, now: float) -> list[Path]:
-    """What goes, so that the rest fills no more than that: the least recently used, and none that may be in use."""
+    """Entries to remove so that the rest fits `most`: the least recently used, and none that may be in use."""
     entries = sorted(entries, key=lambda each: each.used_at)
     over = sum(each.size for each in entries) - most
     gone: list[Path] = []
@@ -102,7 +103,7 @@ def surplus(entries: Iterable[Entry], most: int, now: float) -> list[Path]:
 
 
 def _touched(entry: Path) -> bool:
-    """Whether it is there; if so it is known as used."""
+    """Whether it exists; if so, marks it as used."""
     try:
         os.utime(entry)
     except FileNotFoundError:
@@ -129,14 +130,14 @@ def _trim() -> None:
 
 
 def _remove(entry: Path) -> None:
-    """Unless a builder looks at it now: that one waits for nothing."""
+    """Skips an entry that a builder has locked."""
     with workplace() as place, _lock_file(f"{entry.parent.name}-{entry.name}") as file, suppress(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         entry.rename(place / entry.name)
 
 
 def _size(entry: Path) -> int:
-    """A file with several names counts in parts, so that the sum over all entries is what they fill."""
+    """A file with several hard links counts in parts, so that the sum over all entries is the space they take."""
     found = [each.lstat() for each in entry.rglob("*") if not each.is_dir()]
     return sum(each.st_size // each.st_nlink for each in found)
 
@@ -149,7 +150,7 @@ def _lock_file(name: str) -> IO[bytes]:
 
 @contextmanager
 def workplace() -> Generator[Path]:
-    """A folder on the cache's disk, which goes again; the next builder clears what a killed one left."""
+    """A temporary folder on the cache's disk; also removes what killed builders left."""
     work = root() / "work"
     work.mkdir(parents=True, exist_ok=True)
     _clear_remains(work)
@@ -158,7 +159,7 @@ def workplace() -> Generator[Path]:
 
 
 def _clear_remains(work: Path) -> None:
-    """Of builders that were killed; none works for a day."""
+    """Removes folders of killed builders; no build takes a day."""
     for remains in work.iterdir():
         if remains.stat().st_mtime < time.time() - _DEAD_S:
             shutil.rmtree(remains, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""tools/bundle: paths go to stdout, one a line; what happens goes to stderr."""
+"""The command tools/bundle: prints paths to stdout, one a line, and progress to stderr."""
 
 from __future__ import annotations
 

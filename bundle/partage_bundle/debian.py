@@ -1,7 +1,7 @@
-"""Debian's packages: fetched by hash from the mirror that this machine's apt knows, unpacked, and locked.
+"""Debian's packages: fetched by hash from the mirrors of this machine's apt, unpacked, and locked.
 
-apt does the fetching, so its proxies and certificates hold. It need know only its own architecture: packages are
-fetched by their path, and for a lock apt gets lists and a state of its own.
+apt fetches them, so its proxies and certificates apply. It need know only its own architecture: packages are fetched by
+path, and to write a lock apt gets separate lists and state.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _HELPER: Final = "/usr/lib/apt/apt-helper"
 _KEYRING: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _AS_OURSELVES: Final = ("-o", f"APT::Sandbox::User={os.environ.get('USER', 'root')}")
 _SECURITY: Final = "pool/updates/"
-"""Where the packages of the security archive lie, which is a mirror of its own."""
+"""Path of the packages of the security archive, which has a mirror of its own."""
 
 
 def runtime(machine: Machine) -> Path:
-    """A folder with `bin/python3`, `lib` and `share/licenses`: what every program of a tree runs on."""
+    """A folder with `bin/python3`, `lib` and `share/licenses`: the runtime of all programs of a tree."""
     lock = locks.debian(machine.name)
     packages = locks.chosen(_read(lock), recipe.PACKAGES_OF_DEBIAN, str(lock))
     key = cache.digest(*(each.digest for each in packages), Path(recipe.__file__).read_bytes(), _own_text())
@@ -80,7 +80,7 @@ def _fetched(package: locks.Package) -> Path:
 
 
 def _fetch(package: locks.Package, path: Path) -> None:
-    """By a name apart: a file under its hash is whole."""
+    """Fetches to a temporary name: a file named by its hash is complete."""
     said = ""
     mirrors = sorted(_mirrors(), key=lambda mirror: ("security" in mirror) != package.path.startswith(_SECURITY))
     for mirror in mirrors:
@@ -103,7 +103,7 @@ def _fetch(package: locks.Package, path: Path) -> None:
 
 
 def _mirrors() -> list[str]:
-    """Of Debian's archive, as this machine's apt is configured; PARTAGE_DEBIAN_MIRROR adds one in front."""
+    """Mirrors of Debian's archive, as apt is configured here; PARTAGE_DEBIAN_MIRROR adds one in front."""
     shown = run(("apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"))
     lines = [line.split(" ", 1) for line in shown.splitlines()]
     named = os.environ.get("PARTAGE_DEBIAN_MIRROR", "")
@@ -114,7 +114,7 @@ def _mirrors() -> list[str]:
 
 
 def _apt_of_its_own(folder: Path, machine: Machine) -> tuple[str, ...]:
-    """Options for lists of this machine's packages, below the folder, from the mirrors that apt has."""
+    """Options of apt for separate package lists of this machine type, below the folder, from the usual mirrors."""
     lines: list[str] = []
     for mirror in _mirrors():
         suites = (f"{recipe.SUITE}-security",) if "security" in mirror else (recipe.SUITE, f"{recipe.SUITE}-updates")
@@ -160,13 +160,13 @@ def _take_libraries(package: Path, names: Iterable[str], machine: Machine, into:
 def _take_licence(unpacked: Path, name: str, into: Path) -> None:
     owner = recipe.LICENCES.get(name, name)
     source = unpacked / owner / "usr/share/doc" / owner / "copyright"
-    if not source.is_file():  # Python's packages link to the one that all of them need
+    if not source.is_file():  # Python's packages link to their common dependency's
         source = unpacked / recipe.INTERPRETER[0] / "usr/share/doc" / recipe.INTERPRETER[0] / "copyright"
     copy(source, into / name / "copyright")
 
 
 def copy(source: Path, target: Path) -> None:
-    """Its content and whether it is a program; no link, owner or time."""
+    """Copies the content and the executable bit; no link, owner or time."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
     target.chmod(0o755 if source.stat().st_mode & 0o100 else 0o644)

@@ -1,7 +1,7 @@
-"""Whether a tree has all that its programs ask for, and asks for nothing of the node's system. Pure.
+"""Whether a tree has all libraries that its programs need, and uses none of the node's system. Pure.
 
-The interpreter's DT_RPATH is looked through for itself and for all that it loads, as long as an object has no
-DT_RUNPATH of its own. A wheel that brings libraries has one; it is made a DT_RPATH, by which both are looked through.
+The interpreter's DT_RPATH is searched for itself and for all that it loads, unless an object has a DT_RUNPATH of its
+own. A wheel that ships libraries has one; it is turned into a DT_RPATH, so that both are searched.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _ROW: Final = struct.Struct("<8xQ16xQ")  # p_offset, p_filesz
 
 @dataclass(frozen=True)
 class Facts:
-    """What one object says, as patchelf prints it."""
+    """An object's machine, and its dynamic section as patchelf prints it."""
 
     machine: int
     needed: tuple[str, ...]
     searched: tuple[str, ...]
-    """DT_RUNPATH or DT_RPATH, with $ORIGIN as it stands."""
+    """DT_RUNPATH or DT_RPATH, with $ORIGIN unexpanded."""
 
 
 def machine_of(head: bytes) -> int | None:
-    """The number in the header of a 64-bit object; None for what is no such object."""
+    """The machine number in the header of a 64-bit object; None for anything else."""
     if not head.startswith(MAGIC):
         return None
     return int.from_bytes(head[_MACHINE_AT : _MACHINE_AT + 2], "little")
 
 
 def loaded(content: bytes) -> bytes:
-    """The object without what debuggers read: symbols, lines, the table of sections. Loaders read segments alone.
+    """The object without what only debuggers read: symbols, lines, the section table. Loaders read only segments.
 
-    No program that strips objects of every machine is to be had locked; all that goes lies behind the last segment.
+    No program that strips objects of every machine can be locked; all that is removed lies behind the last segment.
     """
     (table,) = _TABLE.unpack_from(content, _TABLE_AT)
     size, count = _ROWS.unpack_from(content, _ROWS_AT)
@@ -59,7 +59,7 @@ def loaded(content: bytes) -> bytes:
 
 
 def complaints(objects: Mapping[str, Facts], machine: Machine) -> list[str]:
-    """One line for each thing that would not be found, by the path of the object in the tree."""
+    """One line for each problem, by the path of the object in the tree."""
     return [line for path, facts in sorted(objects.items()) for line in _of_one(path, facts, objects, machine)]
 
 

@@ -1,9 +1,9 @@
-"""What can go wrong while a bundle is made. Each is one line for people, with exit code 1.
+"""Errors while a bundle is built. Each is reported as one line, with exit code 1.
 
 BundleError
 ├── NotFetched     a registry or a mirror did not give a locked file
-├── StepFailed     a program that builds ended with an error
-├── TreeUnfit      what was built would not run where it is put
+├── StepFailed     a build program failed
+├── TreeUnfit      the result would not run where it is installed
 └── PushRefused    a registry did not take an image
 """
 
@@ -11,20 +11,20 @@ from __future__ import annotations
 
 
 class BundleError(Exception):
-    """Any of those that the module draws."""
+    """Base class of the errors above."""
 
 
 class NotFetched(BundleError):
-    """The network, or a version that is no longer there."""
+    """A network failure, or a version that is no longer available."""
 
 
 class StepFailed(BundleError):
-    """Its last words are in the message."""
+    """The message has the last output of the program."""
 
 
 class TreeUnfit(BundleError):
-    """A tree that nobody gets: it is not put into the cache."""
+    """A defective tree: it is not put into the cache."""
 
 
 class PushRefused(BundleError):
-    """The answer of the registry is in the message."""
+    """The message has the registry's answer."""

@@ -1,7 +1,6 @@
 """Images of trees, as an OCI layout: one index for all machines, with the version as its tag.
 
-There is no time in it, so the same trees give the same digests. What a container starts is
-said by who starts it.
+They contain no time, so equal trees have equal digests. Whoever starts a container sets its command.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ TAG: Final = "org.opencontainers.image.ref.name"
 
 @dataclass(frozen=True)
 class Blob:
-    """Of a layout, where its digest is its file's name."""
+    """A blob of a layout, where its file is named by its digest."""
 
     kind: str
     digest: str
@@ -43,7 +42,7 @@ def name(tree: Tree) -> str:
 
 
 def write(layout: Path, tree: Tree, version: str, built: Iterable[tuple[Machine, Path]]) -> Blob:
-    """Writes the layout anew, with one image for each machine; the blob is the index that the tag names."""
+    """Rewrites the layout with one image for each machine; returns the index, which the tag refers to."""
     _begin(layout)
     manifests = [
         _image(layout, tree, machine, version, (layer.of_tree(path, version), layer.of_surroundings(version)))
@@ -55,14 +54,14 @@ def write(layout: Path, tree: Tree, version: str, built: Iterable[tuple[Machine,
 
 
 def write_artifact(layout: Path, tag: str, config: tuple[str, dict[str, Any]], file: tuple[str, Path]) -> None:
-    """What is no image, as a chart: a layout of a configuration and one file, each with its media type."""
+    """Writes an artifact that is no image, such as a chart: a configuration and one file, each with its media type."""
     _begin(layout)
     described = {"config": _document(layout, *config).described(), "layers": [_file(layout, *file).described()]}
     _end(layout, _document(layout, MANIFEST, {"schemaVersion": 2, "mediaType": MANIFEST, **described}), tag)
 
 
 def index_of(layout: Path) -> dict[str, Any]:
-    """Kind, digest and size of what the tag names, as whoever wrote the layout left them."""
+    """Media type, digest and size of what the tag refers to, as the layout has them."""
     (index,) = json.loads((layout / "index.json").read_bytes())["manifests"]
     return dict(index)
 
@@ -115,7 +114,7 @@ def _file(layout: Path, kind: str, source: Path) -> Blob:
 
 
 def put(source: Path, target: Path) -> None:
-    """What lies on the cache's own disk costs no copy."""
+    """Hard-links if possible: a file on the cache's own disk needs no copy."""
     try:
         os.link(source, target)
     except OSError:

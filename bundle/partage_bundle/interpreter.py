@@ -1,7 +1,7 @@
-"""The tree's own interpreter at work while a tree is made: it compiles modules and packs layers.
+"""Runs the tree's own interpreter during the build: it compiles modules and packs layers.
 
-Its version and its zlib are locked, those of the building machine are not: with it the same commit gives the same bits
-everywhere. It is started by its own loader, since its final place is not there yet.
+Its version and its zlib are locked, unlike the building machine's: so the same commit gives the same bits everywhere.
+It is started by its own loader, since its final location does not exist yet.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from partage_bundle import debian, recipe
 from partage_bundle.errors import BundleError, StepFailed
 from partage_bundle.process import run
 
-# The order of a set's members, which a module's constants may be, follows from the seed.
+# The order of a set, which may be a constant of a module, depends on the seed.
 _ENV: Final = {"PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
 _PACK: Final = (
     "import gzip, shutil, sys\n"
-    # The highest level takes four times as long for one part in a hundred.
+    # The highest level takes four times as long to save one percent.
     "with gzip.GzipFile('', 'wb', 6, sys.stdout.buffer, 0) as packed:\n"
     "    shutil.copyfileobj(sys.stdin.buffer, packed, 1 << 20)\n"
 )
@@ -33,13 +33,13 @@ class Interpreter:
     words: tuple[str, ...]
 
     def compile(self, folder: Path) -> None:
-        """Gives every module below its compiled form, which is used without a look at the source's time."""
+        """Compiles every module below; the compiled form is used without checking the source's time."""
         words = ("-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash", "-s", str(folder), ".")
         run((*self.words, *words), folder=folder, env=_ENV)
 
     @contextmanager
     def packed(self, into: Path) -> Generator[IO[bytes]]:
-        """What is written to it goes into the file, compressed, with no name and no time."""
+        """Compresses what is written to it into the file, with no name and no time."""
         with into.open("wb") as file:
             words, env = (*self.words, "-c", _PACK), {**os.environ, **_ENV}
             child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=file, env=env)
@@ -48,7 +48,7 @@ class Interpreter:
                 with child.stdin as pipe:
                     yield pipe
             except BrokenPipeError:
-                pass  # it ended too soon; its status says that it failed
+                pass  # it exited early; its status tells that it failed
             finally:
                 status = child.wait()
         if status:
@@ -56,7 +56,7 @@ class Interpreter:
 
 
 def here() -> Interpreter:
-    """Of the machine that builds, whatever it builds for."""
+    """The interpreter of the building machine, for any target."""
     machine = recipe.MACHINES.get(os.uname().machine)
     if machine is None:
         raise BundleError(f"bundles are built on {' or '.join(recipe.MACHINES)}; this machine is {os.uname().machine}")

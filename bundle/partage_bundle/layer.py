@@ -1,4 +1,4 @@
-"""Layers of images: archives that are the same bits for the same content, whatever machine packs them."""
+"""Layers of images: archives that have the same bits for the same content, whichever machine packs them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _BLOCK: Final = 1 << 20
 class Layer:
     file: Path
     digest: str
-    """Of the archive as it is unpacked, by which a configuration names it."""
+    """Digest of the uncompressed archive, as a configuration refers to it."""
 
 
 def of_tree(tree: Path, version: str) -> Layer:
-    """The tree where it lies on every machine, and no more: unpacked over `/` it is installed."""
+    """The tree at its installed path, and nothing else: extracting it over `/` installs it."""
     key = sha256((tree / "MANIFEST").read_bytes()).hexdigest()
     return made(key, lambda tar: _add_tree(tar, tree, version))
 
 
 def of_surroundings(version: str) -> Layer:
-    """What a container expects beside it."""
+    """The files that a container needs beside the tree."""
     return made(f"around-{version}", lambda tar: _add_surroundings(tar, version))
 
 
@@ -46,7 +46,7 @@ def header(path: str, mode: int, kind: bytes = tarfile.REGTYPE, size: int = 0) -
 
 
 def made(key: str, fill: Callable[[tarfile.TarFile], None]) -> Layer:
-    """Packed once for each key, which names all that is filled in."""
+    """Packed once for each key, which must identify the content."""
     packs = interpreter.here()
     of = cache.digest(key, *packs.words, cache.digest_of_builder())
     folder = cache.made("layers", of, lambda place: _pack(place, fill, packs))
@@ -62,7 +62,7 @@ def _pack(place: Path, fill: Callable[[tarfile.TarFile], None], packs: Interpret
 
 
 class _Counted(BufferedIOBase):
-    """Passes on what is written, and knows its digest."""
+    """Forwards what is written, and computes its digest."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._target = target

@@ -1,7 +1,7 @@
-"""The locks: what each tree is made from, to the last bit. Pure.
+"""The locks: exactly what each tree is made from. Pure.
 
-`debian-<machine>.txt` has one package a line: name, version, SHA-256 and the path below a mirror. It names no
-mirror, so it works behind any. `<tree>.lock` is pip's form, with the hash of every wheel.
+`debian-<machine>.txt` has one package a line: name, version, SHA-256 and the path below a mirror. It names no mirror,
+so it works with any. `<tree>.lock` has pip's format, with the hash of every wheel.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def wheels(tree: str) -> Path:
 
 
 def read(text: str, source: str) -> dict[str, Package]:
-    """The packages by name. Raises `BundleError` with the line that is none."""
+    """The packages by name. Raises `BundleError` for an invalid line."""
     found: dict[str, Package] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
@@ -66,7 +66,7 @@ def written(packages: Sequence[Package]) -> str:
 
 
 def package_of(stanza: str) -> Package:
-    """From what apt-cache says about one package."""
+    """Parses what apt-cache prints about one package."""
     fields = dict(re.findall(r"^([A-Za-z0-9-]+): (.*)$", stanza, re.MULTILINE))
     try:
         return Package(fields["Package"], fields["Version"], fields["SHA256"], fields["Filename"])
@@ -75,6 +75,6 @@ def package_of(stanza: str) -> Package:
 
 
 def requirements(pyproject: str, extra: str) -> list[str]:
-    """What a tree's lock is made from."""
+    """The requirements that a tree's lock is made from."""
     project = tomllib.loads(pyproject)["project"]
     return [*project["dependencies"], *project["optional-dependencies"][extra]]

@@ -1,8 +1,8 @@
-"""What of ours is in C, built for any machine by a locked compiler.
+"""Our C code, built for any machine by a locked compiler.
 
-zig's has the symbols of old glibc, which the preload library needs inside other people's containers, and a musl to link
-partage-oci with, so that it is static. It builds for every machine alike. It fills 0.5 GiB, and is kept in the cache
-alone.
+zig has the symbols of old glibc, which the preload library needs inside other people's containers, and a musl to link
+partage-oci with, so that it is static. It builds for all machines alike. It takes 0.5 GiB, and is kept only in the
+cache.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from partage_bundle.recipe import Machine
 
 LOCK: Final = ROOT / "requirements/release/zig.txt"
 _FLAGS: Final = "-O2 -g0"
-"""zig adds what debuggers read unless told not to, with the paths of this checkout and of the cache."""
+"""Without -g0 zig adds debug information, with the paths of this checkout and of the cache."""
 
 
 def objects(machine: Machine) -> Path:
-    """The folder of the preload library's objects, and of the broker's writer of pages."""
+    """The folder of the preload library's objects, and of the broker's page writer."""
     return _built(machine, ("isolation/preload", "isolation/page"), ("isolation/driver",))
 
 
 def program(machine: Machine) -> Path:
-    """The folder of partage-oci, with the licence of the libc that is linked in."""
+    """The folder of partage-oci, with the licence of the libc that is linked statically."""
     return _built(machine, ("oci/runtime",), licence="lib/libc/musl/COPYRIGHT")
 
 
 def compiler() -> Path:
-    """zig, which builds for every machine that there is a bundle for."""
+    """zig, which builds for every machine that is supported."""
     key = cache.digest(LOCK.read_bytes())
     return cache.made("zig", key, lambda folder: wheels.install_locked(LOCK, folder)) / "ziglang/zig"
 
@@ -39,7 +39,7 @@ def compiler() -> Path:
 def _built(
     machine: Machine, made: tuple[str, ...], included: tuple[str, ...] = (), *, licence: str | None = None
 ) -> Path:
-    """The files that `make` leaves of these folders, and one of zig's; the included folders have headers alone."""
+    """What `make` builds in these folders, and one file of zig; the included folders have only headers."""
     sources = cache.digest_of_files([ROOT / name for name in (*made, *included)], _is_source)
     key = cache.digest(sources, LOCK.read_bytes(), Path(__file__).read_bytes())
     return cache.made("objects", f"{machine.name}-{key}", lambda place: _make(place, machine, made, licence))

@@ -1,4 +1,4 @@
-"""patchelf at work: what programs and libraries say, and where they look for others."""
+"""Uses patchelf to read and change how programs and libraries find others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROGRAM: Final = "bin/python3"
 
 
 def bind(tree: Path, machine: Machine, prefix: str) -> None:
-    """Has the interpreter start by the tree's own loader, and look for libraries in the tree first."""
+    """Makes the interpreter start by the tree's own loader, and search libraries in the tree first."""
     words = ("--set-interpreter", f"{prefix}/lib/{machine.loader}", "--force-rpath", "--set-rpath", f"{prefix}/lib")
     unbound = tree / _PROGRAM
     bound = unbound.with_suffix(".bound")
@@ -27,27 +27,27 @@ def bind(tree: Path, machine: Machine, prefix: str) -> None:
 
 
 def open_to_the_interpreter(folder: Path) -> None:
-    """What has a DT_RUNPATH would look for its libraries past the interpreter's: in the node's system."""
+    """Turns DT_RUNPATH into DT_RPATH: with the former an object bypasses the interpreter's and searches the system."""
     for path in _paths(folder):
         if searched := run((_PATCHELF, "--print-rpath", path)).strip():
             run((_PATCHELF, "--force-rpath", "--set-rpath", searched, path))
 
 
 def shed(folder: Path) -> None:
-    """Leaves only what is loaded: a fifth of a tree would be for debuggers."""
+    """Removes all that is not loaded: a fifth of a tree would be for debuggers."""
     for path in _paths(folder):
         path.write_bytes(elf.loaded(path.read_bytes()))
 
 
 def need_fit(tree: Path, machine: Machine) -> None:
-    """Raises `TreeUnfit` where something is looked for that the tree does not have."""
+    """Raises `TreeUnfit` if an object needs something that the tree does not have."""
     lines = elf.complaints({str(path.relative_to(tree)): _facts(path) for path in _paths(tree)}, machine)
     if lines:
         raise TreeUnfit(f"{len(lines)} objects would not load: " + "; ".join(lines[:10]))
 
 
 def _paths(folder: Path) -> list[Path]:
-    """All objects but the preload library's: those are loaded into containers."""
+    """All objects except the preload library's, which are loaded into containers."""
     every = [path for path in sorted(folder.rglob("*")) if path.is_file() and "library/objects" not in str(path)]
     return [path for path in every if _machine(path) is not None]
 

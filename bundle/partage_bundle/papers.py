@@ -1,4 +1,4 @@
-"""What a tree says about itself: MANIFEST, by which a copy is checked, and the list of its parts for auditors. Pure."""
+"""Metadata of a tree: MANIFEST, which verifies a copy, and the list of its parts for auditors. Pure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Wheel:
 
 
 def manifest(entries: Iterable[Entry]) -> str:
-    """One line a file: mode, SHA-256, path. The path is last, since it may hold spaces."""
+    """One line a file: mode, SHA-256, path. The path is last, since it may contain spaces."""
     return "".join(
         f"{entry.mode:04o} {entry.digest} {entry.path}\n" for entry in sorted(entries, key=lambda each: each.path)
     )
 
 
 def parts(name: str, version: str, architecture: str, packages: Iterable[Package], wheels: Iterable[Wheel]) -> str:
-    """CycloneDX, without a time or a number of its own: the same parts give the same text."""
+    """CycloneDX, without a timestamp or serial number: equal parts give equal text."""
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -51,7 +51,7 @@ def parts(name: str, version: str, architecture: str, packages: Iterable[Package
 
 
 def python_purl(name: str, version: str) -> str:
-    """How auditors name what PyPI has."""
+    """The package URL of a package of PyPI."""
     return f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
 
 

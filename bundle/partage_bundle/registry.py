@@ -1,7 +1,6 @@
-"""Pushes the images of a layout into a registry by its HTTP API. What is there already is not sent again.
+"""Pushes the images of a layout to a registry by its HTTP API. Blobs that it already has are not sent again.
 
-It logs in nowhere: for a registry that wants a login the message names a tool that has one, and the layout is what such
-tools read.
+It has no login: if a registry requires one, the message names a tool that has, and such tools read the layout.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _BINARY: Final = "application/octet-stream"
 
 @dataclass(frozen=True)
 class Repository:
-    """Where images go: `registry.example/team/partage-node`, by HTTPS unless told otherwise."""
+    """The target of a push: `registry.example/team/partage-node`, by HTTPS unless told otherwise."""
 
     host: str
     path: str
@@ -46,7 +45,7 @@ class Repository:
 
 
 def push(layout: Path, to: Repository) -> str:
-    """All that the layout's index names, then the index under the tag; its digest, by which pods should name it."""
+    """Pushes all that the layout's index refers to, then the index under the tag; returns its digest, for pods."""
     try:
         top = image.index_of(layout)
     except FileNotFoundError as error:
@@ -99,7 +98,7 @@ class _Body:
 
 
 def _ask(method: str, url: str, to: Repository, body: _Body | None = None) -> tuple[int, str]:
-    """The status, and where the answer points to. Raises `PushRefused`, but for a blob that is not there yet."""
+    """The status and Location of the answer. Raises `PushRefused`, except for a blob that does not exist yet."""
     headers = body.headers if body else {"Content-Length": "0"}
     content = body.content if body else None
     request = Request(url, data=content, headers=headers, method=method)  # noqa: S310  a registry's, by its scheme

@@ -1,8 +1,7 @@
-"""A tree: all that one kind of machine needs, to lie at /opt/partage/<version> and nowhere else.
+"""A tree: all that one kind of machine needs, to be installed at /opt/partage/<version> and nowhere else.
 
-It is put together from parts that the cache keeps, so a new commit costs seconds and little of the disk. It is for
-reading: on a node nothing is written below it, every module is compiled already, and MANIFEST tells whether a copy is
-whole.
+It is assembled from parts in the cache, so a new commit takes seconds and little disk space. It is read-only: on a node
+nothing is written below it, every module is compiled already, and MANIFEST tells whether a copy is complete.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine, Tree
 
 DIRTY: Final = "-dirty"
-"""The end of a version with changes that no commit has."""
+"""The end of the version of a checkout with uncommitted changes."""
 _HEX: Final = 12
 _COMPILED: Final = {
     "partage_isolation/library/objects": native.objects,
     "partage_oci/programs": native.program,
 }
-"""Where packages of ours look for what came along, and what that is."""
+"""Folders of our packages that get compiled files, and what builds these."""
 _VERSION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-"""It is a folder's name and the tag of an image."""
+"""It is used as a folder's name and as an image's tag."""
 _SCRIPT: Final = """\
 #!{prefix}/bin/python3 -P
 import sys
 from {module} import {function}
 sys.exit({function}())
 """
-# As in a virtual environment that is its own base: packages in a user's home, root's too, are not looked at.
+# As in a virtual environment that is its own base: packages in a user's home, root's too, are ignored.
 _SETTINGS: Final = "home = {prefix}/bin\ninclude-system-site-packages = false\n"
 
 
 def version_here() -> str:
-    """Of this checkout: what the project says and the commit; `-dirty` with changes that no commit has."""
+    """Of this checkout: the project's version and the commit; `-dirty` with uncommitted changes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     commit = run(("git", "rev-parse", "HEAD"))[:_HEX]
     is_dirty = bool(run(("git", "status", "--porcelain")))
@@ -56,7 +55,7 @@ def version_here() -> str:
 def built(tree: str, machine: str | None = None, *, version: str | None = None) -> Path:
     """The folder of the tree of this checkout, for this machine unless another is named. To copy, never to write to.
 
-    Another version than the checkout's is for tests of what happens from one version to the next.
+    A version other than the checkout's is for tests of upgrades.
     """
     return _built(recipe.TREES[tree], recipe.MACHINES[machine or os.uname().machine], version or version_here())
 
@@ -84,7 +83,8 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
 
         def fill(place: Path) -> None:
             say(f"putting {tree.name} {named} for {machine.name} together")
-            # Files of the ground are linked: nothing writes to them, and a tree costs what is its own.
+            # Files of the ground are hard-linked: nothing writes to them, and a tree takes space only for its own
+            # files.
             shutil.copytree(ground, place, copy_function=os.link, dirs_exist_ok=True)
             wheels.install_own(wheel, place / recipe.PACKAGES)
             for folder, files in compiled.items():
@@ -97,7 +97,7 @@ def _built(tree: Tree, machine: Machine, named: str) -> Path:
 
 
 def _ground(tree: Tree, machine: Machine) -> Path:
-    """All that is not ours, compiled: what the locks decide."""
+    """All that the locks determine, compiled: everything but our own code."""
     runtime = debian.runtime(machine)
 
     def fill(place: Path) -> None:
@@ -137,7 +137,7 @@ def _finish(place: Path, tree: Tree, machine: Machine, named: str) -> None:
 
 
 def _add_programs(place: Path, tree: Tree, prefix: str) -> None:
-    """Each by the interpreter's whole path, so that no PATH decides what runs."""
+    """Each runs the interpreter by its absolute path, so that PATH does not matter."""
     (declared,) = (place / recipe.PACKAGES).glob("partage-*.dist-info/entry_points.txt")
     table = ConfigParser(delimiters=("=",))
     table.read_string(declared.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What Python installs: the locked wheels of others, and our own of this checkout. uv does it, for any machine."""
+"""Python packages: the locked wheels of others, and our own of this checkout. uv installs them, for any machine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from partage_bundle.recipe import Machine, Tree
 
 _UV: Final = BIN / "uv"
 _OLDEST: Final = "315532800"
-"""1980: the oldest time that a zip archive can say."""
+"""1980: the oldest time that a zip archive can represent."""
 
 
 def install_others(tree: Tree, machine: Machine, into: Path) -> None:
-    """All that the tree's lock names."""
+    """Installs all that the tree's lock names."""
     lock = locks.wheels(tree.name)
     say(f"installing what {lock.name} names for {machine.name}")
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
@@ -31,13 +31,13 @@ def install_others(tree: Tree, machine: Machine, into: Path) -> None:
 
 
 def own(folder: Path) -> Path:
-    """Our wheel of this checkout, built into the folder."""
+    """Builds our wheel of this checkout into the folder."""
     build(ROOT, folder, "--wheel")
     return next(folder.glob("*.whl"))
 
 
 def build(project: Path, into: Path, what: str) -> None:
-    """Into a folder what `what` says, `--wheel` or `--sdist`, with no time of its own."""
+    """Builds `what`, `--wheel` or `--sdist`, into a folder, with a fixed timestamp."""
     env = {**environment(), "SOURCE_DATE_EPOCH": _OLDEST}
     run(
         (
@@ -58,7 +58,7 @@ def build(project: Path, into: Path, what: str) -> None:
 
 
 def install_own(wheel: Path, into: Path) -> None:
-    """Beside those of others."""
+    """Installs it beside the wheels of others."""
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
         place, kept = Path(folder) / "place", Path(folder) / "kept"
         run((_UV, *_INSTALL, "--no-cache", "--target", place, "--offline", wheel), env=environment())
@@ -68,7 +68,7 @@ def install_own(wheel: Path, into: Path) -> None:
 
 
 def write_lock(tree: Tree) -> Path:
-    """With the versions of the development environment, which is what was tested."""
+    """Uses the versions of the development environment, which are the tested ones."""
     lock = locks.wheels(tree.name)
     wanted = locks.requirements((ROOT / "pyproject.toml").read_text(encoding="utf-8"), tree.extra)
     with tempfile.TemporaryDirectory() as folder:
@@ -81,12 +81,12 @@ def write_lock(tree: Tree) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """What uv is told: its cache is kept with ours."""
+    """The environment of uv, whose cache is kept with ours."""
     return {"UV_CACHE_DIR": str(cache.root() / "uv"), "UV_PYTHON_DOWNLOADS": "never", **_certificates()}
 
 
 def install_locked(lock: Path, into: Path, *flags: str) -> None:
-    """First from the cache alone, so that what was fetched once needs no network. Raises `NotFetched`."""
+    """Tries the cache alone first, so that what was fetched once needs no network. Raises `NotFetched`."""
     words: tuple[str | Path, ...] = (_UV, *_INSTALL, "--require-hashes", "--target", into, *flags, "-r", lock)
     try:
         run((*words, "--offline"), env=environment())

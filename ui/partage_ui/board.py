@@ -1,4 +1,4 @@
-"""The one place where all viewers find what is known now, and hear of what is newer."""
+"""The latest facts, shared by all viewers, and a signal when they change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from partage_ui.facts import Facts
 
 WATCHED_S: Final = 60.0
-"""So long after somebody looked, brokers are asked as often as for one who looks."""
+"""For this long after a view, brokers are queried as often as during one."""
 
 
 class Board:
@@ -28,7 +28,7 @@ class Board:
         self._news = asyncio.Event()
 
     async def newer(self, than: int, *, within_s: float) -> int:
-        """The version as soon as it is another one, or after a while."""
+        """Returns the version as soon as it is newer, or after a while."""
         if self.version <= than:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
@@ -36,12 +36,12 @@ class Board:
         return self.version
 
     def look(self) -> Facts:
-        """What is known, for somebody who looks at it."""
+        """Returns the latest facts, and records that somebody views them."""
         self._looked_at = time.monotonic()
         return self.facts
 
     def spend(self, seconds: float) -> None:
-        """On showing it to somebody."""
+        """Accounts for the processor time of a view."""
         self._spent_s += seconds
 
     def take_spent(self) -> float:

@@ -1,9 +1,8 @@
-"""What a cluster's API server and brokers tell, kept current once for all viewers.
+"""The state of a cluster from its API server and brokers, kept current once for all viewers.
 
-Pods and nodes are followed by watches, heartbeats are listed, and brokers are asked by way of their nodes'
-advertisers, a few in a second, more often while somebody looks. The scheduler is not asked: why a pod waits stands on
-the pod. What is built of all that costs a bounded part of a processor: the next one waits four times as long as the
-last one and its views took.
+Pods and nodes are watched, heartbeats are listed, and brokers are queried through their nodes' advertisers, a few a
+second, more often while somebody looks. The scheduler is not queried: the pod itself has the reason why it waits.
+Snapshots take a bounded part of a processor: the next one waits four times as long as the last one and its views took.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ T = TypeVar("T")
 LEASES_EVERY_S: Final = 20.0
 WATCHED_EVERY_S: Final = 10.0
 UNWATCHED_EVERY_S: Final = 60.0
-"""As long as what brokers tell of a minute holds, so that the hour has no gaps."""
+"""The time that brokers' figures for a minute cover, so that the hour has no gaps."""
 EVERY_S: Final = 1.0
 _LATEST_S: Final = 15.0
 _COST: Final = 4
-"""Of what is spent on views too, so that all of it takes at most a fifth of a processor."""
+"""Applied to the time of views too, so that all of it takes at most a fifth of a processor."""
 _PAGE_SIZE: Final = 500
 _NO_SCHEDULER: Final = "no scheduler says in namespace {} how it decides: does partage-scheduler run?"
 
@@ -74,7 +73,7 @@ class SeenNode(Struct, frozen=True):
 
 
 class _Nodes:
-    """What each node says it has; an inventory is read once for each of its texts."""
+    """What each node advertises; each text of an inventory is parsed once."""
 
     def __init__(self) -> None:
         self.reports: dict[str, NodeReport] = {}
@@ -117,7 +116,7 @@ class _Nodes:
 
 
 class _Pods:
-    """Pods that have to do with cards, and the advertisers, by node."""
+    """Pods that wait for cards or hold some, and the advertisers, by node."""
 
     def __init__(self, scheduler: str) -> None:
         self._scheduler = scheduler
@@ -150,7 +149,7 @@ class _Pods:
 
 class ClusterReader:
     def __init__(self, server: ApiServer, board: Board, *, namespace: str, scheduler: str, asks: bool) -> None:
-        """`asks`: whether brokers are asked; without that the page knows what was promised alone."""
+        """`asks`: whether to query brokers; without it the page knows only what was promised."""
         self._server, self._board, self._namespace, self._asks = server, board, namespace, asks
         self._nodes, self._pods = _Nodes(), _Pods(scheduler)
         self._leases: dict[str, Lease] = {}
@@ -162,7 +161,7 @@ class ClusterReader:
 
     @property
     def lost(self) -> dict[str, str]:
-        """What is not known, or not any more, and why."""
+        """What is unknown or out of date, and why."""
         return self._lost
 
     def start(self, tasks: Tasks) -> None:
@@ -246,7 +245,7 @@ class ClusterReader:
             await asyncio.sleep(max(EVERY_S, _COST * (time.perf_counter() - began + self._board.take_spent())))
 
     async def _changed_or_late(self) -> None:
-        """What gets old is said to be old, even where nothing else changes."""
+        """Also returns after a while without a change, so that outdated facts are shown as such."""
         try:
             async with asyncio.timeout(_LATEST_S):
                 await self._changed.wait()
@@ -257,7 +256,7 @@ class ClusterReader:
     def _facts(self) -> Facts:
         now = datetime.now(UTC)
         reports = [each for _, each in sorted(self._nodes.reports.items())]
-        if "heartbeats" not in self._lost:  # else nobody is said to be silent
+        if "heartbeats" not in self._lost:  # otherwise no node is reported silent
             reports = [with_lease(each, self._leases.get(each.node), now) for each in reports]
         self._told = {node: each for node, each in self._told.items() if node in self._nodes.reports}
         troubles = [f"{name} are not known for sure: {why}" for name, why in self._lost.items()]
@@ -278,7 +277,7 @@ class ClusterReader:
 
 
 def _forgets(gone: Callable[[tuple[str, str]], None]) -> Callable[[Unread], None]:
-    """Of a pod that can't be read nothing is shown."""
+    """Shows nothing of a pod that can't be read."""
 
     def forget(which: Unread) -> None:
         gone(which.key)

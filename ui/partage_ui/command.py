@@ -1,4 +1,4 @@
-"""The words and options of ``partage ui``: the page of this machine, for whoever reads the terminal."""
+"""The arguments and options of ``partage ui``: the page of this machine, for whoever reads the terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def command(root: Path, *, port: int) -> None:
     logs.configure("partage", level="warning", log_format="text")
     if is_simulated(root):
         click.echo(SIMULATED, err=True)
-    BrokerClient(root).tell()  # what keeps the page from being anything is said here, and not in a browser
+    BrokerClient(root).tell()  # reports an unusable broker here, and not in a browser
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(root, port))
 

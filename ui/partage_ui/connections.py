@@ -1,4 +1,4 @@
-"""Browsers' connections, bounded: those without a viewer are guests by `acceptor`'s rules, the others are counted."""
+"""Bounds browsers' connections: those without a viewer are guests by `acceptor`'s rules, the others are counted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from partage_base.acceptor import Acceptor, Guest
 MOST_KNOWN: Final = 256
 HANDSHAKE_S: Final = 5.0
 REST_S: Final = 15.0
-"""A connection on which nothing is asked for so long is closed."""
+"""A connection that is idle for this long is closed."""
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class _Server(web.Server):
-    """Says when a connection is over."""
+    """Signals when a connection has ended."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class _Server(web.Server):
 
 class Connections:
     def __init__(self, address: str, *, tls: ssl.SSLContext | None = None) -> None:
-        """`address` is `host:port`; port 0 is any that is free."""
+        """`address` is `host:port`; port 0 selects a free one."""
         host, _, port = address.rpartition(":")
         self._tls = tls
         self._acceptor = Acceptor(host.strip("[]"), int(port), self._serve)
@@ -54,7 +54,7 @@ class Connections:
         return self._acceptor.port
 
     async def open(self, answer: Answer) -> None:
-        """Raises `OSError`, or `UnicodeError` for what can't be a name."""
+        """Raises `OSError`, or `UnicodeError` for an invalid host name."""
         self._server = _Server(answer)
         await self._acceptor.open()
 
@@ -65,7 +65,7 @@ class Connections:
         await self._acceptor.abort()
 
     def know(self, request: web.BaseRequest) -> bool:
-        """A viewer asks: this connection is no guest any more; False where there are too many such."""
+        """Records that a connection is a viewer's and no guest any more; False if there are too many of these."""
         handler = request.protocol
         if handler not in self._guests:
             return True

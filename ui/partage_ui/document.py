@@ -1,4 +1,4 @@
-"""Whole documents: what is around a view, and the way in. Pure."""
+"""Whole documents: the page around a view, and the sign-in page. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is known at one moment, and what views need of it, each made once for all viewers. Pure."""
+"""A snapshot of all known state, and what views derive from it, each computed once for all viewers. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scope(NamedTuple):
     """None: all of them."""
     nodes: bool = True
     note: str = ""
-    """What could not be found out about that, in a sentence."""
+    """Tells the viewer what is not shown and why, as a sentence."""
 
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces
@@ -47,7 +47,7 @@ class Scope(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What a container, or a budget of several, has of one card."""
+    """What a container, or a budget of several, holds of one card."""
 
     namespace: str
     pod: str
@@ -59,9 +59,9 @@ class Workload:
     limit_milli: int
     memory_bytes: int
     uid: str
-    """Of its pod."""
+    """The pod's uid."""
     held: CardHeld | None = None
-    """None: its node's broker has not told of it."""
+    """None if its node's broker has not reported it."""
     hour: tuple[tuple[float, float] | None, ...] = ()
     is_whole: bool = False
     """Whether this is all that its container has: no other card, and no budget with others."""
@@ -72,7 +72,7 @@ class Workload:
 
     @cached_property
     def short_by(self) -> float:
-        """How much less of the card's time it got over the last minute than it wanted and is guaranteed; 0: nothing."""
+        """The part of the card's time that it wanted, is guaranteed and did not get in the last minute; 0 if none."""
         time = None if self.held is None else self.held.time
         if time is None:
             return 0.0
@@ -81,7 +81,7 @@ class Workload:
 
     @cached_property
     def idle_milli(self) -> int:
-        """Of its share, what it did not want in any minute that is known."""
+        """The part of its share that it wanted in no known minute."""
         time = None if self.held is None else self.held.time
         if time is None:
             return 0
@@ -90,16 +90,16 @@ class Workload:
 
     @property
     def idle_bytes(self) -> int:
-        """Of its memory, what it does not hold."""
+        """The part of its memory that it does not hold."""
         return 0 if self.held is None else max(0, self.held.limit_bytes - self.held.charged_bytes)
 
 
 class NodeTold(Struct, frozen=True, kw_only=True):
-    """What is kept of what the broker of one node told when it was asked last; made once for all views."""
+    """The parts that are kept of the last answer of a node's broker; made once for all views."""
 
     at: datetime
     why: str = ""
-    """Why there is nothing."""
+    """Why there is no answer."""
     cards: Mapping[CardId, CardTold] = {}
     findings: tuple[str, ...] = ()
     workloads: tuple[Workload, ...] = ()
@@ -157,25 +157,25 @@ class CardView(NamedTuple):
 
     @property
     def used_bytes(self) -> int | None:
-        """By all processes; None where the node's broker does not tell of it."""
+        """Used by all processes; None if the node's broker does not report it."""
         return None if self.told is None else self.told.used_bytes
 
     @property
     def got(self) -> float:
-        """The part of its time that containers had over the last minute."""
+        """The part of its time that containers got over the last minute."""
         times = (each.held.time for each in self.workloads if each.held is not None)
         return sum(time.got.s60 for time in times if time is not None)
 
 
 class Free(NamedTuple):
-    """What is left of one card."""
+    """Free amounts of one card."""
 
     milli: int
     memory_bytes: int
     of_bytes: int
 
     def lacks(self, needs: Needs) -> tuple[int, int]:
-        """Milli and bytes that it has too little."""
+        """How many milli and bytes are missing."""
         wanted = needs.memory_bytes
         memory = needs.share_milli * self.of_bytes // WHOLE_MILLI if wanted is None else wanted
         return max(0, needs.share_milli - self.milli), max(0, memory - self.memory_bytes)
@@ -189,7 +189,7 @@ class Facts:
     nodes: Report = field(default_factory=Report)
     told: Mapping[str, NodeTold] = field(default_factory=dict[str, NodeTold])
     troubles: tuple[str, ...] = ()
-    """Why this may not be how things are, a sentence each."""
+    """Why this may be wrong or out of date, a sentence each."""
     doubts: tuple[str, ...] = ()
     """What is wrong with the schedulers, a sentence each."""
 
@@ -199,18 +199,18 @@ class Facts:
 
     @cached_property
     def oldest(self) -> datetime:
-        """When that broker was asked which was asked longest ago."""
+        """When the least recently queried broker was queried."""
         return min((each.at for each in self.told.values()), default=self.at)
 
     @cached_property
     def waiting(self) -> tuple[PodFact, ...]:
-        """The one that has waited longest first."""
+        """Longest wait first."""
         found = [each for each in self.pods if each.why]
         return tuple(sorted(found, key=lambda each: (each.since or self.at, each.namespace, each.name)))
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:
-        """Those first that got less than is due to them, then by name."""
+        """Those that got less than they are due first, then by name."""
         told = [workload for each in self.told.values() for workload in each.workloads]
         known = {each.uid for each in told}
         rest = (pod for pod in self.pods if pod.allocation is not None and pod.uid not in known)
@@ -219,18 +219,18 @@ class Facts:
 
     @cached_property
     def idle(self) -> tuple[Workload, ...]:
-        """What is held and not used, the most first: of a card's time, then of its memory."""
+        """Held but unused resources, the most first: by the card's time, then by its memory."""
         found = [each for each in self.workloads if each.idle_milli or each.idle_bytes > each.memory_bytes // 2]
         return tuple(sorted(found, key=lambda each: (-each.idle_milli, -each.idle_bytes)))
 
     @cached_property
     def cards(self) -> tuple[CardView, ...]:
-        """By node, and on it by index."""
+        """By node, and by index on a node."""
         return tuple(card for node in self.nodes.nodes for card in self._cards_of(node))
 
     @cached_property
     def frees(self) -> tuple[Free, ...]:
-        """Of cards that new pods may be given those of which no other one has more of both: never many."""
+        """Free amounts of allocatable cards, but for those that another card reaches in both: always few."""
         there = {
             _free(card, self._holders.get((node.node, card.id), ()))
             for node in self.nodes.nodes

@@ -1,4 +1,4 @@
-"""What containers wanted and got of their cards, a figure for each minute of the last hour. Pure."""
+"""What containers wanted and got of their cards, for each minute of the last hour. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 MINUTES: Final = 60
 MOST: Final = 60_000
-"""Containers and cards that are remembered: some 500 bytes each."""
+"""Most pairs of container and card that are kept, at about 500 bytes each."""
 _NOTHING: Final = 0xFFFF
 _WHOLE: Final = 1000
 
@@ -23,7 +23,7 @@ class _Hour:
 
 
 class History:
-    """By container and card; what is not told of for an hour is forgotten."""
+    """By container and card; a pair that is not reported for an hour is forgotten."""
 
     def __init__(self, *, most: int = MOST) -> None:
         self._most = most
@@ -34,7 +34,7 @@ class History:
         return len(self._hours)
 
     def note(self, key: Hashable, at_s: float, *, wanted: float, got: float) -> None:
-        """Parts of the card's time over the last minute, 0 to 1."""
+        """Both are parts of the card's time over the last minute, 0 to 1."""
         minute = int(at_s // 60)
         self._sweep(minute)
         hour = self._hours.get(key)
@@ -48,7 +48,7 @@ class History:
         hour.got[minute % MINUTES], hour.wanted[minute % MINUTES] = _part(got), _part(wanted)
 
     def of(self, key: Hashable, at_s: float) -> tuple[tuple[float, float] | None, ...]:
-        """Wanted and got for each of the last 60 minutes, the oldest first; None where nothing is known."""
+        """Wanted and got for each of the last 60 minutes, the oldest first; None for minutes without figures."""
         minute, hour = int(at_s // 60), self._hours.get(key)
         if hour is None:
             return ()

@@ -1,4 +1,4 @@
-"""Markup that is safe whatever is in it: text becomes markup only by being escaped, or by `tag`. Pure."""
+"""Markup that is safe for any content: text becomes markup only by escaping, or by `tag`. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _VOID: Final = frozenset(("br", "input", "link", "meta"))
 
 
 class Html(str):
-    """Markup. Whatever is made of it by the methods of text is text again."""
+    """Markup. The results of its `str` methods are plain text again."""
 
     __slots__ = ()
 
 
 def text(content: str) -> Html:
-    """Text of others: a line that neither is markup nor changes the direction of what is around it."""
+    """Escapes untrusted text: one line without markup, which can't change the direction of text around it."""
     return Html(html.escape(printable(content)))
 
 
 def tag(name: str, /, *children: str | None, **attributes: Attribute) -> Html:
-    """An element; `class_` and `aria_label` are written `class` and `aria-label`. None is left out."""
+    """An element; `class_` and `aria_label` become `class` and `aria-label`. None is omitted."""
     said = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
         return Html(f"<{name}{said}>")

@@ -1,4 +1,4 @@
-"""What the broker of one machine tells, asked while the page is there; and the way in by a word that works once."""
+"""The state of one machine from its broker, queried while the page is served; and sign-in by a one-time token."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MachineReader:
 
 
 class OnceDoor:
-    """Lets in who has the word that the command printed, once: whoever reads the terminal is root already."""
+    """Accepts the token that the command printed, once: whoever reads the terminal is root already."""
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(24)
@@ -72,5 +72,5 @@ class OnceDoor:
         return Person(username="root")
 
     async def scope(self, viewer: Viewer, facts: Facts, namespace: str) -> Scope:  # noqa: ARG002
-        """All that the machine has."""
+        """Everything on the machine."""
         return Scope()

@@ -1,4 +1,4 @@
-"""What the page reads of pods: a few fields, of which no more is kept than is shown. Pure."""
+"""The fields of pods that the page reads; only what is shown is kept. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_ASKS: Final = 4
 
 
 class _Read(Struct, frozen=True, rename="camel"):
-    """Fields are spelt as Kubernetes does; what is not named is ignored."""
+    """Fields are spelt as in Kubernetes; unknown ones are ignored."""
 
 
 class PodNotes(Struct, frozen=True):
@@ -87,13 +87,13 @@ class SeenPod(_Read, frozen=True):
 
     @property
     def is_advertiser(self) -> bool:
-        """Whether it can be asked what its node's broker tells."""
+        """Whether it can be queried for its node's broker."""
         is_there = self.status.phase == "Running" and not self.metadata.deletion_timestamp
         return self.metadata.labels.app == ADVERTISER and is_there and bool(self.spec.node_name)
 
 
 class Needs(NamedTuple):
-    """What the container that asks for most needs of one card."""
+    """Needs for one card, of the container that requests most."""
 
     cards: int
     share_milli: int
@@ -108,16 +108,16 @@ class PodFact(Struct, frozen=True, kw_only=True):
     uid: str
     node: str = ""
     since: datetime | None = None
-    """When it began to wait, or was made."""
+    """When it started to wait, or was created."""
     asks: str = ""
-    """In words; of a pod that waits."""
+    """The request as text, for a pod that waits."""
     needs: Needs | None = None
-    """None where it does not ask in the native dialect."""
+    """None if it does not request in the native dialect."""
     why: str = ""
-    """Why it waits; empty where it does not."""
+    """Why it waits; empty if it does not."""
     allocation: Allocation | None = None
     usages: tuple[Usage, ...] = ()
-    """What that takes of each card."""
+    """What the allocation takes of each card."""
 
     @property
     def title(self) -> str:
@@ -125,7 +125,7 @@ class PodFact(Struct, frozen=True, kw_only=True):
 
 
 def fact_of(pod: SeenPod, scheduler: str) -> PodFact | None:
-    """None of a pod that has nothing to do with cards: it asks for none in our words, has none, and names others."""
+    """None for a pod unrelated to cards: no request under our prefix, no allocation, and another scheduler."""
     meta, spec = pod.metadata, pod.spec
     allocation = _allocation(meta.annotations.allocation) if spec.node_name else None
     is_ours = spec.scheduler_name == scheduler or any(_asks(each) for each in spec.containers)
@@ -171,7 +171,7 @@ def moment(text: str) -> datetime | None:
 
 
 def needs_of(containers: Iterable[PodPart]) -> Needs | None:
-    """Of one card; of pods in the native dialect, whose policies are not looked at."""
+    """For one card; only for pods in the native dialect, without their policies."""
     parts = tuple(PodContainer(name=ContainerName(each.name), limits=each.resources.limits) for each in containers)
     nobody = PodRef(namespace=Namespace(""), name=PodName(""), uid=PodUid(""))
     try:
@@ -187,7 +187,7 @@ def _asks(part: PodPart) -> bool:
 
 
 def _asked(containers: tuple[PodPart, ...]) -> str:
-    """`500 milli, 8 GiB` where it can be read; else the resources as they are written."""
+    """`500 milli, 8 GiB` if the request is readable; otherwise the resources as written."""
     needs = needs_of(containers)
     if needs is not None:
         memory = "memory by its share" if needs.memory_bytes is None else amount(needs.memory_bytes)
@@ -218,7 +218,7 @@ def _of_kind(conditions: Iterable[PodCondition], kind: str) -> Iterator[PodCondi
 
 
 def _allocation(text: str) -> Allocation | None:
-    """As it is written: admission lets partage alone write it, and nothing is decided here."""
+    """Unverified: admission lets only partage write it, and nothing is decided here."""
     try:
         return decode_allocation(text, (GPU,)) if text else None
     except PartageError:

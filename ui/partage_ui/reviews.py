@@ -1,4 +1,4 @@
-"""Whom a token is of, and what this person may see: the API server's answers, remembered for a minute."""
+"""Whose a token is, and what its user may see, by reviews of the API server; access is cached for a minute."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from partage_ui.viewers import Person, Right, Viewer
 
 LASTS_S: Final = 60.0
 MOST_NAMESPACES: Final = 64
-"""So many are asked about for somebody who may not see all; beyond that they name theirs."""
+"""Most namespaces reviewed for a viewer who may not see all; beyond that they must name one."""
 AT_ONCE: Final = 8
 MOST_LOGINS: Final = 4
-"""Tokens that are asked about at once; more are turned away, so that nobody has us flood the API server."""
+"""Tokens reviewed at once; more are rejected, so that nobody floods the API server through us."""
 _TOKENS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ALL: Final = Right("list", "pods")
@@ -30,18 +30,18 @@ _ACCOUNT: Final = "system:serviceaccount:"
 
 
 class Busy(Exception):
-    """Too many want to come in at once."""
+    """Too many viewers are signing in at once."""
 
 
 class Door(Protocol):
-    """Who is let in, and to what."""
+    """Authenticates viewers, and determines what they may see."""
 
     async def enter(self, token: str) -> Person | None:
-        """None where the token is nobody's. Raises `KubeError` and `Busy`."""
+        """None for an invalid token. Raises `KubeError` and `Busy`."""
         ...
 
     async def scope(self, viewer: Viewer, facts: Facts, namespace: str) -> Scope:
-        """What this viewer may see, who asks for one namespace or, where that is empty, for all."""
+        """What this viewer may see; `namespace` is the one requested, empty for all."""
         ...
 
 
@@ -134,7 +134,7 @@ class ClusterDoor:
 
 
 def _likely(viewer: Viewer, namespace: str) -> Iterable[str]:
-    """The one that is asked for, a service account's own, and those that were granted before."""
+    """The requested namespace, a service account's own, and those that were granted before."""
     name = viewer.person.username
     own = name.removeprefix(_ACCOUNT).partition(":")[0] if name.startswith(_ACCOUNT) else ""
     granted = [each.namespace for each, (is_granted, _) in viewer.rights.items() if is_granted and each.namespace]
@@ -142,7 +142,7 @@ def _likely(viewer: Viewer, namespace: str) -> Iterable[str]:
 
 
 def expiry_of(token: str) -> float | None:
-    """When a token ends by its own word, in seconds since 1970: read only of one that the API server believes."""
+    """When a token expires by its own claim, in seconds since 1970: only for one that the API server has accepted."""
     _, _, rest = token.partition(".")
     claims, _, signature = rest.partition(".")
     if not signature:

@@ -1,4 +1,4 @@
-"""The page of a cluster as a daemon: reads once for all, and answers browsers until it is told to stop."""
+"""The page of a cluster as a daemon: reads once for all viewers, and answers browsers until it is stopped."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from partage_ui.site import Site
 _CONNECTIONS: Final = 16
 _CERTIFICATE_EVERY_S: Final = 30.0
 _COLLECT_AFTER: Final = 100_000
-"""Objects that are made before garbage is looked for: all that is known of a cluster is looked through then."""
+"""Allocations before the garbage collector runs, which traverses all that is known of a cluster."""
 _log = structlog.get_logger()
 
 
 async def start(settings: UiSettings, daemon: Daemon) -> UiService:
-    """Access and certificate must be there; the API server need not be."""
+    """Requires credentials and the certificate; the API server need not be reachable."""
     try:
         access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     except BadAccess as error:
@@ -87,7 +87,7 @@ async def opened(  # noqa: PLR0913 - what is served, to whom and where
     stack.push_async_callback(connections.close)
     stack.callback(site.stop)
     site.port = connections.port
-    _log.info("the page is served", port=site.port, tls=tls is not None)
+    _log.info("serving the page", port=site.port, tls=tls is not None)
     return site
 
 
@@ -108,7 +108,7 @@ def _load(tls: ssl.SSLContext, certificate: Path, key: Path) -> None:
 
 
 async def _keep_fresh(tls: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """New connections get the files as they are; files that can't be used leave the last ones in force."""
+    """Reloads the files for new connections; unusable ones leave the last certificate in force."""
     repeats = Repeats(every_s=3600)
     while True:
         await asyncio.sleep(_CERTIFICATE_EVERY_S)

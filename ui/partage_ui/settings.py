@@ -1,4 +1,4 @@
-"""What the page can be told. Everything has a default that is right in our Deployment."""
+"""Settings of the page. Each default is right for our Deployment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partage_base.daemon.settings import ADDRESS, CommonSettings, Setting
 
 
 class UiSettings(CommonSettings, frozen=True, kw_only=True):
-    """Of the daemon that serves the page of a cluster."""
+    """Settings of the daemon that serves the page of a cluster."""
 
     kubeconfig: Annotated[
         Path | None,

@@ -1,7 +1,7 @@
-"""Answers browsers: the way in and out, pages, and streams of what changes on them.
+"""Answers browsers: sign-in and sign-out, pages, and streams of their changes.
 
-Everything is made here and nothing is written anywhere. A viewer sees what the door says, asked again every minute. No
-answer may be framed, kept, or run a script that is not one of ours.
+Pages are rendered here and nothing is written anywhere. A viewer sees what the door allows, which is checked again
+every minute. No answer may be framed or cached, or run a script that is not one of ours.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from partage_ui.views.parts import Query, read_query
 MOST_BODY_BYTES: Final = 32 << 10
 BODY_WITHIN_S: Final = 5.0
 WRITE_WITHIN_S: Final = 10.0
-"""Who reads a stream more slowly than that asks for it again."""
+"""A client that reads a stream more slowly has to reconnect."""
 QUIET_S: Final = 15.0
 SHARE: Final = 3
-"""Making what streams say takes at most a part of a processor: so many times as long is waited after it."""
+"""Bounds the processor time of streams: after rendering, waits for this multiple of the time it took."""
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -60,10 +60,10 @@ class Site:
     def __init__(
         self, board: Board, door: Door, *, secure: bool, session_s: float, know: Callable[[web.BaseRequest], bool]
     ) -> None:
-        """`secure`: browsers reach it by TLS. `know` is told of the connections of viewers."""
+        """`secure`: browsers reach it by TLS. `know` registers the connection of a viewer."""
         self.viewers = Viewers(clock=time.monotonic)
         self.logins: dict[str, int] = {}
-        """How many there were, by what became of them."""
+        """Number of sign-ins by outcome."""
         self.port = 0
         self.board, self._door, self._session_s, self._know = board, door, session_s, know
         self._secure, self._cookie = secure, "__Host-partage" if secure else "partage"
@@ -71,7 +71,7 @@ class Site:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Streams end with the next that they would say."""
+        """Ends all streams at their next update."""
         self._is_stopping = True
         self.board.put(self.board.facts)
 
@@ -96,7 +96,7 @@ class Site:
                 return _plain(405, "only GET is answered, and POST of the forms\n")
 
     async def _take(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        """A form that was sent."""
+        """Handles a submitted form."""
         if not _is_from_here(request):
             return _plain(403, "this form is of another site\n")
         if path == "/login":
@@ -192,7 +192,7 @@ class Site:
 
     @asynccontextmanager
     async def _paced(self) -> AsyncGenerator[None]:
-        """One stream after the other, and a rest after each."""
+        """One stream at a time, and a pause after each."""
         async with self._turn:
             began = time.thread_time()
             yield
@@ -231,7 +231,7 @@ def _static(name: str) -> web.Response:
 
 
 def _is_from_here(request: web.BaseRequest) -> bool:
-    """Whether a form was sent by a page of ours, as far as the browser says."""
+    """Whether a form was sent by a page of ours, according to the browser."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
         return False
     origin = request.headers.get("Origin")
@@ -239,7 +239,7 @@ def _is_from_here(request: web.BaseRequest) -> bool:
 
 
 async def _token_in(request: web.BaseRequest) -> str | None:
-    """What stands in the form; None where that is no form, too long or too slow."""
+    """The token in the form; None if the body is no form, too long or too slow."""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_WITHIN_S):

@@ -1,7 +1,7 @@
-"""Who has been let in, for how long, and how many at once. Pure.
+"""Sessions: which viewers are signed in, for how long, and how many at once. Pure.
 
-A session is known by a key that its browser alone has. Keys are found by their digest, so that how long a look takes
-tells nothing of them. A person with too many sessions loses the oldest; nobody loses one for somebody else.
+Only the browser has a session's key. Keys are looked up by their digest, so that the time of a lookup reveals nothing
+about them. A person with too many sessions loses the oldest; nobody loses one because of another person.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_RIGHTS: Final = 256
 
 
 class Person(Struct, frozen=True, kw_only=True):
-    """Whom the API server takes somebody for."""
+    """A user, as the API server authenticated it."""
 
     username: str = ""
     uid: str = ""
@@ -34,7 +34,7 @@ class Right(NamedTuple):
     verb: str
     resource: str
     namespace: str = ""
-    """Empty: in all of them."""
+    """Empty: all namespaces."""
 
 
 @dataclass(eq=False)
@@ -43,7 +43,7 @@ class Viewer:
     until: float
     streams: int = 0
     rights: dict[Right, tuple[bool, float]] = field(default_factory=dict[Right, tuple[bool, float]])
-    """What was answered, and until when that counts."""
+    """Each answer, and until when it is valid."""
 
     def remember(self, right: Right, *, is_granted: bool, until: float) -> None:
         self.rights.pop(right, None)
@@ -85,7 +85,7 @@ class Viewers:
         self._end(_digest(key))
 
     def begin_stream(self, viewer: Viewer) -> bool:
-        """Whether there is room for one more page that follows what changes."""
+        """Whether one more page may follow changes; if so, counts it."""
         if viewer.streams >= MOST_STREAMS_OF_ONE or self.streams >= MOST_STREAMS:
             return False
         viewer.streams += 1

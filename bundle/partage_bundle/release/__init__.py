@@ -1,8 +1,8 @@
-"""Makes a release: one folder with all that people install, and what they check it by.
+"""Makes a release: one folder with all that users install, and what they verify it by.
 
-It decides no tree: `partage_bundle.tree` and `image` have made those. `distributions` are for pip, `chart` is for helm,
-`krew` for kubectl; the pure `statements` say what is in the folder and what it was made from, and `folder` puts it
-together.
+It defines no tree: those are made by `partage_bundle.tree` and `image`. `distributions` are for pip, `chart` for helm,
+`krew` for kubectl; the pure `statements` list the contents of the folder and what it was made from, and `folder`
+assembles it.
 """
 
 from partage_bundle.release.folder import Asked, write

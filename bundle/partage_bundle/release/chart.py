@@ -1,4 +1,4 @@
-"""The chart as helm takes it: one archive, and the same bytes as an OCI layout. It names images by digest."""
+"""The chart for helm: one archive, and the same bytes as an OCI layout. It refers to images by digest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_REGISTRY: Final = b'\n  registry: ""\n'
 
 
 def write(folder: Path, version: str, layouts: Mapping[str, Path], registry: str) -> Path:
-    """`partage-<version of the chart>.tgz` and the layout `partage` beside it; the path of the archive."""
+    """Writes `partage-<version of the chart>.tgz` and the layout `partage` beside it; returns the archive's path."""
     folder.mkdir(parents=True)
     files = {name.removeprefix("chart/"): content for name, content in archive.chart(version, layouts)}
     if registry:
@@ -37,7 +37,7 @@ def write(folder: Path, version: str, layouts: Mapping[str, Path], registry: str
 def _of_registry(
     files: Mapping[str, bytes], version: str, layouts: Mapping[str, Path], registry: str
 ) -> dict[str, bytes]:
-    """With that registry for a default, and its images for who lists charts."""
+    """Makes that registry the default, and lists its images for Artifact Hub."""
     values = files["values.yaml"]
     if values.count(_NO_REGISTRY) != 1:
         raise BundleError(f"{archive.CHART}/values.yaml must have one line {_NO_REGISTRY.decode().strip()!r}")

@@ -1,7 +1,7 @@
 """What pip installs: our wheels and sdists, made from the files that git knows, and the locked wheels of others.
 
-Our wheel has what is in C built for each machine, and the manual pages. Those of others are for each machine and
-Python that is asked for; which ones those are is decided by the locks of the trees.
+Our wheel contains our C code built for each machine, and the manual pages. Those of others are for each requested
+machine and Python; the locks of the trees determine which ones.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine
 
 PYTHONS: Final = ("3.11", "3.12", "3.13")
-"""Debian 12's, Ubuntu 24.04's and Debian 13's."""
+"""Pythons of Debian 12, Ubuntu 24.04 and Debian 13."""
 _PROJECTS: Final = (".", "simgpu")
 _COMPILED: Final = {
     "isolation/partage_isolation/library/objects": native.objects,
     "oci/partage_oci/programs": native.program,
 }
-"""Where a wheel takes what was built for each machine."""
+"""Where a wheel gets files that are built for each machine, and what builds them."""
 _GLIBCS: Final = ("2_34", "2_31", "2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
-"""That a wheel of others may be made for: those of all distributions with such a Python have them."""
+"""glibc versions that wheels of others may require: all distributions with such a Python have them."""
 _OLD_NAMES: Final = ("manylinux2014", "manylinux2010", "manylinux1")
 
 
 def own(machines: Iterable[Machine], into: Path, sources: Path) -> None:
-    """The wheels of both projects into the one folder, their sdists into the other."""
+    """Builds the wheels of both projects into one folder, their sdists into the other."""
     with tempfile.TemporaryDirectory() as folder:
         checkout = Path(folder)
         _export(checkout)
@@ -52,7 +52,7 @@ def own(machines: Iterable[Machine], into: Path, sources: Path) -> None:
 
 
 def others(machines: Sequence[Machine], pythons: Sequence[str], into: Path) -> None:
-    """Each wheel once, whoever needs it."""
+    """Copies each wheel once, even if several machines or Pythons need it."""
     for machine, python in product(machines, pythons):
         for path in sorted(_fetched(machine, python).iterdir()):
             if not (into / path.name).exists():
@@ -82,7 +82,7 @@ def _fetch(machine: Machine, python: str, lock_files: Iterable[Path], place: Pat
 
 
 def _export(into: Path) -> None:
-    """The files that git tracks, or would with `git add --all`, as they lie here."""
+    """Copies the files that git tracks, or would after `git add --all`, as they are here."""
     listed = run(("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"))
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():

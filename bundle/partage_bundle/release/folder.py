@@ -1,4 +1,4 @@
-"""Puts a release together in one folder: all of it, or nothing. Of two builders the second waits."""
+"""Assembles a release in one folder: all of it, or nothing. Of two builders the second waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from partage_bundle.tree import DIRTY, every_tree, version_here
 BILL: Final = "partage.cdx.json"
 PROVENANCE: Final = "partage.intoto.json"
 NOWHERE: Final = "https://releases.example/partage"
-"""Stands for the address that nobody has named."""
+"""Stands for an address that was not given."""
 _COPIED: Final = ("LICENSE", "manifests/artifacthub-repo.yml")
 _REGISTRY: Final = re.compile(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*")
 _README: Final = Path(__file__).with_name("README.md.in")
@@ -35,15 +35,15 @@ class Asked:
     version: str
     machines: Sequence[Machine]
     pythons: Sequence[str] = distributions.PYTHONS
-    """For which there are wheels of others."""
+    """Pythons for which wheels of others are included."""
     at: str = NOWHERE
     """The address below which krew finds the archives."""
     registry: str = ""
-    """Where the chart takes images from unless told otherwise."""
+    """The default registry of the chart's images."""
 
 
 def write(target: Path, asked: Asked) -> None:
-    """It takes the place of what was there."""
+    """Replaces what was there."""
     _need_places(asked)
     part = target.with_name(f".{target.name}.part")
     with cache.lock(f"release-{target.name}"):
@@ -57,7 +57,7 @@ def write(target: Path, asked: Asked) -> None:
 
 
 def _need_places(asked: Asked) -> None:
-    """Before anything is built. Raises `BundleError`."""
+    """Checks the addresses before anything is built. Raises `BundleError`."""
     if not asked.at.startswith("https://"):
         raise BundleError(f"{asked.at!r} is no address for archives of krew: expected https://HOST/FOLDER")
     if asked.registry and not _REGISTRY.fullmatch(asked.registry):
@@ -116,7 +116,7 @@ def _distributions(place: Path, asked: Asked) -> Iterator[Content]:
 
 
 def _of_tree(name: str, machine: Machine, tree: Path) -> dict[str, Any]:
-    """By what the tree says of itself, and what is linked into its programs."""
+    """The parts that the tree lists, and what is linked into its programs."""
     parts = json.loads((tree / papers.PARTS).read_bytes())["components"]
     linked = [_linked()] if (tree / "systemd").is_dir() else []
     named = f"{name} for {machine.debian}"
@@ -149,7 +149,7 @@ def _readme(asked: Asked, packed_chart: Path) -> str:
 
 
 def _seal(place: Path, asked: Asked, layouts: Mapping[str, Path]) -> None:
-    """What it was made from, and the sums of all files."""
+    """Writes the provenance, and the checksums of all files."""
     digests = {str(path.relative_to(place)): _digest(path) for path in place.rglob("*") if path.is_file()}
     indexes = {name: _hex(image.index_of(layout)["digest"]) for name, layout in layouts.items()}
     source = Source(

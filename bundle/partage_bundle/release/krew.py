@@ -1,7 +1,7 @@
-"""`kubectl partage` for krew: an archive that runs wherever it is unpacked, and the manifest that names it.
+"""`kubectl partage` for krew: an archive that runs wherever it is unpacked, and the manifest that refers to it.
 
-It is the scheduler's tree, which has all that the command line asks for, without that tree's place: a script starts its
-Python by its own loader.
+It is the scheduler's tree, which has all that the command line needs, without the files tied to that tree's location: a
+script starts its Python by its own loader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from partage_bundle.recipe import Machine
 TREE: Final = "scheduler"
 PROGRAM: Final = "kubectl-partage"
 _OF_ITS_PLACE: Final = ("bin/partage", "bin/kubectl-partage", MANIFEST, "pyvenv.cfg")
-"""Beginnings of the paths that hold only where a tree is installed."""
+"""Path prefixes of files that are valid only where a tree is installed."""
 _LAUNCHER: Final = """\
 #!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
@@ -50,7 +50,7 @@ def archive(tree: Path, machine: Machine) -> Layer:
 
 
 def manifest(version: str, at: str, digests: Mapping[Machine, tuple[str, str]]) -> bytes:
-    """For each machine the name of its archive, which lies below the address `at`, and its SHA-256."""
+    """`digests` has the name of each machine's archive, which is below the address `at`, and its SHA-256."""
     platforms = [
         {
             "selector": {"matchLabels": {"os": "linux", "arch": machine.debian}},

@@ -1,6 +1,6 @@
-"""What a release says of itself: its parts for auditors, what it was made from, and its sums. Pure.
+"""Statements about a release: its parts for auditors, what it was made from, and its checksums. Pure.
 
-There is no time in them and no number of their own, so the same release says the same.
+They contain no time and no serial number, so equal releases have equal statements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BUILD: Final = f"{_BUILDER}/v1"
 
 @dataclass(frozen=True)
 class Content:
-    """One thing that people take out of the folder."""
+    """An item that users take from the folder."""
 
     kind: Literal["container", "file", "library"]
     name: str
@@ -29,7 +29,7 @@ class Content:
     licence: str = ""
     description: str = ""
     parts: Sequence[Mapping[str, Any]] = ()
-    """What it is made of, as CycloneDX has components."""
+    """Its parts, as CycloneDX components."""
 
     def component(self) -> dict[str, Any]:
         return {
@@ -58,11 +58,11 @@ def bill(version: str, contents: Iterable[Content]) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """What a release was made from, by the digests of git and of the locks."""
+    """What a release was made from: the git commit, and the digests of the locks."""
 
     commit: str
     is_dirty: bool
-    """There were changes that no commit has."""
+    """Whether there were uncommitted changes."""
     locks: Mapping[str, str]
     """The SHA-256 of each, by its path."""
 
@@ -75,7 +75,7 @@ class Source:
 
 
 def provenance(subjects: Mapping[str, str], source: Source, parameters: Mapping[str, Any]) -> str:
-    """An in-toto statement of SLSA's provenance. Unsigned, it proves as much as the signature of the sums."""
+    """An in-toto statement with SLSA provenance. Unsigned, it proves as much as the signature of the checksums."""
     document = {
         "_type": _STATEMENT,
         "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(subjects.items())],

@@ -1,7 +1,7 @@
-"""What asks the API server and writes to it: what is followed, bindings, the Lease, pods' status, events.
+"""Access to the API server: watches, bindings, the Lease, pods' status, events.
 
-A binding comes first: what the API server has no time for waits, the latest word wins, and what is too much is dropped
-and counted. `outbox` says what is due, and is pure.
+Bindings come first: other writes wait while the API server is busy, only the latest one about an object is kept, and
+excess ones are dropped and counted. `outbox` decides what is due, and is pure.
 """
 
 from partage_scheduler.api.events import Events

@@ -1,8 +1,8 @@
-"""Binds pods: one request sets the node and writes the signed allocation, and its outcome is found out for certain.
+"""Binds pods: one request sets the node and writes the signed allocation, and its outcome is determined with certainty.
 
-An error does not say that nothing was done: the API server may carry out what it did not answer, even later. So while
-there is doubt the same binding is sent again, which can be carried out once only, or is looked for; only when it can
-no longer happen is it called failed. Otherwise what it would take might be given to another pod meanwhile.
+An error does not mean that nothing was done: the API server may carry out a request that it did not answer, even later.
+So while there is doubt, the same binding is sent again, which can succeed only once, or the pod is read; it counts as
+failed only when it can no longer happen. Otherwise its devices might be given to another pod meanwhile.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from partage_plugins.vocabulary.keys import ALLOC_PREFIX
 from partage_scheduler.objects import ApiPod
 
 WITHIN_S: Final = 4.0
-"""So long the API server may take for a binding, unless the caller knows better."""
+"""Default time limit of a binding at the API server."""
 BEYOND_S: Final = 11.0
-"""And so much later it is certain that it will not be done any more: etcd ends what it was asked for after 7 s."""
+"""Time after that when the binding can no longer happen: etcd ends a request after 7 s."""
 FIRST_AGAIN_S: Final = 0.1
 MOST_AGAIN_S: Final = 5.0
 TRIES: Final = 4
@@ -55,14 +55,14 @@ class Already:
 
 @dataclass(frozen=True)
 class Lost:
-    """There is nothing to bind: the pod is gone or going."""
+    """There is nothing to bind: the pod is gone or being deleted."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The pod is not bound and will not be by this request."""
+    """The pod is not bound, and will not be by this request."""
 
     why: str
     may_retry: bool
@@ -92,7 +92,7 @@ class _Binding(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Binder:
-    """Sends bindings, any number of them at once; the caller limits them."""
+    """Sends bindings, any number concurrently; the caller limits them."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -104,16 +104,17 @@ class Binder:
         first_again_s: float = FIRST_AGAIN_S,
         erred: Callable[[KubeError], None] = lambda _error: None,
     ) -> None:
-        """`may_bind` is asked before each request; `erred` is told each error, for the count.
+        """`may_bind` is checked before each request; `erred` is called with each error, for metrics.
 
-        The API server gives a binding up after `within_s`; it is in doubt for `doubt_s`, which follows from that.
+        The API server abandons a binding after `within_s`; it is in doubt for `doubt_s`, which by default follows from
+        that.
         """
         self._server, self._within_s = server, within_s
         self._doubt_s = within_s + BEYOND_S if doubt_s is None else doubt_s
         self._may_bind, self._first_again_s = may_bind, first_again_s
         self._erred = erred
         self.in_flight = 0
-        """Bindings that are under way."""
+        """Number of bindings under way."""
 
     async def bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
         """Returns when the outcome is certain."""
@@ -151,7 +152,7 @@ class Binder:
         return None
 
     async def _found(self, failure: KubeError, pod: ApiPod, binding: _Binding, doubt: _Doubt) -> Outcome | None:
-        """The outcome, where a look at the pod makes it certain."""
+        """The outcome, if reading the pod makes it certain."""
         if isinstance(failure, NotFound):
             return Lost("it is gone")
         if _may_be_done(failure):
@@ -171,13 +172,13 @@ class Binder:
 
 
 class _Doubt:
-    """Whether a request that was not answered may still be carried out."""
+    """Whether an unanswered request may still be carried out."""
 
     def __init__(self) -> None:
         self.until: float | None = None
-        """None: there never was any."""
+        """None if there never was any doubt."""
         self.looked_at = float("-inf")
-        """When the pod was seen last, on no node."""
+        """When the pod was last read without a node."""
 
     def is_over(self, sent_at: float) -> bool:
         return self.until is None or min(sent_at, self.looked_at) >= self.until
@@ -188,7 +189,7 @@ def _judged(pod: ApiPod, wanted: _Binding) -> Outcome | None:
         return Lost("it is gone, and another pod has its name")
     ours = {key: text for key, text in wanted.metadata.annotations.items() if key.startswith(ALLOC_PREFIX)}
     if pod.node == wanted.target.name and ours.items() <= pod.metadata.annotations.items():
-        return Bound()  # annotations of others are not read again
+        return Bound()  # other annotations are not compared
     if pod.node:
         return Already(pod.node)
     return Lost("it is being deleted") if pod.is_going or pod.is_terminal else None

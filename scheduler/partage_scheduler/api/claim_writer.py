@@ -1,8 +1,7 @@
-"""Writes what pods are given on their claims: the finalizer, then the allocation with the pod that it is reserved for.
+"""Writes pods' devices to their claims: the finalizer, then the allocation with the pod that it is reserved for.
 
-Each write names the version of the claim that it changes, so it is done once at most, whatever was not answered: it is
-sent again until it is done, or refused for certain. What the API server answers is told at once, as the watch will tell
-it later.
+Each write names the claim's resourceVersion, so it succeeds at most once even if it is not answered: it is retried
+until it is done or refused with certainty. The API server's answers are passed on at once, before the watch.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from partage_scheduler.objects import ApiPod, ApiResourceClaim
 from partage_scheduler.objects.claims import Consumer
 
 CONFLICTS: Final = 8
-"""So often in a row others may change a claim first."""
+"""Conflicts in a row after which a write fails."""
 FIRST_AGAIN_S: Final = 0.1
 MOST_AGAIN_S: Final = 5.0
 
 Known = Callable[[str, str], ApiResourceClaim | None]
-"""A claim as it was told last, by namespace and name."""
+"""The latest known state of a claim, by namespace and name."""
 
 
 class ClaimWriter:
@@ -43,14 +42,14 @@ class ClaimWriter:
         erred: Callable[[KubeError], None] = lambda _error: None,
         first_again_s: float = FIRST_AGAIN_S,
     ) -> None:
-        """`told` hears of each claim that was read or written; `may_write`: this one leads."""
+        """`told` is called with each claim that was read or written; `may_write`: this replica leads."""
         self._server, self._known, self._told = server, known, told
         self._may_write, self._erred, self._first_again_s = may_write, erred, first_again_s
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
-        """Claims that are being written, each by one at a time."""
+        """Locks of claims, which are written by one task at a time."""
 
     async def write(self, pod: ApiPod, grants: Iterable[ClaimGrant]) -> Failed | Lost | None:
-        """None once all stand and are reserved for the pod."""
+        """None once all are allocated and reserved for the pod."""
         for grant in grants:
             turn = self._turns.setdefault(grant.uid, asyncio.Lock())
             async with turn:
@@ -60,7 +59,7 @@ class ClaimWriter:
         return None
 
     async def let_go(self, claims: Iterable[ApiResourceClaim]) -> None:
-        """Takes allocations back that nobody uses; one that has changed meanwhile stays as it is."""
+        """Removes allocations that nobody uses; a claim that has changed meanwhile stays as it is."""
         for claim in claims:
             turn = self._turns.setdefault(claim.uid, asyncio.Lock())
             async with turn:
@@ -68,7 +67,7 @@ class ClaimWriter:
                     continue
                 try:
                     await self._patch(claim, {"status": {"allocation": None, "reservedFor": None}}, "/status")
-                except KubeError as error:  # it is looked at again when the pod is tried again
+                except KubeError as error:  # repeated when the pod is tried again
                     self._erred(error)
 
     async def _written(self, pod: ApiPod, grant: ClaimGrant) -> Failed | Lost | None:
@@ -101,15 +100,15 @@ class ClaimWriter:
         return Failed("another scheduler leads now", may_retry=False)
 
     async def _look(self, grant: ClaimGrant, backoff: Backoff, error: KubeError) -> None:
-        """What became of it: after a rest, the claim as it is now."""
+        """Waits, then reads the claim to find out the outcome."""
         await asyncio.sleep(backoff.after(error))
         try:
             self._told(await self._server.get(resource_claim_path(grant.namespace, grant.name), ApiResourceClaim))
-        except KubeError as again:  # the next write finds out
+        except KubeError as again:  # the next write will tell
             self._erred(again)
 
     async def _protect(self, claim: ApiResourceClaim) -> None:
-        """By the shorter way, unless the claim holds text that JSON does not keep as it is."""
+        """Adds the finalizer by merge patch, or another way if the claim has text that JSON does not preserve."""
         path = resource_claim_path(claim.namespace, claim.name)
         try:
             await self._patch(claim, {"metadata": {"finalizers": [*claim.metadata.finalizers, FINALIZER]}})
@@ -125,13 +124,13 @@ class ClaimWriter:
 
 
 class _Finalizer:
-    """What is to be written next is that."""
+    """The next write adds the finalizer."""
 
 
 def _change(
     claim: ApiResourceClaim | None, pod: ApiPod, grant: ClaimGrant, allocation: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | _Finalizer | Failed | None:
-    """What is to be written next; None where all is."""
+    """The next write; None if all are done."""
     if claim is None or claim.uid != grant.uid:
         return Failed(f"its claim {grant.name} is gone", may_retry=True)
     if claim.status.allocation is not None:

@@ -1,8 +1,8 @@
-"""One of several leads, by a Lease: it renews it in time or leads no more; the others wait until it is late.
+"""Leader election by a Lease: the leader renews it in time or stops leading; the others wait until it expires.
 
-Whether the leader is late is judged by this machine's clock alone: by how long its Lease has not changed here. A
-leader counts its own time from before it sent the renewal, and stops sooner than others begin. A loss can't be
-taken back, since others may have begun: the process ends, and the next one starts with nothing believed.
+Expiry is judged by the local clock alone: by how long the Lease has not changed here. A leader counts its time from
+before it sent the renewal, and stops before others start. A lost lead can't be resumed, since others may have started:
+the process ends, and its successor starts without state.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Elector:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`identity` is unique to this process. `annotations` stand on the Lease while this one holds it."""
+        """`identity` is unique to this process. `annotations` are on the Lease while this process holds it."""
         self._server, self._annotations = server, annotations or {}
         self._namespace, self._name, self._identity = namespace, name, identity
         self._terms = terms or LeaseTerms()
@@ -65,12 +65,12 @@ class Elector:
 
     @property
     def leads(self) -> bool:
-        """Whether this process may act now; asked before each act, since time goes by between two looks."""
+        """Whether this process may act now; to be checked before each act, since time passes between checks."""
         return self._clock() - self._renewed_at < self._terms.renew_s
 
     @property
     def leader(self) -> str:
-        """Who leads, as far as is known; empty where none does."""
+        """The current leader as far as known; empty if there is none."""
         return (self._seen.spec.holder_identity if self._seen else None) or ""
 
     async def looked(self) -> None:
@@ -81,11 +81,11 @@ class Elector:
         await self._gained.wait()
 
     async def run(self) -> None:
-        """Runs for ever, or until the lead is lost: `LeadLost`."""
+        """Runs until the lead is lost, which raises `LeadLost`."""
         while not await self._tried():
             await self._sleep(self._terms.retry_s * (1 + JITTER * random.random()))  # noqa: S311
         self._gained.set()
-        _log.info("this one leads", lease=self._name, identity=self._identity)
+        _log.info("became leader", lease=self._name, identity=self._identity)
         while self.leads:
             await self._sleep(self._terms.retry_s)
             await self._tried()
@@ -94,7 +94,7 @@ class Elector:
         raise LeadLost(f"the lead was lost: lease {self._namespace}/{self._name} was not renewed in time; {self._now}")
 
     async def release(self) -> None:
-        """Hands the lead back, so that the next scheduler need not wait."""
+        """Releases the Lease, so that the next leader need not wait."""
         self._is_released = True
         async with self._writing:
             if not self.leads or self._seen is None:
@@ -104,7 +104,7 @@ class Elector:
             try:
                 await self._server.replace(self._path, replace(self._seen, spec=spec), Lease)
             except KubeError as error:
-                _log.warning("the lead was not handed back; others wait until it is late", why=str(error))
+                _log.warning("lease not released; others wait until it expires", why=str(error))
 
     @property
     def _path(self) -> str:
@@ -123,7 +123,7 @@ class Elector:
     async def _tried_alone(self) -> bool:
         began_at = self._clock()
         try:
-            async with asyncio.timeout(self._terms.renew_s / 2):  # so that one that hangs is not the last
+            async with asyncio.timeout(self._terms.renew_s / 2):  # leaves time to try again after one that hangs
                 is_ours = await self._taken()
         except (KubeError, TimeoutError) as error:
             self._repeats.failed("the lease for the lead is not renewed; tried again", error)
@@ -133,7 +133,7 @@ class Elector:
         return is_ours
 
     async def _taken(self) -> bool:
-        if self._seen is not None and self.leads:  # what we wrote last still counts: one call instead of two
+        if self._seen is not None and self.leads:  # our last write is still current: one call instead of two
             try:
                 return await self._put(self._seen)
             except Conflict:
@@ -146,7 +146,7 @@ class Elector:
             return True
         self._observe(found)
         if not self._is_free(found):
-            self._renewed_at = float("-inf")  # whatever time there was left: another one leads
+            self._renewed_at = float("-inf")  # even if time is left: another process leads
             return False
         return await self._put(found)
 
@@ -161,7 +161,7 @@ class Elector:
         self._looked.set()
 
     def _is_free(self, lease: Lease) -> bool:
-        """Held by no one, by us, or by one that is late by its own duration, which may differ from ours."""
+        """Held by nobody, by us, or expired by its own duration, which may differ from ours."""
         holder = lease.spec.holder_identity
         lasts_s = max(self._terms.lease_s, float(lease.spec.lease_duration_seconds))
         return not holder or holder == self._identity or self._clock() - self._seen_at >= lasts_s
@@ -185,7 +185,7 @@ def _now() -> str:
 
 
 async def until_stopped(leading: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
-    """Gains the lead, and returns when a stop is asked for, whether or not there was one to gain."""
+    """Runs `leading`, and returns on a stop request, whether or not the lead was gained."""
     lead = asyncio.create_task(leading, name="leading")
     asked = asyncio.create_task(stopping.wait())
     try:

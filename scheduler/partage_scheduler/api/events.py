@@ -1,8 +1,8 @@
-"""Events on pods, for those who type `kubectl describe pod`: why one waits, and where one went.
+"""Events on pods, for `kubectl describe pod`: why one waits, and where it was placed.
 
-The same words about the same pod are one event that counts (a series). Why a pod waits is told before where one went;
-that one is bound is written on it anyway, so those events take no more of the API server than some in a second, under
-load they wait, and beyond a bound they are dropped.
+Equal messages about one pod are one event with a count (a series). Why a pod waits is sent before placements, which the
+pod itself shows anyway: events of the latter kind are limited to a rate per second, are delayed under load, and are
+dropped above a bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMPONENT: Final = "partage-scheduler"
 _MOST_WARNINGS: Final = 10_000
 _MOST_NORMAL: Final = 2_000
 _NORMAL_A_SECOND, _NORMAL_AT_ONCE = 50.0, 100
-"""What kube-scheduler's client is allowed by default, for all that it asks for."""
+"""The default rate and burst of kube-scheduler's client, for all its requests."""
 _EVERY_S: Final = 30.0
 _PAUSE_S: Final = 0.05
 """Between two events under load."""
@@ -42,9 +42,9 @@ class Events:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`is_busy`: pods wait to be bound, which comes first. `sent` is told: `sent`, `counted` or `dropped`.
+        """`is_busy`: pods wait to be bound, which comes first. `sent` is called with `sent`, `counted` or `dropped`.
 
-        `every_s` is for what is said again of the same pod; `normal_a_second` for all that only tells what was done.
+        `every_s` is the least interval of repeated warnings about a pod; `normal_a_second` the rate of Normal events.
         """
         self._sent, self._is_busy, self._clock, self._sleep = sent, is_busy, clock, sleep
         self._writer = EventWriter(
@@ -63,7 +63,7 @@ class Events:
         self._news.set()
 
     def doubted(self, pod: ApiPod, words: str) -> None:
-        """The pod says something other than what counts for it."""
+        """The pod's annotations differ from the allocation that counts for it."""
         self.failed(pod, words, reason="AllocationNotAsGiven")
 
     def scheduled(self, pod: ApiPod, node: str) -> None:
@@ -72,7 +72,7 @@ class Events:
         self.happened(pod, "Scheduled", note, "Scheduling")
 
     def happened(self, pod: ApiPod, reason: str, note: str, action: str) -> None:
-        """Something was done with a pod that is on a node."""
+        """Records an act on a pod that is on a node."""
         if len(self._normal) >= _MOST_NORMAL:
             self._normal.popitem(last=False)
             self._sent("dropped")
@@ -101,7 +101,7 @@ class Events:
         return self._normal.popitem(last=False)[1]
 
     def _due(self, now: float) -> float | None:
-        """When there is something to send; None where that takes news."""
+        """When there is something to send; None if only a new event can add something."""
         warning = self._warnings.due(now)
         if not self._normal:
             return warning

@@ -1,9 +1,9 @@
-"""Says where the leader is asked: in an EndpointSlice, by which the extender's Service finds one of several replicas.
+"""Keeps the leader's address in an EndpointSlice, by which the extender's Service finds one of several replicas.
 
-All replicas are Ready, so readiness can't say who leads. The slice is delivered with the Service and made by no part
-here, since a right to create can't be narrowed to a name; the leader alone changes its one address, and looks again
-every few seconds, so whatever another one wrote late, or somebody by hand, does not stay. Of a leader that died the
-address stands until the next one leads: asked there meanwhile, a follower says that it does not lead.
+All replicas are Ready, so readiness can't tell which one leads. The slice is installed with the Service and not created
+here, since a right to create can't be restricted to a name; only the leader changes its one address, and checks it
+every few seconds, which undoes late writes of others and manual edits. The address of a leader that died remains until
+the next one leads: a follower at that address answers that it does not lead.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LeaderEndpoint:
         leads: Callable[[], bool],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`name` is the slice's, `address` ours; while `leads` says no, nothing is written."""
+        """`name` is the slice's, `address` ours; nothing is written while `leads` returns False."""
         self._server, self._leads, self._sleep = server, leads, sleep
         self._path = endpoint_slice_path(namespace, name)
         self._wanted = (_Endpoint((address,), _Conditions(ready=True)),)
@@ -69,6 +69,6 @@ class LeaderEndpoint:
     async def _look(self) -> None:
         found = await self._server.get(self._path, _Slice)
         if found.endpoints != self._wanted and self._leads():
-            meta = {"resourceVersion": found.metadata.resource_version}  # who writes late changes nothing
+            meta = {"resourceVersion": found.metadata.resource_version}  # a late write fails
             await self._server.patch(self._path, {"metadata": meta, "endpoints": self._wanted}, msgspec.Raw)
-            _log.info("the extender's Service leads here", path=self._path, address=self._wanted[0].addresses[0])
+            _log.info("the extender's Service points here now", path=self._path, address=self._wanted[0].addresses[0])

@@ -1,7 +1,7 @@
-"""What is still to be told, about whom, and when it is due. Pure: times are what callers say.
+"""Queue of messages by subject, and when each is due. Pure: callers pass the time.
 
-About each there is one thing to tell at most, the latest; and there is time between two of them, so that one whose
-reasons change with every try does not take the time of all others. It is bounded: beyond that nothing new is taken.
+Each subject has at most one message, the latest, and an interval between two of them, so that a subject whose messages
+keep changing does not starve the others. Above a bound no new subject is accepted.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ class Outbox(Generic[K, T]):
         self._most, self._every_s = most, every_s
         self._ready: OrderedDict[K, T] = OrderedDict()
         self._told: OrderedDict[K, tuple[float, T | None]] = OrderedDict()
-        """About whom something was told lately, when, and what is to be told next."""
+        """Subjects with a recent message: when it was sent, and the next one."""
         self._resting = 0
         self.dropped = 0
-        """What will never be told."""
+        """Number of messages rejected for lack of space."""
 
     def __len__(self) -> int:
         return len(self._ready) + self._resting
 
     def put(self, about: K, thing: T) -> None:
-        """Replaces what waits about the same."""
+        """Replaces a queued message about the same subject."""
         self.withdraw(about)
         if len(self) >= self._most:
             self.dropped += 1
@@ -44,7 +44,7 @@ class Outbox(Generic[K, T]):
             self._told[about] = (told[0], None)
 
     def take(self, now: float) -> tuple[K, T] | None:
-        """The oldest that is due."""
+        """The oldest message that is due."""
         self._rest(now)
         if not self._ready:
             return None
@@ -53,14 +53,14 @@ class Outbox(Generic[K, T]):
         return about, thing
 
     def due(self, now: float) -> float | None:
-        """When something can be taken; None where nothing waits."""
+        """When a message can be taken; None if none is queued."""
         self._rest(now)
         if self._ready:
             return now
         return next(iter(self._told.values()))[0] + self._every_s if self._resting else None
 
     def _rest(self, now: float) -> None:
-        """Moves what has rested to what is ready."""
+        """Makes messages ready whose interval has passed."""
         while self._told:
             about, (told_at, thing) = next(iter(self._told.items()))
             if told_at + self._every_s > now:
@@ -78,7 +78,7 @@ class Pace:
 
     @property
     def due(self) -> float:
-        """When it may be done again."""
+        """When the next one may be sent."""
         return self._used_until - self._ahead_s
 
     def done(self, now: float) -> None:

@@ -1,8 +1,8 @@
-"""The one writer of pods' status: conditions and nominations.
+"""The only writer of pods' status: conditions and nominations.
 
-PodScheduled of a pod that fits nowhere is written only when it says something new: a write costs the API server more
-than a binding does. A write that is under way when its pod is bound might come after the binding and deny it, so a
-binding waits for it (`settled`). Everything else is written at once.
+PodScheduled of an unschedulable pod is written only if it has changed: a write costs the API server more than a binding
+does. A write still under way when its pod is bound might follow the binding and contradict it, so a binding waits for
+it (`settled`). Everything else is written at once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ConditionReason = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 _MOST_WAITING: Final = 20_000
 _REMEMBERED: Final = 10_000
 _EVERY_S: Final = 20.0
-"""Reasons count nodes, so they change with every node that does; a pod hears of that no more often."""
+"""Least interval for a pod: reasons count nodes, so they change whenever one of many nodes does."""
 _LONGEST_MESSAGE: Final = 2_048
-"""Of as many as wait: what they were told is remembered."""
+"""The last message of each waiting pod is kept in memory."""
 _FIRST_AGAIN_S: Final = 0.5
 _MOST_AGAIN_S: Final = 15.0
 
@@ -55,14 +55,14 @@ class StatusWriter:
         every_s: float = _EVERY_S,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`written` is told what became of each: `done`, `failed` or `gone`."""
+        """`written` is called with the outcome of each: `done`, `failed` or `gone`."""
         self._server, self._written = server, written
         self._sleep = sleep
         self._outbox: Outbox[PodUid, Unplaced] = Outbox(most=_MOST_WAITING, every_s=every_s)
         self._said: dict[PodUid, tuple[str, str]] = {}
         self._going: dict[PodUid, asyncio.Future[None]] = {}
         self._nominated: OrderedDict[PodUid, str] = OrderedDict()
-        """What was written, which may not have been seen yet."""
+        """Written nominations, which the watch may not have reported yet."""
         self._news = asyncio.Event()
         self._backoff = Backoff(first_s=_FIRST_AGAIN_S, most_s=_MOST_AGAIN_S)
         self._repeats = Repeats(every_s=60)
@@ -92,7 +92,7 @@ class StatusWriter:
         self._nominated.pop(uid, None)
 
     def is_nominated(self, pod: ApiPod, node: str) -> bool:
-        """Whether the pod says this node already, or is about to."""
+        """Whether the pod already has this nomination, or is about to get it; records it otherwise."""
         if self._nominated.get(pod.uid, pod.status.nominated_node_name) == node:
             return True
         self._nominated[pod.uid] = node
@@ -111,7 +111,7 @@ class StatusWriter:
     async def condition(  # noqa: PLR0913 - the fields of a condition
         self, pod: ApiPod, type_: str, reason: str, message: str, *, probed: bool = False, status: str = "True"
     ) -> ApiPod:
-        """The pod with a condition; raises `KubeError`. One that is `probed` changes the pod with each write."""
+        """Sets a condition and returns the pod; raises `KubeError`. With `probed` each write changes the pod."""
         stamp = "lastProbeTime" if probed else "lastTransitionTime"
         body = _condition(type_, status, reason, message[:_LONGEST_MESSAGE], stamp=stamp)
         return await self._patch(pod, body, ApiPod)
@@ -135,7 +135,7 @@ class StatusWriter:
             await self._patch_unplaced(unplaced)
         except NotFound:
             self._written("gone")
-        except Conflict:  # with who changes it at this moment; or another one has its name, and it is forgotten soon
+        except Conflict:  # a concurrent write; or another pod has its name, and this one is forgotten soon
             self._written("failed")
             self._outbox.put(uid, unplaced)
         except KubeError as error:
@@ -183,7 +183,7 @@ def _condition(  # noqa: PLR0913 - the fields of a condition
 
 
 def _stands(pod: ApiPod) -> tuple[str, str] | None:
-    """What the pod says as far as we know, maybe since the scheduler before us."""
+    """The pod's condition as last seen, maybe written by a previous scheduler."""
     found = _unscheduled(pod)
     return None if found is None else (found.reason, found.message)
 

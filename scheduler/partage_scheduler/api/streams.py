@@ -1,8 +1,8 @@
-"""What is followed of the API server, and to whom it is told: every object that placing depends on, typed.
+"""Watches of the API server, and their sinks: every object that placing depends on, typed.
 
-All pods that have not ended are followed, by any scheduler, since what they hold on nodes counts. Each stream
-tells first all that there is and then what changes; while one is lost nothing is known of what happens meanwhile, and
-nothing must be decided on it (`Freshness`).
+All pods that have not ended are watched, of any scheduler, since they hold resources of nodes. Each stream first
+delivers a full list and then changes; while one is lost, its changes are unknown, and nothing may be decided on it
+(`Freshness`).
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ MOST_AGAIN_S: Final = 5.0
 
 class Sink(Protocol[T_contra]):
     def listed(self, items: Iterable[T_contra], unread: Sequence[Unread] = (), /) -> None:
-        """All objects; the second ones can't be read, and `unread` is told of them as well."""
+        """All objects; `unread` lists those that can't be read, which are also passed to the method `unread`."""
         ...
 
     def changed(self, item: T_contra) -> None: ...
 
     def gone(self, item: T_contra) -> None:
-        """An object that is no more, as it was last."""
+        """A deleted object, in its last state."""
         ...
 
     def unread(self, which: Unread) -> None:
-        """An object that can't be read as it is now."""
+        """An object that can't be read in its current state."""
         ...
 
 
@@ -89,7 +89,7 @@ QUOTAS: Final = Stream("resourcequotas", "/api/v1/resourcequotas", ApiQuota)
 RESOURCE_CLAIMS: Final = Stream("resourceclaims", "/apis/resource.k8s.io/v1/resourceclaims", ApiResourceClaim)
 DEVICE_CLASSES: Final = Stream("deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", ApiDeviceClass)
 OF_CLAIMS: Final = (RESOURCE_CLAIMS.name, DEVICE_CLASSES.name)
-"""Kinds that are followed where this scheduler allocates claims; older API servers don't have them."""
+"""Kinds that are watched if this scheduler allocates claims; older API servers don't have them."""
 KINDS: Final = (
     "nodes",
     "leases",
@@ -100,7 +100,7 @@ KINDS: Final = (
 
 
 def all_streams(intake: Intake, *, namespace: str, claims: bool) -> Iterator[tuple[Stream[Any], Sink[Any]]]:
-    """With who hears of each kind; `claims`: this scheduler allocates them. `namespace` has the nodes' heartbeats."""
+    """Each stream with its sink; `claims`: this scheduler allocates them. `namespace` has the nodes' heartbeats."""
     yield NODES, intake.nodes
     yield Stream("leases", leases_path(namespace), ApiLease), intake.heartbeats
     yield NAMESPACES, intake.namespaces
@@ -131,11 +131,11 @@ class Freshness:
         return {kind: now - since for kind, since in self._lost.items()}
 
     def fresh(self, kind: str) -> bool:
-        """Whether it was out of date before."""
+        """Returns whether it was out of date before."""
         return self._lost.pop(kind, None) is not None
 
     def lost(self, kind: str) -> bool:
-        """Whether it was known before."""
+        """Returns whether it was current before."""
         is_news = kind not in self._lost
         self._lost.setdefault(kind, self._clock())
         return is_news
@@ -146,7 +146,7 @@ def patience(first_s: float = FIRST_AGAIN_S, most_s: float = MOST_AGAIN_S) -> Ba
 
 
 class Follower:
-    """Follows kinds of objects for a daemon that leads, which is ready while it knows all of them as of now."""
+    """Watches kinds of objects for a daemon that leads; the daemon is ready while all of them are current."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -161,10 +161,10 @@ class Follower:
         passed_over: Callable[[str], None] = lambda _kind: None,
         hint: str = "",
     ) -> None:
-        """`heard` is called after each thing, `passed_over` for each object that can't be read.
+        """`heard` is called after each event, `passed_over` for each object that can't be read.
 
-        `known` is called when everything is known, at first and after something was lost. `hint` ends the sentence that
-        says what is not.
+        `known` is called when all kinds are current, at first and after a loss. `hint` ends the message about those
+        that are not.
         """
         self._server, self._freshness, self._tasks, self._health = server, freshness, tasks, health
         self._heard, self._known, self._patience, self._passed_over = heard, known, patience, passed_over
@@ -179,7 +179,7 @@ class Follower:
             self._known()
 
     def follow(self, stream: Stream[T], sink: Sink[T]) -> None:
-        """From now on `sink` hears of all objects of the kind."""
+        """Starts to pass all objects of the kind to `sink`."""
         self._tasks.start(self._followed(stream, sink), name=f"following {stream.name}")
 
     def _turned(self, *, is_news: bool) -> None:
@@ -211,7 +211,7 @@ class Follower:
                     case Deleted(item):
                         sink.gone(item)
                     case Listed():
-                        # no name is kept for its objects: they'd be held for as long as it follows
+                        # no variable keeps the objects, which would hold them as long as the watch
                         sink.listed(seen.items, seen.unread)
                         pass_over(*seen.unread)
                         self._turned(is_news=self._freshness.fresh(stream.name))

@@ -1,7 +1,7 @@
-"""Why a pod is not placed: per node and card what is in the way, and what would make it fit. Pure data.
+"""Why a pod is not placed: the obstacles for each node and card, and which changes would make it fit. Pure data.
 
-`cards` looks at the cards of a node, `remedies` tries changes, `nodes` puts it together; `report` is for pods in any
-state. The sentence on the pod itself is made in `cycle`.
+`cards` examines the cards of a node, `remedies` tries changes, `nodes` combines them; `report` is for pods in any
+state. The message on the pod itself is made in `cycle`.
 """
 
 from partage_scheduler.explanation.cards import CardReport

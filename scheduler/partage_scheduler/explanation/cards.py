@@ -1,4 +1,4 @@
-"""How each card of a node stands to what a container asks for: what is left of it, who holds it, what is in the way."""
+"""Each card of a node compared with a container's request: what is free, which pods hold it, and the obstacles."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class CardReport(Struct, frozen=True, kw_only=True):
     model: str
     share_left_milli: int
     memory_left_bytes: int
-    """For what is asked for; for one whose memory stays, where nothing is."""
+    """For this request; without one, for memory that is not movable."""
     beyond_bytes: int = 0
-    """How much may be promised beyond what it has."""
+    """How much may be promised beyond the card's own memory."""
     promised_bytes: int = 0
-    """How much of both is."""
+    """How much of the card's memory and of what is beyond it is promised."""
     holders: tuple[str, ...]
     """Pods on it, as namespace/name."""
     obstacles: tuple[str, ...]
-    """Why the container can't have it; nothing where it can."""
+    """Why the container can't have it; empty if it can."""
 
 
 class _Held:
@@ -43,7 +43,7 @@ class _Held:
 
 
 def cards_of(inventory: Inventory, holders: Holders, wanted: GpuRequest | None) -> tuple[CardReport, ...]:
-    """Every card of a node; without a request, only what is left of it."""
+    """Every card of a node; without a request, only what is free."""
     part = inventory.part(GPU)
     if part is None:
         return ()

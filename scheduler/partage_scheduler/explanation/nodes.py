@@ -1,4 +1,4 @@
-"""One pod against every node."""
+"""One pod compared with every node."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from partage_scheduler.objects import ApiPod
 class NodeReport(Struct, frozen=True, kw_only=True):
     node: NodeName
     reasons: tuple[str, ...]
-    """All that is in the way, not only the first; nothing where the pod fits."""
+    """All reasons, not only the first; empty if the pod fits."""
     codes: tuple[str, ...]
-    """The same for programs."""
+    """Their codes, for programs."""
     free: Room
     """CPU and main memory that no pod holds."""
     cards: tuple[CardReport, ...]
@@ -28,22 +28,22 @@ class NodeReport(Struct, frozen=True, kw_only=True):
 
 class Explained(Struct, frozen=True, kw_only=True):
     message: str
-    """What its owner is told; empty where it fits."""
+    """The message on the pod; empty if it fits."""
     goes_to: NodeName | None
-    """Where it would go now."""
+    """The node it would be placed on now."""
     needs: Room
     nodes: tuple[NodeReport, ...]
-    """Those with the fewest reasons first, then by name."""
+    """Fewest reasons first, then by name."""
     helps: tuple[Help, ...]
     """Single changes after which it would fit."""
     absent: tuple[str, ...] = ()
-    """Resources that it asks for, no node has, and no plugin answers for."""
+    """Resources that it requests, no node has, and no plugin handles."""
     asks: bool = True
-    """Whether it asks for devices, in words that plugins read."""
+    """Whether it requests devices in a dialect that plugins read."""
 
 
 def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
-    """Everything about one pod that waits; raises where its request is written wrongly. Nothing is taken."""
+    """Everything about one waiting pod; raises if its request is invalid. Reserves nothing."""
     request = cycle.request(pod)
     verdict = cycle.weigh(pod, now)
     barred = cycle.barred(pod, request, now)
@@ -86,5 +86,5 @@ def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: 
 
 
 def _largest(request: PodRequest) -> GpuRequest | None:
-    """The container that is hardest to place stands for all."""
+    """The container that is hardest to place, which represents all."""
     return max(request.of(GPU).values(), key=lambda ask: (ask.count, ask.share_milli), default=None)

@@ -1,6 +1,6 @@
-"""What would make a pod fit: each thing that stands in its way is taken away, and it is decided again.
+"""Changes that would make a pod fit: removes one obstacle at a time, and decides again.
 
-Nothing is taken. Only single changes are tried; a pod that needs two at once is told of none.
+Reserves nothing. Only single changes are tried; a pod that needs two at once gets none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Help(Struct, frozen=True, kw_only=True):
 def helps(
     decider: Decider, request: PodRequest, barred: Sequence[Barred], *, hopeless: Collection[Reason] = ()
 ) -> Iterator[Help]:
-    """`hopeless`: reasons that no change of a node takes away."""
+    """`hopeless` are reasons that no change to a node removes."""
     for reason in dict.fromkeys(each.reason for each in barred if each.reason not in hopeless):
         rest = [each for each in barred if each.reason != reason]
         if (node := _node(decider, request, rest)) is not None:
@@ -45,7 +45,7 @@ def _other_models(decider: Decider, request: PodRequest, barred: Sequence[Barred
 
 
 def _less_room(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
-    """The node that lacks the least of CPU and main memory, if it lacks nothing else."""
+    """The node that lacks the least memory and CPU, if it lacks nothing else."""
     fits = np.isfinite(decider.weigh(replace(request, needs=Room()))) & decider.unbarred(barred)
     lacking = [
         (_lacking(decider.free(node), request.needs), node)
@@ -64,7 +64,7 @@ def _lacking(free: Room, needs: Room) -> tuple[int, int]:
 
 
 def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
-    """The most that each container could have of a card, if the others got what they ask for."""
+    """The most that each container could have of a card, if the others got what they request."""
     for name, wanted in request.of(GPU).items():
 
         def with_share(milli: int, wanted: GpuRequest = wanted, name: str = name) -> PodRequest:

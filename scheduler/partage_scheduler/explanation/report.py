@@ -1,4 +1,4 @@
-"""How one pod stands, whatever its state: on a node with what it was given, held back, or waiting, and why. Pure."""
+"""The state of one pod, in any phase: on a node with its cards, held back, or waiting, and why. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNREAD: Final = "asks for no card in words that partage reads"
 
 class GivenCard(Struct, frozen=True, kw_only=True):
     container: str
-    """Or a claim of the pod, which several may have."""
+    """Or a claim of the pod, which several containers may use."""
     card: CardId
     share_milli: int
     limit_milli: int
@@ -37,7 +37,7 @@ class Displaced(Struct, frozen=True, kw_only=True):
     pods: tuple[str, ...]
     """As namespace/name."""
     violations: int
-    """Of budgets."""
+    """PodDisruptionBudgets violated."""
 
 
 class PodReport(Struct, frozen=True, kw_only=True):
@@ -50,11 +50,11 @@ class PodReport(Struct, frozen=True, kw_only=True):
     message: str
     """One sentence."""
     node: str = ""
-    """Where it is, or where it is nominated."""
+    """The node it is on, or is nominated to."""
     given: tuple[GivenCard, ...] = ()
     explained: Explained | None = None
     displaces: Displaced | None = None
-    """By preemption, which comes after all else."""
+    """Pods that preemption would evict, if nothing else makes it fit."""
 
 
 def stand(  # noqa: PLR0913 - said once, and by name
@@ -68,7 +68,7 @@ def stand(  # noqa: PLR0913 - said once, and by name
 ) -> PodReport:
     """Raises what plugins raise. `lacking`: how many pods its gang still lacks.
 
-    `ours`: the one scheduler that places by this; None: whichever the pod names.
+    `ours`: the one scheduler that this state belongs to; None: any that the pod names.
     """
     if pod.node or pod.is_terminal or pod.is_going:
         return _placed(finder, pod, flagged)

@@ -1,6 +1,6 @@
-"""Extender mode: the same core behind a kube-scheduler, which asks it about pods that want devices.
+"""Extender mode: the same core behind a kube-scheduler, which calls it about pods that request devices.
 
-`wire` reads HTTP and `messages` what it carries; `filter` answers filter and prioritize, `preempt` preempt: they are
-pure and change nothing. `bind` alone gives devices. `verbs` knows which question is whose, `server` has the sockets,
-`callers` the certificates, and `reminders` tells kube-scheduler of pods that fit now.
+`wire` parses HTTP and `messages` its bodies; `filter` answers filter and prioritize, `preempt` preempt: they are pure
+and change nothing. Only `bind` grants devices. `verbs` dispatches calls, `server` has the sockets, `callers` the
+certificates, and `reminders` makes kube-scheduler retry pods that fit now.
 """

@@ -1,9 +1,9 @@
-"""What bind asks for: only here is a pod given devices.
+"""The bind verb: the only place of extender mode where a pod is granted devices.
 
-They are chosen on its node, counted from that moment, signed, and written together with the node in one request; what
-becomes of it is found out for certain, as in standalone mode. kube-scheduler may ask again for what is under way or
-done, since it waits for no answer longer than it was told to: the same node is then the same binding, another one is
-refused. It is done for those pods alone that kube-scheduler would bind by us.
+They are chosen on the pod's node, assumed at once, signed, and written together with the node in one request; the
+outcome is determined with certainty, as in standalone mode. kube-scheduler may repeat a call that is under way or done,
+since its own timeout may be shorter: the same node then means the same binding, another one is refused. Only pods that
+kube-scheduler would bind through us are bound.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REFUSED = "refused"
 class Placed(NamedTuple):
     how: str
     error: str = ""
-    """What kube-scheduler is told; empty where it is bound."""
+    """The error for kube-scheduler; empty if the pod is bound."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class BindVerb:
         server: ApiServer,
         answered_within_s: float,
     ) -> None:
-        """An answer waits for `answered_within_s` at most; what is under way goes on."""
+        """A call waits at most `answered_within_s`; a binding under way continues."""
         self._cluster, self._cycle, self._chooser, self._bindings = core.cluster, core.cycle, chooser, bindings
         self._server, self._answered_within_s = server, answered_within_s
         self._under_way: dict[PodUid, _UnderWay] = {}
@@ -90,7 +90,7 @@ class BindVerb:
             return Placed(CONFLICT, bind)
         try:
             (signed,) = self._bindings.sign((bind,))
-        except PartageError as error:  # its own annotations stand in the way
+        except PartageError as error:  # the pod's own annotations prevent it
             return Placed(FAILED, str(error))
         return self._told(bind, await self._bindings.bind(bind, signed))
 

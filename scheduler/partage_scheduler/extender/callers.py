@@ -1,9 +1,9 @@
-"""Who is answered over TLS: callers that one authority vouches for, and of these those that are named.
+"""Which TLS callers are answered: those with a certificate of one authority and one of the configured names.
 
-Who is answered may have pods bound, so a network that lets it through is not enough, nor is a certificate of an
-authority that vouches for others too, as a cluster's own does for every kubelet. Certificates and authority are renewed
-by others while we run: what is new holds for new connections, and when the authority is another one those that stand
-are ended, so that no caller stays who was believed before.
+A caller can have pods bound, so network access is not enough, nor is a certificate of an authority that signs for
+others too, as a cluster's own does for every kubelet. Certificates and authority are renewed by others while we run:
+new files apply to new connections, and a new authority ends the existing ones, so that no caller remains that only the
+old one vouched for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CallerTrust:
         """For new connections."""
 
     def against(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """Why a caller with this certificate is not answered."""
+        """Why a caller with this certificate is refused."""
         subject = (certificate or {}).get("subject", ())
         names = [value for part in subject for field, value in part if field == "commonName"]
         if len(names) == 1 and names[0] in self._names:
@@ -41,25 +41,25 @@ class CallerTrust:
         return f"the common name of your certificate is {', '.join(names) or 'empty'!r:.200}; allowed: {allowed}"
 
     async def keep_fresh(self, changed: Callable[[], None], *, every_s: float = _LOOK_EVERY_S) -> None:
-        """Reads the files again when they changed; tells when the callers' authority changed."""
+        """Reads the files again when they change; calls `changed` if the callers' authority did."""
         while True:
             await asyncio.sleep(every_s)
             try:
                 self._renew(changed)
             except (OSError, BadConfiguration) as error:
-                _log.warning("the extender's certificates can't be read again; the last ones hold", why=str(error))
+                _log.warning("extender certificates can't be reloaded; keeping the previous ones", why=str(error))
 
     def _renew(self, changed: Callable[[], None]) -> None:
         if self._papers.stamps == self._stamps:
             return
         authority = self._authority
         self.context = self._read()
-        _log.info("the extender's certificates were read again", certificate=str(self._papers.certificate))
+        _log.info("extender certificates reloaded", certificate=str(self._papers.certificate))
         if self._authority != authority:
             changed()
 
     def _read(self) -> ssl.SSLContext:
-        """All of it or nothing: files that are being replaced may not fit together yet."""
+        """All files or none: files that are being replaced may not match yet."""
         try:
             stamps, authority = self._papers.stamps, self._papers.callers.read_bytes()
         except OSError as error:
@@ -76,7 +76,7 @@ def _context_of(papers: CertificateFiles) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(papers.certificate, papers.key)
-    except OSError as error:  # ssl's own errors are among them
+    except OSError as error:  # includes ssl's own errors
         names = f"{papers.certificate} with the key {papers.key}"
         raise BadConfiguration(f"the extender's certificate, {names}: {error}") from None
     try:

@@ -1,4 +1,4 @@
-"""The extender as a whole: a port, a desk behind it, and the placer behind that."""
+"""The extender as a whole: a port, the verbs behind it, and the binder behind those."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Extender:
         observe: Observe,
         reminded: Callable[[str], None],
     ) -> None:
-        """`reminded` is told what became of each reminder.
+        """`reminded` is called with the outcome of each reminder.
 
-        Raises `BadConfiguration` where certificates can't be read.
+        Raises `BadConfiguration` if certificates can't be read.
         """
         chooser = NodeFilter(core.cycle, ours=settings.scheduler_name, most_nodes=settings.extender_nodes)
         self._placer = BindVerb(
@@ -90,11 +90,11 @@ class Extender:
 
     @property
     def port(self) -> int:
-        """The port where it listens, for a setting that allows any port."""
+        """The port it listens on, for an address with port 0."""
         return self._port.port
 
     async def open(self, tasks: Tasks) -> None:
-        """Listens; before this scheduler leads, callers are told so."""
+        """Listens; until this scheduler leads, callers get an error that says so."""
         await self._port.open()
         tasks.start(self._watch(), name="extender")
         tasks.start(self._reminder.run(), name="reminding")
@@ -102,7 +102,7 @@ class Extender:
             tasks.start(self._trust.keep_fresh(self._port.part), name="the extender's certificates")
 
     async def settle(self, within_s: float) -> None:
-        """Takes no more questions, and waits for bindings that are under way."""
+        """Stops taking requests, and waits for bindings that are under way."""
         await self._port.close()
         if tasks := self._placer.tasks:
             await asyncio.wait(tasks, timeout=within_s)
@@ -111,7 +111,7 @@ class Extender:
         await self._port.abort()
 
     def _answered(self, pod: ApiPod, result: FilterResult) -> None:
-        """kube-scheduler finds no victims where only shares are lacking, so we do, after it has its answer."""
+        """kube-scheduler finds no victims if only shares are lacking, so we look for them after it has its answer."""
         if result.node_names:
             self._reminder.fits_somewhere(pod.uid)
             return

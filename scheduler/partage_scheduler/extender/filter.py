@@ -1,8 +1,8 @@
-"""Where a pod's devices fit, and where best, among the nodes that kube-scheduler left. Pure, and changes nothing.
+"""The filter and prioritize verbs: which of kube-scheduler's nodes a pod's devices fit on, and where best. Pure.
 
-Where it can't be is asked of plugins and heartbeats alone: all other rules, CPU and memory too, are kube-scheduler's
-own, which knows better what it is about to bind. How good nodes are is what standalone mode goes by. What plugins said
-of a shape is remembered, and they are asked about no other nodes than these, so most questions cost next to nothing.
+Nodes are excluded by plugins and heartbeats alone: all other filters, CPU and memory included, are kube-scheduler's
+own, whose view of its bindings is newer. Scores are those of standalone mode. The plugins' answers for a shape are
+cached, and they are asked about these nodes only, so most calls are almost free.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partage_scheduler.extender.messages import Args, FilterResult, Host, Priori
 from partage_scheduler.objects import ApiPod
 
 BEST: Final = 10
-"""What the best node gets; by the protocol there is nothing above it."""
+"""Score of the best node, which is the protocol's maximum."""
 UNKNOWN: Final = Reason("unknown", "node(s) were not known to partage yet", lasts=True)
 GANG: Final = "gangs are bound by partage's own scheduler alone: name it in schedulerName"
 GROUP: Final = (
@@ -49,14 +49,14 @@ _NOTHING: Final = Room()
 
 
 class Asked(NamedTuple):
-    """What filter was asked and said, for later calls about the same pod."""
+    """Input and result of a filter call, for later calls about the same pod."""
 
     pod: ApiPod
     request: PodRequest
     names: tuple[NodeName, ...]
-    """Where it can be."""
+    """The nodes that it fits on."""
     scores: Scores
-    """How good each of them was."""
+    """The score of each."""
 
 
 class Offers(NamedTuple):
@@ -64,17 +64,17 @@ class Offers(NamedTuple):
     slots: NDArray[np.intp]
     barred: Sequence[Barred]
     scores: Scores
-    """Minus infinity where it can't be."""
+    """Minus infinity where it does not fit."""
 
 
 class NodeFilter:
     def __init__(self, cycle: Cycle, *, ours: str = "", most_nodes: int = 0) -> None:
-        """`ours` is our own schedulerName; of more nodes than `most_nodes` the best are left, 0 leaves all."""
+        """`ours` is our own schedulerName; if more than `most_nodes` fit, only the best are returned (0: all)."""
         self._cycle, self._ours, self._most_nodes = cycle, ours, most_nodes
         self._asked = Cache[PodUid, Asked](_MOST_BYTES)
 
     def asked(self, uid: PodUid) -> ApiPod | None:
-        """A pod that fitted somewhere when it was asked about; a binding has its name alone."""
+        """The pod of a filter call that found nodes; a bind call has only its name."""
         found = self._asked.get(uid)
         return None if found is None else found.pod
 
@@ -82,11 +82,11 @@ class NodeFilter:
         self._asked.pop(uid)
 
     def against(self, pod: ApiPod) -> str | None:
-        """Why it is not kube-scheduler's to place."""
+        """Why kube-scheduler must not place it."""
         return OURS if pod.spec.scheduler_name == self._ours else None
 
     def against_binding(self, pod: ApiPod) -> str | None:
-        """Why it is not bound for kube-scheduler, for any caller."""
+        """Why it must not be bound through kube-scheduler, by any caller."""
         if pod.spec.scheduling_gates:
             return GATED
         asked = self._asked.get(pod.uid)
@@ -112,7 +112,7 @@ class NodeFilter:
         return FilterResult(node_names=names)
 
     def prioritize(self, args: PrioritizeArgs) -> tuple[Host, ...]:
-        """Scores as filter saw them. One is best alone, so that kube-scheduler does not draw lots."""
+        """The filter call's scores. Only one node gets the maximum, so that kube-scheduler never picks at random."""
         asked = self._asked.get(args.pod.metadata.uid)
         if asked is None or not args.node_names:
             return ()
@@ -124,7 +124,7 @@ class NodeFilter:
         return _hosts(names, scores) if names else ()
 
     def on(self, pod: ApiPod, node: NodeName, now: float) -> Decision | str:
-        """What it gets on one node, or the reason why it can't be there now."""
+        """Its devices on one node, or the reason why it does not fit there now."""
         asked = self._asked.get(pod.uid)
         request = self._request(pod) if asked is None else asked.request
         if isinstance(request, str):
@@ -152,7 +152,7 @@ class NodeFilter:
         self._asked.put(asked.pod.uid, asked, size)
 
     def _request(self, pod: ApiPod) -> PodRequest | str:
-        """What it asks for, or what is wrong with that."""
+        """Its request, or the error in it."""
         try:
             if read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels) is not None:
                 return GANG
@@ -177,7 +177,7 @@ class NodeFilter:
         return Offers(request, slots, barred, np.where(slots < 0, _NOWHERE, scores[slots]))
 
     def _liked(self, pod: ApiPod, request: PodRequest, among: NDArray[np.intp]) -> Scores:
-        """What plugins say of these slots, and what the pod itself prefers, as in standalone mode."""
+        """The plugins' scores of these slots plus the pod's own preferences, as in standalone mode."""
         scores, preferences = self._cycle.decider.liked(request, among), self._cycle.preferences(pod)
         return scores if preferences is None else scores + preferences[: scores.size]
 
@@ -189,7 +189,7 @@ class NodeFilter:
         )
 
     def _reasons(self, offers: Offers) -> list[Reason]:
-        """Of each node, the first reason why it can't be there."""
+        """For each node, the first reason why the pod does not fit."""
         slots = offers.slots.tolist()
         reasons: dict[int, Reason] = {place: UNKNOWN for place, slot in enumerate(slots) if slot < 0}
         for each in offers.barred:
@@ -203,7 +203,7 @@ class NodeFilter:
 
 
 def _best_of(names: Sequence[NodeName], scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """The best places, in the order in which they came; of equal ones the first by name."""
+    """The best places, in their original order; ties are broken by name."""
     found = scores[places]
     last = found.max() if most == 1 else np.partition(found, -most)[-most]
     better = places[found > last]

@@ -1,7 +1,7 @@
-"""What kube-scheduler and an extender say to each other, as k8s.io/kube-scheduler/extender/v1 spells it.
+"""The messages of kube-scheduler's extender protocol, as k8s.io/kube-scheduler/extender/v1 spells them.
 
-Keys begin with capitals where upstream's types have no names of their own for JSON. Nodes are named and not sent
-(`nodeCacheCapable: true`); of pods only what placing depends on is read.
+Keys are capitalized where upstream's types have no JSON tags. Nodes are sent by name only (`nodeCacheCapable: true`);
+of pods only the fields that placing depends on are read.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ T = TypeVar("T")
 
 
 class Unreadable(SchedulerError):
-    """A body is not what its path is for."""
+    """The body does not have the type that its path requires."""
 
 
 class Message(Struct, frozen=True, gc=False, kw_only=True, rename="pascal", omit_defaults=True):
-    """What is not named is ignored, what is empty is not written."""
+    """Ignores unknown fields and omits empty ones."""
 
 
 class Args(Message, frozen=True, kw_only=True):
-    """For filter: a pod, and the nodes that are left."""
+    """For filter: a pod, and the remaining nodes."""
 
     pod: ApiPod
     node_names: tuple[NodeName, ...] | None = None
-    """None where nodes came otherwise than by their names."""
+    """None if nodes were not sent by name."""
 
 
 class Uid(Struct, frozen=True, gc=False):
@@ -40,7 +40,7 @@ class Uid(Struct, frozen=True, gc=False):
 
 
 class KnownPod(Struct, frozen=True, gc=False):
-    """A pod that filter was asked about."""
+    """A pod that filter was called for."""
 
     metadata: Uid
 
@@ -56,13 +56,13 @@ class FilterResult(Message, frozen=True, kw_only=True, omit_defaults=False):
     node_names: tuple[NodeName, ...] = ()
     failed_nodes: Mapping[NodeName, str] = {}
     failed_and_unresolvable_nodes: Mapping[NodeName, str] = {}
-    """Where it would not fit either if pods left."""
+    """Nodes where it would not fit even if pods left."""
     error: str = ""
-    """Why there is no answer; the pod is tried again."""
+    """Why there is no result; the pod is tried again."""
 
 
 class Host(Message, frozen=True, kw_only=True, omit_defaults=False):
-    """How good a node is, from 0 to 10; a node that is not named has 0."""
+    """A node's score, from 0 to 10; a node that is not listed scores 0."""
 
     host: NodeName
     score: int
@@ -84,11 +84,11 @@ class MetaPod(Message, frozen=True, kw_only=True):
 
 
 class MetaVictims(Message, frozen=True, kw_only=True, omit_defaults=False):
-    """Pods of one node that must go."""
+    """The victims on one node."""
 
     pods: tuple[MetaPod, ...] = ()
     violations: int = field(default=0, name="NumPDBViolations")
-    """How many disruption budgets that breaks."""
+    """How many PodDisruptionBudgets that violates."""
 
 
 class PreemptionArgs(Message, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class PreemptionArgs(Message, frozen=True, kw_only=True):
 
 
 class PreemptionResult(Message, frozen=True, kw_only=True, omit_defaults=False):
-    """The nodes where that gives room, and which others would have to leave."""
+    """The nodes where preemption makes room, each with all its victims."""
 
     node_name_to_meta_victims: Mapping[NodeName, MetaVictims] = {}
 

@@ -1,7 +1,7 @@
-"""Who must leave a node for a pod's devices, beside those whom kube-scheduler chose for all else. Pure.
+"""The preempt verb: victims for a pod's devices, beside those kube-scheduler chose for everything else. Pure.
 
-kube-scheduler asks only of nodes on which it found somebody to leave itself, by the rules that it knows. Whom it chose
-stay chosen; if the devices need it, more are added, as few and as little as in standalone mode.
+kube-scheduler calls it only for nodes where its own rules found victims. Those stay chosen; if the devices need it,
+more are added, as few and as cheap as in standalone mode.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class PreemptVerb:
     def __init__(
         self, finder: VictimFinder, *, is_known: Callable[[NodeName], bool], is_helped: Callable[[PodUid], bool]
     ) -> None:
-        """`is_helped` says whether others leave for a pod already, by our own choice."""
+        """`is_helped` tells whether our own preemption already makes room for a pod."""
         self._finder, self._is_known, self._is_helped = finder, is_known, is_helped
 
     def victims(self, args: PreemptionArgs, now: float) -> Mapping[NodeName, MetaVictims]:
-        """By node; nodes where nothing helps are left out."""
+        """By node; nodes where preemption does not help are left out."""
         if self._is_helped(args.pod.uid):
             return {}
         asked = args.node_name_to_meta_victims or {}

@@ -1,8 +1,8 @@
-"""Pods that fitted nowhere when kube-scheduler asked, and fit now: it is reminded of them, for it may not know.
+"""Makes kube-scheduler retry pods that fitted nowhere when it asked, and fit now.
 
-It asks again when something happens that it hears of. It may be quicker than we are, and ask about room before we have
-seen that it is free; and of some things it hears nothing: a node's advertiser that beats again, or room outside of the
-sample of nodes that it took. A pod whose status changes it tries again, so a condition says that there may be room.
+kube-scheduler retries when it sees an event that may help. It may be faster than we are, and ask about room before we
+have seen it become free; and some changes it never sees: an advertiser whose heartbeat resumes, or room outside the
+sample of nodes that it took. It retries a pod whose status changes, so a condition reports that there may be room.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from partage_scheduler.objects import ApiPod
 
 CONDITION: Final = f"{ALLOC_PREFIX}Room"
 _FIRST_S: Final = 2.0
-"""After which kube-scheduler would have asked by itself."""
+"""By then kube-scheduler would have retried by itself."""
 _MOST_S: Final = 300.0
-"""After which it tries every pod that waits; so whom it has not asked about for twice as long is gone."""
+"""By then it retries every unschedulable pod; one that it has not asked about for twice as long is gone."""
 _EVERY_S: Final = 1.0
 _AT_ONCE: Final = 20
-"""A look costs as much as an answer."""
+"""Pods checked in one round: a check costs as much as an answer."""
 _MOST: Final = 10_000
 _MOST_BYTES: Final = 32 << 20
-"""Of whom it knows: as many pods, and all of them together as long, written as text."""
+"""Bounds on the pods remembered: their number, and their total size as text."""
 _MAY_FIT: Final = CONDITION, "MayFit", "there was room for its devices on a node, so it is to be tried again"
 
 
@@ -47,7 +47,7 @@ class _Away:
 
 
 class TurnedAway:
-    """Pods that fitted nowhere, and when to check whether that still holds. Pure."""
+    """Pods that fitted nowhere, and when to check them again. Pure."""
 
     def __init__(self) -> None:
         self._pods: OrderedDict[PodUid, _Away] = OrderedDict()
@@ -64,12 +64,12 @@ class TurnedAway:
         self._pop(uid)
 
     def due(self, now: float) -> list[ApiPod]:
-        """Some at a time, all in turn."""
+        """A few due pods at a time, in turn."""
         found = list(islice((uid for uid, away in self._pods.items() if away.due <= now), _AT_ONCE))
         return [away.pod for uid in found if (away := self._looked_at(uid, now)) is not None]
 
     def reminded(self, uid: PodUid, now: float) -> None:
-        """kube-scheduler will ask; if other things are in the pod's way, reminders get rare."""
+        """Doubles the interval to the next check: a pod unschedulable for other reasons gets few reminders."""
         if (away := self._pods.get(uid)) is not None:
             away.rest_s = min(away.rest_s * 2, _MOST_S)
             away.due = now + away.rest_s
@@ -105,7 +105,7 @@ class Reminder:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`ended` is told what became of each reminder: `done`, `gone` or `failed`."""
+        """`ended` is called with the outcome of each reminder: `done`, `gone` or `failed`."""
         self._status, self._fits, self._is_placed, self._obstacle = status, fits, is_placed, obstacle
         self._ended, self._clock, self._sleep = ended, clock, sleep
         self._away = TurnedAway()
@@ -136,7 +136,7 @@ class Reminder:
             return self._fits(pod, self._clock())
         except PluginBroken:
             raise
-        except PartageError:  # the one that asks is told
+        except PartageError:  # reported to the caller of filter
             return False
 
     async def _remind(self, pod: ApiPod) -> None:

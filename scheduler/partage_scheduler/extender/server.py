@@ -1,9 +1,9 @@
-"""The port where kube-scheduler asks: connections that stay, one question after the other on each.
+"""The port that kube-scheduler calls: persistent connections, one request at a time on each.
 
-A connection before the end of its TLS handshake is a guest by `acceptor`'s rules, and pushes out no connection after
-it. A caller that is not known by name is told so and heard no further. A question that only reads is answered at once,
-on the loop; one that binds is a task, and its connection hears nothing more until it is answered. A request that has
-begun has a deadline; a connection may rest as long as it likes, and of too many the one that rested longest is closed.
+Until its TLS handshake is complete, a connection is a guest by `acceptor`'s rules, and displaces no established one. A
+caller whose name is not allowed gets an error, and further input is ignored. Calls that only read are answered at once
+on the event loop; bind runs as a task, and its connection is not read until the answer is sent. A request that has
+begun has a deadline; an idle connection has none, and above the limit the one that was idle longest is closed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from partage_scheduler.extender.wire import MOST_BODY_BYTES, MOST_HEAD_BYTES, As
 
 MOST_CONNECTIONS: Final = 256
 MOST_HEARD_BYTES: Final = 64 << 20
-"""Of all requests together that are not whole yet, or wait for one before them."""
+"""Total size of all requests that are incomplete or wait for one before them."""
 DEADLINE_S: Final = 10.0
 HANDSHAKE_S: Final = 2.5
 _BROKEN: Final = Unfit(500, "this could not be answered; see the log")
 _log = structlog.get_logger()
 Answering = Callable[[Ask], bytes | Awaitable[bytes]]
-"""The body of an answer; raises `Unfit`."""
+"""Returns the body of an answer; raises `Unfit`."""
 
 
 class Port:
@@ -47,10 +47,10 @@ class Port:
             why = error.strerror or error
             raise CannotListen(f"cannot listen on {self._address}: {why}; change extender_address") from error
         self._acceptor, self.port = acceptor, acceptor.port
-        _log.info("kube-scheduler is answered", address=f"{host}:{self.port}", tls=self._trust is not None)
+        _log.info("listening for kube-scheduler", address=f"{host}:{self.port}", tls=self._trust is not None)
 
     async def close(self) -> None:
-        """No new connections, and no more requests on open ones; requests that are being answered still are."""
+        """Accepts no new connections and no more requests on open ones; those under way are still answered."""
         if self._acceptor is not None:
             await self._acceptor.close()
         self.part()
@@ -62,7 +62,7 @@ class Port:
             await self._acceptor.abort()
 
     def part(self) -> None:
-        """Ends every connection after its answer: callers may come again, and show who they are."""
+        """Ends every connection after its current answer: callers must connect and authenticate again."""
         for connection in tuple(self._connections):
             connection.end()
 
@@ -85,7 +85,7 @@ class Port:
         return self._answering(ask)
 
     def came(self, connection: Connection, transport: asyncio.Transport) -> Unfit | None:
-        """A new connection. One that is not to be answered stays a guest, and gets `refusal`."""
+        """Registers a connection, or returns why not. One that is refused stays a guest, and gets `refusal`."""
         if self._trust is not None and (why := self._trust.against(transport.get_extra_info("peercert"))) is not None:
             return Unfit(403, why)
         if len(self._connections) >= MOST_CONNECTIONS:
@@ -99,7 +99,7 @@ class Port:
             self._connections[connection] = None
 
     def heard(self) -> None:
-        """More bytes came. Where all connections together hold too many, the one that holds most goes."""
+        """Bounds the unanswered bytes of all connections: above the limit, aborts the one with most."""
         if sum(each.waiting for each in self._connections) > MOST_HEARD_BYTES:
             max(self._connections, key=lambda each: each.waiting).abort()
 
@@ -120,17 +120,17 @@ class Connection(asyncio.Protocol):
 
     @property
     def waiting(self) -> int:
-        """Bytes that came and are not answered yet."""
+        """Received bytes that are not answered yet."""
         return self._listener.waiting
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by name
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
         self._refusal = self._port.came(self, self._transport)
         if self._refusal is not None:
             self._deadline = asyncio.get_running_loop().call_later(DEADLINE_S, self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """What was asked for is still done: a binding can't be called back."""
+        """A request under way is still carried out: a binding can't be revoked."""
         del exc
         self._transport = None
         self._rest()
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._listener.hear(data)
         if self._refusal is not None and self._listener.waiting > MOST_HEAD_BYTES:
-            self._send(refusal(self._refusal), is_last=True)  # and is not heard out
+            self._send(refusal(self._refusal), is_last=True)  # without waiting for its body
             return
         self._go_on()
         if self._transport is not None and self._listener.waiting > MOST_BODY_BYTES:
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
             self._port.heard()
 
     def pause_writing(self) -> None:
-        """The caller asks and does not read."""
+        """The caller does not read our answers."""
         self._is_full = True
 
     def resume_writing(self) -> None:
@@ -194,14 +194,14 @@ class Connection(asyncio.Protocol):
         except Unfit:
             raise
         except Exception:  # noqa: BLE001 - whatever it is costs this answer alone
-            _log.exception("a question could not be answered", path=ask.path)
+            _log.exception("a request could not be answered", path=ask.path)
             raise _BROKEN from None
 
     async def _finish(self, ask: Ask, found: Awaitable[bytes]) -> None:
         try:
             self._send(answer(await found, is_last=ask.is_last), is_last=ask.is_last)
         except Exception:  # noqa: BLE001 - whatever it is costs this answer alone
-            _log.exception("a question could not be answered", path=ask.path)
+            _log.exception("a request could not be answered", path=ask.path)
             self._send(refusal(_BROKEN), is_last=True)
         finally:
             self._task = None
@@ -220,12 +220,12 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def _close(self) -> None:
-        """Not twice: asyncio's TLS transports that are closed twice can't be aborted any more (CPython 3.11)."""
+        """Closes once: asyncio's TLS transports can't be aborted any more after a second close (CPython 3.11)."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def _watch(self) -> None:
-        """A request that has begun must come to its end."""
+        """Sets the deadline of a request that has begun."""
         if self._deadline is None and self._task is None and not self._listener.is_between:
             self._deadline = asyncio.get_running_loop().call_later(DEADLINE_S, self.abort)
 

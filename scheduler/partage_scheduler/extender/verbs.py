@@ -1,7 +1,7 @@
-"""Which question is whose: a path and a body come in, an answer goes out.
+"""Dispatches a request's path and body to its verb, and returns the answer.
 
-While this scheduler doesn't lead, or what it knows may be out of date, nothing is answered but why: kube-scheduler then
-tries the pod again later. What plugins do wrong costs the pod that was asked about.
+While this scheduler doesn't lead, or its state may be out of date, the only answer is an error that says so:
+kube-scheduler then retries the pod later. A plugin's error affects only the pod of the call.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ FILTER, PRIORITIZE, PREEMPT, BIND = "filter", "prioritize", "preempt", "bind"
 FITS, NOWHERE, ERROR = "fits", "nowhere", "error"
 NO_NAMES: Final = "nodes came otherwise than by their names alone: set nodeCacheCapable: true for this extender"
 Observe = Callable[[str, str, float], None]
-"""A question, how it ended, and its seconds."""
+"""Verb, outcome, and duration in seconds."""
 
 
 class Answer(NamedTuple):
-    """What is sent, and how it is counted."""
+    """The outcome for metrics, and the message to send."""
 
     how: str
     message: object
@@ -59,9 +59,9 @@ class Verbs:
         answered: Callable[[ApiPod, FilterResult], None],
         broken: Callable[[PluginBroken], None],
     ) -> None:
-        """`obstacle` says why nothing may be decided now.
+        """`obstacle` returns why no decision may be made now.
 
-        `answered` is told what filter said of a pod; `broken` ends the process.
+        `answered` is called with filter's result for a pod; `broken` ends the process.
         """
         self._chooser, self._placer, self._yielding = chooser, placer, yielding
         self._obstacle, self._observe = obstacle, observe
@@ -74,7 +74,7 @@ class Verbs:
         }
 
     def answer(self, ask: Ask) -> bytes | Awaitable[bytes]:
-        """The body of an answer; raises `Unfit` where there is none."""
+        """The body of the answer; raises `Unfit` if there is none."""
         name = ask.path[1:]
         if name == BIND:
             return self._bind(_read(ask.body, BindingArgs))
@@ -100,7 +100,7 @@ class Verbs:
         return Answer(FITS if result.node_names else NOWHERE, result)
 
     def _prioritize(self, body: bytes) -> Answer:
-        """Without a filter call about the pod there is no opinion: all nodes are alike."""
+        """Without an earlier filter call for the pod, no node is scored."""
         found = self._chooser.prioritize(_read(body, PrioritizeArgs))
         return Answer(FITS if found else NOWHERE, found)
 

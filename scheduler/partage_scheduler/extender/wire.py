@@ -1,7 +1,7 @@
-"""As much of HTTP/1.1 as kube-scheduler speaks to an extender: a POST with a length, one after the other. Pure.
+"""The part of HTTP/1.1 that kube-scheduler uses with an extender: POSTs with a length, one after the other. Pure.
 
-Bytes go in, requests come out; whatever is not such a request is one `Unfit`, after which nothing more is read. It is
-read here because a library costs more than all the rest of an answer: three requests for each pod are many.
+Bytes go in, requests come out; any other input raises `Unfit`, after which nothing more is read. It is parsed here
+because a library costs more than the rest of an answer, at three requests for each pod.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from partage_scheduler.errors import SchedulerError
 
 MOST_HEAD_BYTES: Final = 16 << 10
 MOST_BODY_BYTES: Final = 16 << 20
-"""A pod of the largest size, and the names of all nodes of the largest cluster."""
+"""Enough for the largest pod with the names of all nodes of the largest cluster."""
 _END: Final = b"\r\n\r\n"
 _FIRST_LINE: Final = re.compile(rb"([A-Z]{1,16}) (/[!-~]{0,1023}) HTTP/1\.1")
 _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}):[ \t]*([\t -~\x80-\xff]*?)[ \t]*")
@@ -35,7 +35,7 @@ _REASONS: Final = {
 
 
 class Unfit(SchedulerError):
-    """The caller speaks something else; `status` is what it is told."""
+    """The input is not such a request; `status` is the HTTP status to answer."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -73,7 +73,7 @@ class Listener:
         self._said += data
 
     def next(self) -> Ask | None:
-        """None until all of it came; raises `Unfit`."""
+        """None until a request is complete; raises `Unfit`."""
         if self._head is None:
             self._head = self._read_head()
         head = self._head
@@ -99,7 +99,7 @@ class Listener:
 
 @lru_cache(maxsize=256)
 def _head_of(head: bytes) -> _Head:
-    """One caller's heads differ in the length alone, so most are read once."""
+    """Cached, since one caller's heads differ only in the length."""
     lines = head.split(b"\r\n")
     first = _FIRST_LINE.fullmatch(lines[0])
     if first is None:

@@ -1,11 +1,11 @@
-"""Where a pod can't be, whatever devices are free: upstream's filters, for all nodes at once. Pure.
+"""kube-scheduler's filters, evaluated for all nodes at once: where a pod can't run, whichever devices are free. Pure.
 
-`predicates` is the door. `nodes` has what nodes are called and labelled as arrays by slot; `node_terms` asks them.
-One module for each family: `taints`, `selectors`, `ports`, `amounts`, `volumes` and `attachments` (over `storage`),
-`spread` and `nearness` (over `wishes`, what a pod says of others; `pod_selectors`, which pods that is about; `kinds`
-and `terms`, the pods that are there; `places`, how many of them where). Each is told what changes and keeps count, and
-answers with `Barred`. `preferences` says which nodes are better (over `images` too), `unsupported` what is not done
-here. `needs` counts what a pod needs, as kubelet does.
+`predicates` is the entry point. `nodes` keeps node names and labels as arrays by slot; `node_terms` evaluates selectors
+on them. One module for each family: `taints`, `selectors`, `ports`, `amounts`, `volumes` and `attachments` (over
+`storage`), `spread` and `nearness` (over `wishes`, a pod's terms about other pods; `pod_selectors`, which pods a term
+selects; `kinds` and `terms`, the pods on nodes; `places`, counts by topology domain). Each is updated incrementally and
+answers with `Barred`. `preferences` scores nodes (also over `images`), `unsupported` reports what this scheduler does
+not implement. `needs` computes a pod's resource requests as kubelet does.
 """
 
 from partage_scheduler.predicates.needs import needs, room_of

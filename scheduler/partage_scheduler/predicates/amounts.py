@@ -1,8 +1,8 @@
-"""What nodes have to give beside CPU and memory: places for pods, ephemeral storage, huge pages, extended resources.
+"""Node resources other than CPU and memory: number of pods, ephemeral storage, huge pages, extended resources.
 
-Free is what a node can allocate less what all pods on it ask for, by any scheduler; it may be less than nothing. It
-is kept where it is not nought, so a name is forgotten with the last node and the last pod that say it. An array of all
-nodes is made of it for a name that nodes have and pods ask for; a name that no node has is lacking everywhere.
+Free is a node's allocatable less the requests of all its pods, from any scheduler; it may be negative. Only non-zero
+values are stored, so a name is forgotten with the last node and pod that mention it. A resource that some node has and
+a pod requests gets an array over all nodes; a resource that no node has is insufficient everywhere.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _ARRAY_BYTES: Final = 16 << 20
 
 
 class Rest:
-    """What is free of all that the decider does not count itself."""
+    """Free amounts of all resources that the decider does not count itself."""
 
     def __init__(self) -> None:
         self._allocatable: dict[int, dict[str, int]] = {}
         self._free: dict[str, dict[int, int]] = {}
-        """By name and slot, where it is not nought."""
+        """By name and slot; only non-zero values."""
         self._having: Numbers[str] = Numbers()
-        """How many nodes have something of each name."""
+        """How many nodes list each resource."""
         self._arrays = Cache[str, NDArray[np.int64]](_ARRAY_BYTES)
         self._places: dict[int, int] = {}
         self._full = Counter()
-        """Nodes without a place for another pod: every pod asks for one, and most for nothing else that is counted."""
+        """Nodes that can take no further pod. Every pod takes one place, and most request nothing else here."""
 
     def put(self, slot: int, node: ApiNode) -> None:
         found = counted(node.status.allocatable, unreadable=0)
@@ -74,11 +74,11 @@ class Rest:
             self._give(slot, name, number)
 
     def free(self, slot: int, name: str) -> int:
-        """What is left of an extended resource; less than nothing where more was promised than is there."""
+        """Free amount of an extended resource; negative where it is overcommitted."""
         return self._free.get(name, {}).get(slot, 0)
 
     def is_known(self, name: str) -> bool:
-        """Whether any node has something of that name."""
+        """Whether any node lists this resource."""
         return name in self._having
 
     def barred(self, asked: Mapping[str, int], end: int) -> list[Barred]:

@@ -1,7 +1,7 @@
-"""How many volumes of each CSI driver a node takes (`CSINode`), and which are attached for the pods that are there.
+"""Volume limits: how many volumes of each CSI driver a node can attach (`CSINode`), and which ones its pods use.
 
-A node that does not say how many it takes, takes any number. A claim that is bound only after its pod was counted is
-counted then.
+A node that publishes no limit can attach any number. A claim that is bound only after its pod was counted is counted
+then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ANY_NUMBER: Final = np.iinfo(np.int64).max
 
 
 class Handle(NamedTuple):
-    """One volume as its driver knows it."""
+    """A volume as its CSI driver identifies it."""
 
     driver: str
     volume: str
@@ -79,7 +79,7 @@ class Attached:
             self._add(user.slot, handle, -1)
 
     def changed(self, key: ClaimKey) -> None:
-        """A claim, or what it is bound to, changed."""
+        """Recounts the pods that use a claim after the claim, or its volume, changed."""
         for uid in tuple(self._by_claim.get(key, ())):
             user = self._users[uid]
             self.give_back(uid)
@@ -122,7 +122,7 @@ class Attached:
         return tuple(found)
 
     def _add(self, slot: int, handle: Handle, number: int) -> None:
-        """A volume that several pods of a node use is attached there once."""
+        """Counts a volume once on a node, however many of the node's pods use it."""
         counter = self._where.setdefault(handle, Counter())
         before = counter.at(slot)
         counter.add(slot, number)

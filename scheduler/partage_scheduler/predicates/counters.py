@@ -1,4 +1,4 @@
-"""Counts by slot that are mostly nought, and where they are not; the second as an array once somebody asks."""
+"""Sparse counts by slot, and an array of the slots with a non-zero count, built on first use."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Counter:
         return self._by_slot.get(slot, 0)
 
     def flags(self, end: int) -> Flags:
-        """The answer must not be changed."""
+        """Which slots have a non-zero count. The returned array must not be modified."""
         if self._flags is None or self._flags.size < end:
             self._flags = np.zeros(end, dtype=np.bool_)
             self._flags[[slot for slot in self._by_slot if slot < end]] = True
         return self._flags[:end]
 
     def _changed(self, flags: Flags, slot: int, *, to: bool) -> None:
-        """Arrays that were answered before stay as they were: a caller may still look at them."""
+        """Replaces the array instead of modifying it: a caller may still hold the old one."""
         self._flags = None
         if slot < flags.size:
             self._flags = flags.copy()

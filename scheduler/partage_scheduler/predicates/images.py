@@ -13,7 +13,7 @@ from partage_scheduler.predicates.counters import Counter
 
 _LEAST: Final = 23 << 20
 _MOST: Final = 1000 << 20
-"""Less than the one in all is not worth a thought; more than the other for each container changes nothing."""
+"""Bytes already on a node: below the first in total they score 0; above the second per container they add nothing."""
 
 
 class _Image:
@@ -47,7 +47,7 @@ class Images:
                 del self._images[name]
 
     def scores(self, pod: ApiPod, nodes: int, end: int) -> Scores | None:
-        """From 0 to 100: the larger what need not be fetched, the better; what few nodes have counts for less."""
+        """From 0 to 100: grows with the bytes that need not be pulled. An image counts less the fewer nodes have it."""
         if not self._images:
             return None
         containers = (*pod.spec.init_containers, *pod.spec.containers)
@@ -63,6 +63,6 @@ class Images:
 
 
 def _names(images: Iterable[str]) -> Iterable[str]:
-    """With the tag that is meant where none is written."""
+    """Adds the implied tag `latest` where none is written."""
     for name in images:
         yield name if ":" in name.rsplit("/", 1)[-1] else f"{name}:latest"

@@ -1,11 +1,10 @@
-"""The pods that are on nodes, as far as other pods may ask about them: by kind, and by group.
+"""The pods on nodes, as affinity terms and spread constraints select them: by kind, and by group.
 
-Pods of one namespace with the same labels are one kind, so that what is matched against a selector are a few kinds and
-not thousands of pods. A group is who some terms are about; it is made when somebody first asks and counted from then
-on. A group is found by the namespaces and by a label that all its pods have, so that a kind that is new is set against
-few groups, and one namespace's groups cost the pods of others nothing. All groups
-together take no more than a number of bytes, by which it is also bounded how many of them one pod counts in: those that
-not asked about for longest go first.
+Pods of one namespace with equal labels are one kind, so a selector is matched against a few kinds instead of thousands
+of pods. A group holds the pods that some terms select; it is gathered on first use and counted incrementally from then
+on. Groups are indexed by namespace and by a label that all their pods have, so a new kind is matched against few
+groups, and the groups of one namespace cost the pods of others nothing. All groups share a byte limit, which also
+bounds how many of them one pod counts in; the least recently used are dropped first.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from partage_scheduler.predicates.pod_selectors import Labels, Namespaces, PodSe
 
 MOST_BYTES: Final = 32 << 20
 _KIND_BYTES: Final = 256
-"""What it takes that a kind and a group know each other."""
+"""Memory of a link between a kind and a group."""
 _GROUP_BYTES: Final = 16 << 10
-"""What a group counts for at least: each kind that is new may have to be set against it."""
+"""Least size charged for a group: each new kind may have to be matched against it."""
 Pair = tuple[str, str]
 
 
 class KindKey(NamedTuple):
-    """What pods of one kind have in common."""
+    """Namespace, labels and deletion state that the pods of one kind share."""
 
     namespace: str
     labels: frozenset[Pair]
@@ -35,14 +34,14 @@ class KindKey(NamedTuple):
 
 
 class GroupKey(NamedTuple):
-    """Pods that all of some choosers choose; those that are being deleted count or not."""
+    """Pods that all of these selectors select, with or without those that are being deleted."""
 
     choosers: tuple[PodSelector, ...]
     with_going: bool
 
 
 class Kind:
-    """Pods that look alike, and where they are."""
+    """Pods with equal keys, and how many of them are on each slot."""
 
     __slots__ = ("by_slot", "groups", "is_going", "key", "labels", "namespace")
 
@@ -55,7 +54,7 @@ class Kind:
 
 
 class PodGroup:
-    """Pods that terms are about, and where they are."""
+    """Pods that terms select, and where they are."""
 
     __slots__ = ("_asking_bytes", "key", "kinds", "tally")
 
@@ -71,21 +70,21 @@ class PodGroup:
 
     @property
     def handle(self) -> Pair | None:
-        """A label that all of them have."""
+        """A label that all its pods have, if a selector requires one."""
         return next((each.handle for each in self.key.choosers if each.handle is not None), None)
 
     @property
     def within(self) -> frozenset[str] | None:
-        """The namespaces in which all of them are."""
+        """The namespaces that all its pods are in; None if they may be in any."""
         return next((each.within for each in self.key.choosers if each.within is not None), None)
 
 
 class Handled(Protocol):
-    """What can be found by a label and by namespaces."""
+    """Something that can be looked up by a label and by namespaces."""
 
     @property
     def handle(self) -> Pair | None:
-        """The label; None where it can only be found by asking all."""
+        """The label; None if only a scan over all finds it."""
         ...
 
     @property
@@ -99,7 +98,7 @@ _ANYWHERE: Final = frozenset((None,))
 
 
 class ByHandle(Generic[H]):
-    """Things that choose pods, found by a pod's namespace and labels."""
+    """Index of groups or terms by the namespace and labels of the pods that they select."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str | None, Pair | None], dict[H, None]] = {}
@@ -116,7 +115,7 @@ class ByHandle(Generic[H]):
                 del self._found[namespace, each.handle]
 
     def candidates(self, namespace: str, labels: Iterable[Pair]) -> list[H]:
-        """No other chooses a pod with these labels in this namespace."""
+        """All that may select a pod with these labels in this namespace."""
         found: list[H] = []
         if self._found:
             pairs = (None, *labels)
@@ -141,7 +140,7 @@ class Kinds:
         return self._kept.bytes
 
     def same(self, key: KindKey) -> KindKey:
-        """The key as it is kept here: thousands of equal pods need it once."""
+        """The equal key that is stored here, so that thousands of equal pods share one."""
         kind = self._kinds.get(key)
         return key if kind is None else kind.key
 
@@ -162,7 +161,7 @@ class Kinds:
                 self._drop(kind)
 
     def group(self, choosers: tuple[PodSelector, ...], *, with_going: bool = True) -> PodGroup:
-        """The pods that all of these choose."""
+        """The pods that all of these select."""
         key = GroupKey(choosers, with_going)
         group = self._groups.get(key) or self._gathered(key)
         for other in self._kept.put(group, group, group.bytes):
@@ -170,7 +169,7 @@ class Kinds:
         return group
 
     def namespaces_changed(self) -> None:
-        """Groups that choose by labels of namespaces are gathered again at their next use."""
+        """Drops groups that select by namespace labels; they are gathered again on next use."""
         for group in [
             each
             for each in self._groups.values()
@@ -218,7 +217,7 @@ class Kinds:
         return [kind for namespace in group.within for kind in self._by_namespace.get(namespace, ())]
 
     def _dissolve(self, group: PodGroup) -> None:
-        """It is counted no more; a caller may still look at it as it was."""
+        """Stops counting it; a caller may still read its last counts."""
         del self._groups[group.key]
         self._by_handle.remove(group)
         group.tally.forget()

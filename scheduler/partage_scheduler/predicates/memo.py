@@ -1,6 +1,6 @@
-"""What was derived from all nodes, kept until one of them changes: equal pods ask equal things.
+"""Arrays derived from all nodes, cached until a node changes: equal pods need equal arrays.
 
-A long question is kept as a digest, so one of any length takes as much memory as another.
+A long key is stored as a digest, so memory use does not depend on its length.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TEXT: Final = msgspec.json.Encoder()
 
 
 def digest(question: object) -> bytes:
-    """Equal for equal questions made of the API server's objects, and for no others."""
+    """Equal for equal questions built from API objects, and for no others."""
     return digest_of(_TEXT.encode(question))
 
 
@@ -33,7 +33,7 @@ def digest_of(text: bytes) -> bytes:
 
 
 class Memo(Generic[A]):
-    """All arrays are forgotten when nodes change, and the oldest when there are too many bytes."""
+    """Clears all arrays when nodes change, and evicts the least recently used above a byte limit."""
 
     def __init__(self, nodes: Nodes, *, most_bytes: int = MOST_BYTES) -> None:
         self._nodes = nodes
@@ -48,7 +48,7 @@ class Memo(Generic[A]):
         self._answers.clear()
 
     def of(self, question: object, answer: Callable[[], A]) -> A:
-        """The answer must not be changed."""
+        """The returned array must not be modified."""
         if self._version != self._nodes.version:
             self._answers.clear()
             self._version = self._nodes.version

@@ -1,4 +1,4 @@
-"""Pods that must be where other pods are, or must not: affinity and anti-affinity, in both directions."""
+"""Required pod affinity and anti-affinity, in both directions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHERS_APART: Final = Reason("anti-affinity-of-others", "node(s) didn't satisfy 
 
 
 class Nearness:
-    """Required terms: those of the pod that is to be placed, and the anti-affinity of those that are there."""
+    """Required terms: affinity and anti-affinity of the incoming pod, and anti-affinity of the pods on nodes."""
 
     def __init__(self, nodes: Nodes, namespaces: Namespaces, kinds: Kinds) -> None:
         self._nodes, self._namespaces, self._kinds = nodes, namespaces, kinds
@@ -47,7 +47,7 @@ class Nearness:
         return [Barred(reason, flags) for reason, flags in reasons if flags is not None]
 
     def _too_far(self, pod: ApiPod, wishes: Wishes) -> Flags | None:
-        """Nodes that are not in one place with pods that all terms choose; the first of a group may open a place."""
+        """Nodes not sharing a domain with pods that all terms select; the first pod of a group may open a domain."""
         if not wishes.with_all:
             return None
         tally = self._kinds.group(wishes.choosers).tally
@@ -75,7 +75,7 @@ class Nearness:
         return OTHERS_APART, self._apart.said_of(pod.namespace, pod.metadata.labels)
 
     def _held_at(self, terms: Iterable[Term]) -> Flags:
-        """The nodes in whose place one of them is held."""
+        """Nodes in the topology domain of a pod that holds one of these terms."""
         found = np.zeros(self._nodes.end, dtype=np.bool_)
         for term in terms:
             found |= term.places().at()

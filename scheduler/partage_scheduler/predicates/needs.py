@@ -1,11 +1,11 @@
-"""What a pod asks of its node, of every resource, as kubelet and the API server count it.
+"""A pod's requests for every resource, computed as kubelet and the API server compute them.
 
-App containers and sidecars run at once; init containers run one after another, each beside the sidecars that were
-declared before it; the overhead comes on top. What is only limited counts as requested. What is said of the pod as a
-whole stands in place of the sum. While a pod is resized, the larger counts of what it wants and what it was given.
+App containers and sidecars run at once; init containers run one after another, each beside the sidecars declared before
+it; the overhead is added. A limit without a request counts as the request. Pod-level resources replace the sum over
+containers. During a resize the larger of desired and allocated resources counts.
 
-CPU is in milli, everything else in whole units, rounded up. What can't be read as an amount counts as more than any
-node has, so that nothing is ever placed on a misunderstanding.
+CPU is in milli, everything else in whole units, rounded up. An unreadable quantity counts as more than any node has, so
+that a pod is never placed on a misread request.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from partage_scheduler.objects.specs import Amounts, Container, ContainerStatus
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 MOST: Final = 1 << 53
-"""More than any machine has; sums of it for all pods of a node stay within 63 bits."""
+"""More than any machine has; sums over all pods of a node stay within 63 bits."""
 _HUGE: Final = "hugepages-"
 
 Counted = dict[str, int]
 
 
 def asked_by(pod: ApiPod) -> Mapping[str, int]:
-    """How much of each resource it asks for at any time; the answer must not be changed."""
+    """Highest request for each resource at any time; the returned mapping must not be modified."""
     spec = pod.spec
     if len(spec.containers) == 1 and not (
         spec.init_containers or spec.overhead or spec.resources or pod.status.container_statuses
@@ -57,7 +57,7 @@ def needs(pod: ApiPod) -> Room:
 
 
 def room_of(node: ApiNode) -> Room:
-    """CPU and main memory for its pods; what can't be read as an amount counts as none."""
+    """Allocatable CPU and main memory; an unreadable quantity counts as 0."""
     found = node.status.allocatable
     return Room(cpu_milli=amount(CPU, found.get(CPU, "0"), 0), memory_bytes=amount(MEMORY, found.get(MEMORY, "0"), 0))
 
@@ -87,13 +87,13 @@ def _statuses(pod: ApiPod) -> dict[str, ContainerStatus]:
 
 
 def _is_infeasible(pod: ApiPod) -> bool:
-    """Whether kubelet said that what is wanted now can never be given: then only what was given counts."""
+    """Whether kubelet reported the desired resources as infeasible: then only the allocated ones count."""
     pending = [each for each in pod.status.conditions if each.type == "PodResizePending"]
     return bool(pending) and pending[0].reason == "Infeasible"
 
 
 def _granted(container: Container, statuses: Mapping[str, ContainerStatus], *, is_infeasible: bool) -> Counted:
-    """What a container that stays wants or was given."""
+    """Requests of an app container or sidecar: the highest of desired, allocated and actual."""
     wanted = of_container(container.resources)
     status = statuses.get(container.name)
     if status is None or not (status.resources or status.allocated_resources):
@@ -109,7 +109,7 @@ def _granted(container: Container, statuses: Mapping[str, ContainerStatus], *, i
 def _starting(
     pod: ApiPod, running: Counted, statuses: Mapping[str, ContainerStatus], *, is_infeasible: bool
 ) -> Counted:
-    """The most that init containers ask for, each with the sidecars before it; sidecars are added to `running`."""
+    """Highest requests of init containers, each with the sidecars before it; adds the sidecars to `running`."""
     beside: Counted = {}
     highest: Counted = {}
     for container in pod.spec.init_containers:
@@ -126,7 +126,7 @@ def _starting(
 
 
 def _of_pod(pod: ApiPod, wanted: Amounts) -> Counted:
-    """What the pod as a whole says, of the resources that allow it."""
+    """Pod-level requests, for the resources that support them."""
     asked = {name: most for name, most in of_container(wanted).items() if _may_be_of_pod(name)}
     status = pod.status
     overhead = counted(pod.spec.overhead)
@@ -153,7 +153,7 @@ def _higher(highest: Counted, other: Mapping[str, int]) -> None:
 
 
 def leaving_out(asked: Mapping[str, int], names: Iterable[str]) -> Counted:
-    """Leaves out CPU, main memory and these; what ends in a slash is a prefix."""
+    """Drops CPU, main memory, zero amounts and `names`; a name that ends in a slash is a prefix."""
     exact = {CPU, MEMORY, *names}
     starts = tuple(name for name in exact if name.endswith("/"))
     return {

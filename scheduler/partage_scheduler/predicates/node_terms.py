@@ -1,4 +1,4 @@
-"""Which nodes a node selector or a term of node affinity holds of, for all nodes at once."""
+"""Node selectors and node affinity terms, evaluated for all nodes at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST: Final = 2**63
 
 
 def selected(nodes: Nodes, labels: Mapping[str, str], selector: NodeSelector | None) -> Flags:
-    """The nodes that have all these labels and of which, where there is a selector, one of its terms holds."""
+    """Nodes that have all these labels and, if there is a selector, match one of its terms."""
     found = np.ones(nodes.end, dtype=np.bool_)
     for key, value in labels.items():
         found &= _having(nodes, key, (value,))
@@ -35,7 +35,7 @@ def any_term(nodes: Nodes, selector: NodeSelector) -> Flags:
 
 
 def term_holds(nodes: Nodes, term: NodeTerm) -> Flags:
-    """An empty term holds of none."""
+    """An empty term matches no node."""
     if not term.match_expressions and not term.match_fields:
         return np.zeros(nodes.end, dtype=np.bool_)
     found = np.ones(nodes.end, dtype=np.bool_)
@@ -58,7 +58,7 @@ def holds(nodes: Nodes, asked: Expression) -> Flags:
             return nodes.codes(asked.key) < 0
         case "Gt" | "Lt":
             return _compared(nodes, asked)
-        case _:  # `unsupported` says so of the pod
+        case _:  # reported by `unsupported`
             return np.zeros(nodes.end, dtype=np.bool_)
 
 
@@ -72,7 +72,7 @@ def _having(nodes: Nodes, key: str, values: tuple[str, ...]) -> Flags:
 
 
 def _compared(nodes: Nodes, asked: Expression) -> Flags:
-    """Labels that are integers, compared with an integer."""
+    """Compares labels as integers; a label that is no integer does not match."""
     column = nodes.column(asked.key)
     of_value = np.zeros(len(column.values) + 1, dtype=np.bool_)
     bound = integer(asked.values[0]) if len(asked.values) == 1 else None
@@ -93,7 +93,7 @@ def integer(text: str) -> int | None:
 
 
 def _field_holds(nodes: Nodes, asked: Expression) -> Flags:
-    """Of fields there is only the node's name."""
+    """The node's name is the only field."""
     named = np.zeros(nodes.end, dtype=np.bool_)
     if asked.key != NAME_FIELD or asked.operator not in {"In", "NotIn"}:
         return named

@@ -1,13 +1,12 @@
-"""What nodes are called and labelled, by slot: the arrays that all families look things up in.
+"""Node names and labels by slot: the arrays that all filter families use.
 
-For each label that nodes have and that anybody asked for there is a column: a small number for each value, by slot, so
-that "which nodes have this value" is one comparison of arrays. A column is made when it is first asked for and kept
-current from then on; those that was not asked for longest go first when all take too many bytes. A label that no node
-has costs nothing: pods may name as many of them as they like. `version` grows whenever a label, a name or a node's
-being there changes; whatever was derived is right as long as it has not grown. Nodes say much about themselves every
-few minutes and seldom anything that counts here.
+Each label that nodes have and a pod has referred to has a column: a small integer for each value, by slot, so that
+"which nodes have this value" is one comparison of arrays. A column is built on first use and kept current from then on;
+the least recently used are evicted above a byte limit. A label that no node has costs nothing, so pods may refer to any
+number of them. `version` grows whenever a node comes or goes or its labels or name change; derived data is valid as
+long as it has not grown. Nodes update their status every few minutes, but seldom what counts here.
 
-`shelf` is where those who count by places keep what they made of the columns, all of them within a number of bytes.
+`shelf` caches what the counts by topology domain derive from columns, all of it within one byte limit.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiNode
 
 NOWHERE: Final = -1
-"""The code of a node that lacks the label; as an index it means the last place, which is kept free for it."""
+"""Code of a node without the label; as an index it means the last element, which is reserved for it."""
 _COLUMN_BYTES: Final = 32 << 20
 _SHELF_BYTES: Final = 32 << 20
 _VALUE_BYTES: Final = 128
-"""What a value takes in a column: the text is the node's own."""
+"""Memory of a value in a column, without its text, which the node object holds."""
 _SLACK: Final = 64
 
 
 class Column:
-    """One label of all nodes. Codes are as wide as indexes: narrower ones cost four times as much to look up by."""
+    """One label of all nodes. Codes are as wide as indexes: looking up by narrower ones takes four times as long."""
 
     __slots__ = ("codes", "values")
 
@@ -62,7 +61,7 @@ class Nodes:
 
     @property
     def bytes(self) -> int:
-        """What columns and the shelf take."""
+        """Memory of the columns and the shelf."""
         return self._columns.bytes + self.shelf.bytes
 
     def __len__(self) -> int:
@@ -98,11 +97,11 @@ class Nodes:
             column.put(slot, None)
 
     def codes(self, key: str) -> NDArray[np.intp]:
-        """Which value of a label each slot's node has."""
+        """Code of each slot's value of a label."""
         return self.column(key).codes[: self.end]
 
     def column(self, key: str) -> Column:
-        """Codes and what they mean; good until `version` grows."""
+        """Codes and the values they stand for; valid until `version` grows."""
         column = self._columns.get(key)
         if column is not None:
             return column
@@ -121,7 +120,7 @@ class Nodes:
             del self._names[name]
 
     def _lose(self, labels: Mapping[str, str]) -> None:
-        """What no node has any more is forgotten."""
+        """Forgets labels that no node has any more."""
         self._keys.subtract(labels.keys())
         for key in labels:
             if not self._keys[key]:
@@ -138,7 +137,7 @@ class Nodes:
         return column
 
     def _forget_old_values(self) -> None:
-        """Nodes that come and go each with a name of its own must not make columns longer for ever."""
+        """Bounds columns: nodes that come and go, each with a unique value, would otherwise grow them without limit."""
         most = 2 * len(self._by_slot) + _SLACK
         for key in [key for key, column in self._columns.items() if len(column.values) > most]:
             self._columns.pop(key)

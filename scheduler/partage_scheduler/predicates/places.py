@@ -1,9 +1,8 @@
-"""How many of something there are in each place: a node's zone, rack or name, whatever a label calls a place.
+"""Counts by topology domain: a node's zone, rack or name, as any node label defines it.
 
-A `Tally` has the counts by node, and for each label that somebody asked about a `Places` with the counts by that
-label's values. Both are kept current as pods come and go; when nodes change, places are counted again once asked for.
-The places of all tallies together take no more than a number of bytes: those that not asked about for longest go
-first.
+A `Tally` has the counts by node and, for each label in use, a `Places` with the counts by that label's values. Both are
+updated as pods come and go; after a change of nodes, domains are counted again on next use. The places of all tallies
+share a byte limit; the least recently used are evicted first.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from partage_plugins.answers import Flags
 from partage_scheduler.predicates.nodes import NOWHERE, Nodes
 
 EVERYWHERE: Final = None
-"""In the place of a question about some nodes only."""
+"""The `name` that stands for all nodes instead of a subset."""
 _QUESTIONS: Final = 16
 _SLOT_BYTES: Final = 128
-"""What a node takes in a count by slot."""
+"""Memory of a node in a count by slot."""
 
 Question = tuple[str, Hashable]
 
 
 class Places:
-    """Counts by the values of one label, over all nodes or over some."""
+    """Counts by the values of one label, over all nodes or a subset."""
 
     __slots__ = ("_at", "_codes", "_counted", "_unlabelled", "_within", "counts", "total")
 
@@ -35,7 +34,7 @@ class Places:
         self._codes = codes
         self._within = within
         self.counts = np.zeros(values + 1, dtype=np.int64)
-        """By the label's codes; the last, where nodes without the label point, stays nought."""
+        """By the label's codes; the last element, which nodes without the label point to, stays 0."""
         self.total = 0
         self._at: Flags | None = None
         self._counted: Flags | None = None
@@ -43,7 +42,7 @@ class Places:
 
     @property
     def bytes(self) -> int:
-        """What it takes once all has been asked; the codes are the label's column."""
+        """Memory once all arrays are built; the codes belong to the label's column."""
         return self.counts.nbytes + self.counts.size + 2 * self._codes.size
 
     def add(self, slot: int, number: int) -> None:
@@ -57,7 +56,7 @@ class Places:
             self._at = None
 
     def at(self) -> Flags:
-        """The nodes in whose place there is at least one; the answer must not be changed."""
+        """Nodes whose domain has a count above 0; the returned array must not be modified."""
         if self._at is None:
             self._at = (self.counts > 0)[self._codes]
         return self._at
@@ -66,7 +65,7 @@ class Places:
         return self.counts[self._codes]
 
     def existing(self) -> Flags:
-        """By code: the places with any of the nodes that count."""
+        """By code: the domains with at least one counted node."""
         if self._counted is None:
             self._counted = np.zeros(self.counts.size, dtype=np.bool_)
             self._counted[self._codes if self._within is None else self._codes[self._within]] = True
@@ -74,14 +73,14 @@ class Places:
         return self._counted
 
     def where(self, of_place: Flags) -> Flags:
-        """The nodes whose place is flagged, by code."""
+        """Nodes whose domain is flagged, by code."""
         return of_place[self._codes]
 
     def labelled(self) -> Flags:
         return self._codes >= 0
 
     def unlabelled(self) -> Flags | None:
-        """None where every node is in a place."""
+        """None if every node has the label."""
         if self._unlabelled is None:
             lacking = self._codes < 0
             self._unlabelled = lacking, bool(lacking.any())
@@ -90,7 +89,7 @@ class Places:
 
 
 class Tally:
-    """How many there are on each node, and in each place."""
+    """Counts by node and by topology domain."""
 
     __slots__ = ("_by_slot", "_nodes", "_places", "_version")
 
@@ -118,7 +117,7 @@ class Tally:
                 places.add(slot, number)
 
     def gather(self, by_slot: Mapping[int, int]) -> None:
-        """Adds to each of these, before the first question."""
+        """Adds these counts; only before the first query."""
         if not self._by_slot:
             self._by_slot = dict(by_slot)
             return
@@ -126,7 +125,7 @@ class Tally:
             self._by_slot[slot] = self._by_slot.get(slot, 0) + number
 
     def places(self, key: str, *, name: Hashable = EVERYWHERE, within: Callable[[], Flags] | None = None) -> Places:
-        """The counts by the values of one label; `name` tells one set of nodes that count from another."""
+        """The counts by the values of one label; `name` identifies the subset of nodes that `within` computes."""
         if self._version != self._nodes.version:
             self.forget()
             self._version = self._nodes.version

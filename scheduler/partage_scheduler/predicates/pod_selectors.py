@@ -1,4 +1,4 @@
-"""Which pods a term or a constraint is about: by namespace and by labels. All of it is plain and can be hashed."""
+"""Which pods a term or a constraint selects, by namespace and labels, as plain hashable values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partage_scheduler.objects.selectors import LabelSelector, PodTerm, SpreadCo
 OPERATORS: Final = frozenset(("In", "NotIn", "Exists", "DoesNotExist"))
 Labels = Mapping[str, str]
 _OBJECT_BYTES: Final = 256
-"""What a text takes with the objects around it, beside its letters."""
+"""Memory of a string and the objects around it, beside its characters."""
 
 
 class Requirement(NamedTuple):
@@ -30,7 +30,7 @@ class Requirement(NamedTuple):
                 return value is not None
             case "DoesNotExist":
                 return value is None
-            case _:  # `unsupported` says so of the pod
+            case _:  # reported by `unsupported`
                 return False
 
 
@@ -46,7 +46,7 @@ class PodSelector(NamedTuple):
     namespace_selector: Selector | None
     """Further namespaces, by their labels; None for none."""
     selector: Selector | None
-    """None chooses no pod."""
+    """None selects no pod."""
 
     def chooses(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
         if self.selector is None:
@@ -59,18 +59,18 @@ class PodSelector(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """About how much memory it takes."""
+        """Approximate memory use."""
         said = (*(self.selector or ()), *(self.namespace_selector or ()))
         return _bytes_of(self.namespaces) + sum(_bytes_of((each.key, *each.values)) for each in said)
 
     @property
     def within(self) -> frozenset[str] | None:
-        """None where they may be in any."""
+        """The namespaces of the selected pods; None if they may be in any."""
         return self.namespaces if self.namespace_selector is None else None
 
     @property
     def handle(self) -> tuple[str, str] | None:
-        """A label that every chosen pod has, by which choosers are found quickly; None where there is none."""
+        """A label that every selected pod has, as a key for an index; None if there is none."""
         for requirement in self.selector or ():
             if requirement.operator == "In" and len(requirement.values) == 1:
                 (value,) = requirement.values
@@ -84,7 +84,7 @@ def hold(selector: Selector, labels: Labels) -> bool:
 
 
 def selector_of(selector: LabelSelector | None) -> Selector | None:
-    """None where nothing is chosen."""
+    """None, which selects no pod, for no selector."""
     if selector is None:
         return None
     by_label = [Requirement(key, "In", frozenset((value,))) for key, value in selector.match_labels.items()]
@@ -93,7 +93,7 @@ def selector_of(selector: LabelSelector | None) -> Selector | None:
 
 
 def of_term(term: PodTerm, namespace: str, labels: Labels) -> PodSelector:
-    """The pods that a term of a pod with these labels in this namespace is about."""
+    """The pods that a term selects, held by a pod with these labels in this namespace."""
     selector = selector_of(term.label_selector)
     if selector is not None:
         selector = _merged(selector, term.match_label_keys, "In", labels)
@@ -108,9 +108,9 @@ def of_term(term: PodTerm, namespace: str, labels: Labels) -> PodSelector:
 
 
 def of_constraint(constraint: SpreadConstraint, namespace: str, labels: Labels) -> PodSelector:
-    """The pods that are to be spread: of the pod's own namespace alone.
+    """The pods to spread, all in the pod's own namespace.
 
-    An empty selector counts no other pod, though the pod itself: so kube-scheduler does it.
+    An empty selector counts no other pod, but counts the pod itself, as in kube-scheduler.
     """
     selector = selector_of(constraint.label_selector)
     if selector is not None:
@@ -119,7 +119,7 @@ def of_constraint(constraint: SpreadConstraint, namespace: str, labels: Labels) 
 
 
 def _merged(selector: Selector, keys: Iterable[str], operator: str, labels: Labels) -> Selector:
-    """With the pod's own values of some labels, where the API server did not put them in already."""
+    """Adds the pod's own values of some labels, unless the API server has already done so."""
     there = {requirement.key for requirement in selector if requirement.operator == operator}
     more = [Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels and key not in there]
     return tuple(sorted((*selector, *more), key=_order))
@@ -133,20 +133,20 @@ _NONE: Final[Labels] = {}
 
 
 class Namespaces:
-    """A namespace that is not known has no labels."""
+    """Labels of namespaces; an unknown namespace has none."""
 
     def __init__(self) -> None:
         self._labels: dict[str, Labels] = {}
 
     def put(self, namespace: ApiNamespace) -> bool:
-        """Whether this changed what is known."""
+        """Returns whether the known labels changed."""
         name, labels = namespace.name, namespace.metadata.labels
         changed = self.labels(name) != labels
         self._labels[name] = labels
         return changed
 
     def remove(self, name: str) -> bool:
-        """Whether this changed what is known."""
+        """Returns whether the known labels changed."""
         return bool(self._labels.pop(name, None))
 
     def labels(self, name: str) -> Labels:

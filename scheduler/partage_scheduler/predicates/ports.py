@@ -1,7 +1,7 @@
-"""Ports of the node itself that pods use: one pod for each address, protocol and port; no address means all.
+"""Host ports that pods use: one pod for each address, protocol and port; no address means all.
 
-However many addresses of a port are in use, two counts are looked at: those of the address that is asked for and of
-all addresses together, or where all are asked for those of any.
+However many addresses of a port are in use, at most two counts are read: those of the requested address and of the
+wildcard; for a request of the wildcard, that of any address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HostPort = tuple[str, int, str]
 
 
 def host_ports(pod: ApiPod) -> tuple[HostPort, ...]:
-    """Those of sidecars too, since they stay."""
+    """Includes those of sidecars, which keep running."""
     found: dict[HostPort, None] = {}
     sidecars = (each for each in pod.spec.init_containers if each.restart_policy == "Always")
     for container in (*sidecars, *pod.spec.containers):

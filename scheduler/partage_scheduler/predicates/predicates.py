@@ -1,4 +1,4 @@
-"""All predicates as one: told of nodes, pods and storage as they change, asked where a pod can't be."""
+"""All predicates behind one class: updated with nodes, pods and storage, queried for where a pod can't run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from partage_scheduler.predicates.volumes import Reach
 from partage_scheduler.predicates.wishes import Wishes, WishReader
 
 OURS: Final = (PREFIX,)
-"""Names of resources that plugins answer for, or how they begin: no node has them as its own."""
+"""Resource names, or prefixes of them, that plugins handle; nodes do not advertise them."""
 
 
 class _Present(NamedTuple):
@@ -49,7 +49,7 @@ class _Present(NamedTuple):
 
 
 class Predicates:
-    """Upstream's filters, except for CPU and memory, which the decider counts."""
+    """kube-scheduler's filters, except for CPU and memory, which the decider counts."""
 
     def __init__(self, *, ours: tuple[str, ...] = OURS, allocates_claims: bool = False) -> None:
         self._ours, self._allocates_claims = ours, allocates_claims
@@ -81,7 +81,7 @@ class Predicates:
         self._images.put(slot, node)
 
     def remove_node(self, slot: Slot) -> None:
-        """Its pods are removed with it."""
+        """Removes its pods, too."""
         for uid in tuple(self._by_slot.get(slot, ())):
             self.remove_pod(uid)
         self._nodes.remove(slot)
@@ -90,11 +90,11 @@ class Predicates:
         self._images.remove(slot)
 
     def free(self, slot: Slot, resource: str) -> int:
-        """What is left of an extended resource on a node."""
+        """Free amount of an extended resource on a node."""
         return self._rest.free(slot, resource)
 
     def put_pod(self, slot: Slot, pod: ApiPod) -> None:
-        """A pod on that node, bound or assumed, by any scheduler; again when it changes."""
+        """Adds or updates a pod on that node, bound or assumed, by any scheduler."""
         present = self._presence(slot, pod)
         before = self._present.get(pod.uid)
         if before == present:
@@ -112,7 +112,7 @@ class Predicates:
         self._attached.take(slot, pod.uid, present.claims)
 
     def remove_pod(self, uid: PodUid) -> None:
-        """A pod that was on no node is passed over."""
+        """Ignores a pod that is on no node."""
         present = self._present.pop(uid, None)
         if present is None:
             return
@@ -164,7 +164,7 @@ class Predicates:
         self._attached.remove_node(name)
 
     def barred(self, pod: ApiPod, end: int) -> list[Barred]:
-        """Where it can't be and why: upstream's filters, in their order and words."""
+        """Where the pod can't run and why: kube-scheduler's filters, in its order and with its messages."""
         found = [
             *self._tainted.barred(pod),
             *self._selectors.barred(pod),
@@ -182,11 +182,11 @@ class Predicates:
         return found
 
     def absent(self, pod: ApiPod) -> tuple[str, ...]:
-        """Resources that it asks for, no node has, and no plugin answers for."""
+        """Resources that it requests, no node has, and no plugin handles."""
         return tuple(name for name in leaving_out(asked_by(pod), self._ours) if not self._rest.is_known(name))
 
     def unsupported(self, pod: ApiPod) -> str | None:
-        """Why it must wait whatever nodes there are; None where nothing stands in its way."""
+        """Why the pod must wait regardless of nodes; None if nothing prevents its scheduling."""
         return lacking(pod, allocates_claims=self._allocates_claims) or self._storage.waits_for(pod)
 
     def preferences(self, pod: ApiPod, end: int) -> Scores | None:

@@ -1,6 +1,6 @@
-"""How much better one node is than another by what the pod and others prefer: upstream's scores and their weights.
+"""Node scores from the preferences of the pod and of other pods: kube-scheduler's scores and their weights.
 
-Each family says from 0 to 100; what it says is spread over all nodes, where upstream spreads it over those that fit.
+Each family scores from 0 to 100, normalized over all nodes, where kube-scheduler normalizes over those that fit.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ NODES: Final = 2
 PODS: Final = 2
 SPREAD: Final = 2
 IMAGES: Final = 1
-"""How much each family counts."""
+"""Weight of each family."""
 _REQUIRED_BY_OTHERS: Final = 1
-"""What a pod's required affinity is worth to those that it is about."""
+"""Weight of a pod's required affinity for the pods that it selects."""
 
 
 class Preferring:
@@ -67,7 +67,7 @@ class Preferring:
         self._held.namespaces_changed()
 
     def scores(self, pod: ApiPod, wishes: Wishes, end: int) -> Scores | None:
-        """The sum of what the families say; None where none says anything."""
+        """Weighted sum over the families; None if none has a preference."""
         total: Scores | None = None
         for weight, scores in self._families(pod, wishes):
             if scores is not None:
@@ -116,7 +116,7 @@ class Preferring:
         return (HIGHEST * (total - least) / (most - least)).astype(np.float32) if most > least else None
 
     def _weighed(self, terms: Iterable[Term]) -> Scores:
-        """What pods that are there add to each node."""
+        """Scores that the terms of pods on nodes add to each node."""
         total = np.zeros(self._nodes.end, dtype=np.float32)
         for term in terms:
             total += np.float32(term.weight) * term.places().by_slot()

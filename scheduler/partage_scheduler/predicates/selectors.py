@@ -41,7 +41,7 @@ class Selectors:
         return found
 
     def selected(self, pod: ApiPod) -> Flags | None:
-        """None where it selects none in particular."""
+        """None if the pod has neither a node selector nor required node affinity."""
         question = asked_of_nodes(pod)
         if question is None:
             return None
@@ -59,7 +59,7 @@ class Selectors:
 
 
 def named_by(required: NodeSelector | None) -> list[str]:
-    """The nodes of which it must be one; empty where it may be another, too."""
+    """Names of the nodes that required affinity restricts the pod to; empty if others are allowed, too."""
     of_terms = [
         [
             name
@@ -77,7 +77,7 @@ def _some(names: list[str]) -> str:
 
 
 def asked_of_nodes(pod: ApiPod) -> tuple[tuple[tuple[str, str], ...], NodeSelector | None] | None:
-    """Equal for pods that want the same of nodes; None where a pod wants nothing."""
+    """Equal for pods with equal node selection; None for a pod without any."""
     required = required_of(pod)
     if required is None and not pod.spec.node_selector:
         return None

@@ -1,7 +1,7 @@
-"""Pods that must be spread evenly over places (`topologySpreadConstraints`, `DoNotSchedule`).
+"""Pod topology spread constraints (`topologySpreadConstraints`, `DoNotSchedule`).
 
-Places are those of the nodes that count: they have the labels of all constraints, and where a constraint says so the
-pod selects them and tolerates their taints. Pods that are being deleted don't count.
+Topology domains are those of the nodes that count: they have the labels of all constraints, and where a constraint says
+so the pod selects them and tolerates their taints. Pods that are being deleted don't count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNLABELLED: Final = Reason(
 
 
 class SpreadRules:
-    """How pods are spread now, and where one more would make it too uneven."""
+    """How pods are spread now, and where one more would exceed the skew."""
 
     def __init__(self, nodes: Nodes, kinds: Kinds, selectors: Selectors, tainted: Tainted) -> None:
         self._nodes, self._kinds, self._selectors, self._tainted = nodes, kinds, selectors, tainted
@@ -52,7 +52,7 @@ class SpreadRules:
         return found if len(wishes.spread) == 1 else _told_once(found)
 
     def places(self, pod: ApiPod, spread: Spread, keys: tuple[str, ...]) -> Places:
-        """How many of the pods that are spread are in each place, over the nodes that count.
+        """Counts of the selected pods by topology domain, over the nodes that count.
 
         `keys` are the labels that such nodes have.
         """
@@ -78,12 +78,12 @@ class SpreadRules:
 
 
 def topology_keys(together: Sequence[Spread]) -> tuple[str, ...]:
-    """The labels that nodes must have to count for constraints that go together."""
+    """The labels that nodes must have to count for constraints that are evaluated together."""
     return tuple(sorted({each.topology_key for each in together}))
 
 
 def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
-    """The nodes in whose place there are so many already that one more is too many."""
+    """Nodes in whose domain one more pod would exceed the maximum skew."""
     fewest = _fewest(places.counts, places.existing(), spread.min_domains)
     selector = spread.chooser.selector
     itself = selector is not None and hold(selector, pod.metadata.labels)
@@ -93,7 +93,7 @@ def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
 
 
 def _told_once(found: Sequence[Barred]) -> list[Barred]:
-    """Each reason once, for all constraints together."""
+    """Merges the flags of equal reasons over all constraints."""
     by_reason: dict[Reason, Flags] = {}
     for each in found:
         before = by_reason.get(each.reason)
@@ -102,7 +102,7 @@ def _told_once(found: Sequence[Barred]) -> list[Barred]:
 
 
 def _fewest(counts: NDArray[np.int64], existing: Flags, min_domains: int) -> int:
-    """How many the emptiest place has; 0 while there are fewer places than there should be."""
+    """Count of the emptiest domain; 0 while there are fewer domains than `min_domains`."""
     number = int(np.count_nonzero(existing))
     if number < max(min_domains, 1):
         return 0

@@ -15,7 +15,7 @@ ClaimKey = tuple[str, str]
 
 
 def claims_of(pod: ApiPod) -> tuple[ClaimKey, ...]:
-    """Its claims, each of them once."""
+    """Keys of the pod's claims, without duplicates."""
     if not pod.spec.volumes:
         return ()
     found: dict[ClaimKey, None] = {}
@@ -34,12 +34,12 @@ class Storage:
         self.classes: dict[str, ApiStorageClass] = {}
 
     def volume_of(self, key: ClaimKey) -> ApiVolume | None:
-        """None where the claim is not bound, or its volume is gone."""
+        """None if the claim is not bound, or its volume is gone."""
         claim = self.claims.get(key)
         return None if claim is None else self.volumes.get(claim.spec.volume_name)
 
     def waits_for(self, pod: ApiPod) -> str | None:
-        """Why no node will do for it while its claims stand as they do."""
+        """Why the pod fits no node in the current state of its claims."""
         for key in claims_of(pod):
             why = self._why(pod, key)
             if why is not None:

@@ -1,6 +1,6 @@
-"""Nodes that keep pods away: cordoned ones, and tainted ones where a pod does not tolerate the taint.
+"""Cordoned nodes, and nodes with a taint that a pod does not tolerate.
 
-Nodes with equal taints are one class, so a pod is set against a few classes and not against thousands of nodes.
+Nodes with equal taints are one class, so a pod is compared with a few classes instead of thousands of nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TAINTED_WITH: Final = Reason("tainted", "node(s) had untolerated taint {{{}: {}}
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 HARD: Final = frozenset(("NoSchedule", "NoExecute"))
 _NAMED: Final = 8
-"""With more different taints than that in one pod's way they are no longer told one by one."""
+"""If more distinct taints than this exclude a pod, they are no longer reported one by one."""
 _MOST_BYTES: Final = 8 << 20
 
 Taints = tuple[Taint, ...]
@@ -42,7 +42,7 @@ class Tainted:
         self._cordons = 0
         self._classes: dict[Taints, int] = {(): 0}
         self._members = [0]
-        """Nodes of each class; those without taints are not counted."""
+        """Number of nodes in each class; those without taints are not counted."""
         self._codes: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers = Cache[bytes, list[Barred]](_MOST_BYTES)
 
@@ -67,12 +67,12 @@ class Tainted:
         return found
 
     def tolerable(self, tolerations: Tolerations) -> Flags | None:
-        """None where that is all nodes."""
+        """None if that is all nodes."""
         hard = self._firsts(tolerations)
         return None if not hard else ~self._where(hard)
 
     def disliked(self, tolerations: Tolerations) -> NDArray[np.intp] | None:
-        """How many taints of each node merely prefer that it be elsewhere; None where there are none at all."""
+        """How many untolerated `PreferNoSchedule` taints each node has; None if no node has any."""
         if len(self._classes) == 1:
             return None
         for_soft = tuple(each for each in tolerations if each.effect in {"", "PreferNoSchedule"})
@@ -99,7 +99,7 @@ class Tainted:
             self._number_anew()
 
     def _number_anew(self) -> None:
-        """Classes without nodes go, so that pods are compared with no more than exists."""
+        """Drops classes without nodes, so that pods are compared with existing ones only."""
         kept = [(taints, code) for taints, code in self._classes.items() if not code or self._members[code]]
         codes = np.zeros(len(self._members), dtype=np.intp)
         codes[[code for _, code in kept]] = np.arange(len(kept), dtype=np.intp)
@@ -122,7 +122,7 @@ class Tainted:
             yield Barred(TAINTED_WITH.of(key, value), self._where(codes))
 
     def _firsts(self, tolerations: Tolerations) -> dict[int, Taint]:
-        """The first taint of each class that is in the way, where there is one."""
+        """The first hard taint of each class that is not tolerated, if there is one."""
         found: dict[int, Taint] = {}
         for taints, code in self._classes.items():
             for taint in taints:

@@ -1,6 +1,7 @@
-"""What the pods that are on nodes say of others: the terms that they hold, found by the pods that they are about.
+"""Affinity terms of the pods on nodes, indexed by the pods that they select.
 
-What many terms together say of a pod is remembered for the next one that looks like it, until a term comes or goes.
+The combined result of many terms for a pod is cached for the next pod with equal namespace and labels, until a term
+comes or goes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from partage_scheduler.predicates.wishes import Near
 
 A = TypeVar("A", bound=NDArray[Any])
 _FEW: Final = 8
-"""So many are asked each time."""
+"""Up to this many terms are evaluated each time instead of cached."""
 
 
 class Term:
-    """A term, and where the pods are that hold it; `weight` is what a preference adds."""
+    """A term, and where the pods with it are; `weight` is what a preference adds."""
 
     __slots__ = ("near", "tally", "weight")
 
@@ -43,7 +44,7 @@ class Term:
 
 
 class Terms(Generic[A]):
-    """All terms of one sort that are held, and what they say together, as an array by slot."""
+    """All terms of one sort that pods on nodes have, and their combined result as an array by slot."""
 
     def __init__(self, nodes: Nodes, namespaces: Namespaces, together: Callable[[Iterable[Term]], A]) -> None:
         self._nodes, self._namespaces, self._together = nodes, namespaces, together
@@ -72,11 +73,11 @@ class Terms(Generic[A]):
             self._by_handle.remove(term)
 
     def namespaces_changed(self) -> None:
-        """The pods that terms are about may have changed."""
+        """Drops cached results: terms may now select other pods."""
         self._said.forget()
 
     def said_of(self, namespace: str, labels: Labels) -> A | None:
-        """What the terms say that are about a pod with these labels in this namespace; None where none is."""
+        """Combined result of the terms that select such a pod; None if there are none."""
         candidates = self._by_handle.candidates(namespace, labels.items())
         if not candidates:
             return None

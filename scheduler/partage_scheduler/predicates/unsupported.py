@@ -1,4 +1,4 @@
-"""What a pod asks for that this scheduler does not do: it says so and the pod waits, rather than guessing."""
+"""Requests that this scheduler does not implement: it reports them and the pod waits, rather than guessing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROUP: Final = (
 
 
 def lacking(pod: ApiPod, *, allocates_claims: bool = False) -> str | None:
-    """What a pod asks for that is not done here, whatever nodes there are."""
+    """The first thing that the pod requests and that is not implemented here, regardless of nodes."""
     if pod.spec.resource_claims and not allocates_claims:
         return _CLAIMS
     if pod.spec.scheduling_group is not None:

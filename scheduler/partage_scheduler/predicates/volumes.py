@@ -1,4 +1,4 @@
-"""Where a pod's bound volumes can be reached, and claims that one pod alone may use."""
+"""Where a pod's bound volumes can be reached, and claims that only one pod may use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TODAY: Final[Mapping[str, str]] = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Labels that say where a volume is, and what they are called today."""
+"""Labels for a volume's zone and region, and their current names."""
 _SEVERAL: Final = "__"
 
 
@@ -53,7 +53,7 @@ class Reach:
                 del self._used[key]
 
     def in_use(self, claims: Iterable[ClaimKey]) -> list[Barred]:
-        """All nodes, where another pod uses a claim that is for one pod."""
+        """All nodes, if another pod uses a claim with access mode `ReadWriteOncePod`."""
         for key in claims:
             claim = self._storage.claims.get(key)
             if claim is not None and ONE_POD in claim.spec.access_modes and key in self._used:
@@ -87,7 +87,7 @@ class Reach:
         return found
 
     def _other_zone(self, key: str, text: str) -> Flags:
-        """Nodes elsewhere; those without a zone count as being anywhere."""
+        """Nodes in another zone; a node without any such label counts as being in every zone."""
         nodes, today = self._nodes, _TODAY[key]
         values = tuple(text.split(_SEVERAL))
         inside = holds(nodes, Expression(key=key, operator="In", values=values))
@@ -100,7 +100,7 @@ class Reach:
 
 
 def _of_labels(selector: NodeSelector) -> NodeSelector | None:
-    """What it asks of labels: kube-scheduler and kubelet pass over fields here. None where a term asks nothing else."""
+    """Its label requirements: kube-scheduler and kubelet ignore fields here. None if a term has only fields."""
     terms = selector.node_selector_terms
     if any(term.match_fields and not term.match_expressions for term in terms):
         return None

@@ -1,4 +1,4 @@
-"""What a pod says of other pods, read once for all pods that say the same."""
+"""A pod's terms about other pods, parsed once for all pods with equal terms."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ DO_NOT: Final = "DoNotSchedule"
 ANYWAY: Final = "ScheduleAnyway"
 _MOST_BYTES: Final = 16 << 20
 _BY_LABELS: Final = b"atchLabelKeys"
-"""In the text of a pod that asks for its own values of some labels."""
+"""In the encoded terms of a pod whose terms refer to its own values of some labels."""
 
 
 class Near(NamedTuple):
-    """Pods in the same place, as one label of nodes has it."""
+    """A pod selector, and the node label that defines the topology domain."""
 
     chooser: PodSelector
     topology_key: str
 
 
 class Liked(NamedTuple):
-    """How much better a place with such pods is; below 0, worse."""
+    """A preferred term: affinity above 0, anti-affinity below."""
 
     near: Near
     weight: int
@@ -54,7 +54,7 @@ class Wishes(NamedTuple):
 
     @property
     def choosers(self) -> tuple[PodSelector, ...]:
-        """The pods that its affinity is about: all terms choose them."""
+        """Selectors of its required affinity: only pods that all of them select count."""
         return tuple(near.chooser for near in self.with_all)
 
 

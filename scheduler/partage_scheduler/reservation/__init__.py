@@ -1,7 +1,7 @@
-"""Cards change hands one by one: a pod of ours takes one from kubelet while pods wait, and leaves it in the end.
+"""Card reservations: a pod of ours takes one card from kubelet while other pods wait for it, and is deleted later.
 
-All state is in these pods, in inventories, which name them beside their cards, and in allocations. Pure: `pods` is what
-such a pod is, `demand` says on which nodes how many are wanted, `upkeep` which of them leave.
+All state is in these pods, in inventories, which name the reservation of each card, and in allocations. Pure: `pods`
+defines such a pod, `demand` decides how many are wanted on which nodes, `upkeep` which of them are deleted.
 """
 
 from partage_scheduler.reservation.demand import Demand

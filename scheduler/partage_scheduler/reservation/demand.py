@@ -1,8 +1,8 @@
-"""On which nodes how many cards are wanted from kubelet, so that pods that wait fit there.
+"""How many cards of which nodes to take from kubelet so that waiting pods fit.
 
-Pods are placed one after the other on the cluster as it would be: cards that are about to come are shared already, and
-a pod for which there is room has taken it. Only where a pod fits nowhere so are more cards imagined, node by node, the
-fewest with which everything that decides otherwise says yes. Nothing is changed here.
+Pods are placed one after the other in a simulation of the future cluster: cards already on their way count as shared,
+and a pod that fits occupies its resources. Only for a pod that still fits nowhere are more cards simulated, node by
+node: the fewest with which the usual decision succeeds. The real state is not changed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from partage_scheduler.predicates import Predicates
 from partage_scheduler.reservation.pods import RESOURCE
 
 PODS: Final = 32
-"""So many are looked at each time."""
+"""Most pods considered in one run."""
 LOOKS: Final = 32
-"""And so many decisions are tried for them; the next time goes on."""
+"""Most decisions tried for them in one run; the next run continues."""
 _ELSEWHERE: Final = Reason("elsewhere", "another node is looked at")
 
 
@@ -49,7 +49,7 @@ class Demand:
         unbound: Mapping[NodeName, int],
         now: float,
     ) -> list[Want]:
-        """For pods in this order; `coming` are cards that will be shared anyway, some of them still `unbound`."""
+        """For pods in this order; `coming` are cards that will be shared anyway, some still `unbound`."""
         with self._cycle.cluster.imagined() as imagined:
             prospect = _Prospect(self._cycle, imagined, self._free(coming, unbound), now)
             for node, count in coming.items():
@@ -57,7 +57,7 @@ class Demand:
             return [want for pod in tuple(waiting)[:PODS] if (want := prospect.at(pod)) is not None]
 
     def _free(self, coming: Mapping[NodeName, int], unbound: Mapping[NodeName, int]) -> dict[NodeName, int]:
-        """By node, how many cards kubelet may give that nobody is waiting for."""
+        """Cards by node that kubelet can give and no reservation claims yet."""
         cluster, free = self._cycle.cluster, dict[NodeName, int]()
         for node in cluster.fleet.nodes:
             part, slot = cluster.inventory(node.name).part(GPU), self._cycle.decider.slots.of(node.name)
@@ -68,7 +68,7 @@ class Demand:
 
 
 class _Prospect:
-    """One look at the cluster as it would be."""
+    """One simulation of the future cluster."""
 
     def __init__(self, cycle: Cycle, imagined: Imagined, free: dict[NodeName, int], now: float) -> None:
         self._cycle, self._imagined, self._free, self._now = cycle, imagined, free, now
@@ -76,7 +76,7 @@ class _Prospect:
         self._left = LOOKS
 
     def at(self, pod: ApiPod) -> Want | None:
-        """What it wants; None where it fits as things come, or nowhere at all."""
+        """The cards it needs; None if it fits without further ones, or nowhere."""
         try:
             request = self._cycle.request(pod)
             if GPU.name not in request.kinds or self._left <= 0 or self._is_placed(pod):
@@ -87,14 +87,14 @@ class _Prospect:
             want = None if decision is not None else self._more(pod, request, barred)
         except PluginBroken:
             raise
-        except PartageError:  # the next try at placing it says so to its owner
+        except PartageError:  # the next scheduling attempt reports it to its owner
             return None
         if decision is not None:
             self._imagined.place(decision)
         return want
 
     def _is_placed(self, pod: ApiPod) -> bool:
-        """Or has room that is kept for it."""
+        """Also true for a pod that resources are kept for."""
         cluster = self._cycle.cluster
         return cluster.seats.get(pod.uid) is not None or cluster.kept.node_of(pod.uid) is not None
 
@@ -119,7 +119,7 @@ class _Prospect:
         return decider.decide(request, [*barred, Barred(_ELSEWHERE, ~decider.slots.flags((node,)))])
 
     def _candidates(self, barred: Sequence[Barred]) -> Iterator[NodeName]:
-        """The fullest first, so that kubelet keeps whole nodes."""
+        """Fewest free cards first, so that kubelet keeps whole nodes."""
         slots, open_ = self._cycle.decider.slots, self._cycle.decider.unbarred(barred)
         for node in sorted(self._free, key=lambda name: (self._free[name], name)):
             slot = slots.of(node)
@@ -127,7 +127,7 @@ class _Prospect:
                 yield node
 
     def share(self, node: NodeName, count: int) -> None:
-        """As if so many of kubelet's cards were shared."""
+        """Simulates that this many of kubelet's cards are shared."""
         if self._shared.get(node, 0) == count or self._cycle.decider.slots.of(node) is None:
             return
         self._shared[node] = count
@@ -135,7 +135,7 @@ class _Prospect:
 
 
 def _kubelets(part: GpuPart) -> tuple[int, ...]:
-    """Places of the cards that a reservation may get."""
+    """Indexes of the cards that a reservation may get."""
     return tuple(
         place
         for place, card in enumerate(part.cards)

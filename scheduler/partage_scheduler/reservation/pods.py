@@ -1,7 +1,8 @@
-"""A pod that reserves a card: an ordinary pod that asks kubelet's device plugin for one, on a node that we choose.
+"""A pod that reserves a card: it requests one from kubelet's device plugin, on a node that we choose.
 
-kube-scheduler places it, so that it never takes a card which kube-scheduler gives to another at the same time. It may
-be on nodes with any taint, since the pods that wait have passed them; it sends no other away and none sends it away.
+kube-scheduler places it, so that it never takes a card which kube-scheduler is giving to another pod. It tolerates all
+taints, since the waiting pods have passed those filters; it preempts no pod, and its priority protects it from
+preemption.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from partage_plugins.vocabulary.gpu import RESERVATIONS
 from partage_scheduler.objects import ApiPod
 
 RESOURCE: Final = "nvidia.com/gpu"
-"""The device plugin's, for one card."""
+"""The device plugin's resource, for one card."""
 PRIORITY: Final = "partage-card"
-"""Of the class that our manifests bring."""
+"""The PriorityClass in our manifests."""
 _LABELS: Final = {"app.kubernetes.io/name": "partage-card", "app.kubernetes.io/part-of": "partage"}
 _BY_NAME: Final = "metadata.name"
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
     name: str
-    """`namespace/name`, as inventories have it; never used again."""
+    """`namespace/name`, as inventories have it; never reused."""
     uid: PodUid
     node: NodeName
-    """Where it is, or is to be; empty where it is not one of ours."""
+    """The node it is on or selects; empty if it selects none."""
     is_bound: bool
     is_leaving: bool
     has_ended: bool
@@ -55,7 +56,7 @@ def _wanted(pod: ApiPod) -> str:
 
 
 def body_of(name: str, node: NodeName, *, image: str) -> dict[str, Any]:
-    """What the API server is asked to create."""
+    """The manifest sent to the API server."""
     term = {"matchFields": [{"key": _BY_NAME, "operator": "In", "values": [node]}]}
     container = {
         "name": "card",

@@ -1,7 +1,7 @@
-"""Which reservations leave: those whose card no pod has had for a while, and those that came to nothing.
+"""Which reservations are deleted: those whose card no pod has used for a while, and those that failed.
 
-One that leaves is withheld first: from then on no pod gets its card. That is final, since no name is used twice. Times
-begin anew with each start, so a card is given back rather too late.
+A reservation is withheld before it is deleted: from then on no pod gets its card. That is final, since names are not
+reused. Timers restart with the process, so a card is returned late rather than early.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from partage_scheduler.cluster import Cluster
 from partage_scheduler.reservation.pods import Reservation
 
 PATIENCE_S: Final = 60.0
-"""So long one may take to be placed, to start, and to be told by the advertiser."""
+"""Time for a reservation to be placed, to start, and to appear in the inventory."""
 
 
 class Review(Struct, frozen=True, kw_only=True):
-    """What is to be done about the reservations that there are."""
+    """What to do about the existing reservations."""
 
     withheld: frozenset[str]
-    """Reservations, by name, whose cards no pod may be given."""
+    """Names of reservations whose cards no pod may be given."""
     leave: tuple[Reservation, ...]
     """To be deleted."""
     coming: Mapping[NodeName, int]
-    """Cards that are about to be shared, by node."""
+    """Cards that will soon be shared, by node."""
     unbound: Mapping[NodeName, int]
-    """Those of them that kube-scheduler has not decided on."""
+    """Those of them whose reservation kube-scheduler has not bound yet."""
 
 
 class _Reserved(Struct, frozen=True):
@@ -42,11 +42,11 @@ class Upkeep:
     def __init__(self, cluster: Cluster, *, quiet_s: float) -> None:
         self._cluster, self._quiet_s = cluster, quiet_s
         self._since: dict[str, tuple[str, float]] = {}
-        """By name: in which state it is without a use, and since when."""
+        """By name: its unused state, and since when."""
         self._given_up: frozenset[str] = frozenset()
 
     def review(self, reservations: Iterable[Reservation], now: float) -> Review:
-        """`reservations` are all that there are, listed just now."""
+        """`reservations` is a complete, fresh list."""
         there = {each.name: each for each in reservations}
         cards = self._cards()
         since, self._since = self._since, {}
@@ -69,7 +69,7 @@ class Upkeep:
         return Review(withheld=self._given_up, leave=tuple(leave), coming=coming, unbound=unbound)
 
     def has_cards(self) -> bool:
-        """Whether any node tells of a reserved card."""
+        """Whether any inventory lists a reserved card."""
         return bool(self._cards())
 
     def _is_over(self, name: str, now: float) -> bool:
@@ -77,7 +77,7 @@ class Upkeep:
         return bool(state) and now - since >= (self._quiet_s if state == _IDLE else PATIENCE_S)
 
     def _state(self, reserved: _Reserved | None) -> str:
-        """Empty where it is of use."""
+        """Empty if the card is in use."""
         if reserved is None:
             return _COMING
         return "" if reserved.card in self._held_on(reserved.node) else _IDLE

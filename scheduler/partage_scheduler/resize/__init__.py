@@ -1,4 +1,4 @@
-"""Other amounts for containers that run: whether a pod may have what it wishes for, and what counts meanwhile. Pure."""
+"""In-place resize of running containers: whether a pod gets the amounts that it requests. Pure."""
 
 from partage_scheduler.resize.decision import Granted, Resizes, Stays
 

@@ -1,8 +1,8 @@
-"""Whether a pod on a node may have what it wishes for, on the same cards; booked as it is decided. Pure.
+"""Decides whether a pod on a node may be resized on its cards, and books the result at once. Pure.
 
-Growth is decided on as a new pod's request would be, by the same plugins, on its own node and cards: beside all others,
-beside room that is kept for pods of no lower priority, and within the quotas of its namespace. What is given back needs
-no room. Until it is certain whether the new allocation stands on the pod, of each amount the larger counts.
+Growth is decided by the same plugins as a new pod's request, restricted to the pod's node and cards: beside all other
+pods, beside resources kept for pods of at least its priority, and within the quotas of its namespace. Shrinking needs
+no room. Until it is certain whether the new allocation is on the pod, the larger of each amount counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partage_scheduler.resize.wanted import as_request, grows, most, wanted_of
 
 
 class Granted(Struct, frozen=True):
-    """Booked, and to be written on the pod."""
+    """Booked, and to be written to the pod."""
 
     pod: ApiPod
     before: Allocation
@@ -31,12 +31,12 @@ class Granted(Struct, frozen=True):
 
 
 class Stays(Struct, frozen=True):
-    """It keeps what it has."""
+    """The pod keeps its current amounts."""
 
     pod: ApiPod
     why: str
     waits: bool
-    """It is to be tried again; refused otherwise, until it wishes for something else."""
+    """Whether to try again; otherwise it is refused until the request changes."""
 
 
 class Resizes:
@@ -44,7 +44,7 @@ class Resizes:
         self._cycle, self._cluster, self._quotas = cycle, cycle.cluster, quotas
 
     def decide(self, seat: Seat, now: float) -> Granted | Stays | None:
-        """None where it has what it wishes for. Raises `PluginBroken` alone."""
+        """None if it already has what it requests. Raises only `PluginBroken`."""
         try:
             waits = read_wait(seat.pod.metadata.annotations)
             wanted = self._wanted(seat)
@@ -79,7 +79,7 @@ class Resizes:
         return wanted
 
     def _in_the_way(self, seat: Seat, wanted: Allocation, now: float) -> str | None:
-        """In a sentence; None where nothing is."""
+        """Why it can't be granted now; None if it can."""
         before = seat.allocation
         if not grows(before, wanted):
             return None

@@ -1,4 +1,4 @@
-"""What became of a wish for other amounts: the condition that says so quotes the wish. Pure."""
+"""The outcome of a resize request, as a condition that quotes the request. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _LONGEST_QUOTE: Final = 512
 
 
 def quoted(wish: str) -> str:
-    """How the words of the condition begin: they are about this wish and no other."""
+    """Prefix of the condition's message, which ties it to this request."""
     shown = wish if len(wish) <= _LONGEST_QUOTE else f"resize {sha256(wish.encode()).hexdigest()}"
     return f"{shown}: "
 
 
 def said_of(pod: ApiPod, wish: str) -> tuple[str, str]:
-    """The reason and the words after the quote; both empty where nothing was said of this wish."""
+    """The reason, and the message after the quote; both empty if the condition is about another request."""
     stands = next((each for each in pod.status.conditions if each.type == RESIZED), None)
     if stands is None or not stands.message.startswith(quoted(wish)):
         return "", ""

@@ -1,4 +1,4 @@
-"""What a pod's allocation becomes by its wish: other amounts on the same cards. Pure."""
+"""The allocation that results from a resize request: other amounts on the same cards. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AGAIN: Final = "delete the pod, and create it with other amounts"
 
 
 def wanted_of(pod: ApiPod, held: Allocation, wishes: Mapping[ContainerName, Wish], part: GpuPart) -> Allocation:
-    """With the next `gen`; raises `Refused` for what is never resized."""
+    """With the next `gen`; raises `Refused` for what can never be resized."""
     containers: dict[ContainerName, Any] = dict(held.containers)
     for name, wish in wishes.items():
         grants = _resizable(pod, held, name, part)
@@ -38,7 +38,7 @@ def wanted_of(pod: ApiPod, held: Allocation, wishes: Mapping[ContainerName, Wish
 
 
 def most(one: Allocation, other: Allocation) -> Allocation:
-    """What counts while it is not certain which of both holds: of each grant the larger amounts, as the first one."""
+    """What counts while either may be in force: the larger amounts of each grant, otherwise the first allocation."""
     containers: dict[ContainerName, Mapping[Kind, object]] = dict(one.containers)
     others = other.of(GPU)
     for name, grants in one.of(GPU).items():
@@ -52,7 +52,7 @@ def grows(held: Allocation, wanted: Allocation) -> bool:
 
 
 def as_request(asked: PodRequest, wanted: Allocation) -> PodRequest:
-    """What a new pod would ask for that wants exactly this, on exactly these cards."""
+    """The request of a new pod for exactly these amounts on exactly these cards."""
     grants = wanted.of(GPU)
     own = (each for each in asked.containers if claim_of(each.name) is None)
     return replace(asked, containers=tuple(_exactly(each, grants.get(each.name, ())) for each in own))
@@ -74,7 +74,7 @@ def _exactly(each: ContainerRequest, grants: Sequence[GpuGrant]) -> ContainerReq
 
 
 def _resizable(pod: ApiPod, held: Allocation, name: ContainerName, part: GpuPart) -> tuple[GpuGrant, ...]:
-    """The container's grants; refused where a node can't change them, or other words than ours asked for them."""
+    """The container's grants; refused if a node can't change them, or another dialect than ours requested them."""
     if GPU.name in held.budgets_of(name):
         raise Refused(f"container {name} uses a budget, which is not resized; {_AGAIN}")
     grants = held.of(GPU).get(name, ())

@@ -1,7 +1,7 @@
-"""Which card a pair of node and GPUID is, derived from SharePods and their pods.
+"""Maps a pair of node and GPUID to a card, derived from SharePods and their pods.
 
-A pair comes to be with its first pod, which waits for an idle card of the node. From when that pod is bound, all pods
-of the pair are pinned to its card. With the last pod the pair is gone, and the same GPUID may become another card.
+A pair is created by its first pod, which waits for an idle card of the node. Once that pod is bound, all pods of the
+pair are pinned to its card. The pair ends with its last pod, and the same GPUID may become another card.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Pair(NamedTuple):
 
 
 class Occupancy(NamedTuple):
-    """What one SharePod's pod says about a pair. Where they differ, the least is believed.
+    """The card of a pair according to one SharePod's pod. Where pods disagree, the lowest in sort order wins.
 
-    That is a pod on a node before one that is only pinned, whose annotation its owner may change; then the oldest.
+    A pod on a node sorts before one that is only pinned, whose annotation its owner may change; then the oldest wins.
     """
 
     is_pinned: bool
@@ -35,12 +35,12 @@ class Occupancy(NamedTuple):
     uid: str
     key: Key
     card: str
-    """Empty while the pod waits for an idle one."""
+    """Empty while the pod waits for an idle card."""
 
 
 class CardBook:
     def __init__(self, draw: Callable[[], str]) -> None:
-        """`draw` makes up a GPUID."""
+        """`draw` generates a GPUID."""
         self._draw = draw
         self._pair_of: dict[Key, Pair] = {}
         self._of_pair: defaultdict[Pair, dict[Key, Occupancy]] = defaultdict(dict)
@@ -48,7 +48,7 @@ class CardBook:
         self._names: dict[Key, Pair] = {}
 
     def seen(self, key: Key, share: SharePod | None, pod: OwnedPod | None) -> set[Key]:
-        """How a SharePod and its pod stand now; the SharePods for which that may change something."""
+        """Records the current SharePod and pod; returns the other SharePods that this may affect."""
         told = self._forget(key)
         if share is None:
             return told
@@ -64,16 +64,16 @@ class CardBook:
         return told - {key}
 
     def card(self, pair: Pair) -> str:
-        """Empty where the pair has none."""
+        """Empty if the pair has no card."""
         return min((each for each in self._of_pair.get(pair, {}).values() if each.card), default=_NONE).card
 
     def first(self, pair: Pair) -> Key | None:
-        """Whose pod waits for the pair's card."""
+        """The SharePod whose pod waits for the pair's card."""
         found = min((each for each in self._of_pair.get(pair, {}).values() if not each.card), default=None)
         return None if found is None else found.key
 
     def gpuid(self, node: str, card: str) -> str:
-        """The name that a card has; one that no card of the node has, where it has none yet."""
+        """The name of a card; a new one that no card of the node has, if it has none yet."""
         found = [(min(each.values()), pair.gpuid) for pair, each in self._of_pair.items() if pair.node == node]
         names = [gpuid for _, gpuid in sorted(found) if self.card(Pair(node, gpuid)) == card]
         if names:
@@ -99,7 +99,7 @@ _NONE: Final = Occupancy(is_pinned=True, since="", uid="", key=Key("", ""), card
 
 
 def cards_of(pod: OwnedPod) -> tuple[str, ...]:
-    """The cards that a pod was given; none where it has no allocation, or one that can't be read."""
+    """The cards that a pod was given; none if it has no readable allocation."""
     text = pod.metadata.annotations.get(ALLOCATION)
     if text is None:
         return ()
@@ -112,7 +112,7 @@ def cards_of(pod: OwnedPod) -> tuple[str, ...]:
 
 
 def _card(pod: OwnedPod) -> str:
-    """Where it is, or where it is pinned to."""
+    """The card that the pod is on or pinned to."""
     if pod.spec.node_name:
         return next(iter(cards_of(pod)), "")
     return pod.metadata.annotations.get(CARDS, "")

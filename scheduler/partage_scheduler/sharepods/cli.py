@@ -1,4 +1,4 @@
-"""The command line of the controller of SharePods: flags become settings, settings a service."""
+"""The command line of the SharePod controller: flags become settings, settings a service."""
 
 from __future__ import annotations
 

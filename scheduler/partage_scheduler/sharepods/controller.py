@@ -1,7 +1,7 @@
-"""Carries out one step after the other, for one SharePod at a time, and is the one writer of their status.
+"""Carries out one step after the other, for one SharePod at a time; the only writer of SharePods' status.
 
-What the API server answers is known at once, so that the next step builds on it. Any call may be carried out without
-an answer, and this process may die after any: then the same step comes again, and finds the pod or the mark there.
+Answers of the API server update the state at once, so that the next step builds on them. A call may succeed without an
+answer, and this process may die after any call: the step is then repeated, and finds the pod or the mark there.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _log = structlog.get_logger()
 
 
 class Herald:
-    """Events on SharePods, for those who type `kubectl describe sharepod`.
+    """Events on SharePods, for `kubectl describe sharepod`.
 
-    Too many are dropped; the status says it too.
+    Dropped if there are too many; the status has the same information.
     """
 
     def __init__(self, server: ApiServer, *, instance: str) -> None:
@@ -64,7 +64,7 @@ class Herald:
             self._repeats.say("events on SharePods are dropped: the API server takes them too slowly")
 
     async def run(self) -> None:
-        """Sends what waits, for ever."""
+        """Sends queued events until cancelled."""
         while True:
             outcome = await self._writer.write(await self._waiting.get(), in_series=True)
             if outcome == "dropped":
@@ -88,16 +88,16 @@ class Controller:
         within_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`may_act`: this one leads, and knows all that there is. A pod is made `within_s` or never."""
+        """`may_act`: this replica leads and its caches are synced. A pod is created `within_s` or not at all."""
         self._server, self._scene, self._planner, self._herald = server, scene, planner, herald
         self._may_act, self._within_s, self._clock = may_act, within_s, clock
         self.turns: Counter[str] = Counter()
-        """By what came of them."""
+        """Number of steps by result."""
         self._woken = asyncio.Event()
         self._repeats = Repeats(every_s=30)
 
     def wake(self) -> None:
-        """Something is new, or may be done now."""
+        """To be called when something changed, or may be done now."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -107,7 +107,7 @@ class Controller:
                 await self._wait()
 
     async def work(self) -> bool:
-        """One turn of one SharePod; False where none has one now."""
+        """Does one step of one SharePod; False if none is due."""
         key = self._scene.agenda.next(self._clock()) if self._may_act() else None
         if key is not None:
             await self._turn(key)
@@ -126,7 +126,7 @@ class Controller:
             return
         try:
             stands = await self._stepped(share, self._scene.pods.get(key))
-        except (Conflict, NotFound):  # it changed or went meanwhile, and that is about to be heard
+        except (Conflict, NotFound):  # it changed or was deleted; the watch will report it
             stands = False
         except KubeError as error:
             self._repeats.failed("a SharePod was not brought on; tried again", error, sharepod="/".join(key))
@@ -138,7 +138,7 @@ class Controller:
             agenda.failed(key, self._clock())
 
     async def _stepped(self, share: SharePod, pod: OwnedPod | None) -> bool:
-        """Whether there is nothing to try again."""
+        """Whether there is nothing to retry."""
         step = self._planner.next(share, pod)
         halt, again = None, False
         match step:
@@ -163,14 +163,14 @@ class Controller:
             return await self._found(share)
         except (Throttled, ServerFailed):
             raise
-        except Answered as refused:  # a quota, a policy, pod security, or a spec that is none
+        except Answered as refused:  # a quota, a policy, pod security, or an invalid spec
             return _Made(None, Halt(POD_REFUSED, f"the API server refuses its pod: {refused}", is_wrong=True))
-        _log.debug("a SharePod has its pod", sharepod=f"{share.namespace}/{share.name}")
+        _log.debug("created the pod of a SharePod", sharepod=f"{share.namespace}/{share.name}")
         self._scene.pods.changed(made)
         return _Made(made, None)
 
     async def _found(self, share: SharePod) -> _Made:
-        """There is a pod of its name, which was not heard of yet or is not ours."""
+        """A pod of that name exists, which the watch has not reported yet or which is not ours."""
         found = await self._server.get(pod_path(share.namespace, share.name), OwnedPod)
         if not found.is_of(share):
             return _Made(None, taken(share, found))
@@ -180,7 +180,7 @@ class Controller:
         return _Made(found, None)
 
     async def _marked(self, share: SharePod, mark: Mark) -> SharePod:
-        """Whoever changed it meanwhile comes first."""
+        """Fails with a conflict if somebody else changed it meanwhile."""
         meta = {"resourceVersion": share.metadata.resource_version, "annotations": {GPUID: mark.gpuid}}
         patch = {"metadata": meta, "spec": {"nodeName": mark.node}}
         marked = await self._server.patch(_path(share), patch, SharePod)

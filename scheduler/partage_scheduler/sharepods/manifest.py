@@ -1,9 +1,9 @@
-"""The pod of a SharePod: its spec, labels and annotations, and where it is to lie.
+"""The pod of a SharePod: its spec, labels and annotations, and where it must be placed.
 
-A pod that names its node comes by no scheduler and has no signed allocation. So a SharePod's node becomes an affinity,
-and its GPUID a pin: to the pair's card by its own id, or, for the first pod of a pair, to an idle card. That is said by
-an affinity tag that no other pod carries, since of the cards in use only those with the same tag would do. Both are
-written as KubeShare's dialect and as ours read them, whichever the SharePod asks in.
+A pod with `nodeName` bypasses the scheduler and gets no signed allocation. So a SharePod's node becomes a node
+affinity, and its GPUID a pin: to the pair's card by its id, or, for the first pod of a pair, to an idle card. The
+latter is an affinity tag that no other pod has, since a card in use fits only if it has the same tag. Both are written
+for KubeShare's dialect and for ours, whichever the SharePod uses.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, KIND, OURS
 Manifest = dict[str, Any]
 SCHED_AFFINITY: Final = PREFIX + "sched_affinity"
 _LEFT_OUT: Final = frozenset((GPUID, "kubectl.kubernetes.io/last-applied-configuration"))
-"""A GPUID that a user made up is the SharePod's alone: pods are pinned by cards' own ids."""
+"""A GPUID chosen by a user stays on the SharePod: pods are pinned by card ids."""
 
 
 class WrittenAmounts(Object, frozen=True, kw_only=True):
-    """Amounts as users write them in YAML: what looks like a number is one, since no API type stands behind it."""
+    """Amounts as users write them in YAML: they may be numbers, since the field has no API type."""
 
     limits: Mapping[str, str | int | float] | None = {}
     requests: Mapping[str, str | int | float] | None = {}
@@ -58,7 +58,7 @@ class WrittenAffinity(Object, frozen=True, kw_only=True):
 
 
 class WrittenSpec(Object, frozen=True, kw_only=True):
-    """What of a spec must be understood to make a pod of it; the API server judges all of it."""
+    """The parts of a spec that are needed to create a pod; the API server validates all of it."""
 
     containers: tuple[WrittenContainer, ...]
     init_containers: tuple[WrittenContainer, ...] | None = ()
@@ -68,7 +68,7 @@ class WrittenSpec(Object, frozen=True, kw_only=True):
 
 
 def read_spec(share: SharePod) -> WrittenSpec:
-    """Raises `DecodeError` where it is no spec of a pod."""
+    """Raises `DecodeError` if it is no pod spec."""
     try:
         return msgspec.convert(share.spec, WrittenSpec)
     except msgspec.ValidationError as error:
@@ -85,7 +85,7 @@ def as_seen(share: SharePod, spec: WrittenSpec) -> Pod:
 
 
 def pod_of(share: SharePod, *, scheduler: str, pin: Mapping[str, str] | None = None) -> Manifest:
-    """The pod to be created; `pin` says which card, in annotations. The spec must be one that could be read."""
+    """The pod to create; `pin` are annotations that select the card. The spec must be readable by `read_spec`."""
     spec = dict(share.spec)
     spec["schedulerName"] = scheduler
     if node := spec.pop("nodeName", ""):
@@ -126,7 +126,7 @@ def _annotations(share: SharePod) -> dict[str, str]:
 
 
 def _at(node: str, affinity: Manifest) -> Manifest:
-    """The affinity, and that node. Terms are alternatives, so the node is added to each; an empty one holds nowhere."""
+    """Adds the node to the affinity. Terms are alternatives, so each gets it; an empty one matches no node."""
     of_nodes = affinity.get("nodeAffinity") or {}
     terms = (of_nodes.get(REQUIRED) or {}).get("nodeSelectorTerms")
     here = {"key": "metadata.name", "operator": "In", "values": [node]}

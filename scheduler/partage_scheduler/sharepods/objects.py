@@ -1,6 +1,6 @@
 """SharePods and their pods, as far as the controller reads and writes them.
 
-What users write in `spec` is theirs: it is kept as it is, and read through types only where a pod is made of it.
+Users' `spec` is kept as it is, and parsed into types only to create a pod from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PREFIX: Final = "kubeshare/"
 GPUID: Final = PREFIX + "GPUID"
 GPU_LIMIT: Final = PREFIX + "gpu_limit"
 OURS: Final = "partage.dev/sharepod"
-"""The label of pods that are made for SharePods, by which they are followed."""
+"""The label of pods that are created for SharePods; the watch selects by it."""
 _ENDED: Final = {
     "Always": frozenset[str](),
     "OnFailure": frozenset(("Succeeded",)),
@@ -29,14 +29,14 @@ _ENDED: Final = {
 }
 TERMINAL: Final = frozenset(("Succeeded", "Failed"))
 MOST_BYTES: Final = 64 << 10
-"""Of what users write in one object; so much of all objects is kept in memory."""
+"""Limit on what users write in one object; up to this much of each object is kept in memory."""
 _LONGEST_GPUID: Final = 63
 _NEEDED: Final = frozenset((ALLOCATION, CARDS))
 _TEXT: Final = msgspec.json.Encoder()
 
 
 class Key(NamedTuple):
-    """A SharePod and its pod have the same name in the same namespace."""
+    """The namespace and name that a SharePod and its pod share."""
 
     namespace: str
     name: str
@@ -60,14 +60,14 @@ class OwnedSpec(Object, frozen=True, kw_only=True):
 
 
 class OwnedPod(ApiObject, frozen=True, kw_only=True):
-    """A pod that has our label, whoever made it."""
+    """A pod with our label, by any creator."""
 
     metadata: OwnedMeta
     spec: OwnedSpec = OwnedSpec()
     status: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        """Of metadata that says too much what is needed is kept; of a pod of no SharePod whose it is."""
+        """Keeps only the needed part of oversized metadata, and only the owner of a pod without a SharePod."""
         if not any(owner.controller and owner.kind == KIND for owner in self.metadata.owner_references):
             force_setattr(self, "metadata", replace(self.metadata, annotations={}, labels={}))
             force_setattr(self, "status", {})
@@ -82,7 +82,7 @@ class OwnedPod(ApiObject, frozen=True, kw_only=True):
 
     @property
     def is_terminal(self) -> bool:
-        """It has ended, and holds no card any more."""
+        """Whether it has ended, and holds no card any more."""
         return self.phase in TERMINAL
 
     @property
@@ -94,7 +94,7 @@ class OwnedPod(ApiObject, frozen=True, kw_only=True):
         return any(owner.controller and owner.uid == share.metadata.uid for owner in self.metadata.owner_references)
 
     def is_left_of(self, name: str) -> bool:
-        """Whether it is of a SharePod of this name, maybe one that is gone; then it is about to be collected."""
+        """Whether it belongs to a SharePod of this name, even a deleted one; then it will be garbage-collected."""
         owners = self.metadata.owner_references
         return any(owner.controller and (owner.kind, owner.name) == (KIND, name) for owner in owners)
 
@@ -104,7 +104,7 @@ class SharePod(ApiObject, frozen=True, kw_only=True):
     spec: dict[str, Any] = field(default_factory=dict[str, Any])
     status: dict[str, Any] = field(default_factory=dict[str, Any])
     excess: int = 0
-    """How many bytes users wrote where that is too much; then only where its pod lies is kept."""
+    """Size in bytes if it is above the limit; then only node, GPUID and restart policy are kept."""
 
     def __post_init__(self) -> None:
         said = len(_TEXT.encode((self.metadata, self.spec)))
@@ -117,12 +117,12 @@ class SharePod(ApiObject, frozen=True, kw_only=True):
 
     @property
     def gpuid(self) -> str:
-        """Which card of its node, by a name of users' own; empty while it has none."""
+        """Users' own name for a card of its node; empty if it has none."""
         return self.metadata.annotations.get(GPUID, "")
 
     @property
     def node(self) -> str:
-        """As the user wrote it, or as it was marked; empty where neither."""
+        """As the user wrote it or the controller marked it; empty if neither."""
         said = self.spec.get("nodeName", "")
         return said if isinstance(said, str) else ""
 
@@ -132,7 +132,7 @@ class SharePod(ApiObject, frozen=True, kw_only=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether its last pod ended in a way after which its restart policy wants no other one."""
+        """Whether its last pod ended so that its restart policy requires no other one."""
         policy = self.spec.get("restartPolicy", "Always")
         last = self.status.get("PodStatus")
         phase = last.get("phase") if isinstance(last, dict) else None

@@ -1,4 +1,4 @@
-"""What the status of a SharePod should say: KubeShare's fields, and one condition, `Synced`."""
+"""The status of a SharePod: KubeShare's fields, and one condition, `Synced`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_MESSAGE: Final = 2_048
 
 
 def status_of(share: SharePod, pod: OwnedPod | None, halt: Halt | None, *, now: str) -> dict[str, Any]:
-    """What it should be; the pod's fields stay as they are while there is no pod. `now` is a time of Kubernetes."""
+    """The desired status; without a pod its fields stay as they are. `now` is a Kubernetes timestamp."""
     status = dict(share.status)
     if pod is not None and pod.is_of(share):
         status |= {"PodStatus": pod.status, "PodObjectMeta": msgspec.to_builtins(pod.metadata)}
@@ -33,12 +33,12 @@ def status_of(share: SharePod, pod: OwnedPod | None, halt: Halt | None, *, now: 
 
 
 def synced(share: SharePod) -> Condition | None:
-    """The condition that it says; None where it says none that can be read."""
+    """Its condition; None if it has no readable one."""
     return _read(share.status, SYNCED)
 
 
 def _of_pod(pod: OwnedPod | None) -> str:
-    """Why a pod waits is said on the SharePod, too: that is what its user looks at."""
+    """Repeats why a pod waits, since users look at the SharePod."""
     placed = None if pod is None else _read(pod.status, "PodScheduled")
     waits = placed is not None and placed.status == "False" and placed.message
     return f"{SYNCED_MESSAGE}; its pod waits: {waits}" if waits else SYNCED_MESSAGE

@@ -1,4 +1,4 @@
-"""All that is known of SharePods: they, their pods, their cards, and whose turn it is. Pure."""
+"""All known state: SharePods, their pods, their cards, and the work queue. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T", SharePod, OwnedPod)
 
 
 class Catalogue(Generic[T]):
-    """Objects of one kind as they were seen last. What comes late or twice changes nothing.
+    """Latest known objects of one kind. Late or repeated events change nothing.
 
-    A sink of what is followed; what the API server answers to our own writes is told to it as well.
+    A sink of a watch; the API server's answers to our own writes are passed to it as well.
     """
 
     def __init__(self, told: Callable[[Key], None]) -> None:
-        """`told` hears of each change."""
+        """`told` is called for each change."""
         self._told = told
         self._items: dict[Key, T] = {}
         self._versions = Versions()
@@ -35,7 +35,7 @@ class Catalogue(Generic[T]):
         return self._items.get(key)
 
     def listed(self, items: Iterable[T], _unread: Sequence[Unread] = (), /) -> None:
-        """An object that can't be read counts as none."""
+        """An unreadable object counts as absent."""
         there = {item.metadata.uid: item for item in items}
         for known in [each for each in self._items.values() if each.metadata.uid not in there]:
             self.gone(known)
@@ -61,7 +61,7 @@ class Catalogue(Generic[T]):
 
 
 class Agenda:
-    """Whose turn it is. What changed has its turn at once; what failed rests, longer each time, even if it changes."""
+    """A work queue. A changed key is ready at once; a failed one backs off, even if it changes meanwhile."""
 
     def __init__(self) -> None:
         self._ready: OrderedDict[Key, None] = OrderedDict()
@@ -73,14 +73,14 @@ class Agenda:
             self._ready[key] = None
 
     def next(self, now: float) -> Key | None:
-        """The one that waits longest; it waits no more."""
+        """Removes and returns the key that has been ready longest."""
         for key in [key for key, until in self._resting.items() if until <= now]:
             del self._resting[key]
             self._ready[key] = None
         return self._ready.popitem(last=False)[0] if self._ready else None
 
     def due(self, now: float) -> float | None:
-        """When there is one; None where that takes news."""
+        """When the next key is ready; None if only a change can add one."""
         return now if self._ready else min(self._resting.values(), default=None)
 
     def went_well(self, key: Key) -> None:
@@ -98,13 +98,13 @@ class Agenda:
 
 class Scene:
     def __init__(self, draw: Callable[[], str]) -> None:
-        """`draw` makes up a GPUID."""
+        """`draw` generates a GPUID."""
         self.shares = Catalogue[SharePod](self._heard)
         self.pods = Catalogue[OwnedPod](self._heard)
         self.cards = CardBook(draw)
         self.agenda = Agenda()
 
     def _heard(self, key: Key) -> None:
-        """Whatever changed about one changes what others of the same card may do."""
+        """Queues the SharePod and all others of the same card, which its change may affect."""
         for each in (key, *self.cards.seen(key, self.shares.get(key), self.pods.get(key))):
             self.agenda.add(each)

@@ -1,4 +1,4 @@
-"""The controller as a daemon: waits for the lead, learns all that there is, and makes pods until it is told to stop."""
+"""The controller as a daemon: waits to become leader, syncs its caches, and creates pods until it is stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 
 async def start(settings: SharePodSettings, daemon: Daemon) -> SharePodService:
-    """Plugins and access must be there; the API server and the definition of SharePods need not be."""
+    """Requires plugins and credentials; the API server and the CustomResourceDefinition may still be missing."""
     _, side = decider_over(plugins())
     server = await daemon.stack.enter_async_context(await server_for("sharepods", settings.kubeconfig))
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -60,7 +60,7 @@ async def start(settings: SharePodSettings, daemon: Daemon) -> SharePodService:
 
 
 def drawn() -> str:
-    """A GPUID as KubeShare makes them up."""
+    """A GPUID in KubeShare's own format."""
     return "".join(secrets.choice(string.ascii_lowercase) for _ in range(_LETTERS))
 
 
@@ -92,7 +92,7 @@ class SharePodService:
         await until_stopped(self._lead(), stopping)
 
     async def _lead(self) -> None:
-        """Lists are asked for after the lead was gained, so whatever the leader before did is in them."""
+        """Lists only after it became leader, so that they include all writes of the previous leader."""
         tasks, health = self._daemon.tasks, self._daemon.health
         tasks.start(self._elector.run(), name="election")
         await self._elector.looked()
@@ -105,4 +105,4 @@ class SharePodService:
         tasks.start(self._controller.run(), name="making pods")
 
     def _all_known(self) -> None:
-        _log.info("all SharePods are known", sharepods=len(self._scene.shares), pods=len(self._scene.pods))
+        _log.info("caches synced", sharepods=len(self._scene.shares), pods=len(self._scene.pods))

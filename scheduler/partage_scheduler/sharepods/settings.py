@@ -1,4 +1,4 @@
-"""What the controller of SharePods can be told. Everything has a default that is right in our Deployment.
+"""Settings of the SharePod controller. Each default is right for our Deployment.
 
 How requests are read is set by the dialects' own variables, the same as the scheduler's.
 """

@@ -1,7 +1,8 @@
-"""What is next for one SharePod, as it, its pod and the cards stand. Pure, and right whenever it is asked.
+"""Decides the next step for one SharePod, from its state, its pod's and the cards'. Pure.
 
-KubeShare's rules: a pod for each SharePod until it has ended by its restart policy; users place by hand by giving both
-a node and a GPUID; what was placed for them is marked with both. KubeShare's sentences where it has them.
+KubeShare's rules: each SharePod has a pod until it has ended by its restart policy; users place it by hand by giving
+both a node and a GPUID; a SharePod placed by the scheduler is marked with both. Messages are KubeShare's where it has
+them.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ WAITING: Final = "Waiting"
 
 
 class Nothing(Struct, frozen=True):
-    """It stands as it should."""
+    """The SharePod is as it should be."""
 
 
 class Leave(Struct, frozen=True):
-    """It has ended, or is about to be gone: what its status says stays."""
+    """It has ended, or is being deleted: its status stays."""
 
 
 class Create(Struct, frozen=True):
@@ -39,19 +40,19 @@ class Create(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """Its pod was placed: it gets the node and the GPUID by which others are placed beside it."""
+    """Its pod was placed: record the node and the GPUID, by which others can be placed beside it."""
 
     node: str
     gpuid: str
 
 
 class Halt(Struct, frozen=True):
-    """Nothing can be done until something changes, and why."""
+    """Nothing can be done until something changes; the reason is reported."""
 
     reason: str
     message: str
     is_wrong: bool = False
-    """Whether its owner has to do something."""
+    """Whether the user has to act."""
 
 
 Step = Nothing | Leave | Create | Mark | Halt
@@ -59,7 +60,7 @@ Step = Nothing | Leave | Create | Mark | Halt
 
 class Planner:
     def __init__(self, cards: CardBook, requests: Callable[[Pod], PodRequest], *, scheduler: str) -> None:
-        """`requests` asks the dialects; `scheduler` is the name that pods give in schedulerName."""
+        """`requests` reads a pod by the dialects; `scheduler` is the pods' schedulerName."""
         self._cards, self._requests, self._scheduler = cards, requests, scheduler
 
     def next(self, share: SharePod, pod: OwnedPod | None) -> Step:
@@ -102,7 +103,7 @@ class Planner:
 
 
 def taken(share: SharePod, pod: OwnedPod) -> Halt:
-    """The name is a pod's that is not this SharePod's."""
+    """The result if a pod that is not this SharePod's has its name."""
     if pod.is_going or pod.is_left_of(share.name):
         return Halt(WAITING, "waits until the former pod of this name is gone")
     message = f'Resource "{share.name}" already exists and is not managed by SharePod'
@@ -110,7 +111,7 @@ def taken(share: SharePod, pod: OwnedPod) -> Halt:
 
 
 def _mistake(share: SharePod, *, asks: bool) -> Halt | None:
-    """In how a SharePod is placed by hand."""
+    """An error in how a SharePod is placed by hand."""
     if not asks:
         return _wrong(GPU_LIMIT, f"is missing; {GPUID} names a card, and nothing is asked of it")
     if not share.gpuid:

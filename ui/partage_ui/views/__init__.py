@@ -1,4 +1,4 @@
-"""What people see: a title, a sentence and a table for each question. Pure.
+"""What users see: a title, a sentence and a table for each question. Pure.
 
-`catalogue` has all views by their paths; `parts` are the tables, bars and pages of which they are made.
+`catalogue` has all views by path; `parts` has the tables, bars and pages that they are made of.
 """

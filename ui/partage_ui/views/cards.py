@@ -1,4 +1,4 @@
-"""Which card has room, which is used, and who sits there. Pure."""
+"""Which cards have room, which are used, and which pods are on them. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FEW: Final = 4
 
 
 def cards(facts: Facts, scope: Scope, query: Query) -> Shown:
-    """Who may not list nodes sees the cards on which pods of theirs are, and of these what is theirs."""
+    """Viewers who may not list nodes see only cards with pods of theirs, and only their own part of these."""
     found = [
         each for each in facts.cards if scope.nodes or any(scope.sees(name.partition("/")[0]) for name in _who(each))
     ]
@@ -40,7 +40,7 @@ def _is_asked(each: CardView, query: Query, scope: Scope) -> bool:
 
 
 def _who(each: CardView) -> list[str]:
-    """Pods by their titles, those of allocations or those of which the broker tells."""
+    """Titles of its pods, from allocations and from the broker's report."""
     return list(dict.fromkeys([pod.title for pod, _ in each.holders] + [one.title for one in each.workloads]))
 
 

@@ -1,4 +1,4 @@
-"""All views, by the paths at which they are, in the order of their worth. Pure."""
+"""All views by path, the most important first. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIRST: Final = "waiting"
 
 
 def fragment(view: View, facts: Facts, scope: Scope, query: Query) -> Html:
-    """All of a page that changes."""
+    """The part of a page that is updated."""
     shown = view.show(facts, scope, query)
     note = tag("p", scope.note, class_="key") if scope.note else None
     stood = tag("p", f"As of {facts.at:%H:%M:%S} UTC", class_="key stood")

@@ -1,4 +1,4 @@
-"""What is wrong, and what to type. Pure."""
+"""What is wrong, and which command helps. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _row(each: Finding) -> tuple[str, ...]:
 
 
 def _advice(advice: str) -> Html:
-    """What is typed stands between backquotes."""
+    """Commands are between backquotes."""
     parts = advice.split("`")
     return tag("span", *(code(part) if place % 2 else part for place, part in enumerate(parts)))
 
@@ -97,7 +97,7 @@ def _of_workloads(facts: Facts, scope: Scope) -> Iterator[Finding]:
 
 
 def trouble(facts: Facts) -> Html | None:
-    """Above every view, while what is shown may be old."""
+    """Shown above every view while its facts may be out of date."""
     if not facts.troubles:
         return None
     return tag("div", *(tag("p", each) for each in facts.troubles), class_="trouble", role="status")

@@ -15,7 +15,7 @@ _GIB: Final = 1 << 30
 
 
 def idle(facts: Facts, scope: Scope, query: Query) -> Shown:
-    """The most that was wanted in any minute that is known is what counts as used."""
+    """The highest demand of any known minute counts as used."""
     found = scope.of(facts.idle)
     chosen = chosen_of(found, query)
     if not chosen:

@@ -1,4 +1,4 @@
-"""What each namespace is promised and uses now, and where a week of it can be had. Pure."""
+"""What each namespace is promised and uses now, and where to find a week of figures. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def namespaces(facts: Facts, scope: Scope, query: Query) -> Shown:
 
 
 def _figures(facts: Facts, names: set[str]) -> dict[str, list[int]]:
-    """Of each: containers, milli promised and got, bytes promised and held."""
+    """For each: containers, milli promised and got, bytes promised and held."""
     found = {name: [0, 0, 0, 0, 0] for name in names}
     for each in facts.workloads:
         if (sums := found.get(each.namespace)) is None:

@@ -1,6 +1,6 @@
-"""Of what views are made: what was asked for, tables that become cards on narrow screens, bars, pages of rows. Pure.
+"""Parts of views: the query, tables that become cards on narrow screens, bars, pages of rows. Pure.
 
-No element has a style of its own, which the content policy forbids; a width is a figure of a drawing.
+No element has an inline style, which the content security policy forbids; widths are attributes in SVG.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEIGHT: Final = 20
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """Which rows are asked for."""
+    """Which rows are requested."""
 
     text: str = ""
     namespace: str = ""
@@ -42,7 +42,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 def read_query(said: Mapping[str, str]) -> Query:
-    """Whatever a browser sends; what is no page is the first one."""
+    """Accepts anything that a browser sends; an invalid page is the first one."""
     number = said.get("page", "")
     page = int(number) if number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PAGE)) else 1
     return Query(
@@ -53,15 +53,15 @@ def read_query(said: Mapping[str, str]) -> Query:
 
 
 class Shown(NamedTuple):
-    """What one view has to say."""
+    """The content of one view."""
 
     summary: str
-    """One sentence, which is read out where it changes."""
+    """One sentence, which screen readers announce when it changes."""
     body: Html
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
-    """The first cell of a row names it. Roles are said, since narrow screens lay tables out as blocks."""
+    """The first cell of a row names it. Roles are explicit, since narrow screens lay tables out as blocks."""
     header = tag("tr", *(tag("th", head, scope="col", role="columnheader") for head in heads), role="row")
     body = joined(*(_row(heads, row) for row in rows))
     parts = (tag("caption", caption), tag("thead", header, role="rowgroup"), tag("tbody", body, role="rowgroup"))
@@ -77,7 +77,7 @@ def _row(heads: Sequence[str], cells: Sequence[str]) -> Html:
 
 
 def paged(rows: Sequence[T], query: Query) -> tuple[Sequence[T], Html]:
-    """The rows of the page that was asked for, or of the last one; and the way to others."""
+    """The rows of the requested page, or of the last one; and links to the others."""
     pages = max(1, -(-len(rows) // ROWS))
     page = min(query.page, pages)
     shown = rows[(page - 1) * ROWS : page * ROWS]
@@ -103,7 +103,7 @@ def code(words: str) -> Html:
 
 
 def badge(words: str, kind: str) -> Html:
-    """`good`, `warn` or `bad`; words say what the colour does."""
+    """`kind` is `good`, `warn` or `bad`; the words have the same meaning as the colour."""
     return tag("span", words, class_=f"badge {kind}")
 
 
@@ -112,7 +112,7 @@ def nothing(words: str) -> Html:
 
 
 def since(moment: datetime | None, now: datetime) -> str:
-    """How long ago that was, in whole minutes once it is one: a page that changes each second is not read."""
+    """The age, in whole minutes from one minute on: nobody can read a page that changes each second."""
     return "unknown" if moment is None else age((now - moment).total_seconds())
 
 
@@ -125,14 +125,14 @@ def milli(part: float) -> int:
 
 
 def stacked(label: str, *parts: tuple[str, float], marks: Iterable[tuple[str, float]] = ()) -> Html:
-    """Bars over each other from the left, each a part of the whole, and marks across them."""
+    """Bars on top of each other from the left, each a part of the whole, and marks across them."""
     rects = [_rect(kind, 0, _width(part), 0, _HEIGHT) for kind, part in parts]
     ticks = [_rect(kind, min(_WIDTH - _TICK, _width(at)), _TICK, 0, _HEIGHT) for kind, at in marks]
     return _drawing("bar", _WIDTH, label, *rects, *ticks)
 
 
 def share_bar(each: Workload) -> Html:
-    """Got and wanted of a card's time, with marks for what is guaranteed and for the ceiling."""
+    """The card time got and wanted, with marks for the guarantee and the ceiling."""
     time = None if each.held is None else each.held.time
     guarantee, ceiling = each.share_milli / WHOLE_MILLI, each.limit_milli / WHOLE_MILLI
     marks = (("guarantee", guarantee), *((("ceiling", ceiling),) if ceiling < 1 else ()))

@@ -1,4 +1,4 @@
-"""What waits for cards: since when, why, and what would make it fit. Pure."""
+"""Which pods wait for cards: since when, why, and what would make them fit. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _row(pod: PodFact, facts: Facts) -> tuple[str, ...]:
 
 
 def remedy(pod: PodFact, frees: tuple[Free, ...]) -> str:
-    """By the amounts alone; policies, CPU, quotas and gangs stand in the scheduler's own sentence."""
+    """By the amounts alone; the scheduler's own message covers policies, CPU, quotas and gangs."""
     if pod.node:
         return "Room on the card that it has: less of others there."
     if not frees:

@@ -83,8 +83,8 @@ static bool is_alike(const struct entry *entry, void *other) {
     return entry->of == came->of && entry->bytes == came->bytes;
 }
 
-/* Removes the function, its other handle, and everything else of its library that needs no more: that memory is
- * allocated now. */
+/* Removes the function, its other handle, and every function of its library that needs the same amount: that is
+ * available now. */
 void locals_came(CUfunction function) {
     struct entry entry;
     if (function && locals_awaited() && table_take(&awaited, (uint64_t)function, &entry))

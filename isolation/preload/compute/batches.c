@@ -13,7 +13,7 @@ REAL_CALL(cuEventQuery, CUevent event);
 REAL_CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to);
 REAL_CALL(cuEventDestroy_v2, CUevent event);
 
-/* ---- what launches take of the card's time ----------------------------------------------------------------------- */
+/* ---- cost of launches -------------------------------------------------------------------------------------------- */
 
 /* Graphs that were launched. entry.bytes: ns of one launch, 0 if unknown; entry.times: 1 plus the largest number of
  * launches in one batch that showed it; entry.serial: identifies the graph, since another one may later have its
@@ -106,7 +106,7 @@ void window_drop(struct lane *lane, bool with_context) {
     os_unlock(&lane->lock);
 }
 
-/* ---- the open one ----------------------------------------------------------------------------------------------- */
+/* ---- the open batch --------------------------------------------------------------------------------------------- */
 
 void batch_open(struct lane *lane, uint64_t now, uint64_t budget) {
     struct batch *batch = batch_next(lane);
@@ -196,7 +196,7 @@ void batch_close(struct lane *lane) {
     if (record(lane, &batch->end)) lane->count++;
 }
 
-/* ---- those that are closed --------------------------------------------------------------------------------------- */
+/* ---- closed batches ---------------------------------------------------------------------------------------------- */
 
 static void learn(struct lane *lane, const struct batch *batch) {
     const uint64_t took = between(batch->has_begin ? batch->begin : lane->last_end, batch->end);

@@ -33,7 +33,7 @@ void gates_page(int descriptor) {
     if (mapped) atomic_store(&page, mapped);
 }
 
-/* ---- unseen ----------------------------------------------------------------------------------------------------- */
+/* ---- launches that bypass the hooks ----------------------------------------------------------------------------- */
 
 static bool is_calm(const struct gate *gate) {
     return atomic_load(&gate->kind) == GATE_METERED && atomic_load(&gate->calm) && gate_is_open(gate) &&
@@ -156,7 +156,7 @@ void gates_back(void) {
     }
 }
 
-/* ---- saying ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 bool gate_say(const struct gate *gate, enum wire_what what, uint32_t epoch) {
     struct wire packet = {.what = (uint16_t)what, .card = (uint16_t)gate_card(gate)};
@@ -173,7 +173,7 @@ static void want(struct gate *gate, uint32_t epoch) {
     if (!gate_say(gate, WIRE_WANT, epoch)) atomic_store(&gate->wanted, 0);
 }
 
-/* ---- going through ---------------------------------------------------------------------------------------------- */
+/* ---- passing the gate ------------------------------------------------------------------------------------------- */
 
 void gate_shut(struct gate *gate, uint64_t word) { atomic_compare_exchange_strong(&gate->open, &word, GATE_SHUT); }
 
@@ -200,8 +200,8 @@ static enum loss loss_of(const struct gate *gate, uint64_t since, uint64_t now) 
     return now >= since + SESSION_WAIT && now >= away + SESSION_WAIT ? REFUSED : STAYS;
 }
 
-/* A broker that returned in between has its own line, at the same address as the old one: so it is read again. Windows
- * still apply: the next broker finds little to drain. */
+/* If the broker has returned in between, its line is at the same address, so that one is restored. Windows still apply:
+ * the next broker finds little to drain. */
 static void go_free(struct gate *gate, const struct wire_line *line) {
     const struct wire_line *before = line, *alone = &line_alone;
     atomic_compare_exchange_strong(&gate->line, &before, alone);

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-/* ---- lines: of the container's page, which the broker writes, and of our own where there is none ----------------- */
+/* ---- lines: of the shared page, which the broker writes, and our own if there is none ---------------------------- */
 
 /* line_shut never opens; line_alone is open as long as no other process is known to need the card, but limits what is
  * in flight. */

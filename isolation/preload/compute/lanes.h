@@ -81,7 +81,7 @@ struct lane {
 
 extern HIDDEN struct os_lock lifetimes;
 
-/* ---- the thread's cache: a few bytes, as they are taken from every thread of every program ----------------------- */
+/* ---- the thread's cache: kept small, since every thread of every program has one --------------------------------- */
 
 struct lane_cache {
     uint32_t serial;
@@ -154,14 +154,14 @@ HIDDEN void lanes_void(void);
  * there is no context, or no room. */
 HIDDEN struct lane *lane_of(CUstream stream, unsigned *card);
 
-/* ---- who is inside the driver: callers.c ------------------------------------------------------------------------- */
+/* ---- threads inside the driver: callers.c ------------------------------------------------------------------------ */
 
 /* This thread's place; NULL: all are taken. */
 HIDDEN struct caller *caller_here(void);
 /* Calls `each` for the lane of every fast-path launch from which the driver has not returned. */
 HIDDEN void callers_each(void (*each)(struct lane *lane, void *argument), void *argument);
 
-/* ---- what is known of streams ----------------------------------------------------------------------------------- */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 /* A stream was created in the current context. */
 HIDDEN void lane_made(CUstream stream);
@@ -211,8 +211,7 @@ HIDDEN void window_drop(struct lane *lane, bool with_context);
 HIDDEN bool lane_context_push(const struct lane *lane);
 HIDDEN void lane_context_pop(void);
 
-/* ---- events that stand for all that a lane was given: events.c; all under `lifetimes` ------------------------------
- */
+/* ---- events that cover all work given to a lane: events.c; all under `lifetimes` --------------------------------- */
 
 /* An event covers the work now, none can be recorded yet, or nothing is left that could run. */
 enum standing { STANDS, NOT_YET, LOST };
@@ -229,7 +228,7 @@ HIDDEN bool lane_is_ending(const struct lane *lane);
 HIDDEN void lane_free_if_gone(struct lane *lane);
 HIDDEN void lane_free_lost(struct lane *lane);
 
-/* ---- what launches of graphs take: batches.c --------------------------------------------------------------------- */
+/* ---- cost of graph launches: batches.c --------------------------------------------------------------------------- */
 
 /* The executable is gone or changed: forgets the cost of its launches. */
 HIDDEN void cost_forget(CUgraphExec graph);

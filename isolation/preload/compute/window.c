@@ -56,7 +56,7 @@ static uint64_t cost_by_now(struct lane *lane, uint64_t now) {
     return each > lane->cost ? each : lane->cost;
 }
 
-/* ---- how many ---------------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 /* The limits for a launch. */
 struct frame {

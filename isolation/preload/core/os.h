@@ -22,7 +22,7 @@ enum { OS_MS = 1000 * 1000 };
 HIDDEN uint64_t os_now(void);
 HIDDEN void os_sleep(uint64_t ns);
 
-/* ---- Locks: one word, zero is free. Held for short and never while the driver is called. ------------------------- */
+/* ---- Locks: one word, zero is free. Held briefly, and never while the driver is called. -------------------------- */
 
 struct os_lock {
     _Atomic uint32_t word;
@@ -106,7 +106,7 @@ HIDDEN bool os_only_name(const char *folder, char name[OS_NAME]);
  * empty. */
 HIDDEN void *os_read(const char *path, size_t most, size_t *bytes);
 
-/* ---- What this process is ---------------------------------------------------------------------------------------- */
+/* ---- Process identity -------------------------------------------------------------------------------------------- */
 
 enum { OS_PATH = 4096 };
 

@@ -118,10 +118,10 @@ enum wire_flags {
 
 enum wire_loss { WIRE_LOSS_CLOSED, WIRE_LOSS_FREE };
 
-/* ---- The page: one line for each card, in the order of their numbers ---------------------------------------------
+/* ---- The shared page: one line for each card, in the order of their numbers --------------------------------------
  *
- * word = state : 3 | epoch : 17 | deadline : 44, from the lowest bit on. The epoch rises by one with each change of
- * state, modulo 2^17: only whether two are the same means something. The deadline is in units of 16384 ns of
+ * word = state : 3 | epoch : 17 | deadline : 44, from the lowest bit on. The epoch increases by one with each change of
+ * state, modulo 2^17; epochs may only be compared for equality. The deadline is in units of 16384 ns of
  * CLOCK_MONOTONIC. All zeros: closed, in epoch 0.
  */
 enum wire_state {

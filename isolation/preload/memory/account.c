@@ -15,7 +15,7 @@ uint64_t account_credit(unsigned card) {
     return credit > 0 ? (uint64_t)credit : 0;
 }
 
-/* ---- hints, and new connections --------------------------------------------------------------------------------- */
+/* ---- notifications and new connections -------------------------------------------------------------------------- */
 
 /* Return first what is unused now: another process waits for it. */
 static void recalled(unsigned card, uint32_t number) {
@@ -67,7 +67,7 @@ bool accounts_confirm(uint64_t deadline) {
     return done;
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 /* The state of one call's requests. */
 struct need {
@@ -237,7 +237,7 @@ void account_correct(unsigned card, uint64_t more, uint64_t less) {
     credit_change(&accounts[card], (int64_t)(less - more));
 }
 
-/* ---- what several processes hold -------------------------------------------------------------------------------- */
+/* ---- shared memory ---------------------------------------------------------------------------------------------- */
 
 bool account_enter(void) { return session_enter(os_now() + SESSION_WAIT); }
 

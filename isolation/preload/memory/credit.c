@@ -45,7 +45,7 @@ uint64_t credit_used(struct account *account) {
     return used > 0 ? (uint64_t)used : 0;
 }
 
-/* ---- what the broker is told; in turn --------------------------------------------------------------------------- */
+/* ---- reports to the broker; the caller holds the turn ----------------------------------------------------------- */
 
 /* Rereads until nothing changed meanwhile, so that the amounts are consistent in whatever order a thread's changes
  * become visible. */

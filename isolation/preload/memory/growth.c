@@ -60,7 +60,7 @@ void locals_forgotten(CUcontext context) {
     if (context && !table_is_empty(&areas)) table_take(&areas, (uint64_t)context, &area);
 }
 
-/* ---- functions that are awaited --------------------------------------------------------------------------------- */
+/* ---- awaited functions ------------------------------------------------------------------------------------------ */
 
 bool locals_awaited(void) { return !table_is_empty(&awaited); }
 
@@ -104,7 +104,7 @@ void locals_owner_gone(const void *owner) {
     if (locals_awaited()) table_sweep(&awaited, is_of, (void *)owner);
 }
 
-/* ---- what is not known beforehand ------------------------------------------------------------------------------- */
+/* ---- memory of unknown size ------------------------------------------------------------------------------------- */
 
 void growth_comes(unsigned card) {
     if (card < MOST_CARDS) atomic_fetch_or(&unseen, 1ull << card);

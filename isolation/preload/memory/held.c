@@ -55,7 +55,7 @@ static bool count(enum held_kind kind, const struct entry *what, int by, uint64_
     return true;
 }
 
-/* ---- notes ------------------------------------------------------------------------------------------------------ */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 /* What other processes may hold of it: at most all blocks that it touches. */
 static uint64_t shared_of(const struct entry *what) {

@@ -82,7 +82,7 @@ HIDDEN CUresult held_export(uint64_t address, uint64_t name);
 /* Everything that a context held before that moment was freed with it. */
 HIDDEN void held_context_gone(CUcontext context, uint32_t before);
 
-/* ---- for the child of a fork ------------------------------------------------------------------------------------ */
+/* ---- for forked children ---------------------------------------------------------------------------------------- */
 
 HIDDEN void devices_forget(void);
 HIDDEN void held_forget(void);

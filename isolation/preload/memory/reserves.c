@@ -190,7 +190,7 @@ static void trim(struct reserve *reserve) {
     unnoticed_end(mode);
 }
 
-/* ---- a pool's end ----------------------------------------------------------------------------------------------- */
+/* ---- destruction of a pool -------------------------------------------------------------------------------------- */
 
 static void forget_pool(struct reserve *reserve) {
     atomic_store(&reserve->left, false);
@@ -277,7 +277,7 @@ static void end_left(struct reserve *reserve) {
     os_unlock(&reserve->lock);
 }
 
-/* ---- which there are -------------------------------------------------------------------------------------------- */
+/* ---- finding reserves ------------------------------------------------------------------------------------------- */
 
 static struct reserve *pool_known(CUmemoryPool pool) {
     struct entry entry;

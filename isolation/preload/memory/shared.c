@@ -28,7 +28,7 @@ bool shared_name_of_descriptor(int descriptor, uint64_t *name) {
     return true;
 }
 
-/* ---- what this process makes ------------------------------------------------------------------------------------- */
+/* ---- exports ----------------------------------------------------------------------------------------------------- */
 
 static CUresult say_exported(unsigned card, struct wire *packet) {
     packet->what = WIRE_EXPORT;
@@ -49,7 +49,7 @@ CUresult shared_export_to_anybody(unsigned card, uint64_t number, uint64_t size)
     return say_exported(card, &packet);
 }
 
-/* ---- what it opens ---------------------------------------------------------------------------------------------- */
+/* ---- imports ---------------------------------------------------------------------------------------------------- */
 
 static CUresult say_open(unsigned card, uint64_t name, uint64_t *size) {
     struct wire packet = {.what = WIRE_OPEN, .card = (uint16_t)card, .shared = {.name = name, .size = *size}};
@@ -97,8 +97,7 @@ void shared_close(unsigned card, uint64_t name) {
     account_leave_turn();
 }
 
-/* ---- addresses of what it opened ----------------------------------------------------------------------------------
- */
+/* ---- addresses of imports ---------------------------------------------------------------------------------------- */
 
 bool shared_note(CUdeviceptr address, unsigned card, uint64_t name) {
     const struct entry place = {.key = address, .of = name, .card = (uint16_t)card, .times = 1};

@@ -216,7 +216,7 @@ bool session_replace(const struct os_socket *ended, uint64_t deadline) {
     return renew(deadline);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 uint64_t session_patience(uint64_t deadline) {
     const uint64_t last = atomic_load(&heard);

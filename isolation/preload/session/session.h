@@ -59,7 +59,7 @@ HIDDEN void session_listen(void);
 /* Whether the thread is running. */
 HIDDEN bool session_listens(void);
 
-/* ---- parts: what above hears of the session's life --------------------------------------------------------------- */
+/* ---- parts: callbacks of the session ----------------------------------------------------------------------------- */
 
 /* Callbacks by which the session informs a part of the library; NULL: not needed. The session names no part: the table
  * is built from cuda/parts.def. */
@@ -89,7 +89,7 @@ extern HIDDEN const unsigned session_parts_count;
 
 static inline const struct part *parts_end(void) { return session_parts + session_parts_count; }
 
-/* ---- for the files of this folder ------------------------------------------------------------------------------- */
+/* ---- internal to this folder ------------------------------------------------------------------------------------ */
 
 /* The current socket for the broker's notifications. */
 HIDDEN struct os_socket session_signals(void);

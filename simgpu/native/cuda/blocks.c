@@ -6,8 +6,7 @@
 
 #include <stdlib.h>
 
-/* ---- the orders in which streams' frees become true ---------------------------------------------------------------
- */
+/* ---- the order in which streams' frees complete ------------------------------------------------------------------ */
 
 static struct order *orders;
 
@@ -131,7 +130,7 @@ static CUresult chunk_new(struct heap *heap, u64 bytes, bool whole, struct chunk
     return CUDA_SUCCESS;
 }
 
-/* ---- growing where it lies --------------------------------------------------------------------------------------- */
+/* ---- extending chunks -------------------------------------------------------------------------------------------- */
 
 static struct segment *last_of(const struct chunk *chunk) {
     struct segment *segment = chunk->first;

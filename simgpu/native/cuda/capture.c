@@ -10,7 +10,7 @@ static struct capture *captures; /* all that are not ended */
 static _Atomic u32 capture_count; /* of them, so that others need not take the lock */
 static u64 last_id;
 
-/* ---- lives; all under captures_lock ------------------------------------------------------------------------------ */
+/* ---- lifetime; all under captures_lock --------------------------------------------------------------------------- */
 
 static void capture_drop(struct capture *capture) {
     if (atomic_fetch_sub(&capture->references, 1) == 1) free(capture);
@@ -72,7 +72,7 @@ void capture_leave(struct cuda_stream *stream) {
     }
 }
 
-/* ---- what is forbidden ------------------------------------------------------------------------------------------- */
+/* ---- forbidden calls --------------------------------------------------------------------------------------------- */
 
 bool stream_capturing(const struct cuda_stream *stream) {
     return atomic_load_explicit(&stream->capture, memory_order_acquire) != NULL;
@@ -143,7 +143,7 @@ static bool is_in(const struct capture *capture, const void *with) {
 
 CUresult capture_forbids_waiting(struct cuda_context *context) { return forbid(is_in, context); }
 
-/* ---- writing down ------------------------------------------------------------------------------------------------ */
+/* ---- capturing --------------------------------------------------------------------------------------------------- */
 
 /* Takes the reference to `task`. The new node is what comes next in the stream depends on. */
 static CUresult add(struct cuda_stream *stream, struct task *task) {

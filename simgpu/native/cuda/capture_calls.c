@@ -98,7 +98,7 @@ static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
 
 CALL_TWICE(cuStreamEndCapture, _ptsz, end(stream, made, per_thread), CUstream stream, CUgraph *made)
 
-/* ---- questions; they make nothing invalid ------------------------------------------------------------------------ */
+/* ---- queries; they invalidate no capture ------------------------------------------------------------------------- */
 
 struct info {
     CUstreamCaptureStatus status;

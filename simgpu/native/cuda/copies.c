@@ -62,7 +62,7 @@ static CUresult check(const struct copy *copy, enum side to, enum side from) {
     return check_side(copy->target, copy->bytes, to);
 }
 
-/* ---- moving ------------------------------------------------------------------------------------------------------ */
+/* ---- moving data ------------------------------------------------------------------------------------------------- */
 
 /* What can be touched at an address that was checked: *length bytes at the answer, or, NULL, as many without data. */
 static char *reach(u64 address, size_t *length) {
@@ -105,7 +105,7 @@ static CUresult move(void *argument) {
     return CUDA_SUCCESS;
 }
 
-/* ---- doing ------------------------------------------------------------------------------------------------------- */
+/* ---- issuing ----------------------------------------------------------------------------------------------------- */
 
 static CUresult capture(const struct copy *copy, struct cuda_stream *stream) {
     struct copy *kept = malloc(sizeof *kept);
@@ -152,7 +152,7 @@ static CUresult copy_now(struct copy copy, enum side to, enum side from, bool ow
     return on_bus(&copy) ? stream_finish(stream) : CUDA_SUCCESS;
 }
 
-/* ---- the driver's names, each with its form for the thread's own default stream ---------------------------------- */
+/* ---- driver functions, each with its per-thread default stream form ---------------------------------------------- */
 
 #define COPY(name, to_type, to_side, from_type, from_side)                                                             \
     CALL_TWICE(name, _ptds, copy_now((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, per_thread),        \

@@ -103,7 +103,7 @@ struct cuda_context {
 
 extern pthread_mutex_t driver_lock;
 
-/* ---- devices.c, current.c: everything first asks these --------------------------------------------------------- */
+/* ---- devices.c, current.c: used first by everything ------------------------------------------------------------ */
 
 /* CUDA_SUCCESS once cuInit was called and the node is there; else what every function must then answer. */
 CUresult driver_ready(void);
@@ -167,7 +167,7 @@ CUresult stream_finish(struct cuda_stream *stream);
  * synchronises; for what must not come back before, such as memory freed in stream order. */
 CUresult stream_after(struct cuda_stream *stream, void (*action)(void *argument), void *argument);
 
-/* ---- capture.c: what happens instead while a stream captures ---------------------------------------------------- */
+/* ---- capture.c: while a stream captures ------------------------------------------------------------------------- */
 
 bool stream_capturing(const struct cuda_stream *stream);
 
@@ -206,7 +206,7 @@ struct work {
 /* Writes work down for a capturing stream. */
 CUresult capture_add(struct cuda_stream *stream, const struct work *work);
 
-/* ---- memory.c and its siblings: what the time side asks of them -------------------------------------------------- */
+/* ---- memory.c and related files, as used by the time side -------------------------------------------------------- */
 
 /* Bytes of the device at `address` that can really be read or written by the host; *length is how many follow there.
  * NULL for memory that has no data (large) or is not of this process. */
@@ -219,7 +219,7 @@ void memory_context_gone(struct cuda_context *context);
 CUresult memory_grow(struct device *device, u32 kind, u64 bytes, u64 *piece);
 void memory_give_back(u64 piece);
 
-/* ---- growth.c: what contexts take beside what programs allocate in them ------------------------------------------ */
+/* ---- growth.c: contexts' memory besides programs' allocations ---------------------------------------------------- */
 
 /* Local memory of all threads that the device can have at once, for a kernel that uses so many bytes in each. It is
  * there from the kernel's first launch to the end of the context. */

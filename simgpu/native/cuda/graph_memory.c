@@ -207,7 +207,7 @@ CUresult graph_memory_capture_free(struct cuda_stream *stream, CUdeviceptr addre
     return capture_add(stream, &work);
 }
 
-/* ---- what programs ask ------------------------------------------------------------------------------------------- */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 CALL(cuDeviceGraphMemTrim, CUdevice ordinal) {
     struct device *device;

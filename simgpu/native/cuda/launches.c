@@ -94,8 +94,7 @@ CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned co
     return CUDA_SUCCESS;
 }
 
-/* ---- as it was before CUDA 4: the function keeps its shape and parameters -----------------------------------------
- */
+/* ---- API before CUDA 4: the function keeps its shape and parameters ---------------------------------------------- */
 
 CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
     struct cuda_function *function;

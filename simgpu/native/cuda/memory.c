@@ -58,7 +58,7 @@ CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
     return CUDA_SUCCESS;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
     struct cuda_context *context;

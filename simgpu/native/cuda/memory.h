@@ -102,7 +102,7 @@ void arena_restore(u64 address, u64 bytes);
 int arena_file(void);
 u64 arena_offset(u64 address);
 
-/* ---- ranges.c: which addresses are what -------------------------------------------------------------------------- */
+/* ---- ranges.c: the use of addresses ------------------------------------------------------------------------------ */
 
 enum range_kind {
     RANGE_BLOCK, /* cuMemAlloc; owner: struct segment */
@@ -148,8 +148,7 @@ static inline bool range_on_host(const struct range *range) {
     return range->kind == RANGE_HOST || range->kind == RANGE_REGISTERED;
 }
 
-/* ---- what goes with a context, or with the last one of a device; all locked ----------------------------------------
- */
+/* ---- freed with a context, or with the last one of a device; all locked ------------------------------------------ */
 
 void arrays_context_gone(const struct cuda_context *context);
 void pools_device_gone(const struct device *device);

@@ -2,8 +2,7 @@
 #include "driver/cuda_abi.h"
 #include "graphs.h"
 
-/* ---- what makes tasks of parameters; one that is NULL in spite of success had no memory
- * -------------------------------- */
+/* ---- tasks made from parameters; NULL despite success: out of host memory ---------------------------------------- */
 
 static CUresult kernel(const CUDA_KERNEL_NODE_PARAMS *params, bool second_version, struct task **made) {
     struct cuda_function *function;
@@ -113,7 +112,7 @@ CALL(cuGraphAddEmptyNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *b
     return add(made, graph, before, count, task_of_kind(NODE_EMPTY));
 }
 
-/* ---- edges and questions ----------------------------------------------------------------------------------------- */
+/* ---- edges and queries ------------------------------------------------------------------------------------------- */
 
 static bool both_in(const struct cuda_graph *graph, const struct cuda_node *from, const struct cuda_node *to) {
     return from && to && from != to && nodes_has(&graph->nodes, from) && nodes_has(&graph->nodes, to);

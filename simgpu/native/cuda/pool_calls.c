@@ -1,7 +1,7 @@
 /* What programs ask of pools, besides allocating from them and sharing them. */
 #include "heap.h"
 
-/* ---- made and chosen --------------------------------------------------------------------------------------------- */
+/* ---- creation and selection -------------------------------------------------------------------------------------- */
 
 /* Managed memory need not prefer a device; here it is charged to the current one then, or to the first. */
 static CUresult managed_device(const CUmemLocation *location, struct device **device) {

@@ -133,7 +133,7 @@ class Nodes:
         return SimulatedNode(root)
 
     def make(self, name: str, cards: Sequence[Card]) -> tuple[SimulatedNode, int]:
-        """Creates a node, starts it in the background, and returns it and its simgpud's pid. Leaves nothing on failure."""
+        """Creates a node and starts it in the background; returns it and simgpud's pid. Leaves nothing on failure."""
         root, build = self.folder / name, built()
         self.folder.mkdir(parents=True, exist_ok=True)
         if root.exists():

@@ -190,7 +190,7 @@ static void opened(struct gate *gate, uint64_t word) {
     gate_goes_on(gate, word_epoch(word));
 }
 
-/* What a launch does that finds the gate closed. */
+/* What a launch does when it finds the gate closed. */
 enum loss { STAYS, MISSED, REFUSED };
 
 static enum loss loss_of(const struct gate *gate, uint64_t since, uint64_t now) {

@@ -65,8 +65,8 @@ struct frame {
     bool is_alone; /* on an unshared card */
 };
 
-/* While the broker is unavailable no more may be in flight than in a time slice, for the benefit of whoever runs
- * next. */
+/* While the broker is unavailable no more may be in flight than in a time slice, so that the next process waits no
+ * longer than after one. */
 static struct frame frame_of(const struct gate *gate, uint64_t word, uint64_t now) {
     const bool is_alone = word_state(word) == WIRE_FREE && !atomic_load(&gate->away_since);
     const uint64_t left = word_deadline(word) - now, most = is_alone ? FREE_WINDOW_NS : WINDOW_NS;

@@ -119,7 +119,7 @@ HOOK_CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
 
 REAL_CALL(cuIpcCloseMemHandle, CUdeviceptr address);
 
-/* No process of this container made it. */
+/* Opened memory that no process of this container made. */
 static CUresult opened_foreign(unsigned card, uint64_t name, CUdeviceptr address) {
     CUdeviceptr start;
     size_t bytes;

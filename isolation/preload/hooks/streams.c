@@ -56,7 +56,7 @@ HOOK_CALL(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph, cons
     BEGIN(true, cuStreamBeginCaptureToGraph_ptsz, stream, graph, after, edges, count, mode);
 }
 
-/* The `mismatch` callback, called for what has changed. */
+/* The recapture callback, called for a node that has changed. */
 typedef int CUgraphRecaptureCallback(void *about, void *node, const void *before, const void *now);
 
 HOOK_CALL(cuStreamBeginRecaptureToGraph, CUstream stream, int mode, CUgraph graph, CUgraphRecaptureCallback *mismatch,

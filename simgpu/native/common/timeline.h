@@ -2,8 +2,8 @@
  *
  * A process publishes the end of its work in its own time ("local"); the card grants it that time, in slices while
  * others have work too. No process drives the card: each one that reads it computes its current state and publishes
- * that by one compare-and-swap. Without locks or multi-step updates, a process that is killed or stopped anywhere harms
- * no other. The words are in a memory file that simgpud hands to every process that computes.
+ * that by one compare-and-swap. There is no lock and no partial update to repair, so a process that is killed or
+ * stopped anywhere harms no other. The words are in a memory file that simgpud hands to every process that computes.
  *
  * Within a process streams overlap: an operation starts at max(end of its stream, ends it waits for, received), and the
  * row's `published` is the maximum end. So a row is busy in the single interval (received, published].
@@ -66,7 +66,7 @@ void sim_timeline_begin(struct sim_timeline *line, u64 now);
  * thread at a time. Lock-free: returns once some process, not necessarily the caller, has advanced it. */
 void sim_advance(struct sim_timeline *line, u32 writer, u64 now);
 
-/* A consistent copy of what is decided for one row. Thread-safe, wait-free with respect to stopped processes. */
+/* A consistent copy of what is decided for one row. Thread-safe and lock-free. */
 struct sim_share sim_share_of(const struct sim_timeline *line, u32 row, u64 *wall);
 
 /* Assigns a row to a new process, or withdraws it from one that is dead or has failed: what it published beyond what it

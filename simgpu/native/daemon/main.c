@@ -36,7 +36,7 @@ static void make_folders(const char *root) {
         if (mkdir(FOLDERS[n], 0755) && errno != EEXIST) fail(root, FOLDERS[n], strerror(errno));
 }
 
-/* The lock is held until the process ends, for whatever reason. */
+/* The lock is held until the process ends in any way. */
 static void lock_root(const char *root) {
     int fd = open(LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) fail(root, LOCK, strerror(errno));

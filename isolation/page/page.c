@@ -1,8 +1,9 @@
-/* How a line of a container's page is written, for a broker in Python, which has neither fences nor futexes.
+/* Writes a line of a container's shared page, for a broker in Python, which has neither fences nor futexes.
  *
- * A line is 64 bytes: at 0 the word that processes read before each launch, at 8 a number that counts its changes and
- * on which those sleep who wait for one. They may see the new word with the old number, and then don't sleep: so the
- * number comes second. Writers are one thread of one process. */
+ * A line is 64 bytes: at offset 0 the word that processes read before each launch, at 8 a counter of its changes, which
+ * is the futex for processes waiting for a change. A process may see the new word with the old counter, and then does
+ * not sleep: so the counter is written second. The only writer is one thread of one process.
+ */
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -20,7 +21,7 @@ _Static_assert(sizeof(struct line) == 64, "layout");
 
 __attribute__((visibility("default"))) void partage_line_write(void *line, uint64_t word, int wake);
 
-/* `wake`: somebody may be asleep. Leaves errno as it likes; waking nobody is no error. */
+/* `wake`: a process may be waiting. May change errno; waking nobody is no error. */
 void partage_line_write(void *line, uint64_t word, int wake) {
     struct line *const to = line;
     atomic_store_explicit(&to->word, word, memory_order_release);

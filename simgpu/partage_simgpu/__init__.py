@@ -1,7 +1,7 @@
-"""The simulated GPU from Python: builds it, describes nodes, runs them, speaks to them.
+"""Python interface to the simulated GPU: builds it, describes nodes, runs and controls them.
 
     profiles ─► description ─► driver_root ─► node (starts simgpud) ─► control
     build ────────────────────────┘
 
-`native/README.md` says how the simulation works; `docs/simgpu.md` what users do with it.
+`native/README.md` explains how the simulation works, `docs/simgpu.md` how to use it.
 """

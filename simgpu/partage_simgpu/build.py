@@ -1,7 +1,7 @@
-"""Builds the simulation from its C sources, once for each state of them.
+"""Builds the simulation from its C sources, once for each version of them.
 
-In a checkout builds lie in `.cache/simgpu`, and are taken from the user's cache where another checkout has the same;
-an installed package carries the sources and builds into the user's cache.
+In a checkout builds are in `.cache/simgpu`, and reused from the user's cache if another checkout has built the same
+sources; an installed package includes the sources and builds into the user's cache.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from partage_simgpu.errors import NotBuilt
 __all__ = ["LOG", "PRODUCTS", "READY_MADE", "WORKLOADS", "built", "sources"]
 
 PRODUCTS: Final = ("simgpud", "libcuda.so", "libnvidia-ml.so")
-"""What every build has, besides the workloads."""
+"""Files of every build, besides the workloads."""
 READY_MADE: Final = "PARTAGE_SIMGPU"
-"""The environment may name a folder that is used instead of a build of ours, such as one with sanitizers."""
+"""Environment variable with a folder to use instead of building, such as a build with sanitizers."""
 WORKLOADS: Final[Mapping[str, str]] = {
     "allocate": "takes memory of every kind and tells what each took from the card",
     "collective": "launches kernels, and meets its peers on other cards after every few",
@@ -31,7 +31,7 @@ WORKLOADS: Final[Mapping[str, str]] = {
     "mixed": "launches kernels of 10 us, 1 ms and 30 ms without ever waiting",
     "several": "floods a card from several processes at once",
 }
-"""The small programs that use a card, in the words of their own --help: each is a C file in `native/workloads`."""
+"""Small programs that use a card, with the summaries of their --help; each is a C file in `native/workloads`."""
 _PACKAGE: Final = Path(__file__).parent
 _CHECKOUT: Final = _PACKAGE.parents[1]
 _IN_CHECKOUT: Final = _CHECKOUT / "simgpu/native"
@@ -39,12 +39,12 @@ _IN_PACKAGE: Final = _PACKAGE / "native"
 
 
 def sources() -> Path:
-    """The folder with the Makefile, the C files and the profiles."""
+    """Returns the folder with the Makefile, the C files and the profiles."""
     return _IN_CHECKOUT if (_IN_CHECKOUT / "Makefile").is_file() else _IN_PACKAGE
 
 
 def built(*, into: Path | None = None) -> Path:
-    """The folder of the programs and libraries; builds them first where this state of the sources is not built yet."""
+    """Returns the folder of the programs and libraries, after building them if these sources are not built yet."""
     if ready_made := os.environ.get(READY_MADE):
         return Path(ready_made).resolve()
     in_checkout = sources() == _IN_CHECKOUT

@@ -1,12 +1,12 @@
-"""The driver API from Python, by ctypes: enough to hold memory and to run kernels, for tests and demonstrations.
+"""The driver API by ctypes: enough to allocate memory and run kernels, for tests and demonstrations.
 
     with Cuda() as card:
         address = card.allocate(64 << 20)
         card.launch(duration_ns=1_000_000)
         card.synchronize()
 
-It finds the driver as any program does, by its name; so give a process LD_LIBRARY_PATH before it starts. A process that
-forks must not use it in the child.
+It loads the driver by name, as any program does, so LD_LIBRARY_PATH must be set before the process starts. A forked
+child must not use it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from partage_simgpu.errors import SimulationError
 
 DRIVER: Final = "libcuda.so.1"
 _TIMED: Final = b"sim_arg"
-"""The simulated kernel that runs as long as its parameter says."""
+"""The simulated kernel whose duration is its parameter."""
 _IMAGE: Final = b".version 8.0\n.target sm_70\n.visible .entry sim_arg() { ret; }\n"
 _NON_BLOCKING: Final = 1
 
 
 class CudaError(SimulationError):
-    """A call of the driver failed; `number` is the CUresult."""
+    """A driver call failed; `number` is the CUresult."""
 
     def __init__(self, call: str, number: int, name: str) -> None:
         super().__init__(f"{call}: {name} ({number})")
@@ -33,14 +33,14 @@ class CudaError(SimulationError):
 
 
 class Room(NamedTuple):
-    """Memory of a card, as a program sees it."""
+    """Memory of a card, as reported to a program."""
 
     free_bytes: int
     total_bytes: int
 
 
 class Cuda:
-    """The primary context of a card, current in the thread that made this."""
+    """The primary context of a card, current in the thread that created this object."""
 
     def __init__(self, card: int = 0, *, library: str = DRIVER) -> None:
         self._driver = ctypes.CDLL(library)
@@ -63,11 +63,11 @@ class Cuda:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the context, and with it of all that it holds."""
+        """Releases the context and everything that it holds."""
         self._call("cuDevicePrimaryCtxRelease_v2", self._device)
 
     def allocate(self, length: int) -> int:
-        """Bytes on the card; their address there."""
+        """Allocates bytes on the card and returns their address."""
         address = ctypes.c_uint64()
         self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(length))
         return address.value
@@ -76,7 +76,7 @@ class Cuda:
         self._call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def write(self, address: int, content: bytes) -> None:
-        """Copies to the card, and waits for it."""
+        """Copies to the card synchronously."""
         self._call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), content, ctypes.c_size_t(len(content)))
 
     def read(self, address: int, length: int) -> bytes:
@@ -85,20 +85,20 @@ class Cuda:
         return content.raw
 
     def room(self) -> Room:
-        """What is free and what there is."""
+        """Returns free and total memory."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return Room(free.value, total.value)
 
     def launch(self, *, duration_ns: int) -> None:
-        """A kernel that runs so long; does not wait for it."""
+        """Launches a kernel of this duration without waiting for it."""
         duration = ctypes.c_uint64(duration_ns)
         parameters = (ctypes.c_void_p * 1)(ctypes.addressof(duration))
         sizes = [ctypes.c_uint(size) for size in (1, 1, 1, 32, 1, 1, 0)]
         self._call("cuLaunchKernel", self._kernel, *sizes, self._stream, parameters, None)
 
     def synchronize(self) -> None:
-        """Waits for everything that was launched."""
+        """Waits for all launched kernels."""
         self._call("cuStreamSynchronize", self._stream)
 
     def _call(self, name: str, *arguments: object) -> None:

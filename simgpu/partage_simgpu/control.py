@@ -1,4 +1,4 @@
-"""Speaks to a running simgpud: text commands over the control socket of its driver root, and who it is."""
+"""Control connection to a running simgpud: text commands over its driver root's control socket, and its pid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUSED: Final = "error: "
 
 
 def control(root: Path, command: str) -> str:
-    """Sends one command and returns what follows `ok`: nothing, or what was asked for."""
+    """Sends one command and returns the text after `ok`: empty, or the result."""
     with connected(root) as peer:
         answer = _asked(peer, command, root)
     if answer.startswith(_REFUSED):
@@ -32,7 +32,7 @@ def control(root: Path, command: str) -> str:
 
 @contextmanager
 def connected(root: Path) -> Generator[socket.socket]:
-    """A connection to the simgpud that serves this driver root now."""
+    """Connects to the simgpud that currently serves this driver root."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
         peer.settimeout(_ANSWER_S)
         try:
@@ -43,13 +43,13 @@ def connected(root: Path) -> Generator[socket.socket]:
 
 
 def pid_of(peer: socket.socket) -> int:
-    """The process that listens at the other end, by the kernel's word."""
+    """Returns the pid of the listening process, from SO_PEERCRED."""
     pid: int = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
     return pid
 
 
 def _connect(peer: socket.socket, path: Path) -> None:
-    """Through a descriptor of its folder: an address holds only 107 bytes of path."""
+    """Connects through a descriptor of the folder, since a socket address holds only 107 bytes of path."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         peer.connect(f"/proc/self/fd/{folder}/{path.name}")

@@ -1,7 +1,7 @@
-"""Expands cards into the file from which simgpud learns what its node is. Pure.
+"""Expands cards into node.conf, the file that describes a node to simgpud. Pure.
 
-Everything that differs between the cards of a node is decided here: addresses, ids, which of two processors is near,
-and who is linked with whom. Ids follow from the node's name and the card's place, so that tests can name them.
+Everything that differs between the cards of a node is assigned here: addresses, ids, the nearer of two processors, and
+links between cards. Ids are derived from the node's name and the card's position, so that tests can predict them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from partage_simgpu.profiles import Profile
 DRIVER: Final = "580.95.05"
 CUDA: Final = 13000
 MOST_CARDS: Final = 32
-"""With MIG instances."""
+"""Includes MIG instances."""
 _ON_A_BOARD: Final = 8
-"""Cards that one NVLink switch joins."""
+"""Cards connected by one NVLink switch."""
 _BEHIND_A_SWITCH: Final = 2
 _ARCHITECTURES: Final = {"turing": 6, "ampere": 7, "ada": 8, "hopper": 9, "blackwell": 10}
-"""NVML's numbers."""
+"""NVML's architecture numbers."""
 _CPUS: Final = ("0-31,64-95", "32-63,96-127")
-"""Near to each of two sockets."""
+"""CPUs of each of two sockets."""
 _IDS: Final = uuid.UUID("6f1d5d3e-7f0a-5b7c-9a55-0d8f6f0c3a11")
 _FIRST_BUS: Final = 0x18
 _BUS_STEP: Final = 6
@@ -38,28 +38,28 @@ class Card(msgspec.Struct, frozen=True):
 
     profile: Profile
     mig: tuple[str, ...] = ()
-    """Instances that it is cut into; none: MIG is off."""
+    """Its MIG instances; empty: MIG is off."""
 
 
 class Section(NamedTuple):
-    """A part of the file: a card, or an instance of the card before it."""
+    """A section of the file: a card, or an instance of the preceding card."""
 
     kind: str
     fields: Mapping[str, str | int]
 
 
 def card_uuid(node: str, ordinal: int) -> str:
-    """The UUID of a node's card, counted from 0 without MIG instances."""
+    """Returns the UUID of a node's card; ordinals start at 0 and exclude MIG instances."""
     return f"GPU-{uuid.uuid5(_IDS, f'{node}/{ordinal}')}"
 
 
 def mig_uuid(node: str, ordinal: int, gpu_instance: int) -> str:
-    """The UUID of an instance on that card."""
+    """Returns the UUID of an instance on that card."""
     return f"MIG-{uuid.uuid5(_IDS, f'{node}/{ordinal}/{gpu_instance}')}"
 
 
 def described(node: str, cards: Sequence[Card]) -> list[Section]:
-    """The cards and their instances, in the order in which everyone counts them."""
+    """Returns the cards and their instances in index order."""
     instances = [placed(card.profile, card.mig) for card in cards]
     total = len(cards) + sum(len(found) for found in instances)
     if not 0 < len(cards) <= total <= MOST_CARDS:
@@ -81,7 +81,7 @@ def as_text(sections: Iterable[Section], *, driver: str = DRIVER, cuda: int = CU
 
 
 def sections_of(text: str) -> list[Section]:
-    """The cards and instances of such a file, with every value as text."""
+    """Parses such a file into cards and instances, with every value as text."""
     found: list[tuple[str, dict[str, str | int]]] = []
     for line in (line.partition("#")[0].strip() for line in text.splitlines()):
         if line.startswith("["):
@@ -116,7 +116,7 @@ def _card(node: str, ordinal: int, card: Card, count: int) -> dict[str, str | in
 
 
 def _kind(profile: Profile) -> dict[str, str | int]:
-    """What all cards of a profile have in common."""
+    """Fields common to all cards of a profile."""
     major, _, minor = profile.compute.partition(".")
     return {
         "pci_device_id": f"0x{profile.pci_device_id:08x}",
@@ -146,7 +146,7 @@ def _kind(profile: Profile) -> dict[str, str | int]:
 
 
 def _instance(node: str, ordinal: int, profile: Profile, instance: Placed) -> dict[str, str | int]:
-    """What MIG cuts; all else is as its card has it."""
+    """Fields in which an instance differs from its card."""
     kind = instance.profile
     return {
         "name": f"{profile.name} MIG {instance.name}",
@@ -162,7 +162,7 @@ def _instance(node: str, ordinal: int, profile: Profile, instance: Placed) -> di
 
 
 def _links(ordinal: int, cards: Sequence[Card], indices: Sequence[int]) -> dict[str, str | int]:
-    """Through the switch of its board a card's links reach all others there in turn. MIG turns NVLink off."""
+    """Distributes a card's links over the other cards of its board's switch in turn. MIG disables NVLink."""
     nvlink = cards[ordinal].profile.nvlink
     board = range(ordinal - ordinal % _ON_A_BOARD, min(len(cards), ordinal - ordinal % _ON_A_BOARD + _ON_A_BOARD))
     others = [
@@ -181,10 +181,10 @@ def _links(ordinal: int, cards: Sequence[Card], indices: Sequence[int]) -> dict[
 
 
 def _indices(instances: Sequence[Sequence[Placed]]) -> list[int]:
-    """Where each card stands among cards and instances."""
+    """The index of each card among cards and instances."""
     return [ordinal + sum(map(len, instances[:ordinal])) for ordinal in range(len(instances))]
 
 
 def _serial(node: str, ordinal: int) -> str:
-    # Thirteen digits, as NVIDIA's.
+    # Thirteen digits, like NVIDIA's serial numbers.
     return f"{int(hashlib.sha256(f'{node}/{ordinal}'.encode()).hexdigest(), 16) % 10**13:013d}"

@@ -1,11 +1,11 @@
-"""Lays a simulated node out on the disk as NVIDIA's driver is installed, so that its container tools accept it.
+"""Lays out a simulated node on disk like an installed NVIDIA driver, so that NVIDIA's container tools accept it.
 
 usr/lib/x86_64-linux-gnu/   libcuda and libnvidia-ml with the driver's version in their names, and their links
-usr/bin/simgpud             the daemon of the same build, so that a node starts again as it was made
+usr/bin/simgpud             the daemon of the same build, so that a node restarts with the build that created it
 dev/                        device nodes, which can be opened and do nothing
-proc/driver/nvidia/         what the kernel driver tells of itself
-etc/simgpu/node.conf        what the node is
-run/                        sockets and the lock of simgpud
+proc/driver/nvidia/         the kernel driver's information files
+etc/simgpu/node.conf        the description of the node
+run/                        simgpud's sockets and lock
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NULL: Final = os.makedev(1, 3)
 
 
 def lay_out(root: Path, build: Path, sections: Sequence[Section]) -> None:
-    """Makes everything that lies there while no simgpud runs."""
+    """Creates everything that exists while simgpud is not running."""
     for folder in (LIBRARIES, "usr/bin", "dev", "etc/simgpu", "run/simgpu", "run/nvidia-persistenced"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     _libraries(root / LIBRARIES, build)
@@ -42,7 +42,7 @@ def lay_out(root: Path, build: Path, sections: Sequence[Section]) -> None:
 
 
 def _open_to_all(root: Path) -> None:
-    """Whatever the umask is: a library that a user may not read would be skipped by that user's programs."""
+    """Overrides the umask: a user's programs would skip a library that the user cannot read."""
     for folder, _, names in os.walk(root):
         Path(folder).chmod(0o755)
         for file in (Path(folder, name) for name in names):
@@ -53,7 +53,7 @@ def _open_to_all(root: Path) -> None:
 def _libraries(folder: Path, build: Path) -> None:
     for library, links in _LINKED_AS.items():
         target = f"{library}.{DRIVER}"
-        if not (build / library).exists():  # a build of one part only, as those who work on it make
+        if not (build / library).exists():  # a partial build, as used in development
             continue
         shutil.copy2(build / library, folder / target)
         for link in links:
@@ -62,7 +62,7 @@ def _libraries(folder: Path, build: Path) -> None:
 
 
 def _device(path: Path) -> None:
-    """A device node where the kernel lets us make one, which root may; else a link that opens as well."""
+    """Creates a device node if permitted (as root), otherwise a link to /dev/null, which can be opened too."""
     path.unlink(missing_ok=True)
     try:
         os.mknod(path, stat.S_IFCHR | 0o666, _NULL)

@@ -1,11 +1,11 @@
-"""What is expected to go wrong with simulated GPUs, as one tree.
+"""Expected errors of simulated GPUs, as one tree.
 
 PartageError
 └── SimulationError
-    ├── NotBuilt        the C programs could not be compiled: what is missing, or what the compiler said
-    ├── ProfileRefused  a card is described wrongly, or does not exist: which file, which word, what is allowed
-    ├── NodeFailed      simgpud does not start, stop or answer: which node, and where its log is
-    └── ControlRefused  simgpud understood a command and says no
+    ├── NotBuilt        the C programs could not be compiled: what is missing, or the compiler's output
+    ├── ProfileRefused  a card's description is invalid, or does not exist: which file, which word, what is allowed
+    ├── NodeFailed      simgpud does not start, stop or respond: which node, and where its log is
+    └── ControlRefused  simgpud understood a command and rejected it
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from partage_plugins.errors import PartageError
 
 
 class SimulationError(PartageError):
-    """Base of everything expected around simulated GPUs."""
+    """Base of all expected errors of simulated GPUs."""
 
 
 class NotBuilt(SimulationError):
@@ -22,12 +22,12 @@ class NotBuilt(SimulationError):
 
 
 class ProfileRefused(SimulationError):
-    """A card is described wrongly, or there is none of that name."""
+    """A card's description is invalid, or there is none of that name."""
 
 
 class NodeFailed(SimulationError):
-    """A simulated node does not start, stop or answer."""
+    """A simulated node does not start, stop or respond."""
 
 
 class ControlRefused(SimulationError):
-    """simgpud says no to a command."""
+    """simgpud rejected a command."""

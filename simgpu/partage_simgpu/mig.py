@@ -1,7 +1,7 @@
-"""Puts MIG instances on a card as the hardware can hold them. Pure.
+"""Places MIG instances on a card's memory slices, under the hardware's constraints. Pure.
 
-A card has memory slices, mostly eight; each kind of instance takes some that lie together and may begin only at certain
-ones. Larger instances are placed first; if the first place for each does not work out, others are tried.
+A card usually has eight memory slices; each kind of instance takes several adjacent ones and may begin only at certain
+positions. Larger instances are placed first, by backtracking search.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from partage_simgpu.errors import ProfileRefused
 from partage_simgpu.profiles import MigProfile, Profile
 
 MEMORY_SLICES: Final = 8
-"""Of a card, as MIG counts them."""
+"""Memory slices of a card."""
 _MOST_SLICES: Final = 7
 
 
@@ -26,12 +26,12 @@ class Placed(NamedTuple):
 
     @property
     def gpu_instance(self) -> int:
-        """Its id. Ids number the halves of the card, their halves and so on, so that no two instances share one."""
+        """Its ID. IDs number the halves of the card, their halves and so on, so that no two instances share one."""
         return MEMORY_SLICES // self.profile.placements.size - 1 + self.start // self.profile.placements.size
 
 
 def placed(profile: Profile, names: Sequence[str]) -> list[Placed]:
-    """Where each instance goes, in the order of their places on the card."""
+    """Returns the placement of each instance, ordered by position on the card."""
     unknown = [name for name in names if name not in profile.mig]
     if unknown:
         known = ", ".join(profile.mig) or "none: it cannot do MIG"

@@ -1,6 +1,6 @@
-"""Simulated nodes: a driver root each, and the simgpud that brings it to life.
+"""Simulated nodes, each a driver root and the simgpud that serves it.
 
-A node outlives the command that made it. Whether it runs is what its simgpud answers, never what a file says.
+A node outlives the command that created it. Whether it runs is determined by asking its simgpud, never from a file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIBRARY_NAMES: Final = {"cuda": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"}
 
 
 def make_node(root: Path, name: str, cards: Sequence[Card], *, build: Path) -> SimulatedNode:
-    """Lays it out, all or nothing that works; it does not run yet."""
+    """Lays out a node without starting it. A failure leaves no usable node."""
     sections = described(name, cards)
     root.mkdir(parents=True, exist_ok=True)
     lay_out(root, build, sections)
@@ -37,7 +37,7 @@ def make_node(root: Path, name: str, cards: Sequence[Card], *, build: Path) -> S
 
 
 class SimulatedNode:
-    """One that this process started, or will."""
+    """A node that this process has started or will start."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -49,25 +49,25 @@ class SimulatedNode:
 
     @property
     def libraries(self) -> Path:
-        """The folder that programs are given as LD_LIBRARY_PATH."""
+        """The folder to use as LD_LIBRARY_PATH."""
         return self.root / LIBRARIES
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Ours, with the simulated driver in front: for child processes."""
+        """This process's environment with the simulated driver first in LD_LIBRARY_PATH, for child processes."""
         before = os.environ.get("LD_LIBRARY_PATH")
         return {**os.environ, "LD_LIBRARY_PATH": f"{self.libraries}:{before}" if before else str(self.libraries)}
 
     def library(self, name: str) -> Path:
-        """`cuda`, `nvml`, or a file's name."""
+        """Returns the path of a library: `cuda`, `nvml`, or a file name."""
         return self.libraries / _LIBRARY_NAMES.get(name, name)
 
     def control(self, command: str) -> str:
-        """Tells simgpud something; what follows its `ok`."""
+        """Sends simgpud a command and returns the text after `ok`."""
         return control(self.root, command)
 
     def status(self) -> dict[int, CardStatus]:
-        """How its cards fare, by their indices."""
+        """Returns the state of its cards by index."""
         return statuses_of(self.control("status"))
 
     def start(self) -> None:
@@ -82,17 +82,17 @@ class SimulatedNode:
             self._let_go()
 
     def kill(self) -> None:
-        """As a crash: nothing is tidied up."""
+        """Kills simgpud without cleanup, as a crash does."""
         self._running().kill()
         self._let_go()
 
     def restart(self) -> None:
-        """Ends simgpud if it runs, and starts another one on the same root."""
+        """Stops simgpud if it runs, and starts another one on the same root."""
         self.stop()
         self.start()
 
     def send(self, number: signal.Signals) -> None:
-        """A signal to simgpud, such as SIGSTOP."""
+        """Sends a signal to simgpud, such as SIGSTOP."""
         self._running().send(number)
 
     def _running(self) -> simgpud.Simgpud:
@@ -107,12 +107,12 @@ class SimulatedNode:
 
 
 def is_node_name(name: str) -> bool:
-    """Whether a node may be called so; it becomes a folder's name."""
+    """Whether this is a valid node name; it becomes a folder's name."""
     return _NAME.fullmatch(name) is not None
 
 
 class Nodes:
-    """The simulated nodes in one folder, each a folder of its own."""
+    """The simulated nodes in one folder, each in a subfolder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -125,7 +125,7 @@ class Nodes:
         )
 
     def node(self, name: str) -> SimulatedNode:
-        """One that is there, running or not."""
+        """Returns an existing node, running or not."""
         root = self.folder / name
         if not is_node_name(name) or not (root / CONF).is_file():
             known = ", ".join(self.names()) or "there is none"
@@ -133,7 +133,7 @@ class Nodes:
         return SimulatedNode(root)
 
     def make(self, name: str, cards: Sequence[Card]) -> tuple[SimulatedNode, int]:
-        """Lays one out and starts it in the background; its simgpud's process id. Leaves nothing if it fails."""
+        """Creates a node and starts it in the background; returns it and simgpud's pid. Leaves nothing on failure."""
         root, build = self.folder / name, built()
         self.folder.mkdir(parents=True, exist_ok=True)
         if root.exists():
@@ -141,7 +141,7 @@ class Nodes:
         fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self.folder))
         try:
             make_node(fresh, name, cards, build=build)
-            fresh.rename(root)  # so that what has a node's name is a whole node
+            fresh.rename(root)  # so that a folder with a node's name is always complete
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
@@ -152,13 +152,13 @@ class Nodes:
             raise
 
     def start(self, name: str) -> int:
-        """Starts one again in the background; its simgpud's process id."""
+        """Starts an existing node in the background and returns its simgpud's pid."""
         root = self.node(name).root
         with simgpud.start(root) as daemon:
             return daemon.pid
 
     def remove(self, name: str) -> None:
-        """Ends it and deletes it."""
+        """Stops a node and deletes it."""
         root = self.node(name).root
         daemon = simgpud.running(root)
         if daemon is not None:
@@ -177,7 +177,7 @@ class CardReport(msgspec.Struct, frozen=True):
     uuid: str
     is_instance: bool
     status: CardStatus | None
-    """None: no simgpud tells."""
+    """None: no simgpud responds."""
 
 
 class NodeReport(msgspec.Struct, frozen=True):
@@ -186,7 +186,7 @@ class NodeReport(msgspec.Struct, frozen=True):
     name: str
     root: str
     pid: int | None
-    """Of its simgpud; None: it does not run."""
+    """The pid of its simgpud; None: not running."""
     cards: tuple[CardReport, ...]
 
 
@@ -198,7 +198,7 @@ def report(node: SimulatedNode) -> NodeReport:
         found.close()
         try:
             statuses = node.status()
-        except NodeFailed:  # it ended just now, or does not answer
+        except NodeFailed:  # it has just ended, or does not respond
             found = None
     cards = tuple(_card(index, section, statuses.get(index)) for index, section in enumerate(sections))
     return NodeReport(node.root.name, str(node.root), None if found is None else found.pid, cards)

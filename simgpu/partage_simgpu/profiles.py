@@ -1,6 +1,6 @@
-"""Cards that there are, and your own: each is one small TOML file, read into a type.
+"""Card profiles, built-in and custom: each is a small TOML file, parsed into a type.
 
-Decides nothing about nodes: how many cards, where they sit and how they are linked is `description`'s business.
+The number of a node's cards, their positions and links are not part of a profile; see `description`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 32) - 1)]
 _MOST_LINKS: Final = 18
 _SUFFIX: Final = ".toml"
 _PRINTABLE: Final = r"^[!\"$-~]([ -\"$-~]*[!\"$-~])?\Z"
-"""ASCII without the sign that begins a comment."""
+"""ASCII without the comment sign."""
 
 
 class Placements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where on a card's memory slices an instance may begin, and how many of them it takes."""
+    """The memory slices at which an instance may begin, and how many it takes."""
 
     starts: tuple[Count, ...]
     size: Positive
@@ -40,14 +40,14 @@ class MigProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NvLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How cards of one board reach each other, all through a switch."""
+    """NVLinks of the cards of one board, which are all connected through a switch."""
 
     version: Positive
     links: Annotated[int, msgspec.Meta(ge=1, le=_MOST_LINKS)]
 
 
 class Managed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How fast managed memory is paged."""
+    """Paging rates of managed memory."""
 
     fault_gb_per_s: Positive
     """To the card, by faults of kernels."""
@@ -56,20 +56,20 @@ class Managed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a card is, apart from where it sits. Only what is no default must be said."""
+    """Properties of a card, except for its position. Fields with defaults are optional."""
 
     name: Annotated[str, msgspec.Meta(max_length=80, pattern=_PRINTABLE)]
-    """As NVML says it."""
+    """As reported by NVML."""
     memory_mib: Positive
-    """All of it, as nvidia-smi shows it."""
+    """Total memory, as nvidia-smi shows it."""
     reserved_mib: Count = 0
-    """Of that, what the driver keeps."""
+    """The part of it reserved by the driver."""
     context_mib: Positive = 256
-    """What a process's first context takes."""
+    """Memory taken by a process's first context."""
     module_mib: Count = 2
-    """What the first launch from a module takes."""
+    """Memory taken by the first launch from a module."""
     graph_node_kib: Count = 32
-    """What each node of an instantiated graph takes."""
+    """Memory taken by each node of an instantiated graph."""
     architecture: Architecture = "hopper"
     compute: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}\.[0-9]\Z")] = "9.0"
     sms: Positive = 16
@@ -82,11 +82,11 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     temperature_c: Positive = 30
     ecc: bool = False
     memory_gb_per_s: Positive = 1000
-    """How fast copies on the card are."""
+    """Rate of copies within the card."""
     bus_gb_per_s: Positive = 25
-    """How fast copies to and from the host are."""
+    """Rate of copies to and from the host."""
     managed: Managed | None = None
-    """Without it managed memory lies on the card as any other, and a full card refuses it."""
+    """None: managed memory stays on the card like any other memory, and a full card refuses it."""
     pci_device_id: Count = 0x233010DE
     pci_subsystem_id: Count = 0
     board: Annotated[str, msgspec.Meta(max_length=31, pattern=r"^[ -\"$-~]*\Z")] = ""
@@ -96,12 +96,12 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 def profile_names() -> list[str]:
-    """Those that come with partage."""
+    """Returns the names of the profiles included in partage."""
     return sorted(file.stem for file in _folder().glob(f"*{_SUFFIX}"))
 
 
 def load_profile(name: str) -> Profile:
-    """One that comes with partage."""
+    """Loads a profile included in partage."""
     if name not in profile_names():
         raise ProfileRefused(f"there is no card {name}; there is {', '.join(profile_names())}, or give a file")
     return read_profile(_folder() / f"{name}{_SUFFIX}")

@@ -1,7 +1,7 @@
-"""Starts and ends the daemon of a simulated node, and finds one that runs.
+"""Starts, stops and finds the daemon of a simulated node.
 
-A process is only ever signalled through a pidfd of which it is known, after it was opened, that it is the one that
-serves the node: a number that has been given to another process in between is never signalled.
+A process is signalled only through a pidfd that was verified, after opening, to belong to the process that serves the
+node: if its pid has been reused, the other process is never signalled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _END_S: Final = 10.0
 
 
 class Simgpud:
-    """A running simgpud. Closing it lets go of the process, not ends it."""
+    """A running simgpud. Closing the object releases the pidfd and does not end the process."""
 
     def __init__(self, pid: int, pidfd: int) -> None:
         self.pid = pid
@@ -54,12 +54,12 @@ class Simgpud:
         return not self._ended(0)
 
     def send(self, number: signal.Signals) -> None:
-        """A signal, if it still runs."""
+        """Sends a signal, if the process still runs."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, number)
 
     def stop(self) -> None:
-        """Ends it cleanly; if it does not end, by force."""
+        """Stops it with SIGTERM or, if it does not end, with SIGKILL."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
         if not self._ended(_END_S):
@@ -67,7 +67,7 @@ class Simgpud:
         self.reap()
 
     def kill(self) -> None:
-        """Ends it as a crash does, and waits until it is gone."""
+        """Kills it, as a crash does, and waits until it has ended."""
         self.send(signal.SIGKILL)
         self.reap()
 
@@ -75,7 +75,7 @@ class Simgpud:
         """Waits until it has ended."""
         if not self._ended(_END_S):
             raise NodeFailed(f"simgpud, process {self.pid}, does not end")
-        with contextlib.suppress(ChildProcessError):  # someone else's child
+        with contextlib.suppress(ChildProcessError):  # another process's child
             os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED)
 
     def _ended(self, within_s: float) -> bool:
@@ -85,7 +85,7 @@ class Simgpud:
 
 
 def start(root: Path) -> Simgpud:
-    """Starts the one of this driver root, in a session of its own, and returns once it serves."""
+    """Starts simgpud for this driver root, in a session of its own, and returns once it is ready."""
     log = root / LOG
     ready, told = os.pipe2(os.O_CLOEXEC)
     with log.open("ab") as errors:
@@ -119,14 +119,14 @@ def start(root: Path) -> Simgpud:
 
 
 def running(root: Path) -> Simgpud | None:
-    """The one that serves this driver root, if any does."""
+    """Returns the simgpud that serves this driver root, if any."""
     try:
         with connected(root) as peer:
             pid = pid_of(peer)
             pidfd = process_descriptor(pid)
             if pidfd is None:
                 return None
-            if _hung_up(peer):  # then the number may have been another's by the time it was opened
+            if _hung_up(peer):  # then the pid may have been reused before it was opened
                 os.close(pidfd)
                 return None
             return Simgpud(pid, pidfd)
@@ -135,7 +135,7 @@ def running(root: Path) -> Simgpud | None:
 
 
 def is_served(root: Path) -> bool:
-    """Whether a simgpud holds the lock of this driver root, even one that does not answer."""
+    """Whether a simgpud holds the lock of this driver root, even if it does not respond."""
     try:
         lock = os.open(root / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

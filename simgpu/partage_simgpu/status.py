@@ -1,4 +1,4 @@
-"""Reads what simgpud answers to `status`, once, into types. Pure.
+"""Parses simgpud's reply to `status` into types. Pure.
 
 node driver=580.95.05 boot=... cards=1 ...
 card 0 uuid=GPU-... used=541065216 peak=... memory=... reserved=... health=healthy xid=0
@@ -24,19 +24,19 @@ class ProcessStatus(msgspec.Struct, frozen=True):
     bytes: int
     peak_bytes: int
     busy_ns: int
-    """Of the card's time that it received."""
+    """Time that it received of the card."""
     fault: int
-    """The error that each of its calls answers; 0: none."""
+    """The error that each of its calls returns; 0: none."""
 
 
 class CardStatus(msgspec.Struct, frozen=True):
-    """A card or MIG instance now."""
+    """Current state of a card or MIG instance."""
 
     used_bytes: int
-    """By processes; what the driver keeps is apart."""
+    """Used by processes; excludes the driver's reserved memory."""
     peak_bytes: int
     total_bytes: int
-    """What processes can have together."""
+    """Available to all processes together."""
     lost: bool
     last_xid: int
     processes: tuple[ProcessStatus, ...]

@@ -1,8 +1,9 @@
-/* Launches go in batches, each enclosed by events. How long the driver says a batch took makes the estimate of how long
- * each kind of launch takes: the stream's kernels, and each graph. Only between batches is the driver asked anything.
+/* Batches of launches, each enclosed by two events. The duration that the driver reports for a batch updates the
+ * estimated time of each kind of launch: the stream's kernels, and each graph. The driver is queried only between
+ * batches.
  *
- * A batch may be of several kinds, such as the graphs of a model's layers with kernels between. Then its time is shared
- * out as was expected, so that the sum is right.
+ * A batch may contain several kinds, such as the graphs of a model's layers with kernels in between. Its time is then
+ * divided in proportion to the estimates, so the sum is correct.
  */
 #include "window.h"
 
@@ -12,15 +13,16 @@ REAL_CALL(cuEventQuery, CUevent event);
 REAL_CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to);
 REAL_CALL(cuEventDestroy_v2, CUevent event);
 
-/* ---- what launches take of the card's time ----------------------------------------------------------------------- */
+/* ---- cost of launches -------------------------------------------------------------------------------------------- */
 
-/* Graphs that were launched. entry.bytes: ns of one launch, 0 where that is not known yet; entry.times: 1 and how many
- * of one batch showed it; entry.serial: of the graph, as another one may come to have its handle. */
+/* Graphs that were launched. entry.bytes: ns of one launch, 0 if unknown; entry.times: 1 plus the largest number of
+ * launches in one batch that showed it; entry.serial: identifies the graph, since another one may later have its
+ * handle. */
 static struct table graphs;
 static _Atomic uint32_t serials;
 
-/* One that was wrong by much is right after a few, and sooner where it was too high: what a batch took is exact or too
- * much, as a stream pauses where its program waits, or has no lease. */
+/* A moving average that converges within a few samples, and faster downwards: a batch's time is exact or too long,
+ * since a stream pauses while its program waits or has no time slice. */
 static uint64_t mixed(uint64_t before, uint64_t sample) {
     if (!sample) sample = 1;
     if (before && sample < before) return before / 2 + sample / 2;
@@ -34,7 +36,7 @@ struct rate batch_rate(const struct lane *lane, CUgraphExec graph) {
     return (struct rate){.cost = entry.bytes, .proved = entry.times - 1u, .met = entry.serial};
 }
 
-/* One that is not in the table was destroyed or changed since, or there was no room for it. */
+/* A graph that is not in the table was destroyed or changed since, or there was no room for it. */
 static void learn_graph(const struct kind *kind, uint64_t ns) {
     struct entry entry, before;
     if (!table_get(&graphs, (uint64_t)kind->graph, &entry) || entry.serial != kind->met) return;
@@ -78,7 +80,7 @@ static CUresult ask(CUevent event) {
     return result;
 }
 
-/* 0: not known. */
+/* 0: unknown. */
 static uint64_t between(CUevent from, CUevent to) {
     float ms = 0;
     const int mode = unnoticed_begin();
@@ -104,7 +106,7 @@ void window_drop(struct lane *lane, bool with_context) {
     os_unlock(&lane->lock);
 }
 
-/* ---- the open one ----------------------------------------------------------------------------------------------- */
+/* ---- the open batch --------------------------------------------------------------------------------------------- */
 
 void batch_open(struct lane *lane, uint64_t now, uint64_t budget) {
     struct batch *batch = batch_next(lane);
@@ -121,13 +123,13 @@ struct kind *batch_kind(struct lane *lane, CUgraphExec graph) {
     struct batch *batch = batch_next(lane);
     for (unsigned n = 0; n < batch->many; n++)
         if (batch->kinds[n].graph == graph) return &batch->kinds[n];
-    if (batch->many == KINDS - 1) return NULL; /* the last place is the kernels' */
+    if (batch->many == KINDS - 1) return NULL; /* the last place is reserved for kernels */
     const struct rate rate = batch_rate(lane, graph);
     batch->kinds[batch->many] = (struct kind){.graph = graph, .cost = rate.cost, .met = rate.met};
     return &batch->kinds[batch->many++];
 }
 
-/* What was spent of the graph's credit is in the open batch. */
+/* Adds the spent part of the graph's credit to the open batch. */
 static void settle(struct lane *lane) {
     const CUgraphExec graph = atomic_load_explicit(&lane->graph, memory_order_relaxed);
     const int32_t left = atomic_load_explicit(&lane->graph_credit, memory_order_relaxed);
@@ -162,7 +164,7 @@ void cost_forget(CUgraphExec graph) {
     for (unsigned card = 0; card < session_cards(); card++) lanes_each(card, take_credit, graph);
 }
 
-/* Launches that are no graph's. */
+/* Launches that belong to no graph. */
 static uint32_t kernels_of(const struct lane *lane, const struct batch *batch) {
     uint32_t kernels = atomic_load_explicit(&lane->launched, memory_order_relaxed) - lane->closed;
     for (unsigned n = 0; n < batch->many; n++)
@@ -194,7 +196,7 @@ void batch_close(struct lane *lane) {
     if (record(lane, &batch->end)) lane->count++;
 }
 
-/* ---- those that are closed --------------------------------------------------------------------------------------- */
+/* ---- closed batches ---------------------------------------------------------------------------------------------- */
 
 static void learn(struct lane *lane, const struct batch *batch) {
     const uint64_t took = between(batch->has_begin ? batch->begin : lane->last_end, batch->end);
@@ -211,7 +213,7 @@ static void learn(struct lane *lane, const struct batch *batch) {
     }
 }
 
-/* Where the driver has no answer for one it has none for the others either. */
+/* If the driver has no result for one batch, it has none for the others either. */
 void batch_reap(struct lane *lane, uint64_t now) {
     while (lane->count) {
         const struct batch *oldest = batch_nth(lane, 0);

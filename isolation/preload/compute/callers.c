@@ -1,17 +1,17 @@
-/* Which threads are inside the driver with a launch. A place is its thread's until that has ended; the thread itself
- * does not say so, and so it is asked for when another one needs a place. */
+/* The threads that are inside the driver with a launch. A place belongs to its thread until that ends. Threads do not
+ * report their end; it is checked when another thread needs a place. */
 #include "lanes.h"
 
 enum { MOST_CALLERS = 2048 };
 
 static struct caller callers[MOST_CALLERS];
-static _Atomic unsigned reached; /* no place from there on was ever taken */
+static _Atomic unsigned reached; /* index beyond the last place ever taken */
 
 static bool take(struct caller *caller, int thread) {
     int before = atomic_load(&caller->thread);
     if (before && before != thread && os_thread_lives(before)) return false;
     if (!atomic_compare_exchange_strong(&caller->thread, &before, thread)) return false;
-    atomic_store(&caller->inside, NULL); /* who ended in there */
+    atomic_store(&caller->inside, NULL); /* left over from a thread that ended inside the driver */
     return true;
 }
 
@@ -23,7 +23,7 @@ static struct caller *unused(int thread) {
     return NULL;
 }
 
-/* Where all places have been taken, each newcomer goes on from where the last one found one. */
+/* Once every place has been taken, each search continues where the last one found a place. */
 static struct caller *left_behind(int thread) {
     static _Atomic unsigned next;
     for (unsigned n = 0; n < MOST_CALLERS; n++) {

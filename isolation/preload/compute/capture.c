@@ -1,8 +1,8 @@
-/* Captures: launches that are written down are not gated, and nothing that we do disturbs one.
+/* Stream captures: captured launches are not gated, and nothing that this library does disturbs a capture.
  *
- * While a stream captures no event can be recorded there, nor in the legacy stream where it waits for that one. So
- * before a stream may capture, an event is recorded everywhere that has work: it is metered by that, for however long
- * the capture lasts. What is launched later beside it is asked for one by one.
+ * While a stream captures, no event can be recorded in it, nor in the legacy stream if that waits for it. So before a
+ * stream may capture, an event is recorded in every stream that has work; this work is metered by that event, however
+ * long the capture lasts. For launches made later beside the capture, the driver is asked one by one.
  */
 #include "lanes.h"
 
@@ -12,8 +12,8 @@ REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
 
 _Atomic uint32_t captures;
 
-/* Streams that began a capture whose end was not seen. One for which there is no room is taken to go on for ever:
- * then the driver is asked more often than need be. Under `lifetimes`. */
+/* Streams that began a capture whose end was not seen. A capture for which there is no room counts as never ending: the
+ * driver is then asked more often than necessary. Under `lifetimes`. */
 enum { MOST_ORIGINS = 256 };
 static struct origin {
     CUstream stream;
@@ -21,7 +21,7 @@ static struct origin {
     const void *thread;
 } origins[MOST_ORIGINS];
 
-/* Held by who launches into a capture, and by whose call may end one: a launch is either written down or gated. Before
+/* Held while launching into a capture and while a call may end one: a launch is either captured or gated. Taken before
  * `lifetimes`. */
 static struct os_lock writing;
 
@@ -31,7 +31,7 @@ bool is_capturing(CUstream stream) {
     return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && status;
 }
 
-/* Of the legacy stream the driver says no where one captures that it waits for. */
+/* For the legacy stream the driver reports an error if a stream that it waits for captures. */
 bool may_record(CUstream stream) {
     int status = 0;
     if (!atomic_load_explicit(&captures, memory_order_acquire)) return true;
@@ -57,7 +57,7 @@ static struct origin origin_of(CUstream stream) {
     return origin;
 }
 
-/* Nothing is recorded anywhere by the helper until it has begun: it has `lifetimes`. */
+/* Keeps `lifetimes` until capture_begun, so that the helper records no event in between. */
 void capture_begins(void) {
     os_lock(&lifetimes);
     atomic_fetch_add(&captures, 1);
@@ -78,7 +78,7 @@ CUresult capture_begun(CUresult result, CUstream stream) {
     return result;
 }
 
-/* A stream that waits for an event of a capture is part of it from then on. */
+/* A stream that waits for an event of a capture becomes part of it. */
 CUresult capture_join(CUstream stream, CUevent event, unsigned flags, CUresult (*call)(CUstream, CUevent, unsigned)) {
     if (!atomic_load_explicit(&captures, memory_order_acquire)) return DRIVER(call(stream, event, flags));
     KEEP_ERRNO;
@@ -104,7 +104,7 @@ static void forget(const struct origin *which) {
             return ended(origin);
 }
 
-/* A capture that failed ends too; one that is of another thread or stream goes on. */
+/* A failed capture ends too; a capture of another thread or stream continues. */
 CUresult capture_end(CUstream stream, CUgraph *graph, CUstream named, CUresult (*call)(CUstream, CUgraph *)) {
     const struct origin origin = origin_of(named);
     KEEP_ERRNO;
@@ -118,7 +118,7 @@ CUresult capture_end(CUstream stream, CUgraph *graph, CUstream named, CUresult (
     return result;
 }
 
-/* Its own capture ends with a stream. */
+/* Destroying a stream ends its capture. */
 void capture_stream_ends(CUstream stream) {
     const struct origin origin = {.stream = stream};
     os_lock(&writing);

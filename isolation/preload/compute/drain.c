@@ -1,33 +1,33 @@
-/* The helper's work: it closes gates at their deadlines, sees when what was launched is done, and says so.
+/* The helper: closes gates at their deadlines, detects when launched work is done, and reports that.
  *
- * It goes from epoch to epoch of each card's line:
+ * It follows the epochs of each card's line:
  *
- *     open       looks now and then for launches; none for a while, and all done: IDLE
- *     closed     an event in every stream with work that none stands for yet, until all are reached: DRAINED
+ *     open       checks periodically for launches; if none for a while and all work done: IDLE
+ *     closed     an event in every stream whose work has none yet, until all are reached: DRAINED
  *     said       nothing, until the line changes
  */
 #include "lanes.h"
 
 REAL_CALL(cuEventQuery, CUevent event);
 
-#define SELDOM_NS (100ull * OS_MS) /* hints are lost when the socket is full */
+#define SELDOM_NS (100ull * OS_MS) /* notifications are lost when the socket is full */
 #define SOONEST_NS (20 * 1000ull)
 #define LATEST_NS (250 * 1000ull)
 #define AGAIN_NS (1ull * OS_MS)
 
-/* What the helper knows of a card's epoch. */
+/* State of a card's epoch. */
 struct watch {
     bool known;
     uint32_t epoch;
-    bool drained, idle; /* was said */
-    uint64_t closed;   /* when it was found closed; 0: open */
-    uint64_t launched; /* how many launches there were when */
-    uint64_t quiet;    /* they were last found to have become more */
-    uint64_t done;     /* when all were found done since; 0: not yet */
+    bool drained, idle; /* already sent */
+    uint64_t closed;   /* when the gate was found closed; 0: open */
+    uint64_t launched; /* number of launches at */
+    uint64_t quiet;    /* the time of their last observed increase */
+    uint64_t done;     /* when all work was found done; 0: not yet */
 };
 
 static struct watch watches[MOST_CARDS];
-static _Atomic bool is_old; /* what is known of epochs */
+static _Atomic bool is_old; /* the watches are stale */
 
 /* ---- draining --------------------------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ static bool is_done(const struct lane *lane) {
     return lane->drained == atomic_load_explicit(&lane->launched, memory_order_acquire);
 }
 
-/* Where there can't be an event yet, what it was given may still run. */
+/* If no event can be recorded yet, the lane's work may still run. */
 static bool drains(struct lane *lane) {
     const enum standing standing = lane_record(lane);
     if (standing == LOST) return lane_free_lost(lane), true;
@@ -60,7 +60,8 @@ struct inside {
     bool is_any;
 };
 
-/* Two that leave at once may be counted as one: so the event that stands for it is recorded when all have left. */
+/* Two threads that leave at once may be counted as one: so the event for their launches is recorded after all have
+ * left. */
 static void find_inside(struct lane *lane, void *found) {
     struct inside *const inside = found;
     if (gate_card(lane->gate) != inside->card) return;
@@ -70,7 +71,7 @@ static void find_inside(struct lane *lane, void *found) {
     os_unlock(&lifetimes);
 }
 
-/* A launch from which the driver has not returned runs, or soon will. */
+/* A launch from which the driver has not returned is running, or soon will be. */
 static bool all_drained(unsigned card) {
     struct inside inside = {card, false};
     bool all = true;
@@ -93,7 +94,7 @@ static uint64_t launched_on(unsigned card) {
 
 static uint64_t clamp(uint64_t ns) { return ns < SOONEST_NS ? SOONEST_NS : ns > LATEST_NS ? LATEST_NS : ns; }
 
-/* When to come again. */
+/* Returns when to check again. */
 static uint64_t closed(struct gate *gate, struct watch *watch, uint64_t word, uint64_t now) {
     gate_shut(gate, word);
     if (!watch->closed) {
@@ -112,7 +113,7 @@ static uint64_t closed(struct gate *gate, struct watch *watch, uint64_t word, ui
 
 static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
-/* The order matters: a launch that comes after the look at `blocked` finds that it has to say WANT. */
+/* The order matters: a launch made after `blocked` is read here sees that it must send WANT. */
 static bool say_idle(struct gate *gate, struct watch *watch, uint64_t word) {
     atomic_store(&gate->wanted, 0);
     atomic_store(&gate->idle, watch->epoch + 1);
@@ -177,7 +178,7 @@ uint64_t drain_tick(void) {
     return due;
 }
 
-/* In relaxed mode no capture minds what this thread does. */
+/* In relaxed mode this thread's calls disturb no capture. */
 void drain_listening(void) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&mode));

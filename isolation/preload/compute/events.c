@@ -1,4 +1,4 @@
-/* Events that stand for all that a lane was given: when one is reached, nothing of it runs any more. Under `lifetimes`.
+/* Events that cover all work given to a lane: when one is reached, none of that work runs any more. Under `lifetimes`.
  */
 #include "lanes.h"
 
@@ -6,7 +6,7 @@ REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
 REAL_CALL(cuEventCreate, CUevent *event, unsigned flags);
 REAL_CALL(cuEventRecord, CUevent event, CUstream stream);
 
-/* Nothing comes into a stream that is destroyed. */
+/* A destroyed stream gets no more work. */
 void lane_suspect(struct lane *lane) {
     if (atomic_load(&lane->used) && !lane->gone) lane->drained = lane->recorded = atomic_load(&lane->launched) - 1;
 }
@@ -18,7 +18,7 @@ static void suspect(struct lane *lane, void *unused) {
 
 void lanes_suspect(unsigned card) { lanes_each(card, suspect, NULL); }
 
-/* A thread's own stream can be named by that thread alone, and the legacy one waits for it. */
+/* A per-thread default stream can be named only by its own thread, but the legacy stream waits for it. */
 static CUstream nameable(const struct lane *lane) {
     return lane->stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : lane->stream;
 }
@@ -29,7 +29,8 @@ static CUresult record(struct lane *lane) {
     return DRIVER(REAL(cuEventRecord)(lane->drain, nameable(lane)));
 }
 
-/* Captures and want of memory pass. Any other error is of a stream or a context where nothing runs any more. */
+/* Captures and lack of memory are temporary. Any other error means that the stream or context no longer runs
+ * anything. */
 static bool will_pass(const struct lane *lane, CUresult result) {
     CUcontext context;
     if (result == CUDA_ERROR_NOT_READY || result == CUDA_ERROR_OUT_OF_MEMORY) return true;

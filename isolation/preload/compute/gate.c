@@ -3,7 +3,7 @@
 #include "../memory/growth.h"
 #include "lanes.h"
 
-#define LOOK_AGAIN (100ull * OS_MS) /* a wake-up is lost with the page that it was for */
+#define LOOK_AGAIN (100ull * OS_MS) /* a wake-up is lost when the page is replaced */
 
 struct gate gates[MOST_CARDS];
 _Atomic uint32_t gate_passes;
@@ -23,8 +23,8 @@ static const struct wire_line *line_in_page(unsigned card) {
     return lines && card < MOST_CARDS ? lines + card : NULL;
 }
 
-/* A new page comes to where the old one is: a thread that reads a line reads the one or the other. It must be as long
- * as what is read of it, and stays so: the broker has sealed it. */
+/* A new page is mapped over the old one: a thread that reads a line reads either of the two. The page must be as long
+ * as what is read of it, and keeps its size: the broker has sealed it. */
 void gates_page(int descriptor) {
     struct os_file file;
     void *before = (void *)atomic_load(&page);
@@ -33,23 +33,24 @@ void gates_page(int descriptor) {
     if (mapped) atomic_store(&page, mapped);
 }
 
-/* ---- unseen ----------------------------------------------------------------------------------------------------- */
+/* ---- launches that bypass the hooks ----------------------------------------------------------------------------- */
 
 static bool is_calm(const struct gate *gate) {
     return atomic_load(&gate->kind) == GATE_METERED && atomic_load(&gate->calm) && gate_is_open(gate) &&
            word_state(atomic_load(&gate->open)) == WIRE_FREE;
 }
 
-/* Contexts can be made past our hooks, so that none is known on a card says little: the first launch of a process is
- * always looked at. Beside a calm card, whose launches are looked at again and again, it is soon found. */
+/* Contexts can be created without our hooks, so a card without a known context may still have one: the first launch of
+ * a process always takes the slow path. Beside a calm card, whose launches are rechecked periodically, such a context
+ * is soon found. */
 static bool passes(const struct gate *gate, bool beside_calm) {
     const uint32_t kind = atomic_load(&gate->kind);
     if (kind == GATE_UNKNOWN) return beside_calm && !atomic_load(&gate->reached);
     return kind == GATE_UNMETERED || is_calm(gate);
 }
 
-/* While a stream captures, all that is launched beside it is counted: what is not yet done when the next one begins
- * must be known by then. And a function may come whose local memory needs room. */
+/* While a stream captures, all launches beside it are counted: the work that is unfinished when the next capture begins
+ * must be known by then. A function whose local memory needs room may also be waiting for its first launch. */
 static bool all_pass(void) {
     const unsigned cards = session_cards();
     bool calm = false;
@@ -59,8 +60,8 @@ static bool all_pass(void) {
     return cards && session_listens() && !atomic_load(&captures) && !locals_awaited();
 }
 
-/* Only the helper sees a line that changes while no thread looks, so without one nothing is unseen. A thread that
- * says that all pass looks again: it may have said so after the helper said otherwise. */
+/* Only the helper sees a line change while no thread checks it, so without the helper all launches are counted. The
+ * check is repeated after gate_passes is set: the helper may have cleared it in between. */
 void gates_review(void) {
     if (!all_pass()) return atomic_store(&gate_passes, 0);
     if (atomic_load(&gate_passes)) return;
@@ -76,7 +77,7 @@ void gate_reached(unsigned card) {
     if (card < MOST_CARDS && !atomic_exchange(&gates[card].reached, true)) gates_review();
 }
 
-#define WATCHED (20ull * OS_MS) /* what begins may begin with short ones */
+#define WATCHED (20ull * OS_MS) /* kernels that start a run may be unusually short */
 #define LOOKED_AT (5ull * OS_MS)
 
 static void watch(struct gate *gate, uint64_t until) {
@@ -88,7 +89,7 @@ void gate_look_again(struct gate *gate) {
     if (atomic_load(&gate->calm)) watch(gate, os_now() + LOOKED_AT);
 }
 
-/* Without a broker no thread looks again, and the next one is to find little in flight. */
+/* While the broker is unavailable no thread rechecks, and the next broker is to find little in flight. */
 void gate_found(struct gate *gate, bool is_short, uint64_t now) {
     if (!is_short) {
         watch(gate, now + WATCHED);
@@ -100,7 +101,7 @@ void gate_found(struct gate *gate, bool is_short, uint64_t now) {
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
-/* In turn. Where there is no page, or a broker that does not know the question, time is not metered. */
+/* Holding the turn. Without a page, or with a broker that does not know the request, time is not metered. */
 static bool ask(struct gate *gate, bool (*question)(struct wire *, uint64_t), uint64_t deadline) {
     struct wire packet = {.what = WIRE_JOIN, .card = (uint16_t)gate_card(gate)};
     if (!question(&packet, deadline)) return false;
@@ -136,7 +137,7 @@ bool gates_confirm(uint64_t deadline) {
     return true;
 }
 
-static uint64_t missed; /* when the helper last said so */
+static uint64_t missed; /* when the helper last reported it */
 
 void gates_away(void) {
     missed = os_now();
@@ -155,7 +156,7 @@ void gates_back(void) {
     }
 }
 
-/* ---- saying ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 bool gate_say(const struct gate *gate, enum wire_what what, uint32_t epoch) {
     struct wire packet = {.what = (uint16_t)what, .card = (uint16_t)gate_card(gate)};
@@ -165,19 +166,19 @@ bool gate_say(const struct gate *gate, enum wire_what what, uint32_t epoch) {
     return session_say(&packet);
 }
 
-/* What did not go out is said again by the next look. */
+/* If the packet was not sent, the next check sends it again. */
 static void want(struct gate *gate, uint32_t epoch) {
     uint32_t before = atomic_load(&gate->wanted);
     if (before == epoch + 1 || !atomic_compare_exchange_strong(&gate->wanted, &before, epoch + 1)) return;
     if (!gate_say(gate, WIRE_WANT, epoch)) atomic_store(&gate->wanted, 0);
 }
 
-/* ---- going through ---------------------------------------------------------------------------------------------- */
+/* ---- passing the gate ------------------------------------------------------------------------------------------- */
 
 void gate_shut(struct gate *gate, uint64_t word) { atomic_compare_exchange_strong(&gate->open, &word, GATE_SHUT); }
 
-/* Or the broker would believe that this process does not need the lease. A thread that finds the epoch over says so all
- * the same: by then this has been heard, and means nothing for what comes after. */
+/* Otherwise the broker would assume that this process does not need its time slice. A thread that finds the epoch over
+ * sends it all the same: the broker ignores it, having already learned of the end. */
 void gate_goes_on(struct gate *gate, uint32_t epoch) {
     if (atomic_exchange(&gate->idle, 0) == epoch + 1 && !gate_say(gate, WIRE_WANT, epoch))
         atomic_store(&gate->idle, epoch + 1);
@@ -189,7 +190,7 @@ static void opened(struct gate *gate, uint64_t word) {
     gate_goes_on(gate, word_epoch(word));
 }
 
-/* How a launch goes on that finds the gate closed. */
+/* What a launch does when it finds the gate closed. */
 enum loss { STAYS, MISSED, REFUSED };
 
 static enum loss loss_of(const struct gate *gate, uint64_t since, uint64_t now) {
@@ -199,8 +200,8 @@ static enum loss loss_of(const struct gate *gate, uint64_t since, uint64_t now) 
     return now >= since + SESSION_WAIT && now >= away + SESSION_WAIT ? REFUSED : STAYS;
 }
 
-/* A broker that came in between has its line: that lies where the last one's did, so it is looked for again. Windows
- * hold: the next broker finds little to drain. */
+/* If the broker has returned in between, its line is at the same address, so that one is restored. Windows still apply:
+ * the next broker finds little to drain. */
 static void go_free(struct gate *gate, const struct wire_line *line) {
     const struct wire_line *before = line, *alone = &line_alone;
     atomic_compare_exchange_strong(&gate->line, &before, alone);
@@ -208,7 +209,7 @@ static void go_free(struct gate *gate, const struct wire_line *line) {
     lanes_void();
 }
 
-/* Whether it opens, for a thread that waits since then. */
+/* Whether the gate opens, for a thread that has waited since `since`. */
 static bool wait_for(struct gate *gate, uint64_t since, uint64_t *word) {
     for (;;) {
         const struct wire_line *line = atomic_load(&gate->line);
@@ -229,7 +230,7 @@ static bool wait_for(struct gate *gate, uint64_t since, uint64_t *word) {
 bool gate_enter(struct gate *gate, uint64_t *word) {
     if (!atomic_load(&gate->kind) && !join(gate)) return false;
     *word = gate_word(gate);
-    if (atomic_load(&gate->open) == *word) return true; /* a thread that looks at the clock closes it in time */
+    if (atomic_load(&gate->open) == *word) return true; /* a thread that reads the clock closes it in time */
     const uint64_t now = os_now();
     if (!word_is_open(*word, now)) {
         atomic_fetch_add(&gate->blocked, 1);

@@ -15,10 +15,10 @@ _Atomic uint32_t lanes_serial = 1;
 struct os_lock lifetimes;
 
 static struct lane lanes[MOST_LANES];
-static _Atomic unsigned reached; /* no lane from there on was ever used */
-static struct os_lock table;     /* of which lane is whose */
+static _Atomic unsigned reached; /* index beyond the last lane ever used */
+static struct os_lock table;     /* protects the assignment of lanes to streams */
 
-/* Contexts that are about to end, as others may in which nothing is to be done; under `lifetimes`. */
+/* Contexts that are about to be destroyed, or may be, in which nothing must be done; under `lifetimes`. */
 enum { MOST_ENDING = 64 };
 static CUcontext ending[MOST_ENDING];
 
@@ -34,7 +34,8 @@ struct owner {
     const void *thread;
 };
 
-/* Default streams have the same handles in all contexts, the thread's own in all threads; others' are unique. */
+/* Default streams have the same handles in all contexts, and the per-thread one in all threads; other handles are
+ * unique. */
 static bool is_of(const struct lane *lane, const struct owner *owner) {
     if (lane->stream != owner->stream || lane->thread != owner->thread || lane->gone) return false;
     return !is_default(owner->stream) || lane->context == owner->context;
@@ -57,7 +58,7 @@ static struct lane *unused(void) {
 }
 
 static void begin(struct lane *lane, const struct owner *owner, unsigned card) {
-    os_lock(&lane->lock); /* a launch of the one before may just be closing its batch */
+    os_lock(&lane->lock); /* a launch of the previous owner may just be closing its batch */
     memset(&lane->batches, 0, sizeof lane->batches);
     atomic_store(&lane->word, &line_shut.word);
     lane->gate = &gates[card];
@@ -94,7 +95,7 @@ static struct lane *find_known(CUstream stream) {
     return lane;
 }
 
-/* A stream is a context's, whichever is current: that may be none. */
+/* A stream belongs to its own context, regardless of the current one; there may be none. */
 static bool owner_of(CUstream stream, struct owner *owner, unsigned *card) {
     *owner = (struct owner){stream, NULL, stream == CU_STREAM_PER_THREAD ? &lane_cache : NULL};
     const bool known = current_card(card, &owner->context);
@@ -224,7 +225,7 @@ void lane_made(CUstream stream) {
 
 bool lane_is_ending(const struct lane *lane) { return is_ending(lane->context); }
 
-/* What it was given is not forgotten with it. */
+/* Its work stays tracked after it is destroyed. */
 void lane_ends(CUstream stream) {
     KEEP_ERRNO;
     if (!stream || is_default(stream)) return;
@@ -247,7 +248,7 @@ void lane_free_if_gone(struct lane *lane) {
     if (lane->gone) drop(lane, false);
 }
 
-/* Its events are of a context that may be gone too. */
+/* Its events belong to a context that may be gone too. */
 void lane_free_lost(struct lane *lane) {
     lanes_void();
     drop(lane, true);

@@ -1,11 +1,11 @@
-/* Lanes: one for each stream that kernels are launched into, with what is in flight there.
+/* Lanes: one for each stream into which kernels are launched, tracking what is in flight there.
  *
- * A thread that launches finds the stream's lane in a cache of the thread's own; streams and contexts that go make all
- * caches void. Lanes are never given back to the system, so a thread with an old one does no harm.
+ * A launching thread finds the stream's lane in a thread-local cache; the destruction of a stream or context
+ * invalidates all caches. Lanes are never returned to the system, so a thread that uses a stale one does no harm.
  *
  * Locks: `lifetimes` is held while the helper calls the driver about a stream or context, and by a thread that is about
- * to end one; a lane's own lock by who opens or closes a batch. First `lifetimes`, then the table, then a lane. A
- * thread inside the driver waits for none of them.
+ * to destroy one; a lane's own lock while a batch is opened or closed. Order: `lifetimes`, the table, a lane. A thread
+ * inside the driver waits for none of them.
  */
 #pragma once
 
@@ -18,74 +18,74 @@ enum { MOST_LANES = 2048, BATCHES = 16, KINDS = 16, CACHED = 2 };
 
 struct lane;
 
-/* A thread that launches: the lane of the launch from which the driver has not returned; NULL: none. It may wait in
- * there for as long as its kernel runs. Each has a cache line of its own, and only the thread itself writes there. */
+/* A thread's place: the lane of the launch from which the driver has not returned, or NULL. The thread may stay inside
+ * for as long as its kernel runs. Each place has its own cache line, which only its thread writes. */
 struct caller {
     struct lane *_Atomic inside __attribute__((aligned(64)));
-    _Atomic int thread; /* the kernel's number of it; 0: none's */
+    _Atomic int thread; /* its kernel thread ID; 0: free */
 };
 
-/* What the launches of a batch have in common that take about the same time. */
+/* Launches of a batch that take about the same time. */
 struct kind {
     CUgraphExec graph; /* NULL: kernels */
     uint32_t launches;
-    uint64_t cost; /* ns of one; 0: not known */
-    uint32_t met;  /* as the graph's when it was put in */
+    uint64_t cost; /* ns per launch; 0: unknown */
+    uint32_t met;  /* the graph's serial when it was added */
 };
 
-/* Launches between two events. What it takes from the first to the second is the time of them; exact where the stream
- * was never idle in between, else too much. */
+/* The launches between two events. The time between the events is theirs: exact if the stream was never idle in
+ * between, otherwise too long. */
 struct batch {
     CUevent begin, end;
     struct kind kinds[KINDS];
-    unsigned many;     /* kinds; of kernels only once it is closed */
-    uint32_t launches; /* of all kinds, once it is closed */
-    uint64_t expected; /* ns, once it is closed */
+    unsigned many;     /* number of kinds; kernels are included only once it is closed */
+    uint32_t launches; /* of all kinds; set when it is closed */
+    uint64_t expected; /* ns; set when it is closed */
     uint64_t since;    /* when it was opened */
-    bool has_begin;    /* else it begins with the end of the one before */
+    bool has_begin;    /* otherwise it begins at the end of the previous batch */
 };
 
 struct lane {
-    /* What a launch touches is in the lane's own cache line, and the lock in another one. */
-    const uint64_t *_Atomic word __attribute__((aligned(64))); /* of the line that its gate has */
+    /* The fields that a launch touches share the lane's first cache line; the lock is in another one. */
+    const uint64_t *_Atomic word __attribute__((aligned(64))); /* in its gate's line */
     struct gate *_Atomic gate;
-    _Atomic int32_t credit;    /* so many launches of kernels need not look again */
-    _Atomic uint32_t launched; /* launches that the driver has, modulo 2^32 */
-    CUgraphExec _Atomic graph; /* and so many launches of that graph: */
+    _Atomic int32_t credit;    /* kernel launches allowed without another check */
+    _Atomic uint32_t launched; /* launches accepted by the driver, modulo 2^32 */
+    CUgraphExec _Atomic graph; /* and launches allowed of this graph: */
     _Atomic int32_t graph_credit;
-    _Atomic uint32_t inside; /* launches the long way from which the driver has not returned */
+    _Atomic uint32_t inside; /* launches on the slow path from which the driver has not returned */
     CUstream stream;         /* never NULL */
     CUcontext context;
-    const void *thread; /* whose per-thread stream it is */
+    const void *thread; /* the thread that a per-thread stream belongs to */
     _Atomic bool used;
 
-    struct os_lock lock; /* of what follows */
+    struct os_lock lock; /* protects the following fields */
     struct batch batches[BATCHES];
     unsigned first, count;
-    CUevent last_end;      /* of the batch that was done last */
-    uint64_t last_done;    /* when it was found done */
+    CUevent last_end;      /* of the batch completed last */
+    uint64_t last_done;    /* when that was found complete */
     uint32_t closed;       /* `launched` when the last batch was closed */
-    int32_t granted;       /* `graph_credit` when it was last looked at */
-    uint64_t budget;       /* ns that the open batch may come to */
+    int32_t granted;       /* `graph_credit` when it was last checked */
+    uint64_t budget;       /* ns that the open batch may take */
     bool is_open;          /* there may be launches since */
-    bool has_no_events;    /* the driver gives none: what is in flight can't be known */
-    uint64_t cost;         /* ns of a kernel; 0: not known */
+    bool has_no_events;    /* the driver creates none: what is in flight cannot be known */
+    uint64_t cost;         /* ns of a kernel; 0: unknown */
     uint32_t proved; /* kernels of the last batch whose time is known */
-    uint32_t unseen; /* as the gate's when the batches were begun */
+    uint32_t unseen; /* the gate's value when the batches were begun */
 
     /* Under `lifetimes`. */
     CUevent drain;
-    uint32_t recorded, drained; /* `launched` when `drain` was recorded, and up to where all is done */
+    uint32_t recorded, drained; /* `launched` when `drain` was recorded, and up to where everything is done */
     bool gone;                  /* the stream is destroyed */
 };
 
 extern HIDDEN struct os_lock lifetimes;
 
-/* ---- the thread's cache: a few bytes, as they are taken from every thread of every program ----------------------- */
+/* ---- the thread's cache: kept small, since every thread of every program has one --------------------------------- */
 
 struct lane_cache {
     uint32_t serial;
-    struct caller *caller; /* who has none remembers no lane */
+    struct caller *caller; /* NULL: the thread caches no lanes */
     struct lane_place {
         CUstream stream;
         struct lane *lane;
@@ -104,7 +104,7 @@ _Static_assert(offsetof(struct lane, credit) == LANE_CREDIT && offsetof(struct l
                "places");
 _Static_assert(offsetof(struct gate, open) == GATE_OPEN && offsetof(CUlaunchConfig, stream) == CONFIG_STREAM, "places");
 
-/* A stream is never NULL here: an empty place has none. */
+/* A stream is never NULL here: that marks an empty place. */
 static inline struct lane *lane_cached(CUstream stream) {
     const struct lane_place *places = lane_cache.places;
     if (lane_cache.serial != atomic_load_explicit(&lanes_serial, memory_order_relaxed)) return NULL;
@@ -115,7 +115,7 @@ static inline bool is_spent(const _Atomic int32_t *credit) {
     return atomic_load_explicit(credit, memory_order_relaxed) <= 0;
 }
 
-/* A count that two threads change at once may lose one: then a batch has one launch more. */
+/* Two threads that decrement at once may count as one: a batch then has one launch more. */
 static inline bool spend(_Atomic int32_t *credit) {
     const int32_t left = atomic_load_explicit(credit, memory_order_relaxed);
     if (left <= 0) return false;
@@ -123,7 +123,7 @@ static inline bool spend(_Atomic int32_t *credit) {
     return true;
 }
 
-/* Where a launch of this graph, or of a kernel, finds its credit; NULL: it has none. */
+/* The credit for launches of this graph, or of kernels; NULL: there is none. */
 static inline _Atomic int32_t *credit_of(struct lane *lane, CUgraphExec graph) {
     if (!graph) return &lane->credit;
     return atomic_load_explicit(&lane->graph, memory_order_relaxed) == graph ? &lane->graph_credit : NULL;
@@ -136,34 +136,34 @@ static inline bool lane_spend(struct lane *lane, CUgraphExec graph) {
 
 static inline bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
 
-/* The handle that a stream has for every thread; `per_thread`: which default stream NULL is. */
+/* The handle that denotes the stream in every thread; `per_thread`: which default stream NULL means. */
 static inline CUstream stream_named(CUstream stream, bool per_thread) {
     return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
 }
 
-/* This thread has another current context: its default streams are others. */
+/* The current context of this thread has changed, and its default streams with it. */
 static inline void lanes_switch(void) {
     for (unsigned n = 0; n < CACHED; n++)
         if (is_default(lane_cache.places[n].stream)) lane_cache.places[n].stream = NULL;
 }
 
-/* All threads' caches are void: a gate has another line, a stream or context is gone, or a stream captures. */
+/* Invalidates all threads' caches: a gate has another line, a stream or context is gone, or a stream captures. */
 HIDDEN void lanes_void(void);
 
-/* The lane of a stream, made if need be; a default one's in the context that is current by the driver's word. NULL:
+/* The lane of a stream, created if necessary; that of a default stream belongs to the driver's current context. NULL:
  * there is no context, or no room. */
 HIDDEN struct lane *lane_of(CUstream stream, unsigned *card);
 
-/* ---- who is inside the driver: callers.c ------------------------------------------------------------------------- */
+/* ---- threads inside the driver: callers.c ------------------------------------------------------------------------ */
 
 /* This thread's place; NULL: all are taken. */
 HIDDEN struct caller *caller_here(void);
-/* Calls `each` for the lane of every launch the short way from which the driver has not returned. */
+/* Calls `each` for the lane of every fast-path launch from which the driver has not returned. */
 HIDDEN void callers_each(void (*each)(struct lane *lane, void *argument), void *argument);
 
-/* ---- what is known of streams ----------------------------------------------------------------------------------- */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
-/* A stream was made in the current context. */
+/* A stream was created in the current context. */
 HIDDEN void lane_made(CUstream stream);
 /* It is about to be destroyed. */
 HIDDEN void lane_ends(CUstream stream);
@@ -173,72 +173,71 @@ HIDDEN void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argu
 
 /* ---- captures: capture.c ---------------------------------------------------------------------------------------- */
 
-extern HIDDEN _Atomic uint32_t captures; /* that may be under way; while there are none the driver is not asked */
+extern HIDDEN _Atomic uint32_t captures; /* captures possibly under way; while 0 the driver is not asked */
 
-/* Whether launches into it are written down instead of done. */
+/* Whether launches into the stream are captured. */
 HIDDEN bool is_capturing(CUstream stream);
-/* Whether an event may be recorded there now without any capture noticing; the stream's context is current. */
+/* Whether an event may be recorded in the stream now without disturbing a capture; the stream's context is current. */
 HIDDEN bool may_record(CUstream stream);
-/* Whether the launch that comes is written down. Then no capture ends until capture_leave. */
+/* Whether the coming launch is captured. If so, no capture ends until capture_leave. */
 HIDDEN bool capture_enter(CUstream stream);
 HIDDEN void capture_leave(void);
-/* Around the driver's call that begins a capture; the second gives its result back. */
+/* Enclose the driver call that begins a capture; the second returns its result. */
 HIDDEN void capture_begins(void);
 HIDDEN CUresult capture_begun(CUresult result, CUstream stream);
-/* The driver's call by which a stream may join a capture. */
+/* Makes the driver call by which a stream may join a capture. */
 HIDDEN CUresult capture_join(CUstream stream, CUevent event, unsigned flags,
                              CUresult (*call)(CUstream, CUevent, unsigned));
-/* The driver's call that ends one; `named`: as stream_named says. */
+/* Makes the driver call that ends a capture; `named`: as returned by stream_named. */
 HIDDEN CUresult capture_end(CUstream stream, CUgraph *graph, CUstream named, CUresult (*call)(CUstream, CUgraph *));
-/* Around the driver's call that destroys a stream. */
+/* Enclose the driver call that destroys a stream. */
 HIDDEN void capture_stream_ends(CUstream stream);
 HIDDEN void capture_stream_ended(void);
-/* What captured in a context that is gone; under `lifetimes`. */
+/* Ends the captures of a context that is gone; under `lifetimes`. */
 HIDDEN void capture_context_ended(CUcontext context);
 
 /* ---- windows: window.c ------------------------------------------------------------------------------------------ */
 
-/* Waits until something may be added to the lane, and takes the credit for one launch. False: the gate is no longer
- * open by `word`. */
+/* Waits until the lane may get another launch, and takes the credit for it. False: the gate is no longer open by
+ * `word`. */
 HIDDEN bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph);
-/* The credit is used up: an event ends the batch. */
+/* The credit is used up: ends the batch with an event. */
 HIDDEN void window_close(struct lane *lane);
 
-/* The lane is free: its events go, or are gone with the context. */
+/* The lane is no longer used: destroys its events, or drops them if their context is gone. */
 HIDDEN void window_drop(struct lane *lane, bool with_context);
 
-/* Pushes the lane's context; false: it can't be. */
+/* Makes the lane's context current; false if it cannot. */
 HIDDEN bool lane_context_push(const struct lane *lane);
 HIDDEN void lane_context_pop(void);
 
-/* ---- events that stand for all that a lane was given: events.c; all under `lifetimes` ------------------------------
- */
+/* ---- events that cover all work given to a lane: events.c; all under `lifetimes` --------------------------------- */
 
-/* There is one now, there can't be one yet, or there is nothing left that could run. */
+/* An event covers the work now, none can be recorded yet, or nothing is left that could run. */
 enum standing { STANDS, NOT_YET, LOST };
 HIDDEN enum standing lane_record(struct lane *lane);
-/* One in every lane that has work none stands for, as long as there can be. */
+/* Records an event in every lane whose work has none, while that is still possible. */
 HIDDEN void lanes_stand(void);
-/* It was given what was not counted, or all of a card's were: what is recorded there stands for nothing. */
+/* The lane, or every lane of the card, was given uncounted work: its recorded event covers nothing. */
 HIDDEN void lane_suspect(struct lane *lane);
 HIDDEN void lanes_suspect(unsigned card);
 
-/* Whether nothing is to be done with it, as its context is about to end. */
+/* Whether the lane must not be touched, since its context is about to be destroyed. */
 HIDDEN bool lane_is_ending(const struct lane *lane);
-/* A lane of a destroyed stream whose work is done goes, and one that is lost. */
+/* Free the lane of a destroyed stream whose work is done, and a lane that is lost. */
 HIDDEN void lane_free_if_gone(struct lane *lane);
 HIDDEN void lane_free_lost(struct lane *lane);
 
-/* ---- what launches of graphs take: batches.c --------------------------------------------------------------------- */
+/* ---- cost of graph launches: batches.c --------------------------------------------------------------------------- */
 
-/* The executable is gone, or another one from now on: what its launches cost is forgotten. */
+/* The executable is gone or changed: forgets the cost of its launches. */
 HIDDEN void cost_forget(CUgraphExec graph);
 
 /* ---- contexts, for their hooks ---------------------------------------------------------------------------------- */
 
-/* This thread has made a context, which is current now or not. */
+/* This thread has created a context, which may or may not be current. */
 HIDDEN void lanes_context_made(unsigned card, CUcontext context);
-/* Around the driver's call that may end a context: nothing of ours is done in it in between. */
+/* Enclose the driver call that may destroy a context: nothing of ours touches it in between. */
 HIDDEN void lanes_context_ends(CUcontext context);
 HIDDEN void lanes_context_ended(CUcontext context, bool gone);
 
@@ -248,7 +247,7 @@ HIDDEN void lanes_forget(void);
 HIDDEN void callers_forget(void);
 HIDDEN void captures_forget(void);
 HIDDEN void costs_forget(void);
-/* The helper of drain.c: the listener's thread looks after leases. */
+/* The helper of drain.c: the listener's thread drains and closes gates. */
 HIDDEN bool drain_confirm(uint64_t unused);
 HIDDEN void drain_forget(void);
 HIDDEN void drain_listening(void);

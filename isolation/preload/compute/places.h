@@ -1,5 +1,5 @@
-/* Where a launch finds what it looks at, in bytes: for entries that are no C (names/launches_x86_64.inc). lanes.h and
- * abi.h assert each. */
+/* Byte offsets of what a launch reads, for the entries in assembly (names/launches_x86_64.inc). lanes.h and abi.h
+ * assert each. */
 #pragma once
 
 #define CACHE_CALLER 8

@@ -1,32 +1,33 @@
 /* How much may be in flight: little more than a millisecond of the card's time in each stream, and nothing that ends
- * after the deadline, but always one launch. So the container that is to have the card next waits no longer than that.
- * On a card of one's own it is fifty.
+ * after the deadline, but always one launch. So the next container to get the card waits no longer than that. On an
+ * unshared card the limit is fifty milliseconds.
  */
 #include "window.h"
 
 enum { MOST_CREDIT = 256, PARTS = 4, NAPS = 8 };
-enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins what is done next, so it is kept */
+enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end event of the last completed batch begins the next, so it is kept */
 
-/* With the part that may be done and not known to be: who waits for each millisecond of work is not made to wait twice.
+/* Includes the part that may be done but is not yet known to be: a program that waits for each millisecond of work must
+ * not wait twice.
  */
 #define WINDOW_NS (5ull * OS_MS / 4)
-#define FREE_WINDOW_NS (50ull * OS_MS) /* no other process is there, but one may come */
-#define SHORT_NS (50 * 1000ull) /* a driver's whole queue of such launches is no more than that */
+#define FREE_WINDOW_NS (50ull * OS_MS) /* no other process is present, but one may arrive */
+#define SHORT_NS (50 * 1000ull) /* a full driver queue of such launches takes no more than the window */
 #define SPIN_NS (30 * 1000ull) /* before the first of the shortest naps */
-#define NAP_NS (50 * 1000ull) /* at least, */
-#define LONG_NAP_NS (1ull * OS_MS) /* and at most: a part of what is in flight */
-#define PATIENCE_NS (100ull * OS_MS) /* at least, and several times as long as was expected */
+#define NAP_NS (50 * 1000ull) /* minimum, */
+#define LONG_NAP_NS (1ull * OS_MS) /* maximum: a part of what is in flight */
+#define PATIENCE_NS (100ull * OS_MS) /* minimum; otherwise several times the expected time */
 
 /* ---- what is in flight ------------------------------------------------------------------------------------------- */
 
 struct flight {
     uint64_t ns;
     uint32_t launches;
-    uint32_t alike; /* of the kind that is asked for */
-    uint32_t unknown; /* of kinds that nothing is known of */
+    uint32_t alike; /* of the requested kind */
+    uint32_t unknown; /* of kinds of unknown cost */
 };
 
-/* What the oldest is known to take by now, where that is much more than was expected; 0: it is not. */
+/* The time that the oldest batch has run so far, if that is much more than expected; otherwise 0. */
 static uint64_t excess(struct lane *lane, uint64_t now) {
     const struct batch *oldest = batch_nth(lane, 0);
     const uint64_t began = oldest->since > lane->last_done ? oldest->since : lane->last_done;
@@ -47,7 +48,7 @@ static struct flight in_flight(struct lane *lane, uint64_t now, CUgraphExec grap
     return all;
 }
 
-/* Kernels that have become longer are noticed while the first of them runs. */
+/* Detects kernels that have become longer while the first of them runs. */
 static uint64_t cost_by_now(struct lane *lane, uint64_t now) {
     const struct batch *oldest = batch_nth(lane, 0);
     if (!lane->count || oldest->many != 1 || oldest->kinds[0].graph) return lane->cost;
@@ -55,16 +56,17 @@ static uint64_t cost_by_now(struct lane *lane, uint64_t now) {
     return each > lane->cost ? each : lane->cost;
 }
 
-/* ---- how many ---------------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
-/* What a launch has to keep to. */
+/* The limits for a launch. */
 struct frame {
     uint64_t left; /* ns until the deadline */
     uint64_t window; /* ns that may be in flight */
-    bool is_alone; /* on a card of its own */
+    bool is_alone; /* on an unshared card */
 };
 
-/* Who comes after a broker that is away is to find no more than a lease would leave. */
+/* While the broker is unavailable no more may be in flight than in a time slice, so that the next process waits no
+ * longer than after one. */
 static struct frame frame_of(const struct gate *gate, uint64_t word, uint64_t now) {
     const bool is_alone = word_state(word) == WIRE_FREE && !atomic_load(&gate->away_since);
     const uint64_t left = word_deadline(word) - now, most = is_alone ? FREE_WINDOW_NS : WINDOW_NS;
@@ -78,8 +80,8 @@ static uint64_t budget_for(const struct flight *flight, uint64_t cost, const str
     return more < part ? more : part;
 }
 
-/* How many launches of that cost may be added: two may always be in flight so that the card has no pause between them,
- * but only one where a second would end after the deadline. Of an unknown cost one by one. */
+/* How many launches of that cost may be added. Two may always be in flight, so that the card does not pause between
+ * them; only one if a second would end after the deadline. Launches of unknown cost are added one by one. */
 static uint32_t room_for(const struct flight *flight, uint64_t cost, const struct frame *frame) {
     const uint32_t least = frame->left < 2 * cost ? 1 : 2;
     const uint64_t fits = cost ? budget_for(flight, cost, frame) / cost : 0;
@@ -88,14 +90,15 @@ static uint32_t room_for(const struct flight *flight, uint64_t cost, const struc
     return flight->launches < least;
 }
 
-/* What few have shown is believed of a few more. */
+/* Limits growth while an estimate rests on few launches. */
 static uint32_t slowly(uint32_t proved, uint32_t alike, uint32_t room) {
     const uint32_t more = 2 * proved + 1, all = 4 * proved + 2;
     if (alike >= all) return 0;
     return room < more ? room : more;
 }
 
-/* A stream that waits for the host is no reason to stop the host. */
+/* How long a stream may make no progress before one more launch is let through: it may be waiting for this very host
+ * thread. */
 static uint64_t patience(struct lane *lane) {
     const uint64_t expected = lane->count ? 4 * batch_nth(lane, 0)->expected : 0;
     return expected > PATIENCE_NS ? expected : PATIENCE_NS;
@@ -103,7 +106,7 @@ static uint64_t patience(struct lane *lane) {
 
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
 
-/* Launches of another kind go into the batch that is open, as long as it has time for them. */
+/* Adds launches of another kind to the open batch, if that has time left for them. */
 static bool join(struct lane *lane, CUgraphExec graph) {
     if (!lane->is_open || lane->has_no_events) return false;
     const struct rate rate = batch_rate(lane, graph);
@@ -118,7 +121,7 @@ static bool join(struct lane *lane, CUgraphExec graph) {
     return true;
 }
 
-/* *flying: how long what is in flight takes. */
+/* *flying: the expected time of what is in flight. */
 static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec graph, uint64_t waited, uint64_t *flying) {
     batch_forget_unseen(lane);
     if (join(lane, graph)) return true;
@@ -139,15 +142,15 @@ static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec grap
     return true;
 }
 
-/* What is not metered does not wait. */
+/* Launches on an unmetered card do not wait. */
 static bool add_unmetered(struct lane *lane, CUgraphExec graph) {
     if (atomic_load(&lane->gate->kind) != GATE_UNMETERED) return false;
     batch_grant(lane, graph, MOST_CREDIT);
     return true;
 }
 
-/* A sleep takes longer than it is told, so before a short one comes a while without. Never past the deadline: then this
- * thread has to say that it waits. */
+/* A sleep takes longer than requested, so a short one is preceded by spinning. Never sleeps past the deadline: then
+ * this thread must report that it waits. */
 static void wait_a_little(uint64_t since, uint64_t now, uint64_t flying, uint64_t deadline) {
     const uint64_t part = flying / NAPS, nap = part < NAP_NS ? NAP_NS : part > LONG_NAP_NS ? LONG_NAP_NS : part;
     if (part < NAP_NS / 2 && now - since < SPIN_NS) return;

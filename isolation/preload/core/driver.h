@@ -1,20 +1,20 @@
-/* The border to the driver, libcuda: calls of its real functions. hooks/hooks.h says how a hook is written.
+/* Interface to the driver, libcuda: calls to its real functions. hooks/hooks.h describes how a hook is written.
  *
- * Before the first hook of a process is entered the driver has been looked for and every REAL of hooks.def is known, so
- * a hook may hold locks of its own while it calls them. REAL of another name asks the dynamic linker the first time:
- * no lock may be held then that a library's constructor could wait for.
+ * By the time the first hook of a process runs, the driver has been located and every REAL of hooks.def is resolved, so
+ * a hook may hold locks of its own while calling them. The first REAL of any other name goes through the dynamic
+ * linker: the caller must not hold a lock then that a library's constructor could wait for.
  */
 #pragma once
 
 #include "driver/cuda_abi.h"
 #include "hook.h"
 
-/* For a function that is called but not hooked, or hooked in another file:
+/* Declares a function that is called but not hooked, or hooked in another file:
  *     REAL_CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep); */
 #define REAL_CALL(name, ...) DECLARE_REAL(CUresult, name, __VA_ARGS__)
 
-/* Calls of ours between these are nothing that a capture minds. Also while there is no capture: another thread may
- * begin one in the middle of what follows. */
+/* Enclose calls of ours that a stream capture must tolerate: they switch the thread to relaxed mode. Needed even when
+ * no capture is under way, since another thread may begin one at any moment. */
 REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
 
 static inline int unnoticed_begin(void) {
@@ -27,7 +27,7 @@ static inline void unnoticed_end(int before) {
     if (before != CU_STREAM_CAPTURE_MODE_RELAXED) DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&before));
 }
 
-/* Leaves the function with any error. */
+/* Returns from the function on any error. */
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \
         const CUresult try_result = (call);                                                                            \

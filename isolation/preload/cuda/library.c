@@ -1,4 +1,4 @@
-/* What libcuda.so.1 is made of, and what its functions answer without a driver, or for names that the driver lacks. */
+/* Description of libcuda.so.1, and what its functions return without a driver, or for names that the driver lacks. */
 #include "../frame/entries.h"
 #include "../hooks/hooks.h"
 #include "../memory/growth.h"
@@ -13,7 +13,7 @@ static CUresult no_device(void) { return CUDA_ERROR_NO_DEVICE; }
 
 static CUresult not_found(void) { return CUDA_ERROR_NOT_FOUND; }
 
-/* Programs print the text without a look at the result. */
+/* Programs print the text without checking the result. */
 static CUresult no_text(CUresult error, const char **text) {
     (void)error;
     if (text) *text = NULL;

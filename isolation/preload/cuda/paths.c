@@ -1,8 +1,8 @@
-/* dlopen, for programs that name the driver's file by its path, as those do that look for it themselves: they get what
- * they would get by its name, which is this library.
+/* dlopen, for programs that locate the driver's file themselves and open it by path: they get what they would get by
+ * name, which is this library.
  *
- * The dynamic linker goes by who calls dlopen: that object's own paths are searched. So the entry leaves the address to
- * return to alone, and jumps on with another path.
+ * The dynamic linker searches the paths of the object that calls dlopen. So the entry preserves the return address, and
+ * jumps on with another path.
  */
 #include "../core/os.h"
 #include "../frame/entries.h"
@@ -12,7 +12,7 @@
 
 HIDDEN const char *paths_answer(const char *path);
 
-/* The dynamic linker's own, once paths_answer has returned. */
+/* The dynamic linker's own dlopen; set once paths_answer has returned. */
 extern HIDDEN open_function *_Atomic paths_next;
 open_function *_Atomic paths_next;
 
@@ -70,14 +70,14 @@ static void find_next(void) {
     atomic_store(&paths_next, next ? next : opens_nothing);
 }
 
-/* `stem` itself, or with a version behind it. */
+/* Whether `name` is `stem`, alone or with a version suffix. */
 static bool is_of(const char *name, const char *stem) {
     const size_t length = strlen(stem);
     return !strncmp(name, stem, length) && (name[length] == '\0' || name[length] == '.');
 }
 
-/* What the driver opens is its own affair. By name alone a process finds what it has loaded first, which is ours; only
- * libnvidia-ml.so is no object's name. A file that is not there stays so. */
+/* Calls from inside the driver are left alone. A name without a path finds the object loaded first, which is ours; only
+ * libnvidia-ml.so is no loaded object's name. A missing file stays missing. */
 const char *paths_answer(const char *path) {
     KEEP_ERRNO;
     struct os_file file;

@@ -1,11 +1,11 @@
-/* Finds the driver and opens it when its first function is called, and fills slots.
+/* Locates and opens the driver when its first function is called, and fills slots.
  *
- * It is found by path, since by name the dynamic linker would find this very library. First the places in which the one
- * who mounted this library puts the driver, then where the dynamic linker would look: LD_LIBRARY_PATH, its cache, the
- * usual folders. Files of ours are skipped, whatever their path and version.
+ * The driver is found by path, since by name the dynamic linker would find this very library. The places where the
+ * installer of this library puts the driver come first, then those of the dynamic linker: LD_LIBRARY_PATH, its cache,
+ * the usual folders. Our own files are skipped, under any path and version.
  *
- * No lock is held here, as the dynamic linker has one of its own, which a thread may hold while a library's constructor
- * runs that calls us. Several threads may do the same work at once, and find the same.
+ * No lock is held here: the dynamic linker has its own, which a thread may hold while it runs a library's constructor
+ * that calls us. Several threads may do the same work at once, with the same result.
  */
 #define _GNU_SOURCE
 #include "../core/os.h"
@@ -25,7 +25,7 @@
 
 enum { CACHE_BYTES = 16 << 20 };
 
-/* Both objects export it: by this they know each other. */
+/* Exported by both objects, so that each recognizes the other. */
 extern EXPORT const char partage_library[];
 const char partage_library[] = "partage";
 
@@ -43,7 +43,7 @@ static bool same_file(const struct os_file *one, const struct os_file *other) {
     return one->device == other->device && one->inode == other->inode;
 }
 
-/* Whether it is the object itself that has the mark, not one that it needs. */
+/* Whether the object itself has the mark, as opposed to one of its dependencies. */
 static bool is_of_ours(void *handle) {
     Dl_info mark, any;
     void *marked = dlsym(handle, "partage_library"), *function = dlsym(handle, library.start);
@@ -76,7 +76,7 @@ static bool try_folder(struct search *search, const char *folder, size_t length)
     return try_path(path, search);
 }
 
-/* <X>/driver where this object is in <X>/lib, and where containers have it. */
+/* <X>/driver if this object is in <X>/lib, then the driver's folder in containers. */
 static bool try_beside(struct search *search) {
     char folder[OS_PATH];
     if (os_beside("driver", folder) && try_folder(search, folder, strlen(folder))) return true;
@@ -108,7 +108,7 @@ static bool try_usual(struct search *search) {
     return false;
 }
 
-/* Written once, by the first that has one. */
+/* Written once, by the first thread that has a hint. */
 enum { NO_HINT, IS_WRITTEN, HINT };
 static struct {
     _Atomic uint32_t state;
@@ -127,14 +127,14 @@ static bool try_hint(struct search *search) {
     return atomic_load_explicit(&hint.state, memory_order_acquire) == HINT && try_path(hint.path, search);
 }
 
-/* What dlopen gave; NULL: there is no driver. */
+/* The handle from dlopen; NULL if there is no driver. */
 static void *find_driver(void) {
     struct search search = {0};
     char own[OS_PATH];
     if (os_own_path(own)) os_look(own, &search.own);
     (void)(try_beside(&search) || try_environment(&search) || try_cache(&search) || try_usual(&search) ||
            try_hint(&search));
-    dlerror(); /* what failed here is of no interest to the program */
+    dlerror(); /* discard these errors: the program must not see them */
     return search.handle;
 }
 
@@ -145,7 +145,7 @@ __thread unsigned driver_depth;
 _Atomic uint32_t entry_ready;
 
 static const char no_driver;
-static const void *_Atomic driver; /* a handle, or &no_driver; NULL: not looked for */
+static const void *_Atomic driver; /* a handle, or &no_driver; NULL: not searched yet */
 
 static const char *name_of(uint32_t place) {
     if (place < names_count) return name_at(place);
@@ -154,7 +154,7 @@ static const char *name_of(uint32_t place) {
     return dladdr(entry, &info) && info.dli_sname ? info.dli_sname : "";
 }
 
-/* A name that is not there leaves nothing behind that the program could take for an error of its own. */
+/* A missing name leaves no dlerror behind that the program could take for its own. */
 static void *symbol_in(void *handle, const char *name) {
     void *found = handle ? dlsym(handle, name) : NULL;
     if (handle && !found) dlerror();
@@ -173,8 +173,8 @@ static entry_function *fill(void *handle, uint32_t place) {
     return function;
 }
 
-/* What happens once, before any function is called. The driver's constructors may call exported names, which are then
- * not the program's. */
+/* Initialization, done before any function is called. The driver's constructors may call exported names; those calls
+ * are not the program's. */
 static void *open_driver(void) {
     driver_depth++;
     void *handle = find_driver();

@@ -1,5 +1,5 @@
-/* Reads the dynamic linker's cache, /etc/ld.so.cache: a header, entries, text. Nothing in it is believed before it was
- * compared with the size of the whole. Old systems put an older table before it. */
+/* Parser for the dynamic linker's cache, /etc/ld.so.cache: a header, entries, text. Every value is checked against the
+ * total size before use. Old systems put an older table in front. */
 #include "entries.h"
 
 #include <string.h>
@@ -14,13 +14,13 @@ struct header {
 
 struct entry {
     int32_t flags;
-    uint32_t name, path; /* from the header on */
+    uint32_t name, path; /* offsets from the header */
     uint32_t system;
     uint64_t hardware;
 };
 
 struct old_header {
-    char magic[12]; /* the last byte is none of it */
+    char magic[12]; /* without the terminating byte */
     uint32_t entries;
 };
 
@@ -35,13 +35,13 @@ enum { FLAGS = FOR_GLIBC | FOR_AARCH64 };
 
 _Static_assert(sizeof(struct header) == 48 && sizeof(struct entry) == 24 && sizeof(struct old_header) == 16, "layout");
 
-/* The text at an offset if it ends within the whole. */
+/* The text at an offset, if it ends within the cache. */
 static const char *text_at(const char *cache, size_t bytes, uint32_t offset) {
     if (offset >= bytes || !memchr(cache + offset, 0, bytes - offset)) return NULL;
     return cache + offset;
 }
 
-/* How many bytes the older table takes. */
+/* Size of the older table in bytes. */
 static size_t old_table(const char *cache, size_t bytes) {
     struct old_header old;
     if (bytes < sizeof old || memcmp(cache, old_magic, sizeof old_magic - 1) != 0) return 0;

@@ -1,4 +1,4 @@
-/* The names by their places, as text without pointers: nothing is to be relocated when a process starts. */
+/* The names by place, as text without pointers, so that process start needs no relocations. */
 #include "entries.h"
 
 struct text {

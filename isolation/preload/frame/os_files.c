@@ -1,4 +1,4 @@
-/* Files, as far as they are looked at. */
+/* File inspection. */
 #define _GNU_SOURCE
 #include "../core/os.h"
 #include "os_system.h"
@@ -61,7 +61,7 @@ void *os_read(const char *path, size_t most, size_t *bytes) {
     return content;
 }
 
-/* As the kernel writes it. */
+/* The kernel's directory entry (linux_dirent64). */
 struct entry {
     uint64_t inode;
     int64_t offset;
@@ -70,7 +70,7 @@ struct entry {
     char name[OS_NAME];
 };
 
-/* How many names are in a piece of a folder, without . and ..; the last one goes to `name`. */
+/* The number of names in one getdents buffer, without . and ..; the last one is stored in `name`. */
 static unsigned count_names(const char *piece, long bytes, char name[OS_NAME]) {
     unsigned count = 0;
     for (const char *at = piece; at < piece + bytes; at += ((const struct entry *)at)->length) {

@@ -1,4 +1,4 @@
-/* Threads, memory, and what this process is. */
+/* Threads, memory, and process identity. */
 #define _GNU_SOURCE
 #include "../core/os.h"
 #include "entries.h"
@@ -11,16 +11,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* On the stack is also what objects of the program have for each thread, which may be megabytes: then the stack is as
- * long as that of other threads of the program. */
+/* Thread-local storage of the program's objects is also on the stack and may take megabytes: the stack then gets the
+ * program's default size. */
 enum { STACK_BYTES = 1 << 20, SIGNAL_SET_BYTES = 8 };
 
-/* Of glibc since 2.3.2; what pthread_atfork is made of, which old systems do not export. */
+/* Exported by glibc since 2.3.2. pthread_atfork is built on it, and old systems do not export that one. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 
 void os_at_fork(void (*child)(void)) { __register_atfork(NULL, NULL, child, NULL); }
 
-/* What atexit is made of, which the C library exports to none. */
+/* atexit is built on it; the C library does not export atexit itself. */
 extern int __cxa_atexit(void (*call)(void *unused), void *argument, void *object);
 
 void os_at_exit(void (*call)(void *unused)) { __cxa_atexit(call, NULL, NULL); }
@@ -34,8 +34,8 @@ bool os_thread_lives(int thread) {
     return SYSTEM(tgkill, os_pid(), thread, 0) == 0 || errno != ESRCH;
 }
 
-/* Before glibc 2.34 threads are in a library of their own, which this one cannot need: most processes would load it for
- * nothing. The driver needs it, so it is there. */
+/* Before glibc 2.34 threads are in a library of their own, which this one must not depend on: most processes would load
+ * it for nothing. The driver depends on it, so it is loaded. */
 static void *thread_symbol(const char *name) {
     void *found = dlsym(RTLD_DEFAULT, name);
     if (found) return found;
@@ -58,7 +58,7 @@ static bool find_calls(struct thread_calls *calls) {
     return calls->create && calls->begin && calls->stack && calls->detached;
 }
 
-/* The value of a detached thread is never read, so it may as well have none. */
+/* The return value of a detached thread is never read, so the function may return none. */
 union body {
     void (*ours)(void *argument);
     void *(*theirs)(void *argument);
@@ -86,7 +86,7 @@ bool os_thread(void (*run)(void *argument), void *argument) {
 
 static void *map(void *address, size_t bytes, int protection, int flags, int descriptor) {
 #ifdef __SANITIZE_THREAD__
-    /* It must know that what lies there now is not what lay there before. */
+    /* ThreadSanitizer must learn that the mapping replaced what was there before. */
     void *seen = mmap(address, bytes, protection, flags, descriptor, 0);
     return seen == MAP_FAILED ? NULL : seen;
 #else
@@ -124,7 +124,7 @@ bool os_own_path(char path[OS_PATH]) {
     return true;
 }
 
-/* Cuts the last part of a path off; false where there is only one. */
+/* Removes the last component of a path; false if there is only one. */
 static bool cut(char *path) {
     char *slash = strrchr(path, '/');
     if (slash) *slash = '\0';
@@ -145,7 +145,7 @@ bool os_beside(const char *name, char path[OS_PATH]) {
     return true;
 }
 
-/* The socket of the container's claim. */
+/* The socket in the folder of the container's claim. */
 static bool claim_path(char path[OS_PATH]) {
     static const char claims[] = OS_PLACE "/claims/", socket[] = "/broker";
     char *name = path + sizeof claims - 1;

@@ -1,4 +1,4 @@
-/* Connections with the broker. Nothing here blocks but in ppoll, and that not beyond a deadline. */
+/* Connections with the broker. Only ppoll blocks, and never beyond a deadline. */
 #define _GNU_SOURCE
 #include "../core/os.h"
 #include "os_system.h"
@@ -34,7 +34,7 @@ void os_disconnect(struct os_socket *socket) {
     *socket = (struct os_socket){0};
 }
 
-/* Moves a descriptor out of the way of programs, as far as this process may have so many. */
+/* Moves a descriptor to a high number, as far as the process's limit allows. */
 static int move_high(int descriptor) {
     for (int least = HIGH; least > 3; least /= 2) {
         long moved = SYSTEM(fcntl, descriptor, F_DUPFD_CLOEXEC, least);
@@ -73,7 +73,7 @@ bool os_connect(struct os_socket *made, const char *path, uint64_t deadline) {
     return true;
 }
 
-/* Whether it is worth trying again what just failed. */
+/* Whether the operation that just failed may be retried. */
 static bool may_go_on(const struct os_socket *socket, short events, uint64_t deadline) {
     if (errno == EINTR) return true;
     if (errno != EAGAIN || !deadline) return false;
@@ -101,7 +101,7 @@ union control {
     struct cmsghdr align;
 };
 
-/* The descriptor that came along, or -1. */
+/* The descriptor received with the message, or -1. */
 static int descriptor_of(struct msghdr *message) {
     int descriptor = -1;
     struct cmsghdr *control = CMSG_FIRSTHDR(message);
@@ -120,7 +120,7 @@ bool os_receive(const struct os_socket *socket, void *packet, size_t bytes, int 
     for (;;) {
         message = (struct msghdr){.msg_iov = &part, .msg_iovlen = 1};
         message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_LEN(sizeof(int)); /* CMSG_SPACE has room for a second one */
+        message.msg_controllen = CMSG_LEN(sizeof(int)); /* CMSG_SPACE would leave room for a second one */
         if (!os_is_ours(socket)) return fail(EBADF);
         got = SYSTEM(recvmsg, socket->descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (got != -1) break;

@@ -1,5 +1,5 @@
-/* System calls without libc's wrappers: these may be interposed by others, are points of cancellation, and some got new
- * symbol versions. */
+/* System calls without libc's wrappers: those may be interposed, are cancellation points, and some have new symbol
+ * versions. */
 #pragma once
 
 #include <sys/syscall.h>

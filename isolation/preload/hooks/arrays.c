@@ -1,5 +1,5 @@
-/* Arrays and mipmapped arrays: how many bytes they take is the driver's secret, which it tells of a twin without
- * memory. */
+/* Arrays and mipmapped arrays. Only the driver knows how many bytes they take; it tells the size of an identical array
+ * without memory. */
 #include "hooks.h"
 
 REAL_CALL(cuArrayGetMemoryRequirements, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer, CUarray array, CUdevice device);
@@ -9,7 +9,7 @@ REAL_CALL(cuCtxGetDevice, CUdevice *device);
 REAL_CALL(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *like);
 REAL_CALL(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *like);
 
-/* Drivers before 11.6 have no such twins. Then: as if each channel had 4 bytes, in blocks, all levels. */
+/* Drivers before 11.6 have no arrays without memory. Assumes 4 bytes per channel, whole blocks, and all levels. */
 static uint64_t guess(const CUDA_ARRAY3D_DESCRIPTOR *like) {
     enum { CHANNEL_BYTES = 4, LEVELS = 2 };
     const uint64_t sides[] = {like->width, like->height, like->depth, like->channels};
@@ -66,7 +66,7 @@ static CUresult make_array(CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR *like, c
     return flat ? DRIVER(REAL(cuArrayCreate_v2)(made, flat)) : DRIVER(REAL(cuArray3DCreate_v2)(made, like));
 }
 
-/* `flat`: the form in which the program asked, if not the other. */
+/* `flat`: the program's descriptor if it used the two-dimensional form. */
 static CUresult array_take(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *like, const CUDA_ARRAY_DESCRIPTOR *flat) {
     unsigned card;
     CUcontext context;

@@ -1,4 +1,4 @@
-/* Contexts: room is asked for before one is made, and what it had is forgotten when it is gone. */
+/* Contexts: room is requested before one is created, and what it held is forgotten when it is gone. */
 #include "../memory/growth.h"
 #include "../moving/moving.h"
 #include "hooks.h"
@@ -7,7 +7,7 @@ REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *act
 REAL_CALL(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green);
 REAL_CALL(cuGreenCtxDestroy, CUgreenCtx green);
 
-/* ---- made ------------------------------------------------------------------------------------------------------- */
+/* ---- creation --------------------------------------------------------------------------------------------------- */
 
 static CUresult made(unsigned card, CUresult result, const CUcontext *context) {
     account_tell(card, result == CUDA_SUCCESS ? WIRE_CONTEXT_MADE : WIRE_CONTEXT_FAILED);
@@ -16,7 +16,8 @@ static CUresult made(unsigned card, CUresult result, const CUcontext *context) {
     return result;
 }
 
-/* All forms of cuCtxCreate: `call` makes it. What the driver refuses for its arguments it refuses afterwards too. */
+/* All forms of cuCtxCreate: `call` creates it. Invalid arguments are rejected by the driver, after the request for
+ * room. */
 #define MAKE(device, context, call)                                                                                    \
     do {                                                                                                               \
         const unsigned card = card_of(device);                                                                         \
@@ -50,7 +51,7 @@ HOOK_CALL(cuCtxCreate_v4, CUcontext *context, void *params, unsigned flags, CUde
     MAKE(device, context, REAL(cuCtxCreate_v4)(context, params, flags, device));
 }
 
-/* Those of before CUDA 5 for OpenGL, and those for VDPAU. */
+/* The OpenGL forms from before CUDA 5, and those for VDPAU. */
 HOOK_CALL(cuGLCtxCreate, CUcontext *context, unsigned flags, CUdevice device) {
     if (!context || !is_device(device)) return DRIVER(REAL(cuGLCtxCreate)(context, flags, device));
     MAKE(device, context, REAL(cuGLCtxCreate)(context, flags, device));
@@ -73,7 +74,7 @@ HOOK_CALL(cuVDPAUCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice devi
     MAKE(device, context, REAL(cuVDPAUCtxCreate_v2)(context, flags, device, screen, functions));
 }
 
-/* The driver's answer to whether the device's primary context is there; true where it can't say. */
+/* Whether the driver reports the device's primary context as active; true if it cannot tell. */
 static bool primary_is_there(CUdevice device) {
     unsigned flags;
     int active;
@@ -81,7 +82,8 @@ static bool primary_is_there(CUdevice device) {
 }
 
 enum { MOST_DEVICES = 64 };
-static _Atomic(CUcontext) primaries[MOST_DEVICES]; /* a device's primary context has the same handle in all its lives */
+static _Atomic(CUcontext) primaries[MOST_DEVICES]; /* a device's primary context keeps its handle when it is
+                                                    * recreated */
 
 static void note_primary(CUdevice device, CUcontext context) {
     if (device >= 0 && device < MOST_DEVICES) atomic_store(&primaries[device], context);
@@ -101,13 +103,13 @@ HOOK_CALL(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     return result;
 }
 
-/* It lives in the primary context and makes it if need be. */
+/* A green context lives in the primary context and creates it if necessary. */
 HOOK_CALL(cuGreenCtxCreate, CUgreenCtx *context, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
     if (!context || primary_is_there(device)) return DRIVER(REAL(cuGreenCtxCreate)(context, resources, device, flags));
     MAKE(device, NULL, REAL(cuGreenCtxCreate)(context, resources, device, flags));
 }
 
-/* It lives in the primary context, and takes next to nothing itself. */
+/* A green context's context lives in the primary context, and takes almost nothing itself. */
 HOOK_CALL(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green) {
     const CUresult result = DRIVER(REAL(cuCtxFromGreenCtx)(context, green));
     if (result == CUDA_SUCCESS && context) context_noted(NO_CARD, *context);
@@ -141,10 +143,10 @@ HOOK_CALL(cuCtxPopCurrent_v2, CUcontext *context) {
     return DRIVER(REAL(cuCtxPopCurrent_v2)(context));
 }
 
-/* ---- gone ------------------------------------------------------------------------------------------------------- */
+/* ---- destruction ------------------------------------------------------------------------------------------------ */
 
-/* `since`: a moment before the driver was asked. What another thread has allocated in a new life of the context, at
- * whatever address, is younger. */
+/* `since`: a moment before the driver was called. What another thread has allocated after the context was recreated, at
+ * any address, is newer. */
 static void gone(unsigned card, CUcontext context, uint32_t since) {
     context_forgotten(context);
     locals_forgotten(context);
@@ -157,7 +159,7 @@ static void gone(unsigned card, CUcontext context, uint32_t since) {
     memory_reread(card);
 }
 
-/* In flight while the notes are not yet taken away: what is held is less than what is used. */
+/* In flight until the records are removed: meanwhile less is held than the used amount says. */
 static CUresult end(unsigned card, CUresult result, CUcontext context, uint32_t since, bool is_gone) {
     if (result == CUDA_SUCCESS && is_gone) gone(card, context, since);
     account_end_free(card, 0);
@@ -184,7 +186,7 @@ HOOK_CALL(cuCtxDestroy, CUcontext context) { return destroy(context, REAL(cuCtxD
 
 HOOK_CALL(cuCtxDestroy_v2, CUcontext context) { return destroy(context, REAL(cuCtxDestroy_v2)); }
 
-/* It goes with the last that attached to it. */
+/* The last detach destroys the context. */
 HOOK_CALL(cuCtxDetach, CUcontext context) {
     const unsigned card = card_of_context(context);
     const uint32_t since = held_now();
@@ -223,7 +225,7 @@ HOOK_CALL(cuDevicePrimaryCtxReset_v2, CUdevice device) {
     return end_primary(device, REAL(cuDevicePrimaryCtxReset_v2), true);
 }
 
-/* The primary context in which it lives is there for it, and may go with it. */
+/* The primary context that it lives in exists for it, and may be destroyed with it. */
 static CUresult end_green(CUgreenCtx green, CUcontext context, CUdevice device) {
     const unsigned card = card_of(device);
     const uint32_t since = held_now();

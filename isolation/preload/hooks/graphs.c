@@ -1,5 +1,5 @@
-/* Memory that graphs allocate: nothing when a graph is made or instantiated, its physical memory when it is first
- * launched or uploaded. How much that is at most is looked up once, when it is instantiated. */
+/* Memory that graphs allocate: none when a graph is created or instantiated; its physical memory comes at the first
+ * launch or upload. The maximum is determined once, at instantiation. */
 #include "../memory/growth.h"
 #include "../memory/reserves.h"
 #include "hooks.h"
@@ -16,14 +16,14 @@ static struct table executables;
 
 static uint64_t key_of(CUgraphExec executable, unsigned card) { return (uint64_t)executable * MOST_CARDS + card; }
 
-/* ---- how much a graph may take ---------------------------------------------------------------------------------- */
+/* ---- memory of a graph ------------------------------------------------------------------------------------------ */
 
 enum { DEEPEST = 32 };
 
 struct needs {
     uint64_t bytes[MOST_CARDS];
-    bool any, elsewhere; /* elsewhere: where nothing was granted, or it is not known how much */
-    uint64_t nodes, locals; /* of its kernels the one with most bytes in each thread */
+    bool any, elsewhere; /* elsewhere: on a card that was not granted, or of unknown size */
+    uint64_t nodes, locals; /* locals: local memory per thread of the kernel that needs most */
 };
 
 static void add_allocation(CUgraphNode node, struct needs *needs) {
@@ -38,7 +38,7 @@ static void add_allocation(CUgraphNode node, struct needs *needs) {
     needs->any = true;
 }
 
-/* The first form ends before `kernel`. */
+/* The first form of the structure ends before `kernel`. */
 static void add_kernel(CUgraphNode node, struct needs *needs) {
     CUDA_KERNEL_NODE_PARAMS params = {0};
     if (DRIVER(REAL(cuGraphKernelNodeGetParams_v2)(node, &params)) != CUDA_SUCCESS &&
@@ -79,7 +79,7 @@ static void add_graph(CUgraph graph, struct needs *needs, int depth) {
 
 /* ---- launching -------------------------------------------------------------------------------------------------- */
 
-/* Reserves so much on each card; undoes it if one has no room. */
+/* Reserves these bytes on each card; undoes all if one card has no room. */
 static CUresult begin(const uint64_t wanted[MOST_CARDS], unsigned cards) {
     for (unsigned card = 0; card < cards; card++) {
         const CUresult result = wanted[card] ? reserve_begin(reserve_of_graphs(card), wanted[card]) : CUDA_SUCCESS;
@@ -91,13 +91,13 @@ static CUresult begin(const uint64_t wanted[MOST_CARDS], unsigned cards) {
     return CUDA_SUCCESS;
 }
 
-/* What a graph took beyond what its nodes say can't be taken back from it; it is charged, so that nothing else fits. */
+/* Memory that a graph took beyond its nodes' sizes cannot be taken back; it is charged, so that nothing else fits. */
 static void end(const uint64_t reserved[MOST_CARDS], unsigned cards) {
     for (unsigned card = 0; card < cards; card++)
         if (reserved[card]) reserve_end(reserve_of_graphs(card), reserved[card]);
 }
 
-/* A launch into a stream that captures takes nothing. */
+/* A launch into a capturing stream takes no memory. */
 static CUresult launch(CUgraphExec executable, CUstream stream, CUresult (*call)(CUgraphExec, CUstream)) {
     uint64_t reserved[MOST_CARDS];
     const unsigned cards = session_cards();
@@ -114,7 +114,7 @@ static CUresult launch(CUgraphExec executable, CUstream stream, CUresult (*call)
     return result;
 }
 
-/* First the card's time, which may have to be waited for. */
+/* Wait for the card's time first, since that may take long. */
 HOOK_CALL(cuGraphLaunch, CUgraphExec executable, CUstream stream) {
     struct passage passage;
     TRY(passage_begin_graph(&passage, executable, stream, false));
@@ -166,10 +166,10 @@ static bool remember(CUgraphExec executable, const struct needs *needs) {
     return true;
 }
 
-/* What the driver answered about an executable that it made. */
+/* Handles the driver's result for an executable that it created. */
 static CUresult instantiated(CUresult result, CUgraphExec *made, const struct needs *needs) {
     if (result != CUDA_SUCCESS) return result;
-    if (!table_is_empty(&executables)) forget(*made); /* one of the same address that went without us */
+    if (!table_is_empty(&executables)) forget(*made); /* a stale entry of the same address */
     if (!needs->any) return CUDA_SUCCESS;
     if (!needs->elsewhere && remember(*made, needs)) return CUDA_SUCCESS;
     forget(*made);
@@ -184,7 +184,8 @@ static struct needs needs_of(CUgraph graph) {
     return needs;
 }
 
-/* What the executable itself takes of the card, before it is made; it is of the current context. */
+/* Memory that the executable itself takes of the card, requested before it is created; it belongs to the current
+ * context. */
 struct claim {
     unsigned card;
     CUcontext context;
@@ -208,7 +209,7 @@ static CUresult claim_end(const struct claim *claim, CUresult result, CUgraphExe
                                .of = (uint64_t)claim->context,
                                .card = (uint16_t)claim->card};
     uint64_t charged;
-    const bool noted = what.key && held_note(HELD_GROWN, &what, &charged); /* else NVML shows it */
+    const bool noted = what.key && held_note(HELD_GROWN, &what, &charged); /* otherwise NVML shows it */
     account_end(claim->card, noted ? 0 : claim->bytes);
     if (result == CUDA_SUCCESS) growth_comes(claim->card);
     return result;
@@ -230,7 +231,7 @@ HOOK_CALL(cuGraphInstantiate_v2, CUgraphExec *made, CUgraph graph, CUgraphNode *
     INSTANTIATE(DRIVER(REAL(cuGraphInstantiate_v2)(made, graph, failed, log, log_bytes)));
 }
 
-/* With an upload the memory comes at once. */
+/* With an upload the memory is allocated at once. */
 #define UPLOADED(uploads, needs, call)                                                                                 \
     __extension__({                                                                                                    \
         CUresult uploaded_ = (uploads) ? begin((needs).bytes, session_cards()) : CUDA_SUCCESS;                         \
@@ -260,7 +261,7 @@ HOOK_CALL(cuGraphInstantiateWithParams_ptsz, CUgraphExec *made, CUgraph graph, C
     return with_params(made, graph, params, REAL(cuGraphInstantiateWithParams_ptsz));
 }
 
-/* ---- changing --------------------------------------------------------------------------------------------------- */
+/* ---- updates ---------------------------------------------------------------------------------------------------- */
 
 static CUresult changed(CUresult result, CUgraphExec executable) {
     if (result == CUDA_SUCCESS) cost_forget(executable);

@@ -1,11 +1,12 @@
-/* Every way to launch kernels: through the gate, with a count of what the driver has. Graphs' are in graphs.c. */
+/* All functions that launch kernels: each launch passes the gate and is counted once the driver has it. Graphs are in
+ * graphs.c. */
 #include "hooks.h"
 
 #define LIKELY(what) __builtin_expect(!!(what), 1)
 
-/* ---- the long way ----------------------------------------------------------------------------------------------- */
+/* ---- slow path -------------------------------------------------------------------------------------------------- */
 
-/* A stream that there is no room to know is gated without a window, and drained with all that is unseen. */
+/* A stream without a lane, for lack of room, is gated without a window, and drained like uncounted launches. */
 static CUresult enter_unseen(struct gate *gate) {
     uint64_t word;
     if (!gate_enter(gate, &word)) return CUDA_ERROR_NOT_INITIALIZED;
@@ -13,8 +14,8 @@ static CUresult enter_unseen(struct gate *gate) {
     return CUDA_SUCCESS;
 }
 
-/* What the driver will refuse, as there is no context, goes on to it; so does what is for a card that was not granted.
- * But without a broker it can't be known whose the card is. */
+/* A launch without a context is passed to the driver, which rejects it; so is one on a card that was not granted. But
+ * without a broker nobody knows which cards were granted. */
 static CUresult enter_elsewhere(void) { return session_cards() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED; }
 
 static __attribute__((noinline)) CUresult enter(struct passage *passage, CUstream stream) {
@@ -36,7 +37,7 @@ static __attribute__((noinline)) CUresult enter(struct passage *passage, CUstrea
     return CUDA_SUCCESS;
 }
 
-/* ---- the short way ---------------------------------------------------------------------------------------------- */
+/* ---- fast path -------------------------------------------------------------------------------------------------- */
 
 static inline uint64_t lane_word(const struct lane *lane) {
     return __atomic_load_n(atomic_load_explicit(&lane->word, memory_order_relaxed), __ATOMIC_ACQUIRE);
@@ -48,7 +49,7 @@ static inline bool passes(struct lane *lane, CUgraphExec graph) {
     return lane_word(lane) == atomic_load_explicit(&gate->open, memory_order_relaxed) && lane_spend(lane, graph);
 }
 
-/* Counted when the driver has it, so that an event which is recorded then stands for it. Until then its thread is
+/* Counted once the driver has it, so that an event recorded afterwards covers it. Until then the thread counts as
  * inside. */
 static inline void count(struct lane *lane) {
     const uint32_t launched = atomic_load_explicit(&lane->launched, memory_order_relaxed);
@@ -81,9 +82,9 @@ void passage_end(const struct passage *passage) {
     end(lane, passage->graph ? &lane->graph_credit : &lane->credit);
 }
 
-/* `into` is the stream, the rest the call. The long way is a function of its own with the same arguments, so that the
- * short one need not keep them. What is as good as DRIVER there only writes the depth: no hook is entered inside the
- * driver, so it was 0. */
+/* `into` is the stream, the rest the call. The slow path is a separate function with the same arguments, so that the
+ * fast path need not keep them. The fast path sets driver_depth itself, which equals DRIVER there: no hook runs inside
+ * the driver, so it was 0. */
 #define LAUNCH_HOOK(name, into, parameters, arguments)                                                                 \
     DECLARE_REAL(CUresult, name, UNPACK parameters);                                                                   \
     static __attribute__((noinline)) CUresult enter_##name(UNPACK parameters) {                                        \
@@ -120,7 +121,7 @@ LAUNCH_HOOK(cuLaunchKernel, stream_named(stream, false),
 LAUNCH_HOOK(cuLaunchKernel_ptsz, stream_named(stream, true),
             (CUfunction f, SHAPE, CUstream stream, void **params, void **extra), (f, SHAPED, stream, params, extra))
 
-/* Without a configuration it goes nowhere. */
+/* Without a configuration there is no stream. */
 static inline CUstream stream_in(const CUlaunchConfig *config, bool per_thread) {
     return stream_named(config ? config->stream : NULL, per_thread);
 }
@@ -144,7 +145,7 @@ LAUNCH_HOOK(cuLaunchGrid, CU_STREAM_LEGACY, (CUfunction f, int width, int height
 LAUNCH_HOOK(cuLaunchGridAsync, stream_named(stream, false), (CUfunction f, int width, int height, CUstream stream),
             (f, width, height, stream))
 
-/* One kernel on each of several cards: all gates first, then the launch. None can be written down. */
+/* One kernel on each of several cards: passes all gates, then launches. None of it can be captured. */
 HOOK_CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned many, unsigned flags) {
     struct passage passages[MOST_CARDS] = {{0}};
     const unsigned gated = each && many <= MOST_CARDS ? many : 0;

@@ -1,4 +1,4 @@
-/* cuMemAlloc and its kin: memory of the current context, with an address. */
+/* cuMemAlloc and related calls: memory of the current context, with an address. */
 #include "../memory/shared.h"
 #include "hooks.h"
 
@@ -13,11 +13,11 @@ HOOK_CALL(cuMemFree_v2, CUdeviceptr address) {
     return result;
 }
 
-/* A call that takes memory of the current context. */
+/* A call that takes memory in the current context. */
 struct taking {
     unsigned card;
     CUcontext context;
-    uint64_t most; /* reserved for it */
+    uint64_t most; /* bytes reserved for it */
     uint64_t mark; /* HELD_HIDDEN or 0 */
 };
 
@@ -27,7 +27,7 @@ static CUresult take_begin(const struct taking *taking) {
     return CUDA_SUCCESS;
 }
 
-/* So much of it is held, or more. */
+/* `charged` bytes of it are held, possibly more than reserved. */
 static void take_end(const struct taking *taking, uint64_t charged) {
     const uint64_t more = charged > taking->most ? charged - taking->most : 0, less = taking->most + more - charged;
     account_correct(taking->card, more, 0);
@@ -35,8 +35,8 @@ static void take_end(const struct taking *taking, uint64_t charged) {
     account_end(taking->card, less);
 }
 
-/* The driver gave so many bytes at the address. What goes beyond what was reserved and may not be had goes back;
- * nothing of it is known to the program yet. */
+/* The driver has allocated the bytes at the address. If they exceed the reservation and the limit, they are freed
+ * again; the program does not know of them yet. */
 static CUresult took(const struct taking *taking, CUdeviceptr address, uint64_t bytes) {
     const struct entry what = {
         .key = address, .bytes = bytes | taking->mark, .of = (uint64_t)taking->context, .card = (uint16_t)taking->card};
@@ -52,7 +52,7 @@ static CUresult took(const struct taking *taking, CUdeviceptr address, uint64_t 
     return result;
 }
 
-/* What the driver will refuse goes to it unchanged. */
+/* Invalid arguments are passed to the driver unchanged. */
 HOOK_CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) {
     struct taking taking = {.most = round_up(bytes, BLOCK_BYTES)};
     CUdeviceptr made;
@@ -80,7 +80,7 @@ HOOK_CALL(cuMemAllocManaged, CUdeviceptr *address, size_t bytes, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-/* Rows begin at multiples of what the driver likes: 512 bytes today, asked for more where it turns out to be more. */
+/* Rows begin at multiples of the driver's alignment: 512 bytes so far; more is requested if it turns out larger. */
 HOOK_CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
     enum { LIKELY_PITCH = 512 };
     struct taking taking = {0};
@@ -102,7 +102,7 @@ HOOK_CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width,
 
 REAL_CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr address);
 
-/* An address inside the memory means all of it. */
+/* An address inside an allocation denotes the whole allocation. */
 static CUdeviceptr start_of(CUdeviceptr address) {
     CUdeviceptr start;
     return DRIVER(REAL(cuMemGetAddressRange_v2)(&start, NULL, address)) == CUDA_SUCCESS ? start : address;
@@ -119,7 +119,7 @@ HOOK_CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
 
 REAL_CALL(cuIpcCloseMemHandle, CUdeviceptr address);
 
-/* No process of this container made it. */
+/* Opened memory that no process of this container made. */
 static CUresult opened_foreign(unsigned card, uint64_t name, CUdeviceptr address) {
     CUdeviceptr start;
     size_t bytes;

@@ -1,5 +1,5 @@
-/* Code and limits: what they take of a card only NVML shows. So none comes where there is no room, and the broker is
- * told that it is time to look. Code comes when it is loaded, or lazily with a function's first launch. */
+/* Code and limits: only NVML shows what they take of a card. So loading is refused if there is no room, and the broker
+ * is told to measure the card. Code is loaded with its module, or lazily at a function's first launch. */
 #include "../memory/growth.h"
 #include "hooks.h"
 
@@ -16,8 +16,8 @@ static CUresult hinted(CUresult result) {
     return result;
 }
 
-/* Without a context the driver loads nothing yet, or refuses. While the broker is away nothing is known, and programs
- * go on. */
+/* Without a context the driver loads nothing yet, or refuses. While the broker is unavailable there is no information,
+ * and programs continue. */
 static CUresult has_room(void) {
     unsigned card;
     CUcontext context;
@@ -79,7 +79,7 @@ uint64_t function_locals(CUfunction function) {
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* By the current device: kernels have none. */
+/* For the current device: kernels have none of their own. */
 uint64_t kernel_locals(CUkernel kernel) {
     CUdevice device;
     int bytes;
@@ -115,7 +115,7 @@ HOOK_CALL(cuKernelGetFunction, CUfunction *function, CUkernel kernel) {
     return result;
 }
 
-/* What a launch writes down takes nothing before its graph is instantiated. */
+/* A captured launch takes nothing before its graph is instantiated. */
 CUresult function_comes(CUfunction function, CUstream stream) {
     const uint64_t locals = locals_of(function);
     if (!locals || is_capturing(stream)) return CUDA_SUCCESS;

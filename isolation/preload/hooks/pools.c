@@ -1,4 +1,4 @@
-/* Pools, and memory in the order of streams. */
+/* Memory pools and stream-ordered allocation. */
 #include "../memory/reserves.h"
 #include "../memory/shared.h"
 #include "hooks.h"
@@ -14,12 +14,12 @@ REAL_CALL(cuCtxGetDevice, CUdevice *device);
 REAL_CALL(cuMemFreeAsync, CUdeviceptr address, CUstream stream);
 REAL_CALL(cuMemFreeAsync_ptsz, CUdeviceptr address, CUstream stream);
 
-/* A pool grows in such steps, if one allocation is not greater; seen on real cards. */
+/* A pool grows in steps of this size, unless one allocation is larger; observed on real cards. */
 #define POOL_GROWTH (32ull << 20)
 
 /* ---- where a call goes ------------------------------------------------------------------------------------------ */
 
-/* Default streams are of the current context; others mostly too. */
+/* Default streams belong to the current context; usually others do too. */
 static bool device_of_stream(CUstream stream, CUdevice *device) {
     CUcontext current, context;
     if (DRIVER(REAL(cuCtxGetCurrent)(&current)) != CUDA_SUCCESS) return false;
@@ -44,10 +44,10 @@ static struct reserve *current_pool(CUdevice device) {
 
 struct wish {
     size_t bytes;
-    bool named; /* the pool is, else it is the current one */
+    bool named; /* the program named the pool; otherwise it is the current one */
     CUmemoryPool pool;
     CUstream stream;
-    bool per_thread; /* what the default stream is */
+    bool per_thread; /* which default stream NULL means */
 };
 
 REAL_CALL(cuMemAllocAsync, CUdeviceptr *address, size_t bytes, CUstream stream);
@@ -77,7 +77,7 @@ bool stream_captures(CUstream stream, bool per_thread) {
     return result == CUDA_SUCCESS && status;
 }
 
-/* What is captured is memory of a graph and costs nothing now. Asked only where we would refuse. */
+/* A captured allocation is memory of a graph and takes nothing now. Checked only when the call would be refused. */
 static CUresult allocate(CUdeviceptr *address, struct reserve *reserve, const struct wish *wish) {
     const uint64_t most = wish->bytes < UINT64_MAX / 2 ? round_up(wish->bytes, POOL_GROWTH) : UINT64_MAX / 2;
     CUdeviceptr made;
@@ -95,7 +95,7 @@ static CUresult allocate(CUdeviceptr *address, struct reserve *reserve, const st
     return CUDA_SUCCESS;
 }
 
-/* A card that was not granted has no memory for us. */
+/* A card that was not granted has no memory for this container. */
 static CUresult allocate_current(CUdeviceptr *address, const struct wish *wish) {
     CUdevice device;
     if (!address || !device_of_stream(wish->stream, &device)) return ask_driver(address, wish);
@@ -103,7 +103,8 @@ static CUresult allocate_current(CUdeviceptr *address, const struct wish *wish) 
     return reserve ? allocate(address, reserve, wish) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A pool that was not given out through us has no memory: an imported one never has, and what it is is not known. */
+/* A pool that was not obtained through our hooks is refused memory: an imported pool has none of its own, and the kind
+ * of any other is unknown. */
 static CUresult allocate_named(CUdeviceptr *address, const struct wish *wish) {
     if (!address || reserve_pool_on_host(wish->pool)) return ask_driver(address, wish);
     struct reserve *reserve = reserve_of_pool(wish->pool);
@@ -128,8 +129,8 @@ HOOK_CALL(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t bytes, CUme
 
 /* ---- freeing ---------------------------------------------------------------------------------------------------- */
 
-/* Of a pool nothing changes until it shrinks. Memory of cuMemAlloc may come this way too; the driver may still hold it
- * when this returns, so it is given to the broker, which asks the card, and is no credit of ours. */
+/* Freeing changes nothing of a pool until it shrinks. Memory of cuMemAlloc may also be freed here; the driver may still
+ * hold it on return, so it does not become our credit but is returned to the broker, which measures the card. */
 static CUresult free_later(CUdeviceptr address, CUstream stream, CUresult (*call)(CUdeviceptr, CUstream)) {
     struct entry what;
     const bool held = held_take(HELD_MEMORY, address, &what), opened = !held && shared_take(address, &what);
@@ -147,7 +148,7 @@ HOOK_CALL(cuMemFreeAsync_ptsz, CUdeviceptr address, CUstream stream) {
     return free_later(address, stream, REAL(cuMemFreeAsync_ptsz));
 }
 
-/* ---- pools as such ---------------------------------------------------------------------------------------------- */
+/* ---- pools ------------------------------------------------------------------------------------------------------ */
 
 HOOK_CALL(cuMemPoolDestroy, CUmemoryPool pool) {
     struct reserve *reserve = reserve_of_pool(pool);
@@ -169,7 +170,8 @@ HOOK_CALL(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *like) {
     return CUDA_SUCCESS;
 }
 
-/* What the driver answered about a pool that a program may now name. One that can't be noted is of no use to it. */
+/* Handles the driver's result for a pool that a program may now name. A pool that cannot be recorded is refused
+ * later. */
 static CUresult met(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
     if (result == CUDA_SUCCESS && pool && location) reserve_met_pool(*pool, location, type);
     return result;
@@ -209,7 +211,7 @@ HOOK_CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
 
 REAL_CALL(cuPointerGetAttribute, void *value, unsigned attribute, CUdeviceptr address);
 
-/* NULL: not of a pool that is ours to count. */
+/* NULL: the pool is not accounted here. */
 static struct reserve *pool_at(CUdeviceptr address) {
     enum { POOL_OF_ADDRESS = 17 };
     CUmemoryPool pool = NULL;
@@ -235,7 +237,7 @@ HOOK_CALL(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, const
     TRY(shared_open(0, name, &size));
     CUresult result = DRIVER(REAL(cuMemPoolImportPointer)(&made, pool, data));
     if (result != CUDA_SUCCESS) return shared_close(0, name), result;
-    shared_note(made, 0, name); /* without room for the note it counts as open to the end of the process */
+    shared_note(made, 0, name); /* without room for the record it counts as open for the life of the process */
     *address = made;
     return CUDA_SUCCESS;
 }

@@ -1,8 +1,8 @@
-/* cuGetProcAddress: the driver answers, with the caller's own version and flags; an address that is a hooked function's
- * is replaced by our entry for it. Names are not looked at: an empty one passes, and so does all that we do not know.
+/* cuGetProcAddress: the driver answers, with the caller's own version and flags; the address of a hooked function is
+ * replaced by our entry for it. Names are not checked: an empty name passes, and so does every unknown one.
  *
- * The addresses are known from the driver: as its exported symbols, and as it gives them out itself for each version
- * and default stream (driver/cuda.def), which need not be the same.
+ * The driver's addresses are learned from its exported symbols, and from its own answers for each version and default
+ * stream (driver/cuda.def), which may differ.
  */
 #include "../frame/entries.h"
 #include "../moving/moving.h"
@@ -10,15 +10,15 @@
 
 #include <string.h>
 
-/* ---- which address of the driver's is which hooked function ------------------------------------------------------ */
+/* ---- mapping from driver addresses to hooked functions ----------------------------------------------------------- */
 
-/* Open addressing, never full; an address stays for ever. Without locks: the table is filled once, perhaps by several
- * threads at once, which write the same in the same order; then it is only read. */
+/* Open addressing, never full; an address stays for the life of the process. Lock-free: the table is filled once,
+ * possibly by several threads that write the same in the same order; then it is only read. */
 enum { PLACES = 4096 };
 
 struct known {
     void *_Atomic theirs;
-    void *_Atomic ours; /* `theirs` where it is no one hook's */
+    void *_Atomic ours; /* `theirs` itself, if it is not one hook's */
     const char *_Atomic name;
 };
 
@@ -40,7 +40,7 @@ static struct known *find(void *theirs, bool add) {
     }
 }
 
-/* Forms of one function, such as cuMemFree and cuMemFree_v2: where they share an address, either hook will do. */
+/* Forms of one function, such as cuMemFree and cuMemFree_v2: if they share an address, either hook works. */
 static bool of_one_function(const char *one, const char *other) {
     size_t length = strcspn(one, "_");
     return length == strcspn(other, "_") && !memcmp(one, other, length);
@@ -51,7 +51,7 @@ static void dispute(struct known *place, const char *name, void *theirs) {
     if (owner && !of_one_function(owner, name)) atomic_store(&place->ours, theirs);
 }
 
-/* The hooked function `name` is at `theirs` in the driver; `ours` is our entry for it. */
+/* Records that the hooked function `name` is at `theirs` in the driver; `ours` is our entry for it. */
 static void known_hook(const char *name, void *theirs, void *ours) {
     if (!theirs) return;
     struct known *place = find(theirs, true);
@@ -62,8 +62,9 @@ static void known_hook(const char *name, void *theirs, void *ours) {
     dispute(place, name, theirs);
 }
 
-/* After all hooks: `name`, which has no hook, is at `theirs`. Where a hook of another function has that address too, as
- * with one that only refuses, the address is no hook's: the hook would be called with arguments of another type. */
+/* Records, after all hooks, that `name`, which has no hook, is at `theirs`. If a hook of another function has that
+ * address too, as with a stub that only returns an error, the address is no hook's: the hook would be called with
+ * arguments of another type. */
 static void known_other(const char *name, void *theirs) {
     struct known *place = theirs ? find(theirs, false) : NULL;
     if (place) dispute(place, name, theirs);
@@ -101,7 +102,7 @@ static void tell_symbols(bool hooked) {
     }
 }
 
-/* Drivers before CUDA 12 have the first form alone. */
+/* Drivers before CUDA 12 have only the first form. */
 static void *ask(const struct entry_route *route) {
     const char *name = name_at(route->name);
     uint64_t flags = route->per_thread ? PER_THREAD_STREAM : LEGACY_STREAM;

@@ -1,4 +1,4 @@
-/* Streams: made, destroyed, and captured (compute/capture.c). */
+/* Streams: creation, destruction, and capture (compute/capture.c). */
 #include "hooks.h"
 
 static CUresult made(CUresult result, const CUstream *stream) {
@@ -56,7 +56,7 @@ HOOK_CALL(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph, cons
     BEGIN(true, cuStreamBeginCaptureToGraph_ptsz, stream, graph, after, edges, count, mode);
 }
 
-/* `mismatch` is called for what is no longer as it was. */
+/* The recapture callback, called for a node that has changed. */
 typedef int CUgraphRecaptureCallback(void *about, void *node, const void *before, const void *now);
 
 HOOK_CALL(cuStreamBeginRecaptureToGraph, CUstream stream, int mode, CUgraph graph, CUgraphRecaptureCallback *mismatch,

@@ -1,15 +1,15 @@
-/* How a card looks to the container, for programs that ask CUDA and for libnvidia-ml.so.1. */
+/* What the container sees of a card, through CUDA and through libnvidia-ml.so.1. */
 #include "../core/partage_core.h"
 #include "../memory/growth.h"
 #include "hooks.h"
 
 struct view {
     uint64_t limit;
-    uint64_t used; /* by all its processes, contexts and all; of this one without what is lent and not in use */
+    uint64_t used; /* by all its processes, including contexts; for this process without unused lent memory */
 };
 
-/* False: the broker is away. A card that was not granted has a limit of 0. In the same turn: what the broker says is
- * charged has this very credit in it. */
+/* False: the broker is unavailable. A card that was not granted has a limit of 0. The credit is read under the same
+ * turn, since the broker's charged amount includes it. */
 static bool view_of(unsigned card, struct view *view) {
     KEEP_ERRNO;
     struct wire packet = {.what = WIRE_VIEW, .card = (uint16_t)card};
@@ -42,7 +42,7 @@ HOOK_CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-/* The form of before 4.0, with 32 bits. */
+/* The 32-bit form from before 4.0. */
 HOOK_CALL(cuMemGetInfo, unsigned *unused, unsigned *total) {
     unsigned card;
     CUcontext context;
@@ -73,9 +73,9 @@ HOOK_CALL(cuDeviceTotalMem, unsigned *bytes, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* ---- the beginning ---------------------------------------------------------------------------------------------- */
+/* ---- initialization --------------------------------------------------------------------------------------------- */
 
-/* No broker, no card: an error and never the whole card. */
+/* Without a broker there is no card: an error, never the whole card. */
 HOOK_CALL(cuInit, unsigned flags) {
     const CUresult result = DRIVER(REAL(cuInit)(flags));
     if (result != CUDA_SUCCESS) return result;
@@ -94,7 +94,7 @@ static bool view(unsigned card, uint64_t *limit, uint64_t *used) {
     return true;
 }
 
-/* In turn: as many as one packet has, from number `first` on. The answer: how many there are in all, or -1. */
+/* Holding the turn: one packet of processes, from index `first` on. Returns their total number, or -1. */
 static int next_processes(unsigned card, unsigned first, struct wire *packet, uint64_t deadline) {
     *packet = (struct wire){.what = WIRE_PROCESSES_OF, .card = (uint16_t)card};
     packet->words[0] = first;

@@ -1,10 +1,10 @@
-/* Virtual memory: physical memory lives as long as a handle or a mapping of it. What others made is theirs: an object
- * of no card, with the name by which it was opened. */
+/* Virtual memory management: physical memory lives as long as a handle or a mapping of it. Memory made by other
+ * processes is theirs: an object of no card, with the name under which it was opened. */
 #include "../memory/shared.h"
 #include "hooks.h"
 
-/* Objects have numbers of ours; times: handles and mappings. Handles: of the object; times: how often it was given out.
- * Mappings, by address: of the object; bytes: how long. */
+/* Objects have numbers of ours; times: handles and mappings. handles: of: the object; times: how often it was given
+ * out. mappings, by address: of: the object; bytes: length. */
 static struct table objects, handles, mappings, exported;
 static _Atomic uint64_t last_object;
 
@@ -12,12 +12,12 @@ REAL_CALL(cuMemRelease, CUmemGenericAllocationHandle handle);
 REAL_CALL(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address);
 REAL_CALL(cuMemGetAllocationPropertiesFromHandle, CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle);
 
-/* No key is 0. */
+/* Keys must not be 0. */
 static uint64_t key_of(CUmemGenericAllocationHandle handle) { return handle + 1; }
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
 
-/* False: there is no such object any more. */
+/* False: the object no longer exists. */
 static bool hold(uint64_t object) {
     struct entry now;
     if (!table_count(&objects, object, 1, &now)) return false;
@@ -26,12 +26,12 @@ static bool hold(uint64_t object) {
     return false;
 }
 
-/* Whether that was the last one: then what it was is in *object. */
+/* Whether this was the last reference; if so, *object is what it was. */
 static bool drop(uint64_t number, struct entry *object) {
     return table_count(&objects, number, -1, object) && object->key && !object->times;
 }
 
-/* The driver has let go of it: how much is credit. */
+/* The driver has released it: returns how much becomes credit. */
 static uint64_t ended(const struct entry *object) {
     struct entry entry;
     if (object->card == NO_CARD) return shared_close((unsigned)object->serial, object->of), 0;
@@ -40,18 +40,19 @@ static uint64_t ended(const struct entry *object) {
     return 0;
 }
 
-/* The driver has let go of one handle or mapping: only now, for another thread may have let go of the rest before us.
+/* The driver has released one handle or mapping. Counted only here, since another thread may have released the rest
+ * before.
  */
 static uint64_t let_go(uint64_t number, struct entry *object) { return drop(number, object) ? ended(object) : 0; }
 
-/* Without being told by us. */
+/* The object went without a call that we saw. */
 static void gone(uint64_t number) {
     struct entry object;
     const uint64_t less = let_go(number, &object);
     if (less) account_correct(object.card, 0, less);
 }
 
-/* In flight from here to there, on the object's card. */
+/* Marks a call as in flight on the object's card, for the release. */
 static unsigned begin_letting_go(uint64_t number) {
     struct entry object;
     const unsigned card = table_get(&objects, number, &object) ? object.card : NO_CARD;
@@ -66,7 +67,7 @@ static void end_letting_go(uint64_t number, unsigned card, bool done) {
 
 /* ---- handles ---------------------------------------------------------------------------------------------------- */
 
-/* The driver did not release it. */
+/* Restores a handle that the driver failed to release. */
 static void handle_again(const struct entry *known) {
     struct entry again = *known, now;
     again.times = 1;
@@ -86,7 +87,7 @@ HOOK_CALL(cuMemRelease, CUmemGenericAllocationHandle handle) {
     return result;
 }
 
-/* A handle of the same value that is still noted has gone without us, with its object. */
+/* A handle of the same value that is still recorded was released without our seeing it, together with its object. */
 static bool note_handle(CUmemGenericAllocationHandle handle, uint64_t object) {
     const struct entry entry = {.key = key_of(handle), .of = object, .times = 1};
     struct entry before;
@@ -126,7 +127,7 @@ HOOK_CALL(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes, const
     return result;
 }
 
-/* The driver gave out a handle once more, or another one of the same object. */
+/* The driver gave out a handle again, or another handle of the same object. */
 static void another_handle(CUmemGenericAllocationHandle handle, uint64_t object) {
     struct entry known;
     if (!hold(object)) return;
@@ -161,12 +162,12 @@ HOOK_CALL(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, voi
     return result;
 }
 
-/* ---- from one process to another -------------------------------------------------------------------------------- */
+/* ---- sharing between processes ---------------------------------------------------------------------------------- */
 
 REAL_CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *from, unsigned type);
 
-/* In the process that has it already it is a handle that is known, and costs nothing more. Without room for a note it
- * counts as open to the end of the process. */
+/* In the process that has it already, the handle is known and costs nothing more. Without room for the record it counts
+ * as open for the life of the process. */
 static void imported(CUmemGenericAllocationHandle handle, unsigned card, uint64_t name) {
     struct entry known;
     if (!table_get(&handles, key_of(handle), &known)) {
@@ -177,7 +178,7 @@ static void imported(CUmemGenericAllocationHandle handle, unsigned card, uint64_
     shared_close(card, name);
 }
 
-/* Whose card it is, the broker knows by its name. */
+/* The broker knows by the name which card it is on. */
 static CUresult import_named(CUmemGenericAllocationHandle *handle, void *from, unsigned type, uint64_t name) {
     uint64_t size;
     TRY(shared_open(0, name, &size));
@@ -221,7 +222,7 @@ HOOK_CALL(cuMemExportToShareableHandle, void *to, CUmemGenericAllocationHandle h
 
 /* ---- mappings --------------------------------------------------------------------------------------------------- */
 
-/* Counted before the driver maps it: a handle that is released meanwhile must not be the last that holds it. */
+/* Counted before the driver maps it: a handle released meanwhile must not be the last reference. */
 HOOK_CALL(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
           unsigned long long flags) {
     struct entry known, before;
@@ -233,7 +234,7 @@ HOOK_CALL(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemGener
         gone(known.of);
     } else if (table_put(&mappings, &mapping, &before)) {
         if (before.times) gone(before.of);
-    } /* else it stays charged to the end */
+    } /* otherwise it stays charged for the life of the process */
     return result;
 }
 
@@ -242,7 +243,7 @@ struct unmapping {
     unsigned card;
 };
 
-/* Takes away the notes of mappings at these addresses; in between there may be none. */
+/* Removes the records of mappings in this address range, which may have gaps. */
 static size_t take_mappings(uint64_t address, uint64_t bytes, struct unmapping *all, size_t most) {
     size_t count = 0;
     for (uint64_t passed = 0; passed < bytes && count < most;) {
@@ -260,7 +261,8 @@ static void unmap_end(const struct unmapping *each, bool done) {
     end_letting_go(each->mapping.of, each->card, done);
 }
 
-/* Each mapping is at least one block long; without pages for the notes they stay, and what they hold stays charged. */
+/* Each mapping is at least one block long; without pages for the records the mappings stay, and their memory stays
+ * charged. */
 HOOK_CALL(cuMemUnmap, CUdeviceptr address, size_t bytes) {
     const size_t most = bytes / BLOCK_BYTES < 1 ? 1 : bytes / BLOCK_BYTES;
     struct unmapping one, *all = &one;
@@ -276,8 +278,8 @@ HOOK_CALL(cuMemUnmap, CUdeviceptr address, size_t bytes) {
 
 /* ---- the end of a device's contexts ----------------------------------------------------------------------------- */
 
-/* Some drivers keep virtual memory to the end of the process, others to the end of the last context. So it is asked
- * for, handle by handle and mapping by mapping. */
+/* Some drivers keep virtual memory until the process ends, others until the last context ends. So the driver is asked
+ * about every handle and mapping. */
 struct listing {
     struct entry *entries;
     size_t count, room;

@@ -1,3 +1,3 @@
-/* Nothing: the object has a name that some programs ask for, and needs libcuda.so.1. */
+/* Empty: the object has a name that some programs request, and depends on libcuda.so.1. */
 extern const int partage_alias;
 const int partage_alias = 0;

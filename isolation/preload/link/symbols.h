@@ -1,6 +1,6 @@
-/* Stands in for a library of glibc when ours are linked: it has what may be imported, each by the version that the
- * first glibc on that architecture gave it. Something else, or something newer, fails to link; and what is linked says
- * that it needs this library under the name it has in all glibc, whatever the machine that builds has. */
+/* Stands in for a library of glibc when ours are linked: it has the symbols that may be imported, each in the version
+ * of the first glibc for that architecture. Other or newer symbols fail to link, and the linked object depends on this
+ * library under the name that it has in every glibc, regardless of the build machine. */
 #pragma once
 
 #ifdef __x86_64__

@@ -15,9 +15,9 @@ uint64_t account_credit(unsigned card) {
     return credit > 0 ? (uint64_t)credit : 0;
 }
 
-/* ---- hints, and new connections --------------------------------------------------------------------------------- */
+/* ---- notifications and new connections -------------------------------------------------------------------------- */
 
-/* First what is there at once: another process waits for it. */
+/* Return first what is unused now: another process waits for it. */
 static void recalled(unsigned card, uint32_t number) {
     atomic_store(&accounts[card].recalled, number);
     credit_pay_back(card);
@@ -59,7 +59,7 @@ static bool confirm_all(uint64_t deadline) {
     return true;
 }
 
-/* Perhaps in the middle of another question, over a new connection. */
+/* Runs on a new connection, possibly in the middle of another request. */
 bool accounts_confirm(uint64_t deadline) {
     const bool was_waiting = credit_wait_pauses();
     const bool done = confirm_all(deadline);
@@ -67,17 +67,17 @@ bool accounts_confirm(uint64_t deadline) {
     return done;
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
-/* One call's questions. */
+/* The state of one call's requests. */
 struct need {
     uint64_t bytes, deadline;
     bool is_again;
-    bool has_grown; /* by what is not accounted: the card is to be looked at first */
-    bool is_sure; /* the answer, if it was a refusal */
+    bool has_grown; /* by memory that is not accounted: the broker measures the card first */
+    bool is_sure; /* of the response, if it was a refusal */
 };
 
-/* In turn. False: no answer. *is_old: it is from before what went back meanwhile. */
+/* The caller holds the turn. False: no response. *is_old: the response predates what was returned meanwhile. */
 static bool ask_waiting(struct wire *packet, const struct need *need, bool *is_old) {
     const unsigned card = packet->card;
     packet->flags = (uint16_t)((need->is_again ? WIRE_AGAIN : 0) | (need->has_grown ? WIRE_GREW : 0));
@@ -92,14 +92,14 @@ static void now_granted(struct account *account, uint64_t credit) {
     if (credit) atomic_store(&account->is_dry, false);
 }
 
-/* No answer to programs: it is to be asked again once this process's memory is on the card. */
+/* Never returned to programs: the request is to be repeated once this process's memory is back on the card. */
 enum { NOT_IN_PLACE = CUDA_ERROR_NOT_READY };
 
 static CUresult refused_by(enum wire_result result) {
     return result == WIRE_OUT ? (CUresult)NOT_IN_PLACE : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* CUDA_SUCCESS: it is to be tried again whether there is enough. */
+/* CUDA_SUCCESS: check again whether there is enough credit. */
 static CUresult lend(unsigned card, struct need *need) {
     struct account *account = &accounts[card];
     struct wire packet = credit_told(WIRE_LEND, card);
@@ -113,13 +113,13 @@ static CUresult lend(unsigned card, struct need *need) {
     credit_now_lent(account, packet.amounts.lent);
     need->is_sure = packet.flags & WIRE_SURE;
     if (packet.result == WIRE_NO) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (packet.amounts.lent < wanted) return CUDA_ERROR_NOT_INITIALIZED; /* it makes no sense */
+    if (packet.amounts.lent < wanted) return CUDA_ERROR_NOT_INITIALIZED; /* invalid response */
     now_granted(account, packet.amounts.lent - wanted);
     return CUDA_SUCCESS;
 }
 
-/* Other threads may spend what was borrowed before we do; then it is borrowed again, the last time when the time is
- * over. */
+/* Other threads may spend the borrowed credit first; then more is borrowed, for the last time once the deadline has
+ * passed. */
 static CUresult borrow_in_turn(unsigned card, struct need *need) {
     CUresult result = CUDA_SUCCESS;
     need->deadline = session_patience(need->deadline);
@@ -127,7 +127,8 @@ static CUresult borrow_in_turn(unsigned card, struct need *need) {
     while (!spent && !is_last && result == CUDA_SUCCESS) {
         is_last = os_now() >= need->deadline;
         result = lend(card, need);
-        spent = credit_spend(&accounts[card], need->bytes); /* refused, too: others may have freed meanwhile */
+        spent = credit_spend(&accounts[card], need->bytes); /* even if refused: others may have freed memory
+                                                             * meanwhile */
     }
     if (spent) return CUDA_SUCCESS;
     return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_INITIALIZED : result;
@@ -140,7 +141,7 @@ static CUresult borrow(unsigned card, struct need *need) {
     return result;
 }
 
-/* Other calls reserve more than they will take, and may be about to give it back. False: none does. */
+/* Waits for other calls, which reserve more than they will take, to give the rest back. False: none will. */
 static bool others_gave_back(struct account *account, uint32_t changes) {
     for (int n = 0; n < PATIENCE; n++) {
         if (atomic_load(&account->changes) != changes) return true;
@@ -150,15 +151,16 @@ static bool others_gave_back(struct account *account, uint32_t changes) {
     return false;
 }
 
-/* A broker that is not sure has sent for what others hold unused, or for a look at the card, and answered before it
- * came: it is asked again a little later. */
+/* A broker that is not sure has recalled unused memory from others, or requested a measurement of the card, and
+ * responded without waiting for the result: ask it again a little later. */
 static bool ask_again(const struct need *need, unsigned *waited) {
     if (need->is_sure || *waited == MOST_WAITS) return false;
     os_sleep(FIRST_WAIT_NS << (*waited)++);
     return true;
 }
 
-/* A refusal counts when nothing unused is left, no call is about to give back, and the broker is sure. */
+/* Repeats the request until the refusal is final: nothing unused is left, no call is about to give back, and the broker
+ * is sure. */
 static CUresult insist(unsigned card, uint64_t bytes, CUresult (*ask)(unsigned, struct need *)) {
     KEEP_ERRNO;
     uint64_t deadline = os_now() + SESSION_WAIT;
@@ -190,7 +192,7 @@ CUresult account_exceed(unsigned card, uint64_t more) {
     return result;
 }
 
-/* Who waits for others sees what was given back before they are gone. */
+/* The credit goes back first, so a thread that waits for calls in flight sees it before they are gone. */
 void account_end(unsigned card, uint64_t unused) {
     if (unused) credit_change(&accounts[card], (int64_t)unused);
     atomic_fetch_sub(&accounts[card].taking, 1);
@@ -209,7 +211,8 @@ void account_end_free(unsigned card, uint64_t bytes) {
     credit_pay_back_excess(card);
 }
 
-/* Without the turn in time they stay charged to the process as what it uses: more than true, never less. */
+/* If the turn is not obtained in time, the bytes stay charged as used by the process: an overestimate, never an
+ * underestimate. */
 void account_end_free_later(unsigned card, uint64_t bytes) {
     if (card >= MOST_CARDS) return;
     struct account *account = &accounts[card];
@@ -234,7 +237,7 @@ void account_correct(unsigned card, uint64_t more, uint64_t less) {
     credit_change(&accounts[card], (int64_t)(less - more));
 }
 
-/* ---- what several processes hold -------------------------------------------------------------------------------- */
+/* ---- shared memory ---------------------------------------------------------------------------------------------- */
 
 bool account_enter(void) { return session_enter(os_now() + SESSION_WAIT); }
 
@@ -252,8 +255,8 @@ bool account_ask(struct wire *packet) {
     return answered;
 }
 
-/* What is lent becomes less before what is used does: what others hold can not be spent in between. Without an answer
- * it stays charged to the process: more than true, never less. */
+/* `lent` is reduced before `used`, so that memory held by others cannot be spent in between. Without a response the
+ * bytes stay charged to the process: an overestimate, never an underestimate. */
 void account_let_go(unsigned card, uint64_t number, uint64_t size, uint64_t less) {
     KEEP_ERRNO;
     struct wire packet = {.what = WIRE_LEAVE, .card = (uint16_t)card};
@@ -276,12 +279,12 @@ void account_keep(unsigned card, uint64_t bytes) {
     if (!bytes) credit_pay_back_excess(card);
 }
 
-/* How much it will be the broker knows. */
+/* The broker knows how much a context takes. */
 static CUresult ask_context(unsigned card, struct need *need) {
     bool is_old;
     if (!session_enter(need->deadline)) return CUDA_ERROR_NOT_INITIALIZED;
     need->deadline = session_patience(need->deadline);
-    if (credit_take(&accounts[card], 0)) credit_say_returned(card, 0); /* our own credit may be the room */
+    if (credit_take(&accounts[card], 0)) credit_say_returned(card, 0); /* our own credit may be the room needed */
     struct wire packet = credit_told(WIRE_CONTEXT, card);
     const bool answered = ask_waiting(&packet, need, &is_old);
     need->is_sure = packet.flags & WIRE_SURE;
@@ -295,7 +298,7 @@ CUresult account_context(unsigned card) {
     return card < MOST_CARDS ? insist(card, 0, ask_context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What is lent and not used goes back first, so that it is lent again only where there is room. */
+/* Unused credit is returned first, so that it is lent again only if there is room. */
 static CUresult ask_code(unsigned card, struct need *need) {
     if (!session_enter(need->deadline)) return CUDA_ERROR_NOT_INITIALIZED;
     need->has_grown = true;

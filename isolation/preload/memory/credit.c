@@ -1,4 +1,4 @@
-/* What a process may take without asking, how that is spent, and how it goes back to the broker. */
+/* What a process may take without asking, how it is spent, and how it is returned to the broker. */
 #include "credit.h"
 
 #include <stdatomic.h>
@@ -6,9 +6,9 @@
 
 HIDDEN struct account accounts[MOST_CARDS];
 
-static _Atomic uint64_t owed; /* one bit a card: what is not in use there goes back */
+static _Atomic uint64_t owed; /* bitmap of cards whose unused memory is to be returned */
 
-/* Whether who has the turn waits for an answer: others give back in its stead then. */
+/* Whether the thread that holds the turn waits for a response: other threads then return memory in its place. */
 static struct {
     struct os_lock lock;
     bool is_waiting, has_returned;
@@ -30,7 +30,7 @@ static bool spend(struct account *account, uint64_t bytes) {
     return true;
 }
 
-/* In flight first, so that the change is never seen without the call. */
+/* The in-flight count rises first, so that the change is never seen without the call. */
 bool credit_spend(struct account *account, uint64_t bytes) {
     atomic_fetch_add(&account->in_flight, 1);
     atomic_fetch_add(&account->taking, 1);
@@ -45,9 +45,10 @@ uint64_t credit_used(struct account *account) {
     return used > 0 ? (uint64_t)used : 0;
 }
 
-/* ---- what the broker is told; in turn --------------------------------------------------------------------------- */
+/* ---- reports to the broker; the caller holds the turn ----------------------------------------------------------- */
 
-/* Says the same if nothing changed meanwhile, whatever the order in which a thread's changes become visible. */
+/* Rereads until nothing changed meanwhile, so that the amounts are consistent in whatever order a thread's changes
+ * become visible. */
 struct wire credit_told(enum wire_what what, unsigned card) {
     struct account *account = &accounts[card];
     struct wire packet = {.what = (uint16_t)what, .card = (uint16_t)card};
@@ -69,7 +70,7 @@ void credit_now_lent(struct account *account, uint64_t lent) {
     atomic_fetch_add(&account->credit, (int64_t)(lent - before));
 }
 
-/* Credit goes first: what is being returned can not be spent. */
+/* Credit is reduced first, so that what is being returned cannot be spent. */
 bool credit_take(struct account *account, uint64_t keep) {
     int64_t credit = atomic_load(&account->credit);
     do {
@@ -79,7 +80,7 @@ bool credit_take(struct account *account, uint64_t keep) {
     return true;
 }
 
-/* Unheard, the next connection finds out what is lent. */
+/* If the packet is lost, the next connection settles how much is lent. */
 void credit_say_returned(unsigned card, uint32_t number) {
     KEEP_ERRNO;
     atomic_fetch_add(&accounts[card].returns, 1);
@@ -101,7 +102,7 @@ static void pay_back_owed(void) {
         const uint32_t number = atomic_load(&accounts[card].recalled);
         atomic_store(&accounts[card].is_dry, true);
         credit_take(&accounts[card], 0);
-        credit_say_returned(card, number); /* the broker waits for it, also if it is nothing */
+        credit_say_returned(card, number); /* the broker waits for this, even if nothing is returned */
     }
 }
 
@@ -130,7 +131,7 @@ static void pay_back_waiting(void) {
     os_unlock(&asking.lock);
 }
 
-/* What became owed after the last look is seen by who set the mark, or here. */
+/* A card marked after the last check is handled by the thread that set the mark, or here. */
 void credit_leave(void) {
     do {
         pay_back_owed();
@@ -138,7 +139,7 @@ void credit_leave(void) {
     } while (atomic_load(&owed) && session_try());
 }
 
-/* Who has the turn sees the mark as it begins to wait, or leaves. */
+/* The thread that holds the turn sees the mark when it begins to wait, or leaves. */
 static bool pay_back_in_turn(unsigned card) {
     atomic_fetch_or(&owed, 1ull << card);
     const bool is_mine = session_try();
@@ -146,7 +147,7 @@ static bool pay_back_in_turn(unsigned card) {
     return is_mine;
 }
 
-/* A thread that has the turn either borrows and then needs the credit, or is about to see the mark. */
+/* A thread that holds the turn either borrows, and then needs the credit, or is about to see the mark. */
 void credit_pay_back_excess(unsigned card) {
     struct account *account = &accounts[card];
     if (atomic_load(&account->credit) <= (int64_t)may_stay(account)) return;

@@ -1,8 +1,9 @@
-/* For account.c alone: credit, which is what is lent and not in use.
+/* Credit, the unused part of what is lent; for account.c only.
  *
- * It goes back beyond what was granted as such, and all of it where the broker recalls it, from then on at once.
- * Returns are in turn. While who has the turn waits for an answer others give back in its stead, for that answer may be
- * waiting for what another process has unused, and so on in a circle.
+ * Credit beyond what was granted as such is returned; after a recall by the broker all of it is, immediately. Returning
+ * requires the turn. While the thread that holds the turn waits for a response, others return in its place: the
+ * response may depend on memory that another process has unused, which could otherwise close a circle of waiting
+ * processes.
  */
 #pragma once
 
@@ -12,42 +13,43 @@
 
 struct account {
     _Atomic uint64_t lent;
-    _Atomic int64_t credit; /* less than 0: more is held than is lent */
+    _Atomic int64_t credit; /* negative: more is held than is lent */
     _Atomic uint64_t kept, granted; /* what may stay as credit */
-    _Atomic uint64_t hidden; /* of what is in use: NVML shows it as no process's */
+    _Atomic uint64_t hidden; /* part of what is used: NVML attributes it to no process */
     _Atomic uint32_t changes, in_flight;
-    _Atomic uint32_t taking; /* of in_flight: those that have reserved */
-    _Atomic uint32_t returns, recalled; /* how often something went back; the number of the last recall */
-    _Atomic bool is_dry; /* since a recall no credit was granted: all that is not used goes back at once */
+    _Atomic uint32_t taking; /* calls of in_flight that have reserved */
+    _Atomic uint32_t returns, recalled; /* how many returns were made; the number of the last recall */
+    _Atomic bool is_dry; /* no credit was granted since a recall: everything unused is returned at once */
 };
 
 extern HIDDEN struct account accounts[MOST_CARDS];
 
 HIDDEN uint64_t credit_used(struct account *account);
 HIDDEN void credit_change(struct account *account, int64_t by);
-/* For a call that is in flight from then on; false: there is not so much. */
+/* Spends credit for a call that is in flight from then on; false if there is too little. */
 HIDDEN bool credit_spend(struct account *account, uint64_t bytes);
 
-/* A packet with the amounts as they are at one moment. */
+/* A packet with a consistent snapshot of the amounts. */
 HIDDEN struct wire credit_told(enum wire_what what, unsigned card);
 
-/* In turn. credit_take: all but so much is lent no more, which then is to be said; false: there is no more than that.
+/* The caller holds the turn. credit_take gives up all lent credit but `keep`, which must then be reported; false: there
+ * is no more than that.
  */
 HIDDEN void credit_now_lent(struct account *account, uint64_t lent);
 HIDDEN bool credit_take(struct account *account, uint64_t keep);
 HIDDEN void credit_say_returned(unsigned card, uint32_t number);
-/* Leaves the turn, and gives back what is owed. */
+/* Releases the turn and returns what is owed. */
 HIDDEN void credit_leave(void);
 
-/* Around a question that may wait, in turn. credit_wait_ends: whether something went back meanwhile: then the answer
- * may be from before that, and what it says is lent is no more. */
+/* Enclose a request that may wait; the caller holds the turn. credit_wait_ends: whether something was returned
+ * meanwhile; then the response may predate that, and its lent amount is stale. */
 HIDDEN void credit_wait_begins(void);
 HIDDEN bool credit_wait_ends(void);
-/* Around other questions in the middle of it. credit_wait_pauses: whether it is to go on. */
+/* Enclose other requests made during the wait. credit_wait_pauses: whether the wait is to be resumed. */
 HIDDEN bool credit_wait_pauses(void);
 HIDDEN void credit_wait_goes_on(void);
 
-/* Out of turn: what is more than may stay; all of it, as a recall says. */
+/* Without the turn. The first returns what exceeds the allowed credit; the second all of it, after a recall. */
 HIDDEN void credit_pay_back_excess(unsigned card);
 HIDDEN void credit_pay_back(unsigned card);
 

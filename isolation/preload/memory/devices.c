@@ -1,5 +1,5 @@
-/* Which of the container's cards a device of the driver is, by UUID, and which contexts have room in the account: they
- * asked for it before they were made, or when one is met that was made without us. */
+/* Which of the container's cards a driver device is, by UUID, and which contexts are accounted: room was requested
+ * before they were created, or when one created without our hooks was first seen. */
 #include "memory.h"
 
 REAL_CALL(cuDeviceGetUuid, CUuuid *uuid, CUdevice device);
@@ -14,9 +14,9 @@ REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 
 enum { MOST_DEVICES = 64 };
 
-static _Atomic unsigned known[MOST_DEVICES]; /* 1 + the card's number; 0: not asked yet */
+static _Atomic unsigned known[MOST_DEVICES]; /* 1 + the card's number; 0: not looked up yet */
 
-/* The second form says a MIG instance's own UUID; drivers before 11.4 have only the first. */
+/* The second form returns a MIG instance's own UUID; drivers before 11.4 have only the first. */
 static bool uuid_of(CUdevice device, CUuuid *uuid) {
     return DRIVER(REAL(cuDeviceGetUuid_v2)(uuid, device)) == CUDA_SUCCESS ||
            DRIVER(REAL(cuDeviceGetUuid)(uuid, device)) == CUDA_SUCCESS;
@@ -45,7 +45,7 @@ CUdevice device_of(unsigned card) {
 
 /* ---- contexts --------------------------------------------------------------------------------------------------- */
 
-/* By handle; also those that need no room of their own. */
+/* By handle; includes those that need no room of their own. */
 static struct table contexts;
 static _Atomic(CUcontext) last_met;
 
@@ -61,7 +61,7 @@ void context_forgotten(CUcontext context) {
     if (context) table_take(&contexts, (uint64_t)context, &entry);
 }
 
-/* It is there whether or not there is room for it; what exceeds the limit is refused to what comes after it. */
+/* The context exists whether or not there is room for it; memory over the limit is refused to later allocations. */
 void context_met(unsigned card, CUcontext context) {
     if (context == atomic_load_explicit(&last_met, memory_order_relaxed)) return;
     if (context_noted(card, context)) {
@@ -80,7 +80,7 @@ bool current_card(unsigned *card, CUcontext *context) {
     return true;
 }
 
-/* A driver that does not say is not believed to show it. */
+/* If the driver does not tell, NVML is assumed not to show it. */
 bool managed_is_hidden(void) {
     enum { CONCURRENT_MANAGED_ACCESS = 89 };
     CUdevice device;

@@ -3,10 +3,10 @@
 REAL_CALL(cuDeviceGetAttribute, int *value, int attribute, CUdevice device);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
 
-/* How large each context's local memory is: entry.bytes for each thread. And functions that will make it larger. */
+/* Size of each context's local memory, entry.bytes per thread, and the functions that will increase it. */
 static struct table areas, awaited;
 static struct os_lock growing;
-static _Atomic uint64_t unseen; /* one bit a card */
+static _Atomic uint64_t unseen; /* bitmap of cards */
 
 /* ---- local memory ----------------------------------------------------------------------------------------------- */
 
@@ -18,13 +18,13 @@ static uint64_t attribute(int which) {
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* All that can be on the current device at once. */
+/* The most threads that can be resident on the current device at once. */
 static uint64_t threads(void) {
     enum { MULTIPROCESSORS = 16, THREADS_PER_MULTIPROCESSOR = 39 };
     return attribute(MULTIPROCESSORS) * attribute(THREADS_PER_MULTIPROCESSOR);
 }
 
-/* Until the context is gone. Keys are odd, as no handle is. */
+/* Charged until the context is gone. Keys are odd, unlike any handle. */
 static CUresult charge(unsigned card, CUcontext context, uint64_t bytes) {
     static _Atomic uint64_t last;
     const struct entry what = {
@@ -60,7 +60,7 @@ void locals_forgotten(CUcontext context) {
     if (context && !table_is_empty(&areas)) table_take(&areas, (uint64_t)context, &area);
 }
 
-/* ---- functions that are awaited --------------------------------------------------------------------------------- */
+/* ---- awaited functions ------------------------------------------------------------------------------------------ */
 
 bool locals_awaited(void) { return !table_is_empty(&awaited); }
 
@@ -68,9 +68,9 @@ void locals_await(CUfunction function, const void *owner, uint64_t each) {
     const struct entry entry = {.key = (uint64_t)function, .bytes = each, .of = (uint64_t)owner, .times = 1};
     struct entry before;
     if (each > LOCALS_AT_FIRST)
-        table_put(&awaited, &entry, &before); /* without room for it only NVML shows what it takes */
+        table_put(&awaited, &entry, &before); /* without room for the entry, only NVML shows what it takes */
     else
-        locals_came(function); /* one of the same address that is gone */
+        locals_came(function); /* a stale entry of the same address */
 }
 
 uint64_t locals_of(CUfunction function) {
@@ -83,7 +83,8 @@ static bool is_alike(const struct entry *entry, void *other) {
     return entry->of == came->of && entry->bytes == came->bytes;
 }
 
-/* With it goes its other handle, and whatever else of its library needs as much: that is there now. */
+/* Removes the function, its other handle, and every function of its library that needs the same amount: that is
+ * available now. */
 void locals_came(CUfunction function) {
     struct entry entry;
     if (function && locals_awaited() && table_take(&awaited, (uint64_t)function, &entry))
@@ -103,7 +104,7 @@ void locals_owner_gone(const void *owner) {
     if (locals_awaited()) table_sweep(&awaited, is_of, (void *)owner);
 }
 
-/* ---- what is not known beforehand ------------------------------------------------------------------------------- */
+/* ---- memory of unknown size ------------------------------------------------------------------------------------- */
 
 void growth_comes(unsigned card) {
     if (card < MOST_CARDS) atomic_fetch_or(&unseen, 1ull << card);

@@ -1,14 +1,14 @@
-/* Notes of memory that belongs to contexts: addresses of cuMemAlloc and its kin, arrays, and what grew beside them. */
+/* Records of memory that belongs to contexts: addresses of cuMemAlloc and related calls, arrays, and local memory. */
 #include "shared.h"
 
 #include <string.h>
 
-/* The driver cuts small memory from blocks of 2 MiB, which stay taken while anything is in them. An address counts the
- * blocks that it fills alone, and shares the first and the last. */
+/* The driver cuts small allocations from blocks of 2 MiB, which stay allocated while any part is in use. An address
+ * owns the blocks that it fills completely and shares the first and the last. */
 static struct table held[HELD_KINDS], blocks;
 static _Atomic uint32_t clock;
 
-#define EXPORTED (1ull << 63) /* in bytes: other processes can hold it */
+#define EXPORTED (1ull << 63) /* flag in bytes: other processes can hold it */
 
 uint32_t held_now(void) { return atomic_fetch_add(&clock, 1) + 1; }
 
@@ -17,8 +17,8 @@ static uint64_t bytes_of(const struct entry *what) { return what->bytes & ~(EXPO
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
 struct span {
-    uint64_t whole;     /* bytes of blocks that are filled */
-    uint64_t shared[2]; /* numbers of the others; 0: none */
+    uint64_t whole;     /* bytes of completely filled blocks */
+    uint64_t shared[2]; /* numbers of the first and last, if shared; 0: none */
 };
 
 static struct span span_of(uint64_t address, uint64_t bytes) {
@@ -33,7 +33,7 @@ static struct span span_of(uint64_t address, uint64_t bytes) {
     return span;
 }
 
-/* `by` 1: what came to be held; -1: what nothing else holds. */
+/* `by` 1: counts bytes that become held; -1: bytes that nothing else holds. */
 static bool count_blocks(uint64_t address, uint64_t bytes, int by, uint64_t *changed) {
     const struct span span = span_of(address, bytes);
     struct entry now;
@@ -55,15 +55,15 @@ static bool count(enum held_kind kind, const struct entry *what, int by, uint64_
     return true;
 }
 
-/* ---- notes ------------------------------------------------------------------------------------------------------ */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
-/* What other processes may hold of it: at most all that it touches. */
+/* What other processes may hold of it: at most all blocks that it touches. */
 static uint64_t shared_of(const struct entry *what) {
     const struct span span = span_of(what->key, bytes_of(what));
     return span.whole + ((span.shared[0] != 0) + (span.shared[1] != 0)) * BLOCK_BYTES;
 }
 
-/* What is no longer held: how much of it is credit. */
+/* Memory is no longer held: returns how much of it becomes credit. */
 static uint64_t let_go(const struct entry *what, uint64_t less) {
     if (what->bytes & HELD_HIDDEN) account_hide(what->card, 0, less);
     if (!(what->bytes & EXPORTED)) return less;
@@ -96,7 +96,7 @@ bool held_take(enum held_kind kind, uint64_t key, struct entry *what) {
     return true;
 }
 
-/* Blocks are counted down only now: another thread may have freed the rest of a block before us, in the driver too. */
+/* Blocks are counted down only here: another thread may already have freed the rest of a block, in the driver too. */
 void held_end(enum held_kind kind, const struct entry *what, bool freed, bool at_once) {
     uint64_t less = 0;
     struct entry before;
@@ -104,7 +104,8 @@ void held_end(enum held_kind kind, const struct entry *what, bool freed, bool at
         count(kind, what, -1, &less);
         less = let_go(what, less);
     } else {
-        table_put(&held[kind], what, &before); /* without room for the note it stays charged to the end */
+        table_put(&held[kind], what, &before); /* without room for the record it stays charged for the life of the
+                                                * process */
     }
     if (at_once)
         account_end_free(what->card, less);

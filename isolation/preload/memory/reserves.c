@@ -16,31 +16,32 @@ REAL_CALL(cuDeviceGraphMemTrim, CUdevice device);
 
 enum { MOST_POOLS = 4096 };
 
-/* When reserves are read again that were in use of late, and others. */
+/* Intervals for rereading reserves: those used recently, and the others. */
 #define SOON (100ull * OS_MS)
 #define LATER (1000ull * OS_MS)
 
-/* One lock for each, held while the driver is asked for the number: two threads must not write it down in another order
- * than the driver said it. */
+/* One lock for each, held while the driver is asked for the size: two threads must not record sizes in another order
+ * than the driver reported them. */
 struct reserve {
     struct os_lock lock;
-    _Atomic(CUmemoryPool) pool; /* NULL: of graphs */
+    _Atomic(CUmemoryPool) pool; /* NULL: the reserve of graphs */
     _Atomic CUdevice device;
-    CUmemLocation place; /* of a pool: for whom it was made */
+    CUmemLocation place; /* of a pool: the location it was created for */
     unsigned type;
     _Atomic unsigned card;
-    unsigned calls; /* that may make it grow, now */
+    unsigned calls; /* calls in progress that may make it grow */
     _Atomic uint64_t bytes; /* charged */
     _Atomic bool there, left;
-    uint64_t number, given; /* of what others can hold; 0: they can't. What was given back of that, in all. */
+    uint64_t number, given; /* number: of the piece that others can hold, 0 if they can't; given: bytes returned of it
+                             * in total */
 };
 
 static struct reserve pools[MOST_POOLS], graphs[MOST_CARDS];
 static struct os_lock making;
 static _Atomic uint64_t last_number;
-static _Atomic unsigned made; /* entries of `pools` that were ever in use */
-static struct table by_handle; /* entry.of: index */
-static struct table on_host; /* pools of no card */
+static _Atomic unsigned made; /* entries of `pools` in use or used before */
+static struct table by_handle; /* entry.of: index into `pools` */
+static struct table on_host; /* pools that belong to no card */
 static _Atomic bool active;
 
 unsigned reserve_card(const struct reserve *reserve) { return reserve->card; }
@@ -54,7 +55,7 @@ static bool ask_pool(const struct reserve *reserve, unsigned attribute, uint64_t
     return DRIVER(REAL(cuMemPoolGetAttribute)(reserve->pool, attribute, bytes)) == CUDA_SUCCESS;
 }
 
-/* Of managed memory, which may get what is behind it only when it is touched, all that is in use counts. */
+/* Of managed memory, which may get physical memory only when touched, everything allocated counts. */
 static bool tells(const struct reserve *reserve, uint64_t *bytes) {
     uint64_t used;
     if (!ask_pool(reserve, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, bytes)) return false;
@@ -69,7 +70,7 @@ static bool tells_of_graphs(const struct reserve *reserve, uint64_t *bytes) {
            CUDA_SUCCESS;
 }
 
-/* A reserve that the driver no longer knows has nothing. */
+/* A reserve that the driver no longer knows is empty. */
 static uint64_t ask(const struct reserve *reserve) {
     uint64_t bytes = 0;
     return (reserve->pool ? tells(reserve, &bytes) : tells_of_graphs(reserve, &bytes)) ? bytes : 0;
@@ -77,10 +78,10 @@ static uint64_t ask(const struct reserve *reserve) {
 
 struct change {
     uint64_t more, less;
-    uint64_t let_go; /* and is not ours to account for any more */
+    uint64_t let_go; /* freed, and no longer ours to account for */
 };
 
-/* A piece of the broker's ends when all of it was given back; what comes then is another one. */
+/* A shared piece ends when all of it was returned; what is allocated later is another piece. */
 static void let_go(struct reserve *reserve, struct change *change) {
     reserve->given += change->less;
     account_let_go(reserve->card, shared_number(SHARED_POOL, reserve->number), reserve->given, change->less);
@@ -103,7 +104,8 @@ static struct change change_to(struct reserve *reserve, uint64_t now) {
     return change;
 }
 
-/* `most`: as much growth as the caller has reserved. While others are at it, growth beyond is theirs. */
+/* `most`: growth that the caller has reserved. While other calls are in progress, growth beyond it is attributed to
+ * them. */
 static struct change read_anew(struct reserve *reserve, uint64_t most) {
     const uint64_t before = atomic_load(&reserve->bytes);
     uint64_t now = ask(reserve);
@@ -111,7 +113,7 @@ static struct change read_anew(struct reserve *reserve, uint64_t most) {
     return change_to(reserve, now);
 }
 
-/* Managed memory. */
+/* Whether it is managed memory. */
 static bool is_hidden(const struct reserve *reserve) {
     return reserve->pool && reserve->type != CU_MEM_ALLOCATION_TYPE_PINNED;
 }
@@ -131,7 +133,7 @@ CUresult reserve_begin(struct reserve *reserve, uint64_t most) {
     return CUDA_SUCCESS;
 }
 
-/* What is beyond the reservation is charged at once, and then there may be less than no credit. */
+/* Growth beyond the reservation is charged at once, which can make the credit negative. */
 CUresult reserve_end(struct reserve *reserve, uint64_t most) {
     os_lock(&reserve->lock);
     reserve->calls--;
@@ -149,7 +151,7 @@ CUresult reserve_end(struct reserve *reserve, uint64_t most) {
 
 void reserve_begin_shrink(struct reserve *reserve) { account_begin_free(reserve->card); }
 
-/* In flight where it takes two steps. */
+/* In flight if it takes two steps. */
 static void correct(const struct reserve *reserve, const struct change *change) {
     const bool in_steps = is_hidden(reserve) && (change->more || change->less);
     if (in_steps) account_begin_free(reserve->card);
@@ -158,7 +160,7 @@ static void correct(const struct reserve *reserve, const struct change *change) 
     if (in_steps) account_end_free(reserve->card, 0);
 }
 
-/* Locked, for the driver must not be asked about a pool that is being destroyed. */
+/* Locked: the driver must not be asked about a pool that is being destroyed. */
 static uint64_t reread_locked(struct reserve *reserve) {
     if (!atomic_load(&reserve->there)) return 0;
     const struct change change = read_anew(reserve, 0);
@@ -178,7 +180,7 @@ void reserve_end_shrink(struct reserve *reserve) {
     account_end_free(reserve->card, 0);
 }
 
-/* On a thread that wants other memory, and whose capture may forbid such calls. */
+/* Runs on a thread that requests other memory, and whose capture may forbid such calls. */
 static void trim(struct reserve *reserve) {
     const int mode = unnoticed_begin();
     if (reserve->pool)
@@ -188,7 +190,7 @@ static void trim(struct reserve *reserve) {
     unnoticed_end(mode);
 }
 
-/* ---- a pool's end ----------------------------------------------------------------------------------------------- */
+/* ---- destruction of a pool -------------------------------------------------------------------------------------- */
 
 static void forget_pool(struct reserve *reserve) {
     atomic_store(&reserve->left, false);
@@ -196,7 +198,7 @@ static void forget_pool(struct reserve *reserve) {
     atomic_store(&reserve->there, false);
 }
 
-/* Locked: destroys it in the driver if it has nothing any more. The handle is free for another pool only afterwards. */
+/* Locked. Destroys the pool in the driver if it is empty. Only afterwards can another pool get its handle. */
 static bool end_pool(struct reserve *reserve, CUresult *result) {
     trim(reserve);
     reread_locked(reserve);
@@ -213,7 +215,7 @@ static bool end_pool(struct reserve *reserve, CUresult *result) {
     return true;
 }
 
-/* Drivers before 13.0 have pinned memory of whole devices alone, and only these calls for it. */
+/* Drivers before 13.0 have pinned memory of whole devices only, and only these calls for it. */
 static bool is_plain(const struct reserve *reserve) {
     return reserve->type == CU_MEM_ALLOCATION_TYPE_PINNED && reserve->place.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
@@ -244,8 +246,8 @@ static void no_longer_current(const struct reserve *reserve) {
         DRIVER(REAL(cuMemSetMemPool)(&place, reserve->type, standard));
 }
 
-/* A driver that destroys a pool of which something is in use no longer tells how much it is. So it is left until
- * nothing is, and to the program it is gone. */
+/* A driver stops reporting the size of a destroyed pool of which something is still in use. So the pool is kept until
+ * it is empty; to the program it is gone. */
 static CUresult leave_pool(struct reserve *reserve) {
     uint64_t nothing = 0;
     no_longer_current(reserve);
@@ -275,7 +277,7 @@ static void end_left(struct reserve *reserve) {
     os_unlock(&reserve->lock);
 }
 
-/* ---- which there are -------------------------------------------------------------------------------------------- */
+/* ---- finding reserves ------------------------------------------------------------------------------------------- */
 
 static struct reserve *pool_known(CUmemoryPool pool) {
     struct entry entry;
@@ -288,7 +290,7 @@ static unsigned free_entry(void) {
     return index;
 }
 
-/* Locked by `making`. Others find it by its handle, so that is noted when all else is written. */
+/* Locked by `making`. Others find it by its handle, so that is recorded last. */
 static struct reserve *pool_make(CUmemoryPool pool, unsigned card, const CUmemLocation *place, unsigned type) {
     const struct reserve asked = {.pool = pool, .type = type};
     uint64_t ignored;
@@ -336,7 +338,7 @@ struct reserve *reserve_met_pool(CUmemoryPool pool, const CUmemLocation *place, 
     reserve = pool_known(pool);
     if (!reserve) reserve = pool_make(pool, card, place, type);
     os_unlock(&making);
-    reserve_pool_gone(pool); /* one on the host had that handle before */
+    reserve_pool_gone(pool); /* a pool on the host had this handle before */
     return reserve;
 }
 
@@ -367,7 +369,7 @@ static bool has_any(struct reserve *reserve, unsigned card) {
     return atomic_load(&reserve->there) && reserve->card == card && atomic_load(&reserve->bytes);
 }
 
-/* In flight, so that no sample is taken for true meanwhile. */
+/* In flight, so that no sample taken meanwhile is used. */
 static uint64_t shrink_one(struct reserve *reserve, unsigned card) {
     if (!has_any(reserve, card)) return 0;
     account_begin_free(card);
@@ -393,9 +395,9 @@ void memory_reread(unsigned card) {
     }
 }
 
-static uint64_t next_tick; /* the listener's */
+static uint64_t next_tick; /* of the listener */
 
-/* Reserves become smaller when a program synchronises, of which no call tells us. */
+/* Reserves shrink when a program synchronizes, which no hook sees. */
 uint64_t reserves_tick(void) {
     const uint64_t now = os_now();
     if (now < next_tick) return next_tick;

@@ -1,8 +1,8 @@
-/* What pools and graphs keep of a card: the driver's own number, read again whenever it may have changed.
+/* Memory of a card that pools and graphs keep: the size reported by the driver, reread whenever it may have changed.
  *
- * A call that may make a reserve grow is enclosed by reserve_begin and reserve_end, with the most that it may grow
- * reserved in the account. Several calls at once share what they reserved: a growth is taken from the reservation of
- * whichever of them sees it first.
+ * A call that may make a reserve grow is enclosed by reserve_begin and reserve_end, with the maximum growth reserved in
+ * the account. Concurrent calls share their reservations: growth is taken from the reservation of the call that sees it
+ * first.
  */
 #pragma once
 
@@ -10,35 +10,35 @@
 
 struct reserve;
 
-/* A pool that is known. NULL: it is not, or is on the host. */
+/* The reserve of a known pool. NULL: unknown, or on the host. */
 HIDDEN struct reserve *reserve_of_pool(CUmemoryPool pool);
-/* The same of one that the driver gives out for a place and a type of memory, and that is known from now on. NULL: on
- * the host, of no card of ours, of a size that the driver does not tell, or one too many. */
+/* The same for a pool that the driver gives out for a location and an allocation type; it is known from now on. NULL:
+ * on the host, on a card that was not granted, of a size that the driver does not report, or too many pools. */
 HIDDEN struct reserve *reserve_met_pool(CUmemoryPool pool, const CUmemLocation *location, unsigned type);
-/* Whether a pool that was met is on the host, and costs no card anything. */
+/* Whether a known pool is on the host and takes nothing of any card. */
 HIDDEN bool reserve_pool_on_host(CUmemoryPool pool);
 /* The driver has destroyed it. */
 HIDDEN void reserve_pool_gone(CUmemoryPool pool);
-/* Of all graphs on a card. */
+/* The reserve of all graphs on a card. */
 HIDDEN struct reserve *reserve_of_graphs(unsigned card);
 
 HIDDEN unsigned reserve_card(const struct reserve *reserve);
-/* The program has destroyed the pool, and something of it is still in use. */
+/* The program has destroyed the pool, but some of its memory is still in use. */
 HIDDEN bool reserve_is_left(const struct reserve *reserve);
 
 /* CUDA_SUCCESS: the call may be made, and must be followed by reserve_end with the same number. */
 HIDDEN CUresult reserve_begin(struct reserve *reserve, uint64_t most);
-/* An error: more was taken than may be had. It is charged all the same, until it is gone. */
+/* An error: more was taken than is allowed. It stays charged until it is freed. */
 HIDDEN CUresult reserve_end(struct reserve *reserve, uint64_t most);
 
-/* Reads it, around a call that makes it smaller. */
+/* Reread the reserve, around a call that makes it smaller. */
 HIDDEN void reserve_begin_shrink(struct reserve *reserve);
 HIDDEN void reserve_end_shrink(struct reserve *reserve);
 
-/* Other processes can hold some of what it has, by that name, and so perhaps all. */
+/* From now on other processes can hold a part of it under that name, and so possibly all. */
 HIDDEN CUresult reserve_export(struct reserve *reserve, uint64_t name);
 
-/* What cuMemPoolDestroy does. */
+/* Implements cuMemPoolDestroy. */
 HIDDEN CUresult reserve_destroy(struct reserve *reserve);
 
 /* As a part of the session. */

@@ -1,7 +1,7 @@
 #include "shared.h"
 
-/* By name: how often this process has it open. By address: of which name it is, and how often the driver gave
- * it out. */
+/* names: how often this process has each name open. places: the name of each address, and how often the driver gave it
+ * out. */
 static struct table names, places;
 static struct os_lock placing;
 
@@ -13,7 +13,7 @@ static uint64_t mix(uint64_t word) {
     return word ^ word >> 31;
 }
 
-/* 0 is no name. */
+/* 0 is not a valid name. */
 uint64_t shared_name(const void *handle, size_t bytes) {
     const unsigned char *each = handle;
     uint64_t name = bytes;
@@ -28,7 +28,7 @@ bool shared_name_of_descriptor(int descriptor, uint64_t *name) {
     return true;
 }
 
-/* ---- what this process makes ------------------------------------------------------------------------------------- */
+/* ---- exports ----------------------------------------------------------------------------------------------------- */
 
 static CUresult say_exported(unsigned card, struct wire *packet) {
     packet->what = WIRE_EXPORT;
@@ -49,7 +49,7 @@ CUresult shared_export_to_anybody(unsigned card, uint64_t number, uint64_t size)
     return say_exported(card, &packet);
 }
 
-/* ---- what it opens ---------------------------------------------------------------------------------------------- */
+/* ---- imports ---------------------------------------------------------------------------------------------------- */
 
 static CUresult say_open(unsigned card, uint64_t name, uint64_t *size) {
     struct wire packet = {.what = WIRE_OPEN, .card = (uint16_t)card, .shared = {.name = name, .size = *size}};
@@ -59,7 +59,7 @@ static CUresult say_open(unsigned card, uint64_t name, uint64_t *size) {
     return CUDA_SUCCESS;
 }
 
-/* Counted in turn: what is said last is what is true. */
+/* Counted while holding the turn, so that the last packet sent is the current state. */
 static void close_in_turn(unsigned card, uint64_t name) {
     struct wire packet = {.what = WIRE_CLOSE, .card = (uint16_t)card, .shared = {.name = name}};
     struct entry now;
@@ -88,7 +88,8 @@ CUresult shared_size(unsigned card, uint64_t name, uint64_t size) {
     return result;
 }
 
-/* Without the turn in time it counts as open to the end of the process: more than true, never less. */
+/* If the turn is not obtained in time, it counts as open for the life of the process: an overestimate, never an
+ * underestimate. */
 void shared_close(unsigned card, uint64_t name) {
     KEEP_ERRNO;
     if (!account_enter()) return;
@@ -96,8 +97,7 @@ void shared_close(unsigned card, uint64_t name) {
     account_leave_turn();
 }
 
-/* ---- addresses of what it opened ----------------------------------------------------------------------------------
- */
+/* ---- addresses of imports ---------------------------------------------------------------------------------------- */
 
 bool shared_note(CUdeviceptr address, unsigned card, uint64_t name) {
     const struct entry place = {.key = address, .of = name, .card = (uint16_t)card, .times = 1};

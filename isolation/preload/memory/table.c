@@ -1,4 +1,4 @@
-/* Open addressing with linear probing; removal moves later entries back, so there are no marks of removed ones. */
+/* Open addressing with linear probing; removal moves later entries back, so there are no tombstones. */
 #include "table.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static struct shard *shard_of(struct table *table, uint64_t key) {
     return shard;
 }
 
-/* The key's slot, or the free one where it would be. The shard has room for one more. */
+/* The slot of the key, or the free slot where it would go. The shard must have room for one more. */
 static uint32_t slot_of(const struct shard *shard, uint64_t key) {
     uint32_t slot = (uint32_t)hash_of(key) & (shard->room - 1);
     while (shard->slots[slot].key && shard->slots[slot].key != key) slot = (slot + 1) & (shard->room - 1);
@@ -29,7 +29,7 @@ static struct entry *find(const struct shard *shard, uint64_t key) {
     return entry && entry->key ? entry : NULL;
 }
 
-/* At most three quarters are full, so that every search ends soon. */
+/* Keeps the table at most three quarters full, so that every search ends soon. */
 static bool make_room(struct shard *shard) {
     if (shard->room && 4 * (uint64_t)(shard->count + 1) <= 3 * (uint64_t)shard->room) return true;
     struct shard greater = {.room = shard->room ? 2 * shard->room : FIRST_ROOM};
@@ -114,7 +114,7 @@ bool table_count(struct table *table, uint64_t key, int by, struct entry *now) {
     return entry || by <= 0;
 }
 
-/* What moves into a slot that became free is asked about there; who moved over the end may be asked twice. */
+/* An entry moved into a freed slot is visited there; one moved across the end may be visited twice. */
 static void sweep_shard(struct table *table, struct shard *shard, bool (*goes)(const struct entry *, void *),
                         void *argument) {
     os_lock(&shard->lock);
@@ -132,7 +132,7 @@ void table_sweep(struct table *table, bool (*goes)(const struct entry *, void *)
     for (int n = 0; n < TABLE_SHARDS; n++) sweep_shard(table, &table->shards[n], goes, argument);
 }
 
-/* The pages are the child's own copies. Those of a shard that was just growing are left to it. */
+/* The pages are the child's own copies. Those of a shard that was being enlarged are leaked. */
 void table_forget(struct table *table) {
     for (int n = 0; n < TABLE_SHARDS; n++) {
         const struct shard before = table->shards[n];

@@ -1,8 +1,8 @@
-/* Which calls of the driver go by the door, and which come to us: slots are filled with what is here, so that all
- * above, hooks too, calls it as it would call the driver.
+/* Which driver calls pass the barrier, and which are implemented here: slots are filled with these functions, so
+ * everything above, including hooks, calls them as it would call the driver.
  *
- * By the door go all names that begin as those do that can touch memory, or take or free any. A call that is not known
- * by its name here, of a newer driver, goes straight to it: it must not touch memory that moves.
+ * All names with the prefix of a family that can touch, take or free memory pass the barrier. A call of a newer driver
+ * that is unknown here goes straight to the driver: it must not touch memory that moves.
  */
 #include "../frame/entries.h"
 #include "moving.h"
@@ -20,9 +20,9 @@ enum place {
     PLACES
 };
 
-/* ---- by the door ------------------------------------------------------------------------------------------------- */
+/* ---- calls behind the barrier ------------------------------------------------------------------------------------ */
 
-/* No function of these has more arguments, or any that is no integer or address. */
+/* None of these functions has more arguments than these, or any that is not an integer or address. */
 typedef uint64_t word;
 #define WORDS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l
 typedef word any_function(WORDS);
@@ -46,7 +46,7 @@ static __attribute__((noinline)) word by_door(WORDS, enum place place) {
 #undef NAME
 #undef ROUTE
 
-/* By place, as distances: addresses would be work for the dynamic linker in every process. */
+/* By place, as offsets: addresses would need relocations in every process. */
 __asm__(".pushsection .rodata\n.p2align 2\ndoors:\n"
 #define NAME(name) ".long by_door_" #name " - doors\n"
 #include "driver/cuda.def"
@@ -95,7 +95,7 @@ static bool touches(const char *name) {
     return false;
 }
 
-/* ---- to us ------------------------------------------------------------------------------------------------------- */
+/* ---- calls implemented here -------------------------------------------------------------------------------------- */
 
 #define THEIR(name, ...) ((CUresult (*)(__VA_ARGS__))their(PLACE_##name))
 
@@ -107,7 +107,7 @@ static CUresult own_alloc(CUdeviceptr *address, size_t bytes) {
     return result;
 }
 
-/* Rows begin where those of the driver would. */
+/* Rows begin where the driver's would. */
 static CUresult own_pitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
     enum { ROW = 512 };
     const size_t row = (width + ROW - 1) / ROW * ROW;
@@ -145,7 +145,7 @@ static CUresult own_range(CUdeviceptr *start, size_t *bytes, CUdeviceptr address
     return result;
 }
 
-/* Where memory of ours is not what the driver takes it for. */
+/* Corrects the attributes of memory that the driver takes for something else. */
 static bool correct(const struct span *span, int attribute, void *value) {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)value = span->context; return true;
@@ -178,7 +178,7 @@ static CUresult own_attributes(unsigned many, int *attributes, void **values, CU
     return result;
 }
 
-/* Another process would hold a piece, which then could not move; to programs it looks as on a card without IPC. */
+/* Another process would hold a piece, which then could not be moved; programs see a card without IPC. */
 static CUresult own_ipc_handle(CUipcMemHandle *handle, CUdeviceptr address) {
     struct span span;
     presence_enter();
@@ -212,7 +212,7 @@ static CUresult own_retain(CUmemGenericAllocationHandle *handle, void *address) 
     return result;
 }
 
-/* What others hold goes when it is this process's turn, so only its limit bounds what it can have. */
+/* Other processes' memory leaves the card when it is this process's turn, so only its limit bounds what it can have. */
 static CUresult own_info(size_t *left, size_t *total) {
     const CUresult result = THEIR(cuMemGetInfo_v2, size_t *, size_t *)(left, total);
     if (result == CUDA_SUCCESS && left && total) *left = *total;

@@ -1,4 +1,4 @@
-/* The thread that takes memory from the card and puts it back, as the broker's orders say. */
+/* The thread that moves memory off the card and back, as ordered by the broker. */
 #include "moving.h"
 
 #include "../compute/gate.h"
@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-#define AGAIN_NS (1ull * OS_MS) /* what did not work may soon */
-#define TELL_NS (10ull * OS_MS) /* while it is under way */
+#define AGAIN_NS (1ull * OS_MS) /* delay before a failed step is retried */
+#define TELL_NS (10ull * OS_MS) /* interval of reports while a move is under way */
 #define SELDOM_NS (1000ull * OS_MS)
 #define EXIT_WAIT (1000ull * OS_MS)
 
@@ -19,7 +19,7 @@ static struct {
     uint64_t resident;
     uint32_t number;
 } last = {.resident = ALL};
-static _Atomic int mover; /* the process whose thread it is */
+static _Atomic int mover; /* the process that the thread belongs to */
 static _Atomic bool is_over, works, is_untold;
 static uint64_t spent;
 
@@ -40,7 +40,7 @@ void mover_hint(const struct wire *hint) {
     presence_news();
 }
 
-/* ---- saying ------------------------------------------------------------------------------------------------------ */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static struct {
     struct amounts amounts;
@@ -75,16 +75,17 @@ static bool is_news(uint32_t order) {
            (more && os_now() >= said.at + SELDOM_NS);
 }
 
-/* ---- following an order ------------------------------------------------------------------------------------------ */
+/* ---- carrying out an order --------------------------------------------------------------------------------------- */
 
-static bool is_settled; /* since the door was shut all work is done */
+static bool is_settled; /* all work is done since the barrier was shut */
 
 static void open_door(void) {
     is_settled = false;
     if (presence_is_shut()) presence_open();
 }
 
-/* A graph that is being captured has addresses of what is about to go, and work that nobody can wait for. */
+/* A graph that is being captured refers to addresses of memory that is about to leave, and has work that cannot be
+ * waited for. */
 static bool settle(void) {
     presence_shut();
     if (!presence_is_empty(os_now() + AGAIN_NS)) return false;
@@ -93,7 +94,7 @@ static bool settle(void) {
     return false;
 }
 
-/* Whether something has moved. */
+/* Whether something was moved. */
 static bool step(uint64_t resident) {
     const struct amounts before = regions_amounts();
     const uint64_t began = os_now();
@@ -134,9 +135,10 @@ static void follow_orders(void *unused) {
     }
 }
 
-/* ---- the session's life ------------------------------------------------------------------------------------------ */
+/* ---- session callbacks ------------------------------------------------------------------------------------------- */
 
-/* Over a new connection all is news. Without the thread nothing moves, and the broker hears of nothing that could. */
+/* On a new connection everything is reported again. Without the thread nothing moves, and the broker learns of no
+ * movable memory. */
 bool mover_confirm(uint64_t unused) {
     (void)unused;
     const int pid = os_pid();
@@ -149,7 +151,7 @@ bool mover_confirm(uint64_t unused) {
     return true;
 }
 
-/* What the program calls from here on finds the door open: memory that is out is gone with the process. */
+/* What the program calls from here on finds the barrier open: memory that is on the host is lost with the process. */
 void mover_exiting(void) {
     const uint64_t deadline = os_now() + EXIT_WAIT;
     if (!moving_is_on()) return;

@@ -1,4 +1,4 @@
-/* A region: addresses that stay, and pieces of physical memory that come and go behind them. */
+/* A region: constant addresses, and pieces of physical memory that are mapped behind them and unmapped. */
 #include "moving.h"
 
 #include "../memory/memory.h"
@@ -27,12 +27,11 @@ REAL_CALL(cuStreamDestroy_v2, CUstream stream);
 
 #define BLOCK (2ull << 20)
 
-/* Copies under way at once: long enough that what is done between them does not count, short enough to be told of
- * often. */
+/* Copies under way at once: enough that the work between strides does not matter, few enough to report often. */
 enum { STRIDE = 8 };
 
 struct piece {
-    void *host; /* its bytes while it is out; kept for the next time */
+    void *host; /* its bytes while it is off the card; kept for the next time */
     bool is_out, is_pinned;
 };
 
@@ -41,13 +40,13 @@ struct region {
     CUdeviceptr address;
     CUcontext context;
     CUdevice device;
-    size_t asked, bytes, taken; /* asked: by the program; taken: of the system, for this */
-    uint32_t serial; /* a moment before it was there, as held_now has it */
+    size_t asked, bytes, taken; /* asked: by the program; taken: from the system, for this structure */
+    uint32_t serial; /* held_now() from before it was created */
     unsigned many;
     struct piece pieces[];
 };
 
-/* Two locks that never meet: the table's own are for lookups, this one is for the list. Nothing of the driver's is
+/* Two locks that are never nested: the table's own are for lookups, this one is for the list. No driver function is
  * called under it. */
 static struct os_lock listing;
 static struct region *first;
@@ -104,7 +103,7 @@ static void let_go_of_card(const struct region *region, unsigned number) {
     DRIVER(REAL(cuMemUnmap)(where(region, number), length(region, number)));
 }
 
-/* Pages of the container's own, which its control group pays for. A copy works without the pin, only slower. */
+/* Anonymous pages of this process, charged to the container's cgroup. A copy works without pinning, only slower. */
 static bool back_with_host(struct region *region, unsigned number) {
     struct piece *piece = &region->pieces[number];
     if (piece->host) return true;
@@ -122,7 +121,7 @@ static void let_go_of_host(struct region *region, unsigned number) {
     *piece = (struct piece){.is_out = piece->is_out};
 }
 
-/* ---- a region comes and goes ------------------------------------------------------------------------------------- */
+/* ---- creation and destruction of a region ------------------------------------------------------------------------ */
 
 static void list(struct region *region) {
     os_lock(&listing);
@@ -146,7 +145,7 @@ static void unlist(struct region *region) {
     os_unlock(&listing);
 }
 
-/* The first `many` pieces of it, and its addresses. */
+/* Releases the first `many` pieces of it, and its addresses. */
 static void dissolve(struct region *region, unsigned many) {
     for (unsigned n = 0; n < many; n++) {
         if (!region->pieces[n].is_out) let_go_of_card(region, n);
@@ -188,7 +187,7 @@ CUresult region_make(CUdeviceptr *address, size_t bytes) {
     return fill(region);
 }
 
-/* Who frees memory may have work under way there, and the driver waits for it. */
+/* A program that frees memory may have work under way there, which the driver waits for. */
 bool region_free(CUdeviceptr address, CUresult *result) {
     struct entry entry;
     if (!table_get(&regions, address, &entry)) return false;
@@ -223,7 +222,7 @@ bool region_at(CUdeviceptr address, struct span *span) {
     return true;
 }
 
-/* What a context had before that moment; one that was made since may have the same handle. */
+/* What a context held before that moment; one created since may have the same handle. */
 struct ending {
     CUcontext context;
     uint32_t since;
@@ -235,7 +234,7 @@ static bool has_ended(const struct region *region, const struct ending *ending) 
 
 static bool ends(const struct entry *entry, void *ending) { return has_ended(of(entry), ending); }
 
-/* They are listed until they are gone; what goes out of the table is nobody else's to take. */
+/* Regions are listed until they are gone; one removed from the table cannot be taken by another thread. */
 static struct region *next_of(const struct ending *ending) {
     os_lock(&listing);
     struct region *region = first;
@@ -256,8 +255,7 @@ void regions_context_gone(CUcontext context, uint32_t since) {
     presence_leave();
 }
 
-/* ---- moving: nobody is inside, so the list stays as it is ----------------------------------------------------------
- */
+/* ---- moving: no thread is inside the barrier, so the list does not change ---------------------------------------- */
 
 CUresult regions_settle(void) {
     for (const struct region *region = first; region; region = region->next) {
@@ -268,7 +266,7 @@ CUresult regions_settle(void) {
     return CUDA_SUCCESS;
 }
 
-/* Pieces that move together, of one context. */
+/* Pieces of one context that move together. */
 struct stride {
     struct region *regions[STRIDE];
     unsigned numbers[STRIDE], many;
@@ -298,7 +296,7 @@ static CUresult copy_back(struct stride *stride, struct region *region, unsigned
     return result;
 }
 
-/* Begins the copies of pieces that are out, or of such that are not, up to so many bytes. */
+/* Begins copies of pieces that are out, or of those that are not, up to `most` bytes. */
 static CUresult gather(struct stride *stride, bool are_out, uint64_t most,
                        CUresult (*copy)(struct stride *, struct region *, unsigned)) {
     for (struct region *region = first; region; region = region->next) {
@@ -321,7 +319,7 @@ static CUresult wait_for(struct stride *stride) {
     return result;
 }
 
-/* A piece is on the card or on the host: which of the two is true of it changes once its copy is whole. */
+/* A piece is either on the card or on the host; that changes only once its copy is complete. */
 static void moved(const struct stride *stride, bool out) {
     for (unsigned n = 0; n < stride->many; n++) {
         struct region *region = stride->regions[n];

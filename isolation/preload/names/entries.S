@@ -1,8 +1,8 @@
-/* The entries of names that have a hook, by which programs come in: to the hook, or to the driver (core/hook.h). Names
- * without one are in real.S.
+/* Entries of the hooked names, called by programs: they lead to the hook, or to the driver (core/hook.h). Names without
+ * a hook are in real.S.
  *
- * An entry needs no types: it leaves all arguments where they are and jumps. Built twice, for libcuda and libnvidia-ml:
- * NAMES and HOOKS are their lists.
+ * An entry needs no types: it leaves all arguments in place and jumps. Built twice, for libcuda and libnvidia-ml: NAMES
+ * and HOOKS are their lists.
  */
 #include "entries.inc"
 #if defined(SHORT_LAUNCHES) && defined(__x86_64__)
@@ -17,7 +17,7 @@
     .hidden real_\name, hook_\name
     .ifdef .Lgated_\name
     .p2align 4
-.Lunseen_\name: /* as real_name, and so near that the jump to it is a short one */
+.Lunseen_\name: /* a copy of real_name, within reach of a short jump */
     to_slot
     .endif
     open_function \name
@@ -43,7 +43,7 @@
 #define NAME(name) entry name;
 #include NAMES
 
-/* Tables without addresses, so that they need no work of the dynamic linker: frame/entries.h has their types. */
+/* Tables of offsets, which need no relocations; frame/entries.h has their types. */
 .section .rodata
 .p2align 2
 .hidden entry_hooks, entry_routes, entry_end

@@ -1,8 +1,8 @@
-/* The way to the driver: `real_<name>` for every name, which jumps to the address in the name's slot. A name without a
- * hook is that function itself, for programs too.
+/* `real_<name>` for every name, which jumps to the driver's address in the name's slot. A name without a hook is an
+ * alias of that function.
  *
- * Slots are zeros at first, so they need no work of the dynamic linker; a function that finds a zero goes to
- * entry_resolve, which saves what holds arguments and asks C.
+ * Slots are initially zero, so they need no relocations; a function that finds zero jumps to entry_resolve, which saves
+ * the argument registers and calls C.
  */
 #define RESOLVES
 #include "entries.inc"
@@ -21,7 +21,7 @@
     .set .Lplace, .Lplace + 1
 .endm
 
-/* At equal distances, so that an address tells which name an entry was given. */
+/* At equal distances, so that a spare's index follows from its address. */
 .macro spare name
     .p2align 5
     open_function \name
@@ -35,8 +35,8 @@
 #define NAME(name) real name;
 #include NAMES
 
-/* 256 exports without a meaning, of 63 bytes each: the installer gives them names that a node's driver has and these
- * lists do not. */
+/* 256 placeholder exports with names of 63 bytes each: the installer renames them to names that a node's driver has and
+ * these lists lack. */
 .p2align 5
 .hidden entry_spares
 .globl entry_spares

@@ -1,4 +1,4 @@
-/* What libnvidia-ml.so.1 is, and what its functions answer without a driver, or for names that the driver lacks. */
+/* Description of libnvidia-ml.so.1: what its functions return without a driver, or for names that the driver lacks. */
 #include "../frame/entries.h"
 #include "driver/nvml_abi.h"
 
@@ -10,7 +10,7 @@ static nvml_result no_session(void) { return NVML_UNINITIALIZED; }
 
 static nvml_result no_function(void) { return NVML_FUNCTION_NOT_FOUND; }
 
-/* The one function that programs print the value of. */
+/* The only function whose return value programs print. */
 static const char *no_text(nvml_result result) {
     return result == NVML_LIBRARY_NOT_FOUND ? "The driver's library was not found" : "Unknown error";
 }

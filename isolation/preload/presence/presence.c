@@ -30,7 +30,8 @@ static void wait_at_door(void) {
     atomic_fetch_sub(&waiting, 1);
 }
 
-/* First counted, then looked: who shuts looks in the other order, so one of the two sees the other. */
+/* Counts first, then checks the barrier; presence_shut works in the opposite order, so at least one of the two sees the
+ * other. */
 void presence_enter(void) {
     if (depth++) return;
     for (;;) {

@@ -1,4 +1,5 @@
-/* The one thread of ours: answers the broker's hints, looks after leases, and comes back to a broker that was away. */
+/* The library's one thread: answers the broker's notifications, runs the time slices' deadlines, and reconnects to a
+ * broker that was unavailable. */
 #include "session.h"
 
 #include <stdatomic.h>
@@ -6,12 +7,13 @@
 enum { FIRST_TICK_MS = 100, SHORTEST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100 };
 enum { CONNECTING_MS = 1000, LONGEST_CONNECTING_MS = 4000 };
 
-#define EXIT_WAIT (1000ull * OS_MS) /* a driver that keeps the listener for longer may well hang */
+#define EXIT_WAIT (1000ull * OS_MS) /* a driver call that keeps the listener longer probably hangs */
 
-static _Atomic int listener; /* the process whose thread it is */
+static _Atomic int listener; /* the process that the thread belongs to */
 static _Atomic bool watches_exit;
 
-/* The listener calls the driver only while it works. Who exits says so, and waits for the work that it finds. */
+/* The listener calls the driver only in state WORKS. An exiting thread announces the exit, and waits for work in
+ * progress. */
 enum { RESTS, WORKS, IS_LAST_WORK, IS_OVER };
 static _Atomic uint32_t work;
 
@@ -38,7 +40,7 @@ static void finish(void) {
     while (atomic_load(&work) == IS_LAST_WORK && os_now() < deadline) os_wait(&work, IS_LAST_WORK, deadline);
 }
 
-/* What the program launches from here on no thread of ours sees. */
+/* What the program launches from here on is not seen by our thread. */
 static void exits(void *unused) {
     (void)unused;
     KEEP_ERRNO;
@@ -47,7 +49,7 @@ static void exits(void *unused) {
         if (part->exiting) part->exiting();
 }
 
-/* WIRE_LINE has done what it was for: this thread is awake. */
+/* WIRE_LINE has served its purpose: this thread is awake. */
 static void hear(const struct wire *hint) {
     if (hint->version != WIRE_VERSION || hint->card >= MOST_CARDS) return;
     work_begin();
@@ -56,7 +58,7 @@ static void hear(const struct wire *hint) {
     work_end();
 }
 
-/* One attempt; another thread that has the turn is connecting too. */
+/* One attempt; another thread that holds the turn may be connecting too. */
 static bool come_back(const struct os_socket *ended, uint64_t connecting) {
     if (!session_enter(os_now() + SHORTEST_PAUSE_MS * (uint64_t)OS_MS)) return false;
     const bool done = session_replace(ended, os_now() + connecting * OS_MS);
@@ -104,14 +106,14 @@ static void listen_to_broker(void *unused) {
             miss_broker(&signals);
             os_sleep(pause * OS_MS);
             pause = longer(pause, LONGEST_PAUSE_MS);
-            connecting = longer(connecting, LONGEST_CONNECTING_MS); /* on a machine that has little time for us */
+            connecting = longer(connecting, LONGEST_CONNECTING_MS); /* the machine leaves us little processor time */
         }
         due = tick();
     }
 }
 
-/* Without the thread nothing becomes untrue: what is lent and unused stays lent, and samples of this process count only
- * as bounds. So a process that may not have one runs on. */
+/* Without the thread nothing becomes incorrect: lent memory that is unused stays lent, and samples of this process
+ * count only as bounds. So a process that may not create a thread runs on. */
 void session_listen(void) {
     const int pid = os_pid();
     int before = atomic_load(&listener);

@@ -1,4 +1,4 @@
-/* The sockets, and the questions that go over them. */
+/* The sockets, and the requests sent over them. */
 #include "session.h"
 
 #include <stdatomic.h>
@@ -6,7 +6,8 @@
 
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100, AWAKE_NS = 100 * 1000 };
 
-/* Written in turn. The sockets are also read out of turn, so those are copied under a lock that is held for short. */
+/* Written only while holding the turn. The sockets are also read without it, so they are copied under a short-held
+ * lock. */
 static struct {
     struct os_lock lock; /* of the sockets */
     struct os_socket calls, signals;
@@ -18,12 +19,12 @@ static struct {
 
 _Atomic uint32_t session_flags;
 
-static _Atomic uint64_t heard; /* when the broker last answered a question of the program's */
+static _Atomic uint64_t heard; /* when the broker last responded to a request */
 static _Atomic bool watches_forks;
 
-/* Which cards the container has: learnt at the first connection, and the same ever after. */
+/* The container's cards: learned on the first connection, and constant from then on. */
 static unsigned char uuids[MOST_CARDS][16];
-static _Atomic unsigned cards; /* so many are filled in */
+static _Atomic unsigned cards; /* number of uuids filled in */
 
 /* ---- packets ---------------------------------------------------------------------------------------------------- */
 
@@ -49,8 +50,8 @@ static bool answers(const struct wire *answer, const struct wire *question) {
            answer->number == question->number;
 }
 
-/* A prompt answer comes within what it takes to go to sleep and be woken, on a virtual machine above all: so it is
- * waited for awake, as long as the last one was prompt. */
+/* A prompt response arrives faster than a thread sleeps and wakes up, above all on a virtual machine: so it is awaited
+ * by spinning, as long as the last one was prompt. */
 static bool receive(const struct os_socket *socket, struct wire *answer, int *descriptor, uint64_t deadline) {
     KEEP_ERRNO;
     const uint64_t began = os_now(), awake = session.was_prompt ? AWAKE_NS : 0;
@@ -63,7 +64,7 @@ static bool receive(const struct os_socket *socket, struct wire *answer, int *de
     return came;
 }
 
-/* The answer takes the question's place. A descriptor that comes with it goes to *descriptor, or is closed. */
+/* The response replaces the request. A descriptor received with it is stored in *descriptor, or closed. */
 static bool exchange(const struct os_socket *socket, struct wire *packet, int *descriptor, uint64_t deadline) {
     struct wire answer;
     packet->version = WIRE_VERSION;
@@ -88,7 +89,7 @@ static bool learn_one(unsigned card, uint64_t deadline) {
     return true;
 }
 
-/* A number always means the same card, so only what is new is asked for. */
+/* A number always denotes the same card, so only new ones are requested. */
 static bool learn_cards(unsigned count, uint64_t deadline) {
     for (unsigned card = atomic_load(&cards); card < count && card < MOST_CARDS; card++) {
         if (!learn_one(card, deadline)) return false;
@@ -121,7 +122,7 @@ static bool exchange_hello(const struct os_socket *socket, struct wire *hello, u
     return answered;
 }
 
-/* A token that the broker does not know is of no use the next time either. */
+/* A token that the broker does not know will not be accepted later either. */
 static bool greet(const struct os_socket *socket, uint32_t flags, uint64_t deadline, unsigned *count) {
     struct wire hello = {.what = WIRE_HELLO, .card = NO_CARD, .flags = flags};
     if (session.has_token) memcpy(hello.hello.token, session.token, sizeof session.token);
@@ -152,7 +153,7 @@ static void forget_parts(void) {
         if (part->forget) part->forget();
 }
 
-/* The sockets are the parent's too: closing them here leaves it its own. */
+/* The sockets are the parent's too: closing them here does not affect the parent's copies. */
 static void forget_all(void) {
     memset(&session.lock, 0, sizeof session.lock);
     os_disconnect(&session.calls);
@@ -169,7 +170,7 @@ static void watch_forks(void) {
     if (!atomic_exchange(&watches_forks, true)) os_at_fork(forget_all);
 }
 
-/* In a child that was made without telling (the kernel's clone), what is the parent's is forgotten here. */
+/* Detects a child created without fork handlers (the clone system call), and drops the parent's state. */
 static void check_process(void) {
     const int pid = os_pid();
     if (session.pid && session.pid != pid) {
@@ -215,7 +216,7 @@ bool session_replace(const struct os_socket *ended, uint64_t deadline) {
     return renew(deadline);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 uint64_t session_patience(uint64_t deadline) {
     const uint64_t last = atomic_load(&heard);
@@ -226,7 +227,7 @@ uint64_t session_patience(uint64_t deadline) {
 static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
 static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
-/* An answer that is late or makes no sense ends the connection, so that it is never taken for the next one's. */
+/* A late or invalid response ends the connection, so that it is never taken for the response to the next request. */
 static bool attempt(struct wire *packet, uint64_t deadline) {
     if (!connected() && !renew(deadline)) return false;
     if (session_ask_once(packet, deadline)) {
@@ -242,7 +243,8 @@ static bool renew_only(struct wire *unused, uint64_t deadline) {
     return renew(deadline);
 }
 
-/* The last attempt begins when the time is over, so that none is given up because this process stood still in it. */
+/* The last attempt begins after the deadline, so that no request fails because this process was stopped in the middle
+ * of an attempt. */
 static bool try_until(uint64_t deadline, bool (*once)(struct wire *, uint64_t), struct wire *packet) {
     const struct wire question = *packet;
     uint64_t pause = FIRST_PAUSE_MS * (uint64_t)OS_MS;

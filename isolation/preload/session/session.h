@@ -1,10 +1,10 @@
-/* This process's session with the broker: two sockets, made at the first need and again whenever they break.
+/* This process's session with the broker: two sockets, opened when first needed and again whenever they break.
  *
- * `calls` carries questions, one at a time: the thread that has the *turn* may ask. Everything that is waited for has a
- * deadline, the turn included. A broken connection is replaced by a new one under the same token, and the question is
- * asked again: all amounts are absolute, so that does no harm.
+ * `calls` carries requests, one at a time: the thread that holds the *turn* may send one. Everything that is waited for
+ * has a deadline, including the turn. A broken connection is replaced by a new one under the same token and the request
+ * is repeated, which is harmless since all amounts are absolute.
  *
- * A forked child has no session; it makes its own when it needs one.
+ * A forked child has no session; it opens its own when it needs one.
  */
 #pragma once
 
@@ -12,73 +12,76 @@
 #include "../core/wire.h"
 #include "driver/cuda_abi.h"
 
-/* How long one call of a program waits for the broker, in all. */
+/* How long one program call waits for the broker in total. */
 #define SESSION_WAIT (5000ull * OS_MS)
-/* More time for a thread whose deadline has passed because the whole process stood still (SIGSTOP): the broker may have
- * been there all the while. */
+/* Extra time for a thread whose deadline passed because the whole process was stopped (SIGSTOP): the broker may have
+ * been available all the time. */
 #define SESSION_GRACE (100ull * OS_MS)
 
 enum { MOST_CARDS = 64, NO_CARD = WIRE_NO_CARD };
 
-/* What is said of this process in each HELLO beside what the session itself says; set before the first connection. */
+/* Additional flags for each HELLO of this process; set before the first connection. */
 extern HIDDEN _Atomic uint32_t session_flags;
 
-/* Whether there is a session, made now if need be; waits at most SESSION_WAIT. */
+/* Whether there is a session, opened if necessary; waits at most SESSION_WAIT. */
 HIDDEN bool session_start(void);
 
-/* Waits for the turn until session_patience(deadline); every entered turn is left. */
+/* Waits for the turn until session_patience(deadline); every session_enter that succeeds needs a session_leave. */
 HIDDEN bool session_enter(uint64_t deadline);
-/* Enters it if it is free. */
+/* Takes the turn if it is free. */
 HIDDEN bool session_try(void);
 HIDDEN void session_leave(void);
 
-/* A deadline that holds for a broker that is away: while it answers, other threads are only before this one. */
+/* Extends a deadline that is meant for an unavailable broker: while the broker responds, this thread merely queues
+ * behind others. */
 HIDDEN uint64_t session_patience(uint64_t deadline);
 
-/* In turn: fills in version and number, and leaves the answer in *packet. False: no valid answer came by `deadline`. */
+/* Holding the turn: fills in version and number, and stores the response in *packet. False: no valid response by
+ * `deadline`. */
 HIDDEN bool session_ask(struct wire *packet, uint64_t deadline);
-/* In turn: the same over the connection that there is, for `confirm` of a part. */
+/* Holding the turn: the same on the existing connection, for `confirm` of a part. */
 HIDDEN bool session_ask_once(struct wire *packet, uint64_t deadline);
-/* Says what is not answered. In turn or, for what may come in any order, out of it. False: it did not go out. */
+/* Sends a packet that has no response; for order-independent packets the turn is not needed. False: it was not sent. */
 HIDDEN bool session_tell(struct wire *packet);
 
-/* Says something about leases, on signals. Out of turn. False: it did not go out. */
+/* Sends a packet about time slices on `signals`, without the turn. False: it was not sent. */
 HIDDEN bool session_say(struct wire *packet);
 
-/* How many cards the container has; 0 before the first connection. Needs no turn. */
+/* The number of the container's cards; 0 before the first connection. Needs no turn. */
 HIDDEN unsigned session_cards(void);
 /* The container's number of the card with this UUID, or NO_CARD. Needs no turn. */
 HIDDEN unsigned session_card_of(const unsigned char uuid[16]);
 
-/* From now on a thread of ours answers the broker's hints, in this process, until that exits. After the driver's start:
- * what is asked for later runs earlier when the process exits, and so this thread no longer calls a driver that ends.
+/* Starts the thread that answers the broker's notifications until the process exits. Called after the driver's start:
+ * exit handlers registered later run earlier, so this thread stops calling the driver before that shuts down.
  */
 HIDDEN void session_listen(void);
-/* Whether there is such a thread. */
+/* Whether the thread is running. */
 HIDDEN bool session_listens(void);
 
-/* ---- parts: what above hears of the session's life --------------------------------------------------------------- */
+/* ---- parts: callbacks of the session ----------------------------------------------------------------------------- */
 
-/* A part of the library that the session tells of its life; NULL: it need not know. The session names none: the table
- * is made of cuda/parts.def. */
+/* Callbacks by which the session informs a part of the library; NULL: not needed. The session names no part: the table
+ * is built from cuda/parts.def. */
 struct part {
-    /* In turn, over a new connection: says what it holds and learns what is so now. False: the connection broke. */
+    /* Holding the turn, on a new connection: reports what the part holds and learns the current state. False: the
+     * connection broke. */
     bool (*confirm)(uint64_t deadline);
-    /* In the child of a fork, which has nothing of its parent's. As os_at_fork says. */
+    /* In the child of a fork: drops everything of the parent's. Restrictions as for os_at_fork. */
     void (*forget)(void);
-    /* The page of lines came with a connection; the descriptor is not the part's to close. */
+    /* A connection delivered the shared page; the part must not close the descriptor. */
     void (*page)(int descriptor);
-    /* A hint of the broker, about a card below MOST_CARDS. */
+    /* A notification from the broker about a card below MOST_CARDS. */
     void (*hint)(const struct wire *hint);
-    /* The broker does not answer; called as long as that is so. */
+    /* The broker does not respond; called repeatedly while that lasts. */
     void (*away)(void);
-    /* `away` was called too late the last time: the broker had just come back. */
+    /* The last `away` came too late: the broker had just come back. */
     void (*back)(void);
-    /* The listener has begun. */
+    /* The listener has started. */
     void (*listening)(void);
-    /* The process exits, and the listener is no more. */
+    /* The process is exiting, and the listener has stopped. */
     void (*exiting)(void);
-    /* By the listener, again and again: does what is due, and says when to come again at the latest. */
+    /* Called repeatedly by the listener: does what is due, and returns when to be called again at the latest. */
     uint64_t (*tick)(void);
 };
 extern HIDDEN const struct part session_parts[];
@@ -86,13 +89,13 @@ extern HIDDEN const unsigned session_parts_count;
 
 static inline const struct part *parts_end(void) { return session_parts + session_parts_count; }
 
-/* ---- for the files of this folder ------------------------------------------------------------------------------- */
+/* ---- internal to this folder ------------------------------------------------------------------------------------ */
 
-/* The socket of the broker's hints as it is now. */
+/* The current socket for the broker's notifications. */
 HIDDEN struct os_socket session_signals(void);
 HIDDEN bool session_has(const struct os_socket *signals);
-/* In turn: replaces the connection if its signals are these, which have ended; one attempt. */
+/* Holding the turn: replaces the connection if its signals socket is this one, which has ended; one attempt. */
 HIDDEN bool session_replace(const struct os_socket *ended, uint64_t deadline);
-/* The parent's listener is not in a forked child. */
+/* The parent's listener does not exist in a forked child. */
 HIDDEN void listener_forget(void);
 HIDDEN void turns_forget(void);

@@ -1,4 +1,4 @@
-/* Whose turn it is to ask: a lock that can be waited for until a deadline. */
+/* The turn, which permits sending a request: a lock with a timeout. */
 #include "session.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ bool session_enter(uint64_t deadline) {
     while (atomic_exchange(&turn, WAITED_FOR) != FREE) {
         uint64_t until = session_patience(deadline);
         if (os_now() >= until) {
-            if (has_had_grace) return false; /* the mark stays: one wake-up too many */
+            if (has_had_grace) return false; /* the mark stays and causes one spurious wake-up */
             has_had_grace = true;
             until = os_now() + SESSION_GRACE;
         }

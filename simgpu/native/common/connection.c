@@ -17,19 +17,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where a driver's libraries lie below its root. */
+/* Library folders below a driver's root. */
 static const char *const LIBRARY_FOLDERS[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
                                               "/usr/lib"};
 
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_node the_node = {.socket = -1};
-static _Atomic pid_t owner; /* the process that connected: no other may speak on its socket */
-static bool is_watched;     /* forks are */
+static _Atomic pid_t owner; /* the process that connected; no other may use its socket */
+static bool is_watched;     /* whether fork handlers are installed */
 
-/* ---- where the node is ------------------------------------------------------------------------------------------ */
+/* ---- locating the node ------------------------------------------------------------------------------------------ */
 
-/* The root that the library at `path` belongs to, by the folder it lies in. */
+/* The driver root that contains the library at `path`, derived from its folder. */
 static bool root_of(const char *path, char *root, size_t room) {
     char folder[PATH_MAX], real[PATH_MAX];
     if (strlen(path) >= sizeof folder) return false;
@@ -48,7 +48,7 @@ static bool root_of(const char *path, char *root, size_t room) {
     return false;
 }
 
-/* The place that we were loaded from counts, then the one where we really lie: the library may be a link. */
+/* Tries the path that this library was loaded from, then its resolved path: the library may be a symbolic link. */
 static bool find_root(char *root, size_t room) {
     Dl_info about;
     char real[PATH_MAX];
@@ -56,7 +56,7 @@ static bool find_root(char *root, size_t room) {
     return root_of(about.dli_fname, root, room) || (realpath(about.dli_fname, real) && root_of(real, root, room));
 }
 
-/* A connected socket, or -1. The path may be longer than an address has room for, so it goes through its folder. */
+/* A connected socket, or -1. The path may exceed a socket address, so it goes through a descriptor of its folder. */
 static int connect_below(const char *root) {
     char folder[PATH_MAX];
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -96,7 +96,7 @@ static bool send_request(int socket, const struct sim_request *request, int fd) 
     return sent == (ssize_t)sizeof *request;
 }
 
-/* Up to `most` descriptors come into `fds`, the others stay -1. The bytes of the reply, or -1. */
+/* Stores up to `most` received descriptors in `fds`; the rest stay -1. Returns the reply's length, or -1. */
 static ssize_t receive_reply(int socket, void *reply, size_t room, int *fds, size_t most) {
     union {
         struct cmsghdr head;
@@ -122,7 +122,8 @@ static ssize_t receive_reply(int socket, void *reply, size_t room, int *fds, siz
     return received;
 }
 
-/* The caller holds `calling`. A socket on which a call failed is shut: a late reply must not answer the next one. */
+/* The caller holds `calling`. A socket on which a call failed is shut down, so that a late reply cannot answer the next
+ * call. */
 static int exchange(int socket, const struct sim_request *request, void *reply, size_t room, int send, int *fds,
                     size_t most) {
     ssize_t received = -1;
@@ -133,7 +134,7 @@ static int exchange(int socket, const struct sim_request *request, void *reply, 
     return SIM_BROKEN;
 }
 
-/* `exchange` as others may do it: one at a time, not cut off by a thread's cancellation, errno as it was. */
+/* `exchange`, serialized, protected from thread cancellation, and with errno preserved. */
 static int call(struct sim_node *node, const struct sim_request *request, void *reply, size_t room, int send,
                 int *got) {
     int before = errno, cancel, result = SIM_BROKEN;
@@ -184,8 +185,8 @@ bool sim_alive(const struct sim_node *node) {
 
 /* ---- the connection --------------------------------------------------------------------------------------------- */
 
-/* The child keeps neither socket nor node. The mappings stay: code that still reads them must not crash. The locks may
- * have been held by threads that the child does not have. */
+/* The child keeps neither socket nor node. The mappings stay, since code that still reads them must not crash. Locks
+ * may have been held by threads that the child does not have. */
 static void forget_in_child(void) {
     int before = errno;
     if (the_node.socket >= 0) close(the_node.socket);
@@ -233,7 +234,7 @@ static int connect_node(struct sim_node *node) {
     return result;
 }
 
-/* A process that was forked from a connected one stays without a node. */
+/* A process forked from a connected one stays without a node. */
 static int connect_once(void) {
     if (owner) return owner == getpid() ? SIM_OK : SIM_BROKEN;
     if (!is_watched && pthread_atfork(NULL, NULL, forget_in_child)) return SIM_BROKEN;
@@ -258,7 +259,7 @@ int sim_connect(struct sim_node **node) {
 void sim_disconnect(void) {
     int before = errno;
     pthread_mutex_lock(&connecting);
-    if (the_node.file) { /* a forked child has nothing to give back, and may connect again */
+    if (the_node.file) { /* a forked child has nothing to release, and may connect again */
         munmap(the_node.timelines, the_node.file->cards * sizeof *the_node.timelines);
         munmap((void *)(uintptr_t)the_node.file, sizeof *the_node.file);
         close(the_node.socket);

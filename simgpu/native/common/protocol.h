@@ -1,7 +1,7 @@
-/* What libraries say to simgpud: one request, one reply, each one packet of a SOCK_SEQPACKET socket.
+/* Protocol between the libraries and simgpud: one request, one reply, each one packet of a SOCK_SEQPACKET socket.
  *
- * The socket lies at SIM_SOCKET below the driver's root, where NVIDIA's own tools look for the persistence daemon and
- * mount it into containers by themselves. Who speaks is what the kernel says (SO_PEERCRED), never what a request says.
+ * The socket is at SIM_SOCKET below the driver's root, where NVIDIA's own tools look for the persistence daemon's
+ * socket and mount it into containers. The kernel identifies the peer (SO_PEERCRED), never the request.
  */
 #pragma once
 
@@ -16,50 +16,51 @@ enum {
 };
 
 enum sim_ask {
-    /* First. id = SIM_PROTOCOL. The reply carries two descriptors: the node file and the timelines. */
+    /* First request. id = SIM_PROTOCOL. The reply carries two descriptors: the node file and the timelines. */
     SIM_HELLO = 1,
-    /* The process begins (or, again, nests) a context on `card`. Reply: row, and the piece that the context is.
-     * The first one of a process takes the model's `context` bytes. */
+    /* The process creates a context on `card`, possibly nested. Reply: row, and the piece of the context. A process's
+     * first context takes the model's `context` bytes. */
     SIM_ATTACH,
     SIM_DETACH,
-    /* Takes `bytes` (a multiple of the granularity) of `card`. Reply: id of a piece. `kind` is for the accounts. */
+    /* Takes `bytes` (a multiple of the granularity) of `card`. Reply: id of a piece. `kind` is for accounting. */
     SIM_TAKE,
-    /* Gives back one hold of this process on piece `id`. The bytes return with the last hold of all processes. */
+    /* Releases one hold of this process on piece `id`. The bytes are freed with the last hold of all processes. */
     SIM_GIVE,
-    /* Another hold of this process on piece `id`. */
+    /* Adds a hold of this process on piece `id`. */
     SIM_HOLD,
-    /* Makes piece `id` known under a token that other processes can open; a descriptor sent along is kept with it. */
+    /* Publishes piece `id` under a token that other processes can open; a descriptor sent along is kept with it. */
     SIM_SHARE,
-    /* Opens `token`: this process holds the piece, too. Reply: id, bytes, owner's pid as the caller's pid namespace has
-     * it, its card in `count`, the kept descriptor if any. */
+    /* Opens `token`: this process holds the piece too. Reply: id, bytes, the owner's pid in the caller's pid namespace,
+     * its card in `count`, and the kept descriptor if any. */
     SIM_OPEN,
-    /* Processes with a context on `card` from row `id` on, with pids as the caller's pid namespace has them. Reply:
-     * struct sim_processes, cut after the last one; if it is full there may be more. */
+    /* Processes with a context on `card` from row `id` on, with pids of the caller's pid namespace. Reply: struct
+     * sim_processes, cut after the last one; if it is full there may be more. */
     SIM_PROCESSES,
-    /* This process would like to know how much it, `card`, has: reply bytes = used by this process. */
+    /* How much of `card` this process uses. Reply: bytes. */
     SIM_USED,
-    /* From now on the processes of a control group together get at most `bytes` of `card`; UINT64_MAX: as much as there
-     * is. The descriptor sent along is the group's folder. */
+    /* Limits the processes of a control group together to `bytes` of `card`; UINT64_MAX: no limit. The descriptor sent
+     * along is the group's folder. */
     SIM_LIMIT,
-    /* A step (`kind`, enum sim_step) on the way of process `id`, as the caller's pid namespace has it, from its cards
-     * or back. Reply: its state (enum sim_state) in `count`, what it holds in `bytes`, one of its cards in `row`. */
+    /* A step (`kind`, enum sim_step) in checkpointing or restoring process `id`, a pid of the caller's namespace.
+     * Reply: its state (enum sim_state) in `count`, what it holds in `bytes`, one of its cards in `row`. */
     SIM_CHECKPOINT,
-    /* This process's managed memory of `card` is used there. Reply: bytes that came for it, and in id those that left.
+    /* This process's managed memory of `card` is used there. Reply: bytes paged in for it, and in id the bytes paged
+     * out.
      */
     SIM_PAGE,
 };
 
 enum sim_step {
-    SIM_LOOK, /* only asks */
-    SIM_LOCK, /* its calls wait from now on; locked once its work is done: to be asked again until then */
+    SIM_LOOK, /* query only */
+    SIM_LOCK, /* blocks its calls; locked once its work is done: to be repeated until then */
     SIM_UNLOCK,
-    SIM_MAY_GO, /* whether SIM_GO could be now, which is the end of what takes time; so SIM_MAY_COME of SIM_COME */
+    SIM_MAY_GO, /* checks whether SIM_GO is possible, before the slow part; likewise SIM_MAY_COME for SIM_COME */
     SIM_GO,
     SIM_MAY_COME,
     SIM_COME,
 };
 
-enum sim_state { SIM_IS_RUNNING, SIM_IS_LOCKED, SIM_IS_AWAY, SIM_LOCKING }; /* as the driver counts; the last is ours */
+enum sim_state { SIM_IS_RUNNING, SIM_IS_LOCKED, SIM_IS_AWAY, SIM_LOCKING }; /* the driver's numbers; the last is ours */
 
 enum sim_piece_kind {
     SIM_CONTEXT,
@@ -80,12 +81,12 @@ enum sim_result {
     SIM_NO_MEMORY,
     SIM_CARD_LOST,
     SIM_UNKNOWN, /* no such card, piece or token */
-    SIM_NO_ROOM, /* no row or piece is free */
-    SIM_MISUSED, /* the request makes no sense */
-    SIM_MADE_TO_FAIL, /* an allocation failure was injected */
-    SIM_WAIT, /* the process is locked: to be asked again. sim_call does. */
-    SIM_REFUSED, /* of a process that holds what can't leave a card */
-    SIM_BROKEN, /* no answer: simgpud is gone. Only connection.c says it. */
+    SIM_NO_ROOM, /* no free row or piece */
+    SIM_MISUSED, /* invalid request */
+    SIM_MADE_TO_FAIL, /* injected allocation failure */
+    SIM_WAIT, /* the process is locked: to be repeated, as sim_call does */
+    SIM_REFUSED, /* the process holds something that cannot leave a card */
+    SIM_BROKEN, /* no reply: simgpud is gone. Only returned by connection.c. */
 };
 
 struct sim_token {
@@ -107,7 +108,7 @@ struct sim_reply {
 };
 
 struct sim_process {
-    u32 pid; /* 0: not to be seen from the caller's pid namespace */
+    u32 pid; /* 0: not visible from the caller's pid namespace */
     u32 row;
     u64 bytes;
     u64 busy_ns;

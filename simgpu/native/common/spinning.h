@@ -1,6 +1,6 @@
-/* A kernel that spins for as many nanoseconds as its parameter says. A real card compiles this and goes by its own
- * clock; the simulation takes the time from the parameter of a kernel of this name, and reads no image. Compute
- * capability 7.5 is the least that drivers of CUDA 13 serve. */
+/* A kernel that spins for the number of nanoseconds given by its parameter. A real card compiles it and measures with
+ * its own clock; the simulation takes the time from the parameter of a kernel of this name and reads no image. Compute
+ * capability 7.5 is the lowest supported by CUDA 13 drivers. */
 #pragma once
 
 static const char spinning_ptx[] = ".version 6.3\n"

@@ -2,7 +2,7 @@
 
 enum { SLOT_BITS = 16, SLOT_MASK = (1 << SLOT_BITS) - 1 };
 
-/* What rows have published and not received yet. */
+/* Work that rows have published and not yet received. */
 struct backlog {
     u64 runnable; /* bit n: row n has work */
     u64 published[SIM_ROWS];
@@ -12,9 +12,9 @@ struct backlog {
 static u64 least(u64 a, u64 b) { return a < b ? a : b; }
 
 /* ---- the shared words ------------------------------------------------------------------------------------------- *
- * A slot may be rewritten by its owner while others still read it, so each word is copied atomically; `current`, asked
- * again afterwards, says whether the words belong together. What another process wrote may be anything: numbers that
- * become indices are cut to size here. */
+ * A slot may be rewritten by its owner while others still read it, so each word is copied atomically; rereading
+ * `current` afterwards shows whether the words are consistent. Other processes may have written anything: numbers that
+ * become indices are clamped here. */
 
 static void read_words(void *to, const void *shared, size_t bytes) {
     for (size_t n = 0; n < bytes / sizeof(u64); n++)
@@ -47,11 +47,12 @@ static u64 read_snapshot(const struct sim_timeline *line, struct sim_snapshot *s
     }
 }
 
-/* Makes the snapshot the current one, unless another came first. */
+/* Makes the snapshot current, unless another writer was first. */
 static bool publish(struct sim_timeline *line, u32 writer, u64 current, const struct sim_snapshot *snapshot) {
     u64 slot = 2ull * writer;
     if ((current & SLOT_MASK) == slot) slot++;
-    atomic_thread_fence(memory_order_release); /* who sees a word of the new state also sees that the old one is over */
+    atomic_thread_fence(memory_order_release); /* a reader that sees a word of the new state also sees that the old one
+                                                * is no longer current */
     write_words(&line->slot[slot], snapshot,
                 offsetof(struct sim_snapshot, share) + snapshot->rows * sizeof(struct sim_share));
     u64 next = ((current >> SLOT_BITS) + 1) << SLOT_BITS | slot;
@@ -64,9 +65,9 @@ static void cover_rows(struct sim_snapshot *snapshot, u32 rows) {
         snapshot->share[snapshot->rows] = (struct sim_share){0};
 }
 
-/* ---- who gets the time ------------------------------------------------------------------------------------------ *
- * The outcome depends on the published work alone, not on when it is looked at: a decision is only taken when there
- * is time to give, and everything that it needs stands in the snapshot. */
+/* ---- scheduling ------------------------------------------------------------------------------------------------- *
+ * The result depends only on the published work, not on when it is computed: a decision is made only when there is
+ * time to give, and all its inputs are in the snapshot. */
 
 static void begin_run(struct sim_share *share, u64 wall, u64 local) {
     share->run[share->runs++ % SIM_RUNS] = (struct sim_run){.wall = wall, .local = local};
@@ -92,7 +93,7 @@ static u64 work_left(const struct sim_snapshot *at, const struct backlog *backlo
 
 static bool has_work(const struct backlog *backlog, u32 row) { return backlog->runnable >> row & 1; }
 
-/* The next row in turn that has work; there is one. */
+/* The next row in turn that has work; at least one must. */
 static u32 next_after(const struct backlog *backlog, u32 row) {
     u64 behind = row + 1 < SIM_ROWS ? backlog->runnable >> (row + 1) << (row + 1) : 0;
     return (u32)__builtin_ctzll(behind ? behind : backlog->runnable);
@@ -103,13 +104,13 @@ static void take_turn(struct sim_snapshot *at, const struct backlog *backlog) {
     at->slice_end = at->wall + backlog->slice;
 }
 
-/* While one row alone has work its slice does not end; once it is used up, another that comes is next at once. */
+/* While only one row has work its slice does not end; once it is used up, a newly arrived row runs immediately. */
 static void run_alone(struct sim_snapshot *at, struct backlog *backlog, u64 now) {
     if (!has_work(backlog, at->row)) take_turn(at, backlog);
     give(at, backlog, least(work_left(at, backlog, at->row), now - at->wall));
 }
 
-/* How many rounds pass in which every row with work uses its whole slice and has work left. */
+/* The number of rounds in which every row with work uses its whole slice and has work left. */
 static u64 whole_rounds(const struct sim_snapshot *at, const struct backlog *backlog, u64 now) {
     u64 rounds = (now - at->wall) / ((u64)__builtin_popcountll(backlog->runnable) * backlog->slice);
     for (u64 rest = backlog->runnable; rest && rounds; rest &= rest - 1)
@@ -117,8 +118,8 @@ static u64 whole_rounds(const struct sim_snapshot *at, const struct backlog *bac
     return rounds;
 }
 
-/* The same as that many rounds turn by turn, the remembered runs included; so hours of work cost no more than a
- * moment of it. */
+/* Equivalent to running that many rounds one by one, including the remembered runs, so hours of work cost as little as
+ * a moment. */
 static void run_rounds(struct sim_snapshot *at, const struct backlog *backlog, u64 rounds) {
     u64 turns = (u64)__builtin_popcountll(backlog->runnable), round = turns * backlog->slice;
     for (u64 turn = 0; turn < turns; turn++) {
@@ -167,7 +168,7 @@ static void read_backlog(const struct sim_timeline *line, const struct sim_snaps
     }
 }
 
-/* ---- what others call ------------------------------------------------------------------------------------------- */
+/* ---- interface -------------------------------------------------------------------------------------------------- */
 
 void sim_timeline_begin(struct sim_timeline *line, u64 now) {
     line->slot[2 * SIM_WRITER_DAEMON] = (struct sim_snapshot){.wall = now, .slice_end = now};
@@ -191,7 +192,7 @@ void sim_advance(struct sim_timeline *line, u32 writer, u64 now) {
 struct sim_share sim_share_of(const struct sim_timeline *line, u32 row, u64 *wall) {
     for (;;) {
         struct sim_share share = {0};
-        struct sim_snapshot head; /* its shares stay untouched */
+        struct sim_snapshot head; /* its shares are left uninitialized */
         u64 current = atomic_load_explicit(&line->current, memory_order_acquire);
         const struct sim_snapshot *slot = slot_of(line, current);
         read_words(&head, slot, offsetof(struct sim_snapshot, share));
@@ -211,7 +212,7 @@ void sim_row_reset(struct sim_timeline *line, u32 row) {
         current = read_snapshot(line, &at);
         cover_rows(&at, row + 1);
         struct sim_share *share = &at.share[row];
-        begin_run(share, at.wall, share->received); /* of no length yet: the bound for all that came before */
+        begin_run(share, at.wall, share->received); /* an empty run: the bound for all earlier times */
         atomic_store_explicit(&line->row[row].published, share->received, memory_order_release);
     } while (!publish(line, SIM_WRITER_DAEMON, current, &at));
 }
@@ -220,7 +221,7 @@ u64 sim_wall_of(const struct sim_share *share, u64 local) {
     u64 oldest = share->runs - least(share->runs, SIM_RUNS);
     for (u64 n = share->runs; n > oldest; n--) {
         const struct sim_run *run = &share->run[(n - 1) % SIM_RUNS];
-        if (run->local < local) return run->wall + (local - run->local); /* at a break: the end before it counts */
+        if (run->local < local) return run->wall + (local - run->local); /* at a break, the end before it counts */
     }
     return share->runs ? share->run[oldest % SIM_RUNS].wall : 0;
 }

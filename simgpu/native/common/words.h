@@ -1,4 +1,4 @@
-/* The integer types and the clock that every file of the simulation uses. */
+/* Integer types and the clock used by every file of the simulation. */
 #pragma once
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ typedef uint64_t u64;
 #define SIM_NS_PER_S 1000000000ull
 #define SIM_MIB (1ull << 20)
 
-/* CLOCK_MONOTONIC in nanoseconds: the only clock here, the same in every process of a machine. */
+/* CLOCK_MONOTONIC in nanoseconds: the only clock used, identical in all processes of a machine. */
 static inline u64 sim_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

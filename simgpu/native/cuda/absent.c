@@ -1,5 +1,5 @@
-/* Every name that the driver exports. Files beside this one define those that are simulated; all others are found, and
- * answer that they are not supported. */
+/* Every name that the driver exports. The other files define those that are simulated; all others exist and return
+ * NOT_SUPPORTED. */
 #include "driver.h"
 
 CUresult absent(void);

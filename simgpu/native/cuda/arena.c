@@ -1,8 +1,9 @@
 /* Addresses of device memory, and the data behind them.
  *
- * One stretch of address space that can't be touched gives every allocation an address of its own. A second stretch of
- * the same length shows a memory file: what is at arena address A lies at the same distance in the file. So data cost
- * no call and no mapping of their own, come page by page when touched, and can be shown to another process. */
+ * An inaccessible stretch of address space gives every allocation an address of its own. A second stretch of the same
+ * length maps a memory file: the data of arena address A are at the same offset in the file. So data need no call and
+ * no mapping of their own, are allocated page by page when touched, and can be shared with another process.
+ */
 #define _GNU_SOURCE
 #include "memory.h"
 
@@ -20,18 +21,18 @@ struct hole {
     struct hole *next;
 };
 
-static u64 base;            /* 0: not there yet */
+static u64 base;            /* 0: not reserved yet */
 static char *window;
 static int file = -1;
-static struct hole *holes;  /* by address; what is behind the last one is in use */
+static struct hole *holes;  /* sorted by address; everything behind the last one is in use */
 
-/* Children after a fork have no use for it, nor have dumps. */
+/* Excludes it from forked children, which have no use for it, and from core dumps. */
 static void hide(void *stretch, u64 bytes) {
     madvise(stretch, bytes, MADV_DONTFORK);
     madvise(stretch, bytes, MADV_DONTDUMP);
 }
 
-/* The stretch is aligned by hand: programs expect 2 MiB, mmap promises a page. */
+/* Aligned manually: programs expect 2 MiB, mmap guarantees a page. */
 static u64 reserve_addresses(void) {
     char *all = mmap(NULL, ARENA_BYTES + GRANULE, CLOSED, PRIVATE, -1, 0);
     if (all == MAP_FAILED) return 0;
@@ -66,7 +67,7 @@ static bool arena_begin(void) {
     return true;
 }
 
-/* Cuts [start, start + bytes) out of the hole. False: no memory for what is left on both sides. */
+/* Removes [start, start + bytes) from the hole. False: no memory to record what is left on both sides. */
 static bool hole_cut(struct hole **link, u64 start, u64 bytes) {
     struct hole *hole = *link;
     const u64 behind = hole->start + hole->bytes - (start + bytes);
@@ -108,7 +109,7 @@ bool arena_take_at(u64 address, u64 bytes) {
     return false;
 }
 
-/* Puts [start, start + bytes) back among the holes. Without memory for that it is never used again. */
+/* Adds [start, start + bytes) to the holes. Without memory for that it is never used again. */
 static void hole_add(u64 start, u64 bytes) {
     struct hole **link = &holes, *before = NULL;
     for (; *link && (*link)->start < start; link = &(*link)->next) before = *link;
@@ -135,7 +136,8 @@ void arena_give(u64 address, u64 bytes) {
     hole_add(address, bytes);
 }
 
-/* Not even noted: a process that still has the data must not find another's in them, and addresses are plenty. */
+/* Not even recorded: another process may still have the data and must not see later data there, and addresses are
+ * plentiful. */
 void arena_retire(u64 address, u64 bytes) { (void)address, (void)bytes; }
 
 bool arena_has(u64 address) { return base && address - base < ARENA_BYTES; }

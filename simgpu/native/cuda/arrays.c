@@ -1,7 +1,8 @@
-/* Arrays and mipmapped arrays: memory without an address that programs could use.
+/* Arrays and mipmapped arrays: memory without an address that programs can use.
  *
- * A mipmapped array is one with levels, all in one piece. Only sizes are the hardware's. Sparse arrays are not
- * supported; deferred ones have a size that can be asked for, and no memory. */
+ * A mipmapped array is an array with levels, in one piece. Only sizes follow the hardware. Sparse arrays are not
+ * supported; deferred arrays have a size that can be queried, and no memory.
+ */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -13,9 +14,9 @@ struct cuda_array {
     struct cuda_context *context;
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     u32 levels;          /* 0: no mipmaps */
-    u64 piece, address;  /* 0: has no memory */
+    u64 piece, address;  /* 0: no memory */
     u64 bytes;
-    struct range *range; /* NULL: has no memory */
+    struct range *range; /* NULL: no memory */
     struct cuda_array *next;
 };
 
@@ -25,7 +26,7 @@ static bool planar(const CUDA_ARRAY3D_DESCRIPTOR *like) { return like->format ==
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-/* Of one channel; 0: no such format here. */
+/* Bytes of one channel; 0: unsupported format. */
 static u64 channel_bytes(u32 format) {
     switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -41,7 +42,7 @@ static u64 channel_bytes(u32 format) {
     }
 }
 
-/* The second plane of NV12 has half the rows, of as many bytes as the first one's. */
+/* The second plane of NV12 has half as many rows, of the same length as the first plane's. */
 static u64 rows_of(const CUDA_ARRAY3D_DESCRIPTOR *like) {
     const u64 rows = at_least_1(like->height);
     return planar(like) ? rows + (rows + 1) / 2 : rows;
@@ -56,7 +57,7 @@ static u64 array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *like) {
 }
 
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *like) {
-    enum { MOST = 1 << 17 }; /* greater than any side that hardware has, small enough for products */
+    enum { MOST = 1 << 17 }; /* more than any side that hardware supports, and small enough for products */
     if (!like->width || like->width > MOST || like->height > MOST || like->depth > MOST)
         return CUDA_ERROR_INVALID_VALUE;
     if (!channel_bytes(like->format)) return CUDA_ERROR_INVALID_VALUE;
@@ -71,7 +72,7 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *like) {
 
 static u64 halved(u64 side, u32 level) { return side ? at_least_1(side >> level) : 0; }
 
-/* Layers and faces are as many on every level. */
+/* Layers and faces do not shrink with the level. */
 static CUDA_ARRAY3D_DESCRIPTOR level_like(const CUDA_ARRAY3D_DESCRIPTOR *like, u32 level) {
     CUDA_ARRAY3D_DESCRIPTOR at = *like;
     at.width = halved(like->width, level);
@@ -88,7 +89,7 @@ static u32 most_levels(const CUDA_ARRAY3D_DESCRIPTOR *like) {
     return levels;
 }
 
-/* Of all levels, one after the other; 0 levels are a plain array. */
+/* Of all levels, one after the other; 0 levels: a plain array. */
 static u64 levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels) {
     u64 bytes = levels ? 0 : array_bytes(like);
     for (u32 level = 0; level < levels; level++) {
@@ -102,7 +103,7 @@ static u64 levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels) {
 
 static struct cuda_array *all;
 
-/* The one that a handle means; NULL: no such handle. */
+/* The array of a handle; NULL: no such handle. */
 static struct cuda_array *array_of(const void *handle, bool mipmapped) {
     struct cuda_array *each = all;
     while (each && (each != handle || (each->levels > 0) != mipmapped)) each = each->next;
@@ -121,7 +122,7 @@ static void array_free(struct cuda_array *array) {
 
 static void array_gone(struct range *range) { array_free(range->owner); }
 
-/* Those that have memory went with their ranges. */
+/* Those with memory were freed with their ranges. */
 void arrays_context_gone(const struct cuda_context *context) {
     for (struct cuda_array *array = all, *next; array; array = next) {
         next = array->next;
@@ -129,7 +130,7 @@ void arrays_context_gone(const struct cuda_context *context) {
     }
 }
 
-/* Deferred ones have none. */
+/* Deferred arrays take none. */
 static CUresult memory_take(struct cuda_array *array) {
     if (array->descriptor.flags & CUDA_ARRAY3D_DEFERRED) return CUDA_SUCCESS;
     const u64 address = arena_take(array->bytes, 0);
@@ -154,7 +155,7 @@ static CUresult memory_take(struct cuda_array *array) {
     return array->range ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* `levels` of 0 make a plain array. */
+/* 0 `levels`: a plain array. */
 static CUresult array_new(struct cuda_context *context, const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels, void **made) {
     TRY(check(like));
     TRY(capture_forbids_unsafe());
@@ -189,7 +190,7 @@ CALL(cuArrayCreate_v2, CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like) {
     return cuArray3DCreate_v2(made, &same);
 }
 
-/* With as many levels as there can be, if more are asked for. */
+/* The number of levels is limited to the possible maximum. */
 CALL(cuMipmappedArrayCreate, CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPTOR *like, unsigned levels) {
     struct cuda_context *context;
     TRY(context_current(&context));
@@ -222,7 +223,7 @@ CALL(cuArray3DGetDescriptor_v2, CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray han
     return CUDA_SUCCESS;
 }
 
-/* Documented to answer only for deferred arrays. */
+/* Documented to succeed only for deferred arrays. */
 static CUresult requirements(const void *handle, bool mipmapped, CUdevice ordinal,
                              CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
     struct device *device;

@@ -1,9 +1,9 @@
-/* What a device can do: cuDeviceGetAttribute and its older forms. */
+/* Device attributes: cuDeviceGetAttribute and its older forms. */
 #include "driver.h"
 
-/* Numbers that depend on the compute capability, from NVIDIA's published tables. */
+/* Values that depend on the compute capability, from NVIDIA's published tables. */
 struct generation {
-    u32 from;                    /* 10 * major + minor, and newer */
+    u32 from;                    /* 10 * major + minor; also for later ones */
     int blocks_per_sm, shared_per_sm, shared_per_block, l2_bytes, copy_engines;
 };
 
@@ -20,7 +20,7 @@ static const struct generation *generation_of(const struct sim_model *model) {
     return each;
 }
 
-enum { OWN = -1 };  /* not the same for all devices */
+enum { OWN = -1 };  /* differs between devices */
 
 static const int values[162] = {
 #define ATTRIBUTE(number, value) [number] = value,

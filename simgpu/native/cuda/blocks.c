@@ -1,13 +1,13 @@
-/* Heaps: chunks of a card, and the segments that programs get of them.
+/* Heaps: chunks of a card, and the segments of them that programs get.
  *
- * A chunk's segments lie in the order of their addresses and cover it. Free neighbours become one; a segment that was
- * freed in the order of a stream stays apart until its free is done, for only that stream may use it before. */
+ * A chunk's segments cover it, in address order. Free neighbours are merged; a segment that was freed in stream order
+ * stays separate until its free completes, since only that stream may reuse it before.
+ */
 #include "heap.h"
 
 #include <stdlib.h>
 
-/* ---- the orders in which streams' frees become true ---------------------------------------------------------------
- */
+/* ---- the order in which streams' frees complete ------------------------------------------------------------------ */
 
 static struct order *orders;
 
@@ -45,7 +45,7 @@ static bool usable(const struct segment *segment, u64 bytes, const struct order 
     return !segment->order || segment->order == order || segment->order->done >= segment->number;
 }
 
-/* Swallows the segment behind, if both are free in the same way. */
+/* Merges with the next segment, if both are free under the same conditions. */
 static bool merge(struct segment *segment) {
     struct segment *behind = segment->next;
     if (!behind || segment->used || behind->used || segment->order != behind->order) return false;
@@ -58,14 +58,14 @@ static bool merge(struct segment *segment) {
     return true;
 }
 
-/* Neighbours of the same kind are always one already, so once to each side is enough. */
+/* Neighbours of one kind are always merged already, so once per side is enough. */
 static struct segment *merge_around(struct segment *segment) {
     struct segment *before = segment->previous;
     merge(segment);
     return before && merge(before) ? before : segment;
 }
 
-/* Leaves `bytes` in the segment; what is behind becomes a free one of its own. */
+/* Shortens the segment to `bytes`; the rest becomes a separate free segment. */
 static bool split(struct segment *segment, u64 bytes) {
     if (segment->bytes == bytes) return true;
     struct segment *rest = malloc(sizeof *rest);
@@ -131,7 +131,7 @@ static CUresult chunk_new(struct heap *heap, u64 bytes, bool whole, struct chunk
     return CUDA_SUCCESS;
 }
 
-/* ---- growing where it lies --------------------------------------------------------------------------------------- */
+/* ---- extending chunks -------------------------------------------------------------------------------------------- */
 
 static struct segment *last_of(const struct chunk *chunk) {
     struct segment *segment = chunk->first;
@@ -139,7 +139,7 @@ static struct segment *last_of(const struct chunk *chunk) {
     return segment;
 }
 
-/* What other processes may have is one piece. */
+/* A chunk that other processes may have stays one piece. */
 static bool may_grow(const struct chunk *chunk) {
     const struct segment *last = last_of(chunk);
     return chunk->heap->pool && !chunk->heap->pool->handle_types && !last->used && !last->order;
@@ -152,14 +152,14 @@ static void resized(struct chunk *chunk, u64 more, u64 less) {
     if (heap->reserved > heap->reserved_high) heap->reserved_high = heap->reserved;
 }
 
-/* Its last segment, which is free, is longer then. */
+/* Lengthens its last segment, which must be free. */
 static CUresult chunk_grow(struct chunk *chunk, u64 more) {
     struct heap *heap = chunk->heap;
     const u64 address = chunk->address + chunk->bytes;
     struct extension *extension = malloc(sizeof *extension);
     if (!extension || !arena_take_at(address, more)) return free(extension), CUDA_ERROR_NOT_FOUND;
     *extension = (struct extension){.bytes = more, .before = chunk->extensions};
-    chunk->grows = true; /* on a full card what pools keep unused goes back first */
+    chunk->grows = true; /* on a full card the unused memory of pools is returned first */
     CUresult result = piece_take(heap->device, heap->kind, more, &extension->piece);
     chunk->grows = false;
     if (result == CUDA_SUCCESS && heap->exposed && !arena_expose(address, more)) {
@@ -180,7 +180,7 @@ static CUresult chunk_grow(struct chunk *chunk, u64 more) {
     return CUDA_SUCCESS;
 }
 
-/* Gives back the last extension; its addresses too, unless the chunk goes with them. */
+/* Returns the last extension; its addresses too, unless the chunk goes with them. */
 static void extension_drop(struct chunk *chunk) {
     struct extension *extension = chunk->extensions;
     chunk->extensions = extension->before;
@@ -188,7 +188,7 @@ static void extension_drop(struct chunk *chunk) {
     free(extension);
 }
 
-/* Gives back extensions behind all that is in use. Whether any went. */
+/* Returns extensions behind everything in use. True if there were any. */
 static bool chunk_shrink(struct chunk *chunk, u64 keep) {
     bool gone = false;
     for (const struct extension *last; (last = chunk->extensions); gone = true) {
@@ -222,7 +222,7 @@ static void chunk_drop(struct chunk *chunk) {
     free(chunk);
 }
 
-/* Frees that are done count for all from now on. */
+/* Makes completed frees available to all streams. */
 static void chunk_settle(struct chunk *chunk) {
     for (struct segment *segment = chunk->first; segment; segment = segment->next)
         if (segment->order && segment->order->done >= segment->number) order_forget(segment);
@@ -263,7 +263,7 @@ static struct segment *heap_search_settled(struct heap *heap, u64 bytes, const s
 
 static bool has_bound(const struct heap *heap, u64 more) { return heap->most && heap->reserved + more > heap->most; }
 
-/* A pool grows by what is missing behind what it has. CUDA_ERROR_NOT_FOUND: there is no such place. */
+/* A pool grows by the missing bytes behind what it has. CUDA_ERROR_NOT_FOUND: no chunk can grow. */
 static CUresult heap_lengthen(struct heap *heap, u64 bytes, struct segment **found) {
     for (struct chunk *chunk = heap->chunks; chunk; chunk = chunk->next) {
         if (!may_grow(chunk)) continue;
@@ -292,7 +292,7 @@ CUresult heap_take(struct heap *heap, u64 bytes, const struct order *order, stru
     bytes = round_up(bytes, ALIGNMENT);
     struct segment *segment = bytes < heap->whole_from ? heap_search_settled(heap, bytes, order) : NULL;
     if (!segment) TRY(heap_grow(heap, bytes, &segment));
-    split(segment, bytes); /* without memory for that the segment stays greater */
+    split(segment, bytes); /* without memory for that the segment stays larger */
     order_forget(segment);
     segment->used = true;
     segment->asked = asked;

@@ -1,4 +1,4 @@
-/* Host functions in streams: they run on the helper thread, and what stands behind them waits. */
+/* Host functions in streams: they run on the helper thread, and later work of the stream waits. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ struct callback {
     void *data;
 };
 
-/* A plain host function isn't called once the device has failed; a callback is, and is told the error. */
+/* After a device failure a plain host function is not called; a callback is, with the error. */
 static CUresult call(void *argument, CUresult status) {
     struct callback *callback = argument;
     thread_here()->serves = true;
@@ -48,7 +48,7 @@ static CUresult launch_host(CUstream handle, CUhostFn function, void *data, bool
 CALL_TWICE(cuLaunchHostFunc, _ptsz, launch_host(stream, function, data, per_thread), CUstream stream, CUhostFn function,
            void *data)
 
-/* The second version adds how the host waits, which is a matter of CPU use only. */
+/* The second version adds how the host waits, which only affects CPU use. */
 CALL_TWICE(cuLaunchHostFunc_v2, _ptsz, ((void)mode, launch_host(stream, function, data, per_thread)), CUstream stream,
            CUhostFn function, void *data, unsigned mode)
 

@@ -1,4 +1,4 @@
-/* Work that is written down instead of done. A capture belongs to the stream that began it; others join through events.
+/* Stream capture. A capture belongs to the stream that began it; other streams join through events.
  */
 #include "capture.h"
 
@@ -6,11 +6,11 @@
 
 pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct capture *captures; /* all that are not ended */
-static _Atomic u32 capture_count; /* of them, so that others need not take the lock */
+static struct capture *captures; /* all captures that have not ended */
+static _Atomic u32 capture_count; /* their number, so that others need not take the lock */
 static u64 last_id;
 
-/* ---- lives; all under captures_lock ------------------------------------------------------------------------------ */
+/* ---- lifetime; all under captures_lock --------------------------------------------------------------------------- */
 
 static void capture_drop(struct capture *capture) {
     if (atomic_fetch_sub(&capture->references, 1) == 1) free(capture);
@@ -72,7 +72,7 @@ void capture_leave(struct cuda_stream *stream) {
     }
 }
 
-/* ---- what is forbidden ------------------------------------------------------------------------------------------- */
+/* ---- forbidden calls --------------------------------------------------------------------------------------------- */
 
 bool stream_capturing(const struct cuda_stream *stream) {
     return atomic_load_explicit(&stream->capture, memory_order_acquire) != NULL;
@@ -112,7 +112,7 @@ CUresult capture_forbids_asking(struct cuda_stream *stream) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-/* Invalidates the captures that `is` picks; whether there was one. */
+/* Invalidates the captures selected by `is`; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if there were any. */
 static CUresult forbid(bool (*is)(const struct capture *, const void *), const void *with) {
     if (!atomic_load_explicit(&capture_count, memory_order_acquire)) return CUDA_SUCCESS;
     CUresult result = CUDA_SUCCESS;
@@ -125,7 +125,8 @@ static CUresult forbid(bool (*is)(const struct capture *, const void *), const v
     return result;
 }
 
-/* A thread in global mode minds its own captures and all global ones, in thread-local mode its own, else none. */
+/* A thread in global mode is restricted by its own captures and all global ones, in thread-local mode by its own,
+ * otherwise by none. */
 static bool minds(const struct capture *capture, const void *with) {
     const struct thread *thread = with;
     if (thread->mode == CAPTURE_RELAXED || capture->mode == CAPTURE_RELAXED) return false;
@@ -143,9 +144,9 @@ static bool is_in(const struct capture *capture, const void *with) {
 
 CUresult capture_forbids_waiting(struct cuda_context *context) { return forbid(is_in, context); }
 
-/* ---- writing down ------------------------------------------------------------------------------------------------ */
+/* ---- capturing --------------------------------------------------------------------------------------------------- */
 
-/* Takes the reference to `task`. The new node is what comes next in the stream depends on. */
+/* Takes the reference to `task`. Later work in the stream depends on the new node. */
 static CUresult add(struct cuda_stream *stream, struct task *task) {
     HOLD(captures_lock);
     struct capture *capture = stream->capture;
@@ -208,7 +209,7 @@ CUresult capture_record(struct cuda_stream *stream, struct cuda_event *event) {
     return result;
 }
 
-/* One of the two captures, or both. */
+/* Either of the two may be capturing, or both. */
 static CUresult join(struct cuda_stream *stream, const struct cuda_event *event) {
     struct capture *ours = stream->capture, *theirs = event->capture;
     if (theirs && theirs->status == CAPTURE_NONE) theirs = NULL;

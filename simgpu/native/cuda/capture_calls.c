@@ -1,4 +1,4 @@
-/* The driver's functions on captures. */
+/* Driver functions on captures. */
 #include "capture.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct cuda_gra
 
 static const struct nodes none;
 
-/* The first version knew no modes: it was global. */
+/* The first version has no modes: it is global. */
 CALL_TWICE(cuStreamBeginCapture, _ptsz, begin(stream, CAPTURE_GLOBAL, NULL, &none, per_thread), CUstream stream)
 CALL_TWICE(cuStreamBeginCapture_v2, _ptsz, begin(stream, mode, NULL, &none, per_thread), CUstream stream,
            CUstreamCaptureMode mode)
@@ -42,7 +42,7 @@ CALL_TWICE(cuStreamBeginCaptureToGraph, _ptsz, ((void)data, begin_to(stream, gra
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-/* Marks what comes before marked nodes. Nodes usually come after what they depend on, so one round is enough. */
+/* Marks the dependencies of marked nodes. Nodes usually follow their dependencies, so one pass is enough. */
 static void mark_before(const struct nodes *all, bool *seen) {
     for (bool again = true; again;) {
         again = false;
@@ -57,7 +57,7 @@ static void mark_before(const struct nodes *all, bool *seen) {
     }
 }
 
-/* All that was captured in other streams must come before what the origin captured last. */
+/* Everything captured in other streams must precede the origin's last captured node. */
 static CUresult joined(const struct capture *capture) {
     const struct nodes *all = &capture->graph->nodes, *last = &capture->origin->captured;
     bool *seen = calloc(all->count + 1, sizeof *seen);
@@ -98,7 +98,7 @@ static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
 
 CALL_TWICE(cuStreamEndCapture, _ptsz, end(stream, made, per_thread), CUstream stream, CUgraph *made)
 
-/* ---- questions; they make nothing invalid ------------------------------------------------------------------------ */
+/* ---- queries; they invalidate no capture ------------------------------------------------------------------------- */
 
 struct info {
     CUstreamCaptureStatus status;
@@ -129,7 +129,7 @@ static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status, boo
 CALL_TWICE(cuStreamIsCapturing, _ptsz, is_capturing(stream, status, per_thread), CUstream stream,
            CUstreamCaptureStatus *status)
 
-/* Only what the caller asks for by a pointer is told, and beyond the status only while the capture is active. */
+/* Only requested outputs are set, and those beyond the status only while the capture is active. */
 struct answers {
     CUstreamCaptureStatus *status;
     unsigned long long *id;

@@ -1,5 +1,5 @@
-/* Processes that another one takes from their cards and brings back, by pid. simgpud has the state of each; the time
- * that it takes passes here, in who asks. A process that is locked waits with its next call; see device_fault. */
+/* Checkpoint and restore of other processes, by pid. simgpud keeps the state of each; the time that it takes is spent
+ * here, in the calling process. A locked process waits in its next call; see device_fault. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 
 enum { FIRST_DRIVER = 570, LOOK_NS = 1000000, MS = 1000000 };
 
-/* As an H200 did under driver 580: so long for any process, and for what it holds of the card, at bytes a second. */
+/* Measured on an H200 with driver 580: a constant for any process, and a rate in bytes a second for what it holds of
+ * the card. */
 static const struct pace {
     u64 least_ns, rate;
     enum sim_way way;
@@ -19,7 +20,7 @@ static CUresult ask(enum sim_step step, int pid, struct sim_reply *reply) {
     const struct sim_request request = {.ask = SIM_CHECKPOINT, .kind = step, .id = pid > 0 ? (u64)pid : 0};
     const int result = sim_call(driver_node(), &request, reply, NULL);
     switch (result) {
-    case SIM_UNKNOWN: return CUDA_ERROR_NOT_INITIALIZED; /* it does not use the driver */
+    case SIM_UNKNOWN: return CUDA_ERROR_NOT_INITIALIZED; /* the process does not use the driver */
     case SIM_MISUSED: return CUDA_ERROR_ILLEGAL_STATE;
     case SIM_REFUSED: return CUDA_ERROR_NOT_SUPPORTED;
     default: return driver_result(result);
@@ -52,7 +53,7 @@ CALL(cuCheckpointProcessGetState, int pid, int *state) {
     return CUDA_SUCCESS;
 }
 
-/* 0 ms: for as long as it takes. */
+/* 0 ms: no timeout. */
 CALL(cuCheckpointProcessLock, int pid, const unsigned *timeout_ms) {
     const u64 patience_ns = timeout_ms && *timeout_ms ? *timeout_ms * (u64)MS : UINT64_MAX / 2, begun = sim_now();
     struct sim_reply reply;

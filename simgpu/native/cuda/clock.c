@@ -1,4 +1,4 @@
-/* The process's view of a device's time: how far it is, and waiting for it. */
+/* The process's view of a device's time: its progress, and waiting for it. */
 #include "streams.h"
 
 #include <errno.h>
@@ -6,11 +6,12 @@
 #include <time.h>
 
 enum {
-    SPIN_NS = 100000,            /* a sleep ends this long before what is waited for, as the kernel wakes late */
-    YIELD_NS = 200000,           /* while others have the card */
-    NAP_NS = 20000000,           /* at most: faults must be noticed */
-    NAP_TIMING_NS = 8000000, /* at most while events wait for their times, which are forgotten after SIM_RUNS runs */
-    LOOK_NS = 100000000, /* simgpud is looked after so often */
+    SPIN_NS = 100000,            /* a sleep ends this early, as the kernel wakes threads late */
+    YIELD_NS = 200000,           /* sleep while other processes have the card */
+    NAP_NS = 20000000,           /* longest sleep: faults must be noticed */
+    NAP_TIMING_NS = 8000000, /* longest sleep while events wait for their times, which are forgotten after SIM_RUNS
+                              * runs */
+    LOOK_NS = 100000000, /* interval of checks that simgpud is alive */
 };
 
 struct after {
@@ -20,7 +21,7 @@ struct after {
     void *argument;
 };
 
-/* Takes what is due from the list; its actions run once no lock is held. */
+/* Removes due actions from the list; they run once no lock is held. */
 static struct after *take_due(struct device *device, u64 received) {
     struct after *due = NULL, **last = &due;
     for (struct after **each = &device->after; *each;) {
@@ -103,10 +104,10 @@ static void spin(u64 until) {
 
 static u64 least(u64 a, u64 b) { return a < b ? a : b; }
 
-/* How the time until `end` passes. */
+/* State of waiting for `end`. */
 struct waiting {
-    bool exactly;                /* wakes when it is reached, at the cost of spinning; else a little later */
-    u64 looked, received;        /* at the last look */
+    bool exactly;                /* wake at that very moment, by spinning; otherwise a little later */
+    u64 looked, received;        /* at the last check */
 };
 
 static void pass(const struct device *device, struct waiting *waiting, u64 now, u64 received, u64 end) {

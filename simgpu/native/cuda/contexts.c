@@ -1,4 +1,4 @@
-/* The lives of contexts, and what programs set in them: flags and limits are kept; caches and banks have no effect on
+/* Lifetime of contexts, and their settings: flags and limits are stored; cache and bank configurations do not affect
  * time here. */
 #include "streams.h"
 
@@ -28,7 +28,7 @@ CUresult context_begin(struct cuda_context *context, u32 flags) {
     struct sim_reply reply;
     TRY(ask(SIM_ATTACH, device, &reply));
     device->row = (int)reply.row;
-    device_sticks(device); /* what befell an earlier process in this row is over */
+    device_sticks(device); /* discards what was injected for an earlier process in this row */
     device->contexts++;
     device_advance(device);
     CUresult result = stream_new(context, 0, 0, &context->legacy);
@@ -44,7 +44,7 @@ CUresult context_begin(struct cuda_context *context, u32 flags) {
     return CUDA_SUCCESS;
 }
 
-/* What is in the streams goes on in the card's time and is not waited for. */
+/* Work in the streams continues in the card's time and is not waited for. */
 void context_end(struct cuda_context *context) {
     struct device *device = context->device;
     struct sim_reply reply;
@@ -79,7 +79,7 @@ static CUresult create(CUcontext *made, unsigned flags, CUdevice ordinal) {
 
 CALL(cuCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal) { return create(made, flags, ordinal); }
 
-/* Limits on the SMs that a context may use are MPS's, which isn't simulated. */
+/* Limits on the SMs of a context belong to MPS, which is not simulated. */
 CALL(cuCtxCreate_v3, CUcontext *made, const void *affinity, int count, unsigned flags, CUdevice ordinal) {
     (void)affinity;
     return count ? CUDA_ERROR_NOT_SUPPORTED : create(made, flags, ordinal);
@@ -90,7 +90,7 @@ CALL(cuCtxCreate_v4, CUcontext *made, const void *params, unsigned flags, CUdevi
     return create(made, flags, ordinal);
 }
 
-/* For what OpenGL and VDPAU draw, of which there is nothing here. */
+/* For rendering by OpenGL and VDPAU, which is not simulated. */
 CALL(cuGLCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal) { return create(made, flags, ordinal); }
 
 CALL(cuVDPAUCtxCreate_v2, CUcontext *made, unsigned flags, CUdevice ordinal, u32 screen, const void *functions) {
@@ -121,7 +121,7 @@ CALL(cuCtxAttach, CUcontext *found, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-/* Who detaches last destroys it. */
+/* The last detach destroys it. */
 CALL(cuCtxDetach, CUcontext handle) {
     struct cuda_context *context;
     TRY(context_current(&context));
@@ -162,7 +162,7 @@ CALL(cuCtxGetFlags, unsigned *flags) {
     return CUDA_SUCCESS;
 }
 
-/* As the driver begins, by number: stack, printf, malloc heap, sync depth, pending launches, L2 fetch, L2 persisting.
+/* The driver's defaults, by number: stack, printf, malloc heap, sync depth, pending launches, L2 fetch, L2 persisting.
  */
 enum { STACK };
 static const size_t limits[CONTEXT_LIMITS] = {LOCALS_AT_FIRST, 1 << 20, 8 << 20, 2, 2048, 64, 0};

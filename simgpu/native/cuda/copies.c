@@ -1,7 +1,8 @@
-/* Copies: where the bytes are, how long it takes, and moving those that are real.
+/* Copies: where the bytes are, how long the copy takes, and moving the bytes that have data.
  *
- * Data move when the copy is issued (or its graph launched), time passes as if the card had moved them. That is the
- * same to a program that waits before it looks. What has no data reads as zeros and swallows what is written. */
+ * Data move when the copy is issued (or its graph launched), while time passes as if the card had moved them. A program
+ * that waits before it reads cannot tell the difference. Memory without data reads as zeros and ignores writes.
+ */
 #include "memory.h"
 #include "streams.h"
 
@@ -11,13 +12,13 @@
 
 #define OVERHEAD_NS 2000
 #define PAGE 4096
-#define LINK_FROM (8 * SIM_MIB) /* a thread waits for each, so for small ones the link is not modelled */
+#define LINK_FROM (8 * SIM_MIB) /* a thread waits for each smaller copy, so for those the link is not modelled */
 
 struct copy {
     u64 target, source, bytes;
 };
 
-/* What a copy may begin or end in. */
+/* Where a copy's source or destination is. */
 enum side { ON_HOST, ON_DEVICE };
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
@@ -29,7 +30,7 @@ u64 transfer_ns(const struct device *device, u64 bytes, bool bus) {
     return OVERHEAD_NS + (u64)((unsigned __int128)bytes * SIM_NS_PER_S / rate);
 }
 
-/* Locked: whether the bytes come over the bus. */
+/* Locked: whether the bytes are accessed over the bus. */
 static bool beyond_bus(u64 address) {
     const struct range *range = range_at(address);
     return !range || range_on_host(range);
@@ -46,7 +47,7 @@ static u64 duration(const struct device *device, const struct copy *copy) {
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* Locked: the bytes lie in memory that may be used; the program's own memory is taken at its word. */
+/* Locked: the bytes must be in accessible memory; the program's own memory is not checked. */
 static CUresult check_side(u64 address, u64 bytes, enum side side) {
     u64 end;
     if (__builtin_add_overflow(address, bytes, &end)) return CUDA_ERROR_INVALID_VALUE;
@@ -62,9 +63,9 @@ static CUresult check(const struct copy *copy, enum side to, enum side from) {
     return check_side(copy->target, copy->bytes, to);
 }
 
-/* ---- moving ------------------------------------------------------------------------------------------------------ */
+/* ---- moving data ------------------------------------------------------------------------------------------------- */
 
-/* What can be touched at an address that was checked: *length bytes at the answer, or, NULL, as many without data. */
+/* The data at a checked address: *length bytes at the returned pointer or, if NULL, as many without data. */
 static char *reach(u64 address, size_t *length) {
     *length = 0;
     char *data = memory_data(address, length);
@@ -75,8 +76,8 @@ static char *reach(u64 address, size_t *length) {
     return data;
 }
 
-/* Pinned pages, which are the program's own, come back as zeros without taking memory: a large card has no data, and
- * what of it lies on the host need not either. */
+/* Discards pinned pages of the program, which then read as zeros and take no memory: a large card has no data, and
+ * copies of its content on the host need none either. */
 static void zero(char *to, size_t length) {
     KEEP_ERRNO;
     const bool is_large = length >= LINK_FROM && (u64)to % PAGE == 0 && length % PAGE == 0;
@@ -94,7 +95,7 @@ static CUresult move(void *argument) {
         char *to = reach(left.target, &here);
         const char *from = reach(left.source, &there);
         size_t length = here < there ? here : there;
-        if (!length) break; /* freed since the copy was written down */
+        if (!length) break; /* freed since the copy was captured */
         if (length > left.bytes) length = left.bytes;
         if (to && from)
             memmove(to, from, length);
@@ -105,7 +106,7 @@ static CUresult move(void *argument) {
     return CUDA_SUCCESS;
 }
 
-/* ---- doing ------------------------------------------------------------------------------------------------------- */
+/* ---- issuing ----------------------------------------------------------------------------------------------------- */
 
 static CUresult capture(const struct copy *copy, struct cuda_stream *stream) {
     struct copy *kept = malloc(sizeof *kept);
@@ -121,7 +122,7 @@ static CUresult capture(const struct copy *copy, struct cuda_stream *stream) {
     return capture_add(stream, &work);
 }
 
-/* Over the link go large copies; small ones, and those within the card, take of the card's own time. */
+/* Large copies use the link; small ones, and those within the card, use the card's own time. */
 static CUresult issue(struct copy *copy, struct cuda_stream *stream) {
     const u64 takes_ns = duration(stream_device(stream), copy);
     if (copy->bytes >= LINK_FROM && on_bus(copy))
@@ -141,7 +142,7 @@ static CUresult copy_later(struct copy copy, enum side to, enum side from, CUstr
     return copy.bytes ? issue(&copy, stream) : CUDA_SUCCESS;
 }
 
-/* Between memories of cards the host does not wait, as documented. */
+/* For copies between memories of cards the host does not wait, as documented. */
 static CUresult copy_now(struct copy copy, enum side to, enum side from, bool own) {
     struct cuda_stream *stream;
     TRY(stream_of(NULL, own, &stream));
@@ -152,7 +153,7 @@ static CUresult copy_now(struct copy copy, enum side to, enum side from, bool ow
     return on_bus(&copy) ? stream_finish(stream) : CUDA_SUCCESS;
 }
 
-/* ---- the driver's names, each with its form for the thread's own default stream ---------------------------------- */
+/* ---- driver functions, each with its per-thread default stream form ---------------------------------------------- */
 
 #define COPY(name, to_type, to_side, from_type, from_side)                                                             \
     CALL_TWICE(name, _ptds, copy_now((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, per_thread),        \

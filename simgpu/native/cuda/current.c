@@ -1,4 +1,4 @@
-/* Which context a call means: the calling thread has a stack of them. */
+/* The current context: each thread has a stack of contexts. */
 #include "streams.h"
 
 static struct cuda_context *top(void) {
@@ -51,7 +51,7 @@ CALL(cuCtxPopCurrent_v2, CUcontext *popped) {
     return CUDA_SUCCESS;
 }
 
-/* Replaces the top of the stack; NULL takes it away. */
+/* Replaces the top of the stack; NULL pops it. */
 CALL(cuCtxSetCurrent, CUcontext handle) {
     struct cuda_context *context = NULL;
     TRY(handle ? context_of(handle, &context) : driver_ready());

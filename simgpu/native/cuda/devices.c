@@ -18,14 +18,14 @@ static struct sim_node *node;
 static struct device devices[SIM_CARDS];
 static int device_count;
 
-/* What every function answers: CUDA_ERROR_NOT_INITIALIZED until cuInit, and for ever in a forked child. */
+/* The result of every function: CUDA_ERROR_NOT_INITIALIZED until cuInit, and permanently in a forked child. */
 static _Atomic u32 answer = CUDA_ERROR_NOT_INITIALIZED;
 static _Atomic bool forked;
 
 struct sim_node *driver_node(void) { return node; }
 
-/* When the process exits the driver takes itself down. On a thread that goes on meanwhile a call may end in whatever is
- * left of it: with SIMGPU_ABORTS_LATE_CALLS set it ends the process. */
+/* At process exit the driver shuts down. A call by a thread that still runs may then fail arbitrarily: with
+ * SIMGPU_ABORTS_LATE_CALLS set it aborts the process. */
 static pthread_t exiting;
 static bool aborts_late_calls;
 
@@ -113,14 +113,14 @@ CALL(cuInit, unsigned flags) {
     return result;
 }
 
-/* Needs no cuInit, as the runtime asks it first. */
+/* Works without cuInit, since the runtime calls it first. */
 CALL(cuDriverGetVersion, int *version) {
     if (!version) return CUDA_ERROR_INVALID_VALUE;
     *version = (int)driver_version();
     return CUDA_SUCCESS;
 }
 
-/* A forked child must not take the lock: who held it is not there any more. */
+/* A forked child must not take the lock, which a thread that it does not have may hold. */
 u32 driver_version(void) {
     enum { WITHOUT_A_NODE = 13000 };
     static _Atomic u32 version;
@@ -151,7 +151,8 @@ CUresult location_device(const CUmemLocation *location, struct device **device) 
     }
 }
 
-/* Until another process lets this one go on. A dead simgpud does not. By itself, as every launch comes by. */
+/* Waits until another process unlocks this one, or simgpud is dead. A separate function, since every launch passes its
+ * caller. */
 static __attribute__((noinline, cold)) CUresult fault_once_unlocked(const struct device *device) {
     _Atomic u32 *const locked = (_Atomic u32 *)(uintptr_t)&device->about->live.locked[device->row];
     const int before = errno;
@@ -211,7 +212,7 @@ CALL(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal) {
     return CUDA_SUCCESS;
 }
 
-/* The hexadecimal digits of GPU-01234567-…, whatever stands between them. */
+/* Parses the hexadecimal digits of GPU-01234567-…, with any separators. */
 static void uuid_bytes(const char *text, CUuuid *uuid) {
     memset(uuid, 0, sizeof *uuid);
     const char *digit = strchr(text, '-');
@@ -235,7 +236,7 @@ static CUresult uuid_of(CUuuid *uuid, CUdevice ordinal, bool whole_card) {
 
 CALL(cuDeviceGetUuid, CUuuid *uuid, CUdevice ordinal) { return uuid_of(uuid, ordinal, true); }
 
-/* The second version tells MIG instances apart. */
+/* The second version returns a MIG instance's own UUID. */
 CALL(cuDeviceGetUuid_v2, CUuuid *uuid, CUdevice ordinal) { return uuid_of(uuid, ordinal, false); }
 
 CALL(cuDeviceGetPCIBusId, char *text, int length, CUdevice ordinal) {

@@ -1,9 +1,9 @@
-/* Events as programs know them: made, recorded, asked and waited for. */
+/* Events in the API: creation, recording, queries and waiting. */
 #include "streams.h"
 
 #include <stdlib.h>
 
-/* Events are never given back to libc, so that a stale handle is an error and no crash. Under driver_lock. */
+/* Events are never freed, so that a stale handle is an error, not a crash. Under driver_lock. */
 static struct cuda_event *spare;
 
 CUresult event_of(CUevent handle, struct cuda_event **found) {
@@ -46,7 +46,7 @@ CALL(cuEventDestroy_v2, CUevent handle) {
 
 CALL(cuEventDestroy, CUevent handle) { return cuEventDestroy_v2(handle); }
 
-/* Records what is in the stream now. */
+/* Records the stream's current work. */
 CUresult event_record(struct cuda_event *event, struct cuda_stream *stream) {
     if (stream_holds(stream)) {
         struct mark *mark;
@@ -109,7 +109,7 @@ CALL(cuEventSynchronize, CUevent handle) {
     return result;
 }
 
-/* What a recorded event, not captured, was given as its time, or CUDA_ERROR_NOT_READY. */
+/* The time of a recorded event that is not captured, or CUDA_ERROR_NOT_READY. */
 static CUresult wall_of(struct cuda_event *event, u64 *wall) {
     if (!event->recorded || event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
     TRY(event_captured(event));
@@ -135,7 +135,7 @@ static CUresult elapsed(float *milliseconds, CUevent from, CUevent to) {
 CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to) { return elapsed(ms, from, to); }
 CALL(cuEventElapsedTime_v2, float *ms, CUevent from, CUevent to) { return elapsed(ms, from, to); }
 
-/* Where the stream must wait for: nothing, a time of its own device, or a mark. */
+/* What the stream must wait for: nothing, a time of its own device, or a mark. */
 CUresult stream_wait(struct cuda_stream *stream, struct cuda_event *event) {
     if (!event->recorded) return CUDA_SUCCESS;
     struct device *device = stream->context->device;

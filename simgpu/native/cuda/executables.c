@@ -13,7 +13,7 @@ CUresult executable_of(CUgraphExec handle, struct cuda_executable **found) {
     return CUDA_SUCCESS;
 }
 
-/* Parallel branches overlap; a host function ends all that stands before it in the list, and begins all that follows.
+/* Parallel branches overlap; a host function ends everything before it in the list, and begins everything after it.
  */
 void executable_measure(struct cuda_executable *executable) {
     u64 since = 0, length = 0;
@@ -35,7 +35,7 @@ void executable_measure(struct cuda_executable *executable) {
     executable->length_ns = length;
 }
 
-/* Children count by what is in them. Without a current context it is of no device. */
+/* Child graphs count by their nodes. Without a current context it belongs to no device. */
 static CUresult take_memory(struct cuda_executable *executable) {
     struct cuda_context *context;
     u64 nodes = 0;
@@ -114,7 +114,7 @@ CALL(cuGraphExecDestroy, CUgraphExec handle) {
 
 /* ---- launching --------------------------------------------------------------------------------------------------- */
 
-/* What is real about the steps happens when the graph is launched, in order: code is loaded, memory taken and moved. */
+/* The real effects of the steps happen when the graph is launched, in order: code is loaded, memory taken and moved. */
 static CUresult run_steps(struct cuda_executable *executable, struct cuda_stream *stream) {
     CUresult result = CUDA_SUCCESS;
     for (u32 i = 0; i < executable->count && !result; i++) {
@@ -128,7 +128,7 @@ static CUresult run_steps(struct cuda_executable *executable, struct cuda_stream
     return result;
 }
 
-/* Before the first step: waits for the events of the graph, and for the launch before this one. */
+/* Before the first step: waits for the events of the graph, and for the previous launch. */
 static CUresult wait_first(struct cuda_executable *executable, struct cuda_stream *stream) {
     CUresult result = CUDA_SUCCESS;
     if (executable->device == stream->context->device) {
@@ -145,7 +145,7 @@ static CUresult wait_first(struct cuda_executable *executable, struct cuda_strea
     return result;
 }
 
-/* Parts between host functions one after the other; events are recorded at the end of the part that they are in. */
+/* Parts between host functions run one after the other; events are recorded at the end of their part. */
 static CUresult launch_parts(struct cuda_executable *executable, struct cuda_stream *stream) {
     u64 done = 0, length = 0;
     CUresult result = CUDA_SUCCESS;
@@ -164,7 +164,7 @@ static CUresult launch_parts(struct cuda_executable *executable, struct cuda_str
     return result ? result : stream_enqueue(stream, executable->length_ns - done, NULL);
 }
 
-/* The usual case: one piece of work, and each event at its exact place in it. */
+/* The usual case: a single piece of work, with each event at its exact position. */
 static CUresult launch_whole(struct cuda_executable *executable, struct cuda_stream *stream) {
     u64 end;
     TRY(stream_enqueue(stream, executable->length_ns, &end));
@@ -199,7 +199,7 @@ static CUresult launch(CUgraphExec handle, CUstream in, bool per_thread) {
 
 CALL_TWICE(cuGraphLaunch, _ptsz, launch(executable, stream, per_thread), CUgraphExec executable, CUstream stream)
 
-/* There is nothing to bring to the card beforehand but code. */
+/* An upload brings only code to the card. */
 static CUresult upload(CUgraphExec handle, CUstream in, bool per_thread) {
     struct cuda_executable *executable;
     struct cuda_stream *stream;

@@ -1,17 +1,17 @@
-/* Freeing: at once, after all that the process has asked of the card; or in the order of a stream. */
+/* Freeing: immediately, after all of the process's work on the card; or in stream order. */
 #include "heap.h"
 
 #include <stdlib.h>
 
-/* That a stream has come as far as one of its frees. */
+/* Reports that a stream has reached one of its frees. */
 struct note {
     struct device *device;
     struct order *order;
     u64 number;
 };
 
-/* Such actions come when a thread synchronises, or learns by a query that it need not: just when pools give back what
- * is beyond their thresholds. */
+/* These actions run when a thread synchronizes, or finds by a query that it need not: that is when pools return what
+ * exceeds their thresholds. */
 static void note_done(void *argument) {
     LOCKED;
     const struct note *note = argument;
@@ -21,7 +21,7 @@ static void note_done(void *argument) {
     free(argument);
 }
 
-/* Locked: numbers the next free of the stream. NULL: no memory on the host. */
+/* Locked: numbers the stream's next free. NULL: no memory on the host. */
 static struct note *note_new(struct device *device, const struct cuda_stream *stream) {
     struct note *note = malloc(sizeof *note);
     struct order *order = note ? order_of(order_key(stream)) : NULL;
@@ -34,7 +34,7 @@ static struct note *note_new(struct device *device, const struct cuda_stream *st
     return note;
 }
 
-/* Without an order it is like a synchronisation: the program has waited. */
+/* Without an order it is like a synchronization: the program has waited. */
 static void segment_free(struct range *range, const struct cuda_stream *stream, struct note **note) {
     struct device *device = range->device;
     struct segment *segment = range->owner;
@@ -44,7 +44,7 @@ static void segment_free(struct range *range, const struct cuda_stream *stream, 
     if (!*note) pools_settle(device);
 }
 
-/* Locked. *note: what must be told when the stream has come there; NULL: nothing. */
+/* Locked. *note: to be run when the stream reaches this point; NULL: nothing. */
 static CUresult range_free(u64 address, const struct cuda_stream *stream, struct note **note) {
     struct range *range = range_at(address);
     *note = NULL;
@@ -69,10 +69,9 @@ static CUresult memory_free(u64 address, struct cuda_stream *stream) {
     return CUDA_SUCCESS;
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* Freeing waits for all that the process has asked of the card, as the driver does before it unmaps. */
+/* Waits for all work of the process on the card, as the driver does before it unmaps. */
 static CUresult finish_all(struct device *device) {
     if (!device || device->row < 0) return CUDA_SUCCESS;
     return device_wait(device, atomic_load(&device->line->row[device->row].published));
@@ -99,7 +98,7 @@ CALL(cuMemFree_v2, CUdeviceptr address) {
     TRY(capture_forbids_unsafe());
     TRY(device_of_freeable(address, &device));
     TRY(finish_all(device));
-    return memory_free(address, NULL); /* of two threads that free the same memory one finds it */
+    return memory_free(address, NULL); /* if two threads free the same memory, one of them fails here */
 }
 
 static CUresult free_later(CUdeviceptr address, CUstream handle, bool own) {

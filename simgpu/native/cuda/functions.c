@@ -1,4 +1,4 @@
-/* Functions and kernels: how long they run, and what shapes of launches they take. */
+/* Functions and kernels: their durations, and the launch shapes that they accept. */
 #include "functions.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ CUresult function_of(CUfunction handle, struct cuda_function **found) {
     return CUDA_SUCCESS;
 }
 
-/* How many bytes of local memory it uses in each thread; of the other attributes nothing is known. */
+/* Only the local memory per thread is known, of all attributes. */
 static CUresult attribute(int *value, int which, const struct cuda_function *function) {
     enum { LOCAL_BYTES = 3, ATTRIBUTES = 16 };
     if (!value || which < 0 || which >= ATTRIBUTES) return CUDA_ERROR_INVALID_VALUE;
@@ -34,7 +34,7 @@ CALL(cuKernelGetAttribute, int *value, int which, CUkernel handle, CUdevice ordi
     return attribute(value, which, function);
 }
 
-/* The first parameter out of the buffer form: pairs of a key and a value, ended by 0; key 1 is the buffer. */
+/* The first parameter in the buffer form: pairs of key and value, terminated by 0; key 1 is the buffer. */
 static const void *buffer_of(void *const *extra) {
     for (; extra && *extra; extra += 2)
         if ((uintptr_t)*extra == 1) return extra[1];

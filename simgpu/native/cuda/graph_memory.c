@@ -1,9 +1,10 @@
 /* Memory that graphs allocate and free.
  *
- * An allocation of a graph has its address from the day its node is made, and a piece of the card from a launch until
- * it is freed: by the graph, by another one, or by the program. Pieces that are not in use stay with the device for
- * the next launch, whichever graph's, until they are trimmed or the card is full. Not modelled: graphs that run at the
- * same time need pieces of their own, even if each frees what it allocates. */
+ * An allocation of a graph has its address from the creation of its node, and a piece of the card from a launch until
+ * it is freed: by the graph, by another one, or by the program. Unused pieces stay with the device for the next launch
+ * of any graph, until they are trimmed or the card is full. Not modelled: graphs that run at the same time need
+ * separate pieces, even if each frees what it allocates.
+ */
 #include "heap.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct cached {
     struct cached *next;
 };
 
-/* What one device keeps for graphs. */
+/* Memory that one device keeps for graphs. */
 struct account {
     struct cached *cached;
     u64 used, used_high, reserved, reserved_high;
@@ -22,9 +23,9 @@ struct account {
 struct graph_memory {
     struct device *device;
     u64 address, bytes, rounded;
-    struct cached *piece; /* NULL: not allocated now */
+    struct cached *piece; /* NULL: not currently allocated */
     struct range *range;
-    u32 references;       /* nodes that allocate or free it, and one while it is allocated */
+    u32 references;       /* nodes that allocate or free it, plus one while it is allocated */
 };
 
 static struct account accounts[SIM_CARDS]; /* by ordinal */
@@ -122,7 +123,7 @@ static CUresult release_unlocked(void *argument) {
 
 CUresult graph_memory_free(struct range *range) { return release(range->owner); }
 
-/* An address without a card's memory behind it: that comes with a launch. One reference is the caller's. */
+/* Reserves an address without card memory behind it: that comes with a launch. One reference is the caller's. */
 static CUresult memory_new(struct device *device, u64 bytes, struct graph_memory **made) {
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
     struct graph_memory *memory = malloc(sizeof *memory);
@@ -153,7 +154,7 @@ static CUresult memory_new(struct device *device, u64 bytes, struct graph_memory
     return CUDA_SUCCESS;
 }
 
-/* Freed by force: what a graph still has to free it no longer finds allocated. */
+/* Frees all of it: graphs that would still free it find it unallocated. */
 void graph_memory_device_gone(const struct device *device) {
     for (struct range *range = ranges_all, *next; range; range = next) {
         next = range->next;
@@ -196,7 +197,7 @@ CUresult graph_memory_capture(struct cuda_stream *stream, u64 bytes, CUdeviceptr
         .bytes = bytes,
     };
     TRY(memory_alloc_work(&params, &work));
-    TRY(capture_add(stream, &work)); /* which drops the work if it fails */
+    TRY(capture_add(stream, &work)); /* on failure this drops the work */
     *address = params.address;
     return CUDA_SUCCESS;
 }
@@ -207,7 +208,7 @@ CUresult graph_memory_capture_free(struct cuda_stream *stream, CUdeviceptr addre
     return capture_add(stream, &work);
 }
 
-/* ---- what programs ask ------------------------------------------------------------------------------------------- */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 CALL(cuDeviceGraphMemTrim, CUdevice ordinal) {
     struct device *device;

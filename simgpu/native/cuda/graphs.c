@@ -1,4 +1,4 @@
-/* Graphs: nodes and what they depend on. */
+/* Graphs: nodes and their dependencies. */
 #include "graphs.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ bool nodes_has(const struct nodes *nodes, const struct cuda_node *node) {
     return false;
 }
 
-/* Arrays grow at powers of two, so that their size needs no field of its own. */
+/* Arrays grow at powers of two, so their capacity needs no field. */
 CUresult nodes_add(struct nodes *nodes, struct cuda_node *node) {
     if (!(nodes->count & (nodes->count - 1))) {
         size_t room = nodes->count ? nodes->count * 2 : 1;
@@ -31,7 +31,7 @@ CUresult nodes_add_all(struct nodes *nodes, const struct nodes *more) {
     return result;
 }
 
-/* Keeps the array, so that it stays at least as large as nodes_add believes. */
+/* Does not shrink the array, so that its capacity matches what nodes_add assumes. */
 void nodes_remove(struct nodes *nodes, const struct cuda_node *node) {
     struct nodes kept = {0};
     for (size_t i = 0; i < nodes->count; i++)
@@ -212,7 +212,7 @@ struct task *task_of_child(const struct cuda_graph *child) {
     return task;
 }
 
-/* Children are cloned with their parent; all other tasks are shared, as nothing changes a task. */
+/* Child graphs are cloned with their parent; all other tasks are shared, as tasks are immutable. */
 CUresult graph_clone(const struct cuda_graph *graph, struct cuda_graph **made) {
     struct cuda_graph *clone;
     CUresult result = graph_new(&clone);

@@ -1,5 +1,5 @@
-/* Green contexts: parts of a card by name alone, as time is not divided here by multiprocessors. Each keeps the primary
- * context. */
+/* Green contexts: partitions of a card in name only, as time is not divided by multiprocessors here. Each retains the
+ * primary context. */
 #include "streams.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What contexts take beside what programs allocate in them: local memory of kernels, and executables of graphs. Code is
- * the images' (modules.c). */
+/* Contexts' memory besides programs' allocations: local memory of kernels, and executables of graphs. Code belongs to
+ * the images (modules.c). */
 #include "driver.h"
 
 #include <stdlib.h>

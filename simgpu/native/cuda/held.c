@@ -1,4 +1,4 @@
-/* Work that waits for the host: callbacks, values in memory, events of other devices, and all that stands behind it. */
+/* Held work: callbacks, values in memory, events of other devices, and everything behind these in the stream. */
 #include "streams.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 enum { POLL_NS = 50000, SPUN_NS = 2 * POLL_NS, LONGEST_NS = 50000000 };
 
-/* Streams that hold work, the helper thread that lets it go, and those who wait for that. */
+/* Streams that hold work, the helper thread that releases it, and the threads that wait for that. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake, gone;
 static struct cuda_stream *holding;
@@ -20,14 +20,14 @@ static bool received(struct device *device, u64 end) {
     return device->received >= end;
 }
 
-/* Keeps the card busy a little longer than until the next look. */
+/* Keeps the card busy until a little after the next check. */
 static void spin_on(struct cuda_stream *stream) {
     u64 start = stream_start(stream);
     if (!stream_full(stream) && start < stream->context->device->received + SPUN_NS)
         stream_append(stream, start, SPUN_NS);
 }
 
-/* Is the first thing held in `stream` due? Else *then says when to ask again. The stream's lock is held. */
+/* Whether the stream's first held item is due; otherwise *then is when to check again. The stream's lock is held. */
 static bool due(struct cuda_stream *stream, struct held *held, u64 *then) {
     struct device *device = stream->context->device;
     const struct mark *mark = held->mark;
@@ -36,7 +36,7 @@ static bool due(struct cuda_stream *stream, struct held *held, u64 *then) {
     case HELD_MARK: return true;
     case HELD_RUN:
         if (stream_full(stream))
-            device_advance(device); /* while all of it waits, no other thread may look what is done */
+            device_advance(device); /* all of it waits, so no other thread may check what is done */
         if (!stream_full(stream)) return true;
         break;
     case HELD_VALUE:
@@ -67,7 +67,7 @@ static bool due(struct cuda_stream *stream, struct held *held, u64 *then) {
     return false;
 }
 
-/* Lets one thing go, except for what it calls. The stream's lock is held. */
+/* Releases one item, without its callback. The stream's lock is held. */
 static void let_go(struct cuda_stream *stream, struct held *held) {
     struct device *device = stream->context->device;
     if (held->kind == HELD_RUN) stream_append(stream, stream_start(stream), held->duration_ns);
@@ -90,7 +90,7 @@ static CUresult fault_of(const struct cuda_context *context) {
     return context->references ? device_fault(context->device) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* Lets go what is due; a fault makes the rest void, and callbacks are told. */
+/* Releases due items; after a fault all remaining ones are dropped, and callbacks get the error. */
 static void step(struct cuda_stream *stream, u64 *then) {
     pthread_mutex_lock(&stream->lock);
     struct held *held;
@@ -113,7 +113,7 @@ static void step(struct cuda_stream *stream, u64 *then) {
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* Looks at each stream that holds work; takes out those that no longer do. `lock` is held, and let go in between. */
+/* Checks each stream that holds work and removes those that no longer do. `lock` is held, and released in between. */
 static u64 look_at_all(void) {
     u64 then = sim_now() + LONGEST_NS;
     for (struct cuda_stream **each = &holding; *each;) {
@@ -153,7 +153,7 @@ static void *help(void *unused) {
     return NULL;
 }
 
-/* The helper takes no signal that is meant for the program. */
+/* The helper blocks all signals, which are meant for the program. */
 static CUresult start_helper(void) {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -214,7 +214,7 @@ static CUresult append(struct cuda_stream *stream, const struct held *work) {
     return CUDA_SUCCESS;
 }
 
-/* Waits until `still` says no, in steps so that faults are noticed. */
+/* Waits while `still` returns true, in steps so that faults are noticed. */
 static CUresult wait_while(bool (*still)(const void *of), const void *of, const struct device *device) {
     int kept = errno;
     CUresult result = CUDA_SUCCESS;
@@ -247,7 +247,7 @@ static CUresult wait_for(struct cuda_stream *stream, struct cuda_stream *other) 
     return append(stream, &(struct held){.kind = HELD_WAIT, .mark = mark});
 }
 
-/* What the legacy stream holds, the blocking ones wait for, and the other way round. */
+/* Blocking streams wait for what the legacy stream holds, and vice versa. */
 static CUresult wait_for_others(struct cuda_stream *stream) {
     struct cuda_context *context = stream->context;
     if (stream->non_blocking) return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-/* Pinned host memory. Nothing is really pinned; what counts is that its addresses are known and cost no card. */
+/* Pinned host memory. Nothing is really pinned; its addresses are tracked, and it takes no card memory. */
 #include "memory.h"
 
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ static CUresult host_take(void **address, size_t bytes, u32 flags) {
     return CUDA_SUCCESS;
 }
 
-/* With unified addresses all of it can be reached from the card. */
+/* With unified addressing all of it is accessible from the card. */
 CALL(cuMemAllocHost_v2, void **address, size_t bytes) { return host_take(address, bytes, DEVICE_MAP); }
 
 CALL(cuMemHostAlloc, void **address, size_t bytes, unsigned flags) { return host_take(address, bytes, flags); }
@@ -95,7 +95,7 @@ CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *address, void *host, unsigned fl
     return CUDA_SUCCESS;
 }
 
-/* Always with DEVICE_MAP: unified addresses map all. */
+/* Always includes DEVICE_MAP: unified addressing maps all. */
 CALL(cuMemHostGetFlags, unsigned *flags, void *host) {
     struct cuda_context *context;
     TRY(context_current(&context));

@@ -1,7 +1,8 @@
-/* Memory of one process in another: parcels, imports, and cuIpc*.
+/* Memory shared between processes: parcels, imports, and cuIpc*.
  *
- * A parcel names a piece by simgpud's token and says where its data lie in the file of the process that has them;
- * simgpud keeps that file for those who open the token. The importer holds the piece, so it outlives its exporter. */
+ * A parcel names a piece by simgpud's token and says where its data are in the file of the exporting process; simgpud
+ * keeps that file for processes that open the token. The importer holds the piece, so it outlives its exporter.
+ */
 #define _GNU_SOURCE
 #include "ipc.h"
 #include "heap.h"
@@ -18,7 +19,7 @@ enum { PARCEL_MAGIC = 0x5347504d };
 
 struct import {
     struct parcel parcel;
-    u64 piece, address, bytes; /* all of the piece */
+    u64 piece, address, bytes; /* of the whole piece */
     u32 references;
 };
 
@@ -58,14 +59,14 @@ CUresult device_with_card(u32 card, struct device **device) {
     }
 }
 
-/* Whether these bytes are there: touching what is beyond the end of a file kills. */
+/* Whether the file has these bytes: touching a page beyond its end raises SIGBUS. */
 static bool file_has(int file, u64 offset, u64 bytes) {
     struct stat about;
     if (file < 0 || fstat(file, &about) != 0 || offset % PAGE) return false;
     return bytes <= (u64)about.st_size && offset <= (u64)about.st_size - bytes;
 }
 
-/* Shows at `address`, where the piece begins, the pages that have the parcel's data. */
+/* Maps the pages with the parcel's data at `address`, where the piece begins. */
 static bool show(const struct device *device, const struct parcel *parcel, u64 address, u64 piece_bytes, int file) {
     const u64 first = parcel->inside / PAGE * PAGE;
     const u64 bytes = round_up(parcel->inside + parcel->bytes, PAGE) - first;
@@ -111,7 +112,7 @@ static struct range *import_known(const struct parcel *parcel, enum range_kind k
     return NULL;
 }
 
-/* Gives the piece back, and the address. */
+/* Releases the piece and the address. */
 static void import_end(struct import *import) {
     piece_give(import->piece);
     arena_restore(import->address, import->bytes);
@@ -187,11 +188,11 @@ CALL(cuIpcOpenMemHandle_v2, CUdeviceptr *address, CUipcMemHandle handle, unsigne
     memcpy(&parcel, &handle, sizeof parcel);
     if (!address || flags != LAZY_PEER_ACCESS || !parcel_valid(&parcel, PARCEL_IPC)) return CUDA_ERROR_INVALID_VALUE;
     LOCKED;
-    if (parcel.process == own_number()) return CUDA_ERROR_INVALID_CONTEXT; /* only for others */
+    if (parcel.process == own_number()) return CUDA_ERROR_INVALID_CONTEXT; /* only other processes can open it */
     return import_new(&parcel, RANGE_IPC, context, address);
 }
 
-/* Before 11.0 the same under another name. */
+/* Before 11.0: the same under another name. */
 CALL(cuIpcOpenMemHandle, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
     return cuIpcOpenMemHandle_v2(address, handle, flags);
 }

@@ -1,12 +1,12 @@
-/* Launches of kernels, in all forms that there ever were. */
+/* Kernel launches, in all forms of the API's history. */
 #include "functions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether launches come back when they are done: what CUDA_LAUNCH_BLOCKING asks for. */
+/* Whether launches return only when they are done, as CUDA_LAUNCH_BLOCKING requests. */
 static bool blocking(void) {
-    static _Atomic int asked; /* 1 + the answer */
+    static _Atomic int asked; /* 1 + the setting */
     int answer = atomic_load_explicit(&asked, memory_order_relaxed);
     if (!answer) {
         const char *value = getenv("CUDA_LAUNCH_BLOCKING");
@@ -16,7 +16,7 @@ static bool blocking(void) {
     return answer == 2;
 }
 
-/* The hot path of the whole library: no system call but the clock, no lock but the stream's. */
+/* The hot path of the library: no system call except the clock, no lock except the stream's. */
 static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in, void *const *params,
                        void *const *extra, bool per_thread) {
     struct cuda_stream *stream;
@@ -48,10 +48,10 @@ CALL_TWICE(cuLaunchKernel, _ptsz, launch(f, SHAPE(gx, gy, gz, bx, by, bz, shared
            CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
            CUstream stream, void **params, void **extra)
 
-/* Attributes change how a kernel runs, not how long it does here; only the cooperative one can make a launch fail. */
+/* Attributes change how a kernel runs, not how long it takes here; only the cooperative one can make a launch fail. */
 enum { ATTRIBUTE_COOPERATIVE = 2 };
 
-/* All blocks of a cooperative launch must be on the card at once. */
+/* All blocks of a cooperative launch must fit on the card at once. */
 static CUresult fits_at_once(CUstream in, bool per_thread, const struct shape *shape) {
     struct cuda_stream *stream;
     TRY(stream_of(in, per_thread, &stream));
@@ -94,8 +94,7 @@ CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned co
     return CUDA_SUCCESS;
 }
 
-/* ---- as it was before CUDA 4: the function keeps its shape and parameters -----------------------------------------
- */
+/* ---- API before CUDA 4: the function keeps its shape and parameters ---------------------------------------------- */
 
 CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
     struct cuda_function *function;

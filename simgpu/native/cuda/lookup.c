@@ -1,4 +1,4 @@
-/* cuGetProcAddress: functions by name, version of CUDA, and default stream. */
+/* cuGetProcAddress: functions by name, CUDA version, and default stream. */
 #include "driver.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ struct route {
     CUresult (*symbol)(void);
 };
 
-/* Declared with no parameters, as only addresses are needed here; each has an alias of its own in this file. */
+/* Declared without parameters, as only addresses are needed here; each has a separate alias in this file. */
 #define ROUTE(name, version, per_thread, symbol)                                                                       \
     CUresult route_to_##name##_##version##_##per_thread(void) __asm__(#symbol);
 #include "driver/cuda.def"
@@ -25,7 +25,7 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 enum { FLAG_LEGACY = 1, FLAG_PER_THREAD = 2 };
 enum { FOUND, NOT_FOUND, TOO_OLD };
 
-/* The first route of a name: they are sorted. */
+/* The first route of a name: routes are sorted. */
 static const struct route *first_of(const char *name) {
     size_t low = 0, high = ROUTES;
     while (low < high) {
@@ -38,8 +38,8 @@ static const struct route *first_of(const char *name) {
     return low < ROUTES && !strcmp(routes[low].name, name) ? &routes[low] : NULL;
 }
 
-/* The newest form that `version` knows, per-thread before legacy if that is asked for. A name of a later CUDA than the
- * driver's doesn't exist. */
+/* The newest form known in `version`, per-thread before legacy if requested. A name of a later CUDA than the driver's
+ * does not exist. */
 static int find(const char *name, u32 version, bool per_thread, void **address) {
     const struct route *best = NULL, *route = first_of(name);
     u32 driver = driver_version();
@@ -64,7 +64,7 @@ static CUresult get(const char *name, void **address, int version, u64 flags, in
     return CUDA_SUCCESS;
 }
 
-/* The first version has no status, so it says by its result that there is no such function. */
+/* The first version has no status output, so its result reports a missing function. */
 CALL(cuGetProcAddress, const char *name, void **address, int version, u64 flags) {
     CUresult result = get(name, address, version, flags, NULL);
     return result || *address ? result : CUDA_ERROR_NOT_FOUND;
@@ -73,7 +73,7 @@ CALL(cuGetProcAddress_v2, const char *name, void **address, int version, u64 fla
     return get(name, address, version, flags, status);
 }
 
-/* NVIDIA's own libraries talk to the driver through tables of their own. */
+/* NVIDIA's own libraries access the driver through private tables. */
 CALL(cuGetExportTable, const void **table, const CUuuid *id) {
     if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;

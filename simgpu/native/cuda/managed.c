@@ -1,6 +1,6 @@
-/* Managed memory: addresses that program and card share. It is host memory here, of any size, and charged to the card
- * as if it lay there from the beginning, as far as there is room; a card of a profile without rates for it has room for
- * all of it, or refuses. */
+/* Managed memory: addresses shared by program and card. It is host memory here, of any size, and charged to the card as
+ * if it were there from the beginning, as far as there is room. On a card whose profile has no paging rates, it must
+ * fit completely, or the allocation fails. */
 #include "memory.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Kernels that spin until their peers run, in whatever process and on whatever card: what a collective does.
+/* Kernels that spin until their peers run, in any process and on any card, as a collective does.
  *
- * Peers share words of memory that the host sees. A kernel that begins writes its round into its own, and ends once
- * every word has that round. Until then it is on the card as any other is.
+ * Peers share words of memory visible to the host. A kernel that begins writes its round into its own word, and ends
+ * once every word has that round. Until then it occupies the card like any other kernel.
  */
 #include "functions.h"
 
@@ -12,7 +12,7 @@ struct meeting {
     u32 own, peers, round;
 };
 
-/* Words that are gone stop no stream. */
+/* Freed words do not block a stream. */
 static bool met(const void *argument) {
     const struct meeting *meeting = argument;
     size_t length = 0;

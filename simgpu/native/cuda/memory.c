@@ -1,9 +1,9 @@
-/* cuMemAlloc and its kin: memory of a context, cut from 2 MiB blocks, and what goes with a context. */
+/* cuMemAlloc and related functions: memory of a context, cut from 2 MiB blocks, and what is freed with a context. */
 #include "heap.h"
 
 #include <stdlib.h>
 
-static struct heap *heaps; /* one for each context that allocated */
+static struct heap *heaps; /* one per context that allocated */
 
 static struct heap *heap_known(const struct cuda_context *context) {
     struct heap *heap = heaps;
@@ -58,7 +58,7 @@ CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
     return CUDA_SUCCESS;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
     struct cuda_context *context;
@@ -84,7 +84,7 @@ CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr add
 
 /* ---- a context's end --------------------------------------------------------------------------------------------- */
 
-/* Freeing one range may take others away that belong to the same thing, so each search starts again. */
+/* Freeing one range may free others that belong to the same object, so each search starts over. */
 static struct range *range_of_context(const struct cuda_context *context) {
     struct range *range = ranges_all;
     while (range && range->context != context) range = range->next;

@@ -123,7 +123,7 @@ static CUresult image_of(struct cuda_image *handle, bool library, struct cuda_im
     return CUDA_SUCCESS;
 }
 
-/* Lazily is how the driver does it since CUDA 12.2. */
+/* Lazy loading is the driver's default since CUDA 12.2. */
 static bool eagerly(void) {
     const char *value = getenv("CUDA_MODULE_LOADING");
     return value && !strcmp(value, "EAGER");
@@ -179,7 +179,7 @@ CALL(cuModuleGetFunction, CUfunction *found, CUmodule handle, const char *name) 
     return result ? result : image_function(image, name, found);
 }
 
-/* Images are not read, so there is no variable in them. */
+/* Images are not read, so they have no variables. */
 CALL(cuModuleGetGlobal_v2, CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name) {
     (void)address, (void)bytes;
     struct cuda_image *image;

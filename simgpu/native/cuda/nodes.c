@@ -1,9 +1,8 @@
-/* Nodes of graphs, by kind. What a node does never changes: other parameters are another task. */
+/* Nodes of graphs, by kind. A node's task is immutable: other parameters make another task. */
 #include "driver/cuda_abi.h"
 #include "graphs.h"
 
-/* ---- what makes tasks of parameters; one that is NULL in spite of success had no memory
- * -------------------------------- */
+/* ---- tasks made from parameters; NULL despite success: out of host memory ---------------------------------------- */
 
 static CUresult kernel(const CUDA_KERNEL_NODE_PARAMS *params, bool second_version, struct task **made) {
     struct cuda_function *function;
@@ -57,7 +56,7 @@ static CUresult release(CUdeviceptr address, struct task **made) {
     return CUDA_SUCCESS;
 }
 
-/* A graph with memory can only be a child when it is given away to its parent, which isn't simulated. */
+/* A graph with memory can be a child only if its ownership is moved to its parent, which is not simulated. */
 static CUresult child_of(CUgraph handle, struct task **made) {
     struct cuda_graph *child;
     TRY(graph_of(handle, &child));
@@ -73,7 +72,7 @@ static bool repeats(const CUgraphNode *nodes, size_t count) {
     return false;
 }
 
-/* A new node; it has the task, even on failure. */
+/* A new node; takes the task, even on failure. */
 static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before, size_t count, struct task *task) {
     struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
@@ -89,7 +88,7 @@ static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before
     return graph_add(graph, &(struct nodes){(struct cuda_node **)before, count}, task, made);
 }
 
-/* A function that adds a node of the task that `makes` puts into `task`. */
+/* Defines a function that adds a node with the task that `makes` stores in `task`. */
 #define ADD(name, makes, ...)                                                                                          \
     CALL(name, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count, __VA_ARGS__) {               \
         struct task *task = NULL;                                                                                      \
@@ -113,13 +112,13 @@ CALL(cuGraphAddEmptyNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *b
     return add(made, graph, before, count, task_of_kind(NODE_EMPTY));
 }
 
-/* ---- edges and questions ----------------------------------------------------------------------------------------- */
+/* ---- edges and queries ------------------------------------------------------------------------------------------- */
 
 static bool both_in(const struct cuda_graph *graph, const struct cuda_node *from, const struct cuda_node *to) {
     return from && to && from != to && nodes_has(&graph->nodes, from) && nodes_has(&graph->nodes, to);
 }
 
-/* Edges with data (ports, programmatic launch) count as plain ones. */
+/* Edges with data (ports, programmatic launch) are treated as plain ones. */
 static CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
     struct cuda_graph *graph;
     TRY(graph_of(handle, &graph));
@@ -152,7 +151,7 @@ CALL(cuGraphNodeGetType, CUgraphNode handle, int *type) {
     return CUDA_SUCCESS;
 }
 
-/* Values of parameters are not kept. */
+/* Parameter values are not stored. */
 CALL(cuGraphKernelNodeGetParams_v2, CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
     struct cuda_node *node;
     TRY(of_kind(handle, NODE_KERNEL, out, &node));

@@ -1,4 +1,4 @@
-/* Bytes of a card: what simgpud gave this process. */
+/* Card memory that simgpud gave to this process. */
 #include "memory.h"
 
 pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;

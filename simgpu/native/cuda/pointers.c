@@ -1,4 +1,4 @@
-/* What a pointer is. */
+/* Pointer attributes. */
 #include "heap.h"
 
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
@@ -22,7 +22,7 @@ static bool is_managed(const struct range *range) {
 
 static bool on_host_too(const struct range *range) { return range_on_host(range) || is_managed(range); }
 
-/* Memory without an address of its own on that side has none to tell: an error for one question, NULL among many. */
+/* Memory without an address on that side: an error for a single attribute, NULL among several. */
 static CUresult other_side(u64 address, bool there, void *data) {
     *(u64 *)data = there ? address : 0;
     return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -54,7 +54,7 @@ static CUresult answer(const struct range *range, u32 attribute, u64 address, vo
     return CUDA_SUCCESS;
 }
 
-/* Locked: what programs may know of; arrays have no address for them. */
+/* Locked: the ranges visible to programs; arrays have no address for them. */
 static struct range *known(u64 address) {
     struct range *range = range_at(address);
     return range && range->kind != RANGE_ARRAY ? range : NULL;

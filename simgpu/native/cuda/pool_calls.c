@@ -1,9 +1,9 @@
-/* What programs ask of pools, besides allocating from them and sharing them. */
+/* Pool functions, except for allocating from pools and sharing them. */
 #include "heap.h"
 
-/* ---- made and chosen --------------------------------------------------------------------------------------------- */
+/* ---- creation and selection -------------------------------------------------------------------------------------- */
 
-/* Managed memory need not prefer a device; here it is charged to the current one then, or to the first. */
+/* Managed memory need not prefer a device; it is then charged to the current one, or to the first. */
 static CUresult managed_device(const CUmemLocation *location, struct device **device) {
     struct cuda_context *context;
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN) return CUDA_ERROR_INVALID_VALUE;
@@ -44,7 +44,7 @@ CALL(cuMemPoolDestroy, CUmemoryPool pool) {
     return pool_destroy(pool);
 }
 
-/* A pool of the device, by the function that says which. */
+/* A pool of the device, chosen by `which`. */
 static CUresult give(CUmemoryPool *found, struct cuda_pool *(*which)(struct device *, bool), struct device *device,
                      bool managed) {
     if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -60,7 +60,7 @@ static CUresult choose(struct cuda_pool *pool, struct device *device, bool manag
     return pool_choose(device, managed, pool);
 }
 
-/* Of a device by its number, and since 13.0 by place and type. */
+/* By device number and, since 13.0, by location and type. */
 static CUresult give_of_device(CUmemoryPool *found, struct cuda_pool *(*which)(struct device *, bool),
                                CUdevice ordinal) {
     struct device *device;
@@ -108,7 +108,7 @@ CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
-/* High-water marks can only be set back, to what is now. */
+/* High-water marks can only be reset, to the current value. */
 static CUresult reset(u64 *high, u64 now, u64 value) {
     if (value) return CUDA_ERROR_INVALID_VALUE;
     *high = now;

@@ -1,15 +1,16 @@
-/* Pools: memory that is allocated and freed in the order of streams.
+/* Pools: memory that is allocated and freed in stream order.
  *
- * Allocating takes effect at once, for nothing computes here; freeing takes effect for the same stream at once and for
- * others when the work before it is done. What is unused stays with the pool until a thread synchronises and it is more
- * than the release threshold, until it is trimmed, or until the card is full. Not modelled: an internal dependency that
- * makes memory available which another stream freed but has not reached. */
+ * An allocation takes effect at once, since nothing computes here; a free takes effect at once for the same stream, and
+ * for others when the work before it is done. Unused memory stays with the pool until a thread synchronizes and it
+ * exceeds the release threshold, until it is trimmed, or until the card is full. Not modelled: an internal dependency
+ * that makes memory available which another stream has freed but not reached.
+ */
 #include "heap.h"
 
 #include <stdlib.h>
 
 static struct cuda_pool *pools;
-static struct cuda_pool *standard[2][SIM_CARDS], *current[2][SIM_CARDS]; /* by whether managed, and by ordinal */
+static struct cuda_pool *standard[2][SIM_CARDS], *current[2][SIM_CARDS]; /* by whether managed, then by ordinal */
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
@@ -54,7 +55,7 @@ CUresult pool_choose(struct device *device, bool managed, struct cuda_pool *pool
     return CUDA_SUCCESS;
 }
 
-/* Forgets destroyed pools of which nothing is in use any more. */
+/* Frees destroyed pools that are no longer in use. */
 static void pools_reap(void) {
     for (struct cuda_pool **link = &pools; *link;) {
         struct cuda_pool *pool = *link;

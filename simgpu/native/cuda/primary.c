@@ -1,7 +1,7 @@
-/* Primary contexts: one for each device, shared by all of a process that retain it. */
+/* Primary contexts: one for each device, shared by every part of a process that retains it. */
 #include "streams.h"
 
-/* The device's primary context, which keeps its address through all its lives; under contexts_lock. */
+/* The device's primary context, which keeps its address when recreated; under contexts_lock. */
 static struct cuda_context *primary_of(struct device *device) {
     if (!device->primary) device->primary = context_new(device, true);
     return device->primary;
@@ -36,7 +36,7 @@ CALL(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
     return CUDA_SUCCESS;
 }
 
-/* Everything of the context goes; who had retained it may go on with a fresh one under the same handle. */
+/* Frees everything of the context; holders may continue with a new one under the same handle. */
 CALL(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
     struct device *device;
     TRY(device_of(ordinal, &device));
@@ -70,7 +70,7 @@ CALL(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
     return primary ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The first versions of these functions; they do the same. */
+/* The first versions of these functions; identical. */
 CALL(cuDevicePrimaryCtxRelease, CUdevice ordinal) { return cuDevicePrimaryCtxRelease_v2(ordinal); }
 CALL(cuDevicePrimaryCtxReset, CUdevice ordinal) { return cuDevicePrimaryCtxReset_v2(ordinal); }
 CALL(cuDevicePrimaryCtxSetFlags, CUdevice ordinal, unsigned flags) {

@@ -1,15 +1,15 @@
-/* Order and time of work: one number for each stream, the local time at which all of its work ends. */
+/* Order and time of work: one number per stream, the local time at which all of its work ends. */
 #include "streams.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    FREED_AT_ONCE = STREAM_QUEUE / 8,  /* a full queue is waited for until so many are done, */
-    FREED_NS = 500000, /* or until this much later than the first: each wait costs a look at the clock */
+    FREED_AT_ONCE = STREAM_QUEUE / 8,  /* when full, the queue is waited for until this many entries are done, */
+    FREED_NS = 500000, /* or until this much later than the first: each wait costs a clock read */
 };
 
-/* Streams are never given back to libc, so that a stale handle is an error and no crash. Under driver_lock. */
+/* Streams are never freed, so that a stale handle is an error, not a crash. Under driver_lock. */
 static struct cuda_stream *spare;
 static u64 last_id = 2; /* 1 and 2 are the default streams' */
 
@@ -45,7 +45,7 @@ u64 stream_start(struct cuda_stream *stream) {
     else if (!stream->non_blocking)
         other = atomic_load_explicit(&context->legacy->tail, memory_order_acquire);
     if (other > start) start = other;
-    /* Not surely busy until now: what begins now begins at the local time that it is now. */
+    /* If the stream may be idle now, new work begins at the current local time. */
     u64 surely_until = start + atomic_load_explicit(&device->lag, memory_order_acquire);
     if (surely_until > ticks_latest(&device->ticks)) return start;
     u64 now = ticks_now(&device->ticks);
@@ -89,7 +89,7 @@ CUresult stream_room(struct cuda_stream *stream) {
     return result;
 }
 
-/* Behind work that never ends nothing more can be said, and sums must not wrap. */
+/* After work that never ends no time can be computed, and sums must not wrap. */
 static u64 end_of(u64 start, u64 duration_ns) {
     if (start >= SIM_NEVER) return start;
     return start + (duration_ns < SIM_NEVER ? duration_ns : SIM_NEVER);

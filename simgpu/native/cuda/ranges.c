@@ -1,4 +1,4 @@
-/* Which addresses are what: a tree by address for look-ups, a list for going through all. */
+/* Address ranges: a tree by address for look-ups, a list for iteration. */
 #define _GNU_SOURCE
 #include "memory.h"
 
@@ -10,7 +10,7 @@ struct range *ranges_all;
 static void *tree;
 static u64 latest_id;
 
-/* Ranges that share an address count as equal: one address finds its range, and no two can overlap. */
+/* Overlapping ranges compare equal: so an address finds its range, and no two can overlap. */
 static int compare(const void *left, const void *right) {
     const struct range *a = left, *b = right;
     if (a->start + a->bytes <= b->start) return -1;

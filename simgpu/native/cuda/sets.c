@@ -1,4 +1,4 @@
-/* Memsets: the same value again and again, in rows. */
+/* Memsets: one value repeated, in rows. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void fill_row(const struct set *set, u64 address) {
     for (u64 left = row_bytes(set); left;) {
         size_t length = 0;
         char *data = memory_data(address, &length);
-        if (!length) return; /* freed since the set was written down */
+        if (!length) return; /* freed since the memset was captured */
         if (length > left) length = left;
         if (data) fill(data, set, length);
         address += length;
@@ -75,7 +75,7 @@ static bool on_host_side(const struct set *set) {
     return range && range_on_host(range);
 }
 
-/* The host waits only for memory of its own, as documented. */
+/* The host waits only for its own memory, as documented. */
 static CUresult set_now(struct set set, bool own) {
     struct cuda_stream *stream;
     TRY(stream_of(NULL, own, &stream));

@@ -1,4 +1,4 @@
-/* Pools and virtual memory between processes: parcels in descriptors that programs send each other. */
+/* Pools and virtual memory shared between processes: parcels in descriptors that programs send each other. */
 #define _GNU_SOURCE
 #include "heap.h"
 #include "ipc.h"
@@ -24,7 +24,7 @@ static CUresult parcel_send(const struct parcel *parcel, int *descriptor) {
     return CUDA_SUCCESS;
 }
 
-/* The handle *is* the descriptor, passed where a pointer goes. It stays the program's. */
+/* The handle *is* the descriptor, passed as a pointer. It remains the program's. */
 static CUresult parcel_receive(const void *handle, enum parcel_kind kind, struct parcel *parcel) {
     KEEP_ERRNO;
     const int file = (int)(intptr_t)handle;
@@ -79,7 +79,7 @@ static CUresult vmm_import(const struct parcel *parcel, struct vmm **imported) {
     return piece.bytes == fresh.bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* In the process that made it, or has it already, it is another handle of the same memory. */
+/* In the process that created it, or has it already, it is another handle of the same memory. */
 CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *descriptor, unsigned type) {
     struct parcel parcel;
     TRY(driver_ready());

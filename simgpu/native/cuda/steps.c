@@ -1,4 +1,4 @@
-/* From a graph with children to one list of steps, each after those that it comes after. */
+/* Flattens a graph with children into one list of steps, in dependency order. */
 #include "executables.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static CUresult come_after(struct step *step, u32 other) {
 
 static CUresult add_graph(struct list *list, const struct cuda_graph *graph, int entry);
 
-/* One node: a step behind those of the nodes before it. A child's steps stand between it and an end of their own. */
+/* One node: a step after those of its dependencies. A child's steps are between its node's step and an end step. */
 static CUresult add_node(struct list *list, const struct cuda_node *node, const u32 *last_of, int entry) {
     CUresult result = append(list, node, node->task);
     u32 own = list->count - 1;

@@ -1,5 +1,4 @@
-/* The driver's functions on streams. Each stands twice: with NULL as the legacy stream, and (_ptsz) as the thread's
- * own. */
+/* Driver functions on streams, each in two forms: NULL is the legacy stream or (_ptsz) the thread's own. */
 #include "streams.h"
 
 #include <string.h>
@@ -78,7 +77,7 @@ static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
 
 CALL_TWICE(cuStreamGetPriority, _ptsz, get_priority(stream, priority, per_thread), CUstream stream, int *priority)
 
-/* A green context is not told from others: the second version's answer is always a plain one. */
+/* Green contexts are not distinguished: the second version always returns a plain one. */
 static CUresult get_context(CUstream handle, CUcontext *found, void **green, bool per_thread) {
     struct cuda_stream *stream;
     TRY(stream_of(handle, per_thread, &stream));
@@ -92,4 +91,4 @@ CALL_TWICE(cuStreamGetCtx, _ptsz, get_context(stream, found, NULL, per_thread), 
 CALL_TWICE(cuStreamGetCtx_v2, _ptsz, get_context(stream, found, green, per_thread), CUstream stream, CUcontext *found,
            void **green)
 
-/* Of the attributes only the priority means anything here; the others are not kept. */
+/* Only the priority attribute has a meaning here; the others are not stored. */

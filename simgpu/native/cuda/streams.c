@@ -1,4 +1,4 @@
-/* Streams as programs know them: made and dropped, found by their handles, given work and waited for. */
+/* Streams in the API: creation and destruction, lookup by handle, adding work and waiting. */
 #include "streams.h"
 
 CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, struct cuda_stream **made) {
@@ -17,7 +17,7 @@ CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, 
     return CUDA_SUCCESS;
 }
 
-/* A stream that still holds work is used again only when the helper has let all of it go. */
+/* A stream that still holds work is reused only once the helper has released all of it. */
 void stream_drop(struct cuda_stream *stream) {
     raise_to(&stream->context->dropped_tail, stream->tail);
     pthread_mutex_lock(&driver_lock);
@@ -87,7 +87,7 @@ CUresult stream_enqueue(struct cuda_stream *stream, u64 duration_ns, u64 *end) {
     return result;
 }
 
-/* The end of everything that synchronising with the stream waits for. */
+/* The end of everything that synchronizing with the stream waits for. */
 static u64 end_of_all(struct cuda_stream *stream) {
     u64 end = stream->tail;
     if (stream->legacy && stream->context->blocking_tail > end) end = stream->context->blocking_tail;
@@ -110,7 +110,7 @@ u64 context_tail(struct cuda_context *context) {
     return end;
 }
 
-/* A stream that holds work; streams that go meanwhile stay readable. */
+/* A stream that holds work; streams destroyed meanwhile stay readable. */
 static struct cuda_stream *one_that_holds(struct cuda_context *context) {
     struct cuda_stream *found = NULL;
     HOLD(driver_lock);

@@ -1,7 +1,8 @@
-/* What is the calling thread's own, and its end. */
+/* State of the calling thread, and its end. */
 #include "streams.h"
 
-/* The static model costs a program that loads this library late nothing but these bytes, and calls no function. */
+/* With the static model, a program that loads this library late pays only for these bytes, and no function is
+ * called. */
 static _Thread_local struct thread here __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_end;
 static pthread_once_t at_end_once = PTHREAD_ONCE_INIT;

@@ -6,8 +6,8 @@
 
 enum {
     LEARNT_NS = 10000000,
-    MORE = 64,      /* a sixty-fourth more than measured, so that drift never makes it too little */
-    APART_NS = 500, /* counters of two processors, and reads that overtake each other */
+    MORE = 64,      /* rate is increased by 1/64, so that drift never makes it too low */
+    APART_NS = 500, /* difference between two processors' counters, plus reordered reads */
 };
 
 static bool runs_at_one_speed(void) {
@@ -26,7 +26,7 @@ void ticks_begin(struct ticks *ticks) {
     ticks->began_ns = sim_now();
 }
 
-/* Several may measure at once; all that is said must be of one rate. */
+/* Several threads may measure at once; all must use one rate. */
 static u64 measured(struct ticks *ticks, u64 count, u64 now) {
     u64 rate = atomic_load(&ticks->first);
     if (rate || !ticks->usable || now - ticks->began_ns < LEARNT_NS || count <= ticks->began) return rate;
@@ -35,7 +35,7 @@ static u64 measured(struct ticks *ticks, u64 count, u64 now) {
     return atomic_compare_exchange_strong(&ticks->first, &rate, mine) ? mine : rate;
 }
 
-/* The counter is read before the clock: at that count it was this late at most. */
+/* The counter is read before the clock, so at that count the time was at most this. */
 u64 ticks_now(struct ticks *ticks) {
     u64 count = ticks_count(), now = sim_now();
     u64 rate = measured(ticks, count, now);

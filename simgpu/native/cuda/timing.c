@@ -1,4 +1,4 @@
-/* When places in streams were reached: marks, and the events that were recorded there. */
+/* When positions in streams were reached: marks, and the events recorded there. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void timing_remove(struct cuda_event *event) {
     event->timing = false;
 }
 
-/* In the order of their times; most come last. */
+/* Sorted by time; most are appended. */
 static void timing_add(struct cuda_event *event) {
     struct device *device = event->device;
     struct cuda_event *older = device->timing_last;
@@ -66,7 +66,8 @@ void event_forget(struct cuda_event *event) {
     event->wall = 0;
 }
 
-/* Under device->advancing. Happened by now: its time is now, as it was recorded when nothing stood before it. */
+/* Under device->advancing. The event has already happened: its time is now, as no work preceded it when it was
+ * recorded. */
 static void happen_at(struct cuda_event *event, u64 local) {
     struct device *device = event->device;
     event_forget(event);

@@ -1,11 +1,11 @@
-/* Changes of executables: another graph of the same form, with other parameters. */
+/* Updates of executables: another graph of the same topology, with other parameters. */
 #include "executables.h"
 
 #include <string.h>
 
 enum { UPDATED = 0, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3 };
 
-/* The first difference of form between two lists of steps. */
+/* The first difference in topology between two lists of steps. */
 static int difference(const struct cuda_executable *old, const struct step *steps, u32 count, u32 *where) {
     *where = 0;
     if (old->count != count) return TOPOLOGY_CHANGED;
@@ -20,7 +20,7 @@ static int difference(const struct cuda_executable *old, const struct step *step
     return UPDATED;
 }
 
-/* The steps keep the nodes that they were made from: those are the ones that the program knows. */
+/* The steps keep their original nodes, which are the ones that the program knows. */
 static void exchange_tasks(struct cuda_executable *executable, struct step *steps) {
     HOLD(executable->lock);
     for (u32 i = 0; i < executable->count; i++) {

@@ -1,4 +1,4 @@
-/* Streams that wait for a word of memory. Both versions of the function do the same. */
+/* Streams that wait for a word of memory. Both versions of the functions are identical. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void *data_of(const struct word *word) {
     return length >= sizeof word->value ? data : NULL;
 }
 
-/* Differences are taken modulo 2^32, as counters wrap. A word that is gone stops no stream. */
+/* Differences are modulo 2^32, as counters wrap. A freed word does not block a stream. */
 static bool arrived(const void *argument) {
     const struct word *word = argument;
     const u32 *data = data_of(word);

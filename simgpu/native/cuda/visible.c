@@ -1,4 +1,4 @@
-/* Which cards a process counts as its devices, and in what order. */
+/* Which cards are a process's devices, and their order. */
 #include "visible.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static const struct sim_model *model_of(const struct sim_node *node, u32 card) {
 
 static u64 speed_of(const struct sim_model *model) { return (u64)model->sms * model->sm_clock_mhz; }
 
-/* Unless told to count by PCI address, the driver puts the fastest card first and leaves the others in order. */
+/* Unless told to order by PCI address, the driver puts the fastest card first and keeps the others in order. */
 static void order(const struct sim_node *node, struct choice *whole) {
     const char *by = getenv("CUDA_DEVICE_ORDER");
     if (by && !strcmp(by, "PCI_BUS_ID")) return;
@@ -26,7 +26,7 @@ static void order(const struct sim_node *node, struct choice *whole) {
     whole->cards[0] = fastest;
 }
 
-/* Splits what is there into whole cards and MIG instances; a card in MIG mode is no device of its own. */
+/* Separates whole cards and MIG instances; a card in MIG mode is no device itself. */
 static void sort_out(const struct sim_node *node, struct choice *whole, struct choice *instances) {
     u32 cards[SIM_CARDS];
     u32 count = sim_visible(node, cards);
@@ -40,7 +40,7 @@ static void sort_out(const struct sim_node *node, struct choice *whole, struct c
     order(node, whole);
 }
 
-/* The card that one word of CUDA_VISIBLE_DEVICES means: an index, or the beginning of a UUID that fits one card only.
+/* The card that one entry of CUDA_VISIBLE_DEVICES denotes: an index, or a UUID prefix that matches one card only.
  */
 static int meant(const struct sim_node *node, const char *word, size_t length, const struct choice *whole,
                  const struct choice *instances) {
@@ -61,7 +61,7 @@ static int meant(const struct sim_node *node, const char *word, size_t length, c
     return found;
 }
 
-/* The first word that means nothing ends the list; a card that is named twice makes all of it void. */
+/* The first invalid entry ends the list; a duplicate invalidates all of it. */
 static void choose(const struct sim_node *node, const char *words, const struct choice *whole,
                    const struct choice *instances, struct choice *chosen) {
     while (*words) {
@@ -82,7 +82,7 @@ static void choose(const struct sim_node *node, const char *words, const struct 
     }
 }
 
-/* A process counts one MIG instance, and then no whole card; without one, whole cards. */
+/* A process uses one MIG instance and no whole card; without an instance, whole cards. */
 static void one_instance_or_cards(const struct sim_node *node, struct choice *chosen) {
     for (u32 i = 0; i < chosen->count; i++)
         if (model_of(node, chosen->cards[i])->parent >= 0) {

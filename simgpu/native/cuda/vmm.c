@@ -1,13 +1,14 @@
-/* Virtual memory management: memory without an address, addresses without memory, and mappings of the one to the other.
+/* Virtual memory management: memory without an address, addresses without memory, and mappings between them.
  *
- * Memory takes a piece of the card when it is made; it lives as long as a handle or a mapping of it. Its data lie at a
- * place of the arena that no program is told, so any number of addresses can show them. */
+ * Memory takes a piece of the card when it is created; it lives as long as a handle or a mapping of it. Its data are at
+ * an arena address that no program learns, so any number of addresses can map them.
+ */
 #include "vmm.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Addresses that were reserved; what is mapped there are ranges. */
+/* Reserved addresses; what is mapped there are ranges. */
 struct reservation {
     u64 start, bytes;
     struct reservation *next;
@@ -61,7 +62,7 @@ static void vmm_drop(struct vmm *memory) {
     if (!memory->handles && !memory->mappings) vmm_end(memory);
 }
 
-/* Which memory can be made: on a device, shown to others as a descriptor or not at all. */
+/* Supported memory: on a device, exportable as a descriptor or not at all. */
 static CUresult check(const CUmemAllocationProp *like, struct device **device) {
     if (!like || like->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (like->handle_types & ~(u32)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
@@ -133,7 +134,7 @@ CALL(cuMemGetAllocationPropertiesFromHandle, CUmemAllocationProp *properties, CU
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* The wish for a fixed address is one that a driver need not grant, and this one never does. */
+/* A requested fixed address is only a hint, and ignored here. */
 CALL(cuMemAddressReserve, CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wish, u64 flags) {
     (void)wish;
     TRY(driver_ready());
@@ -216,7 +217,7 @@ static void unmap(struct range *range) {
     range_remove(range);
 }
 
-/* Whether whole mappings, one beside the other, are exactly these addresses. */
+/* Whether whole, adjacent mappings cover exactly these addresses. */
 static bool mapped_exactly(u64 address, u64 bytes) {
     const u64 end = address + bytes;
     while (address < end) {
@@ -227,7 +228,7 @@ static bool mapped_exactly(u64 address, u64 bytes) {
     return address == end;
 }
 
-/* Whether the mappings that there are at these addresses lie there whole. */
+/* Whether every mapping in this range is completely inside it. */
 static bool maps_whole(u64 address, u64 bytes) {
     const u64 end = address + bytes;
     while (address < end) {
@@ -238,7 +239,7 @@ static bool maps_whole(u64 address, u64 bytes) {
     return address == end;
 }
 
-/* Where nothing is mapped there is nothing to do. */
+/* Addresses without mappings are skipped. */
 CALL(cuMemUnmap, CUdeviceptr address, size_t bytes) {
     TRY(driver_ready());
     LOCKED;

@@ -1,4 +1,4 @@
-/* Memory that is made apart from its addresses; what vmm.c shows to sharing.c. Everything here is locked. */
+/* Memory created separately from its addresses; shared by vmm.c and sharing.c. Everything here is locked. */
 #pragma once
 
 #include "memory.h"
@@ -6,8 +6,8 @@
 struct vmm {
     struct device *device;
     u64 piece, bytes;
-    u64 address; /* in the arena: where its data are */
-    u64 offset;  /* of the data in the file of the process that made it */
+    u64 address; /* arena address of its data */
+    u64 offset;  /* of the data in the file of the process that created it */
     u32 handles, mappings;
     CUmemAllocationProp properties;
     bool shared, imported;

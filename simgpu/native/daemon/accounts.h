@@ -1,31 +1,31 @@
-/* What each process has of each card, to the last byte. */
+/* Accounting of each process's memory on each card, to the byte. */
 #pragma once
 
 #include "node.h"
 
-/* Bytes of the card that nobody has. */
+/* Free bytes of the card. */
 u64 account_free(const struct node *node, u32 card);
 
-/* Whether so many bytes are free. */
+/* Whether that many bytes are free. */
 bool account_has_room(const struct node *node, u32 card, u64 bytes);
 
-/* Bytes of the card are taken and charged to the process. They are there: `account_has_room` was asked. */
+/* Takes bytes of the card and charges them to the process. The caller has checked `account_has_room`. */
 void account_take(struct node *node, u32 card, struct process *process, u32 kind, u64 bytes);
 
-/* Bytes are no longer charged to the process; they may still be taken. */
+/* Bytes are no longer charged to the process, but may still be taken. */
 void account_discharge(struct node *node, u32 card, struct process *process, u32 kind, u64 bytes);
 
-/* Bytes of the card are free again. */
+/* Frees bytes of the card. */
 void account_return(struct node *node, u32 card, u64 bytes);
 
-/* Tells what the account holds in its row, if it has one. */
+/* Publishes the account in its row, if it has one. */
 void account_show(struct node *node, u32 card, const struct account *account);
 
-/* The process in that row has failed: every call of it answers `result`, and its work is dropped. */
+/* Marks the process in that row as failed: every call of it returns `result`, and its work is dropped. */
 void account_fail(struct node *node, u32 card, u32 row, u32 result);
 
-/* Forgets the greatest use so far. */
+/* Resets the recorded maximum use. */
 void account_reset_peaks(struct node *node);
 
-/* Time that the process in that row has had since it began there. */
+/* Time that the process in that row has received since it started there. */
 u64 account_busy(const struct node *node, u32 card, u32 row);

@@ -117,7 +117,7 @@ static enum sim_result page(const struct call *call) {
 
 static const struct {
     enum sim_result (*answer)(const struct call *call);
-    bool of_card;  /* `card` must be one */
+    bool of_card;  /* `card` must exist */
     bool of_piece; /* `id` must not be a context's */
     bool waits;    /* while the process is locked */
 } ANSWERS[] = {

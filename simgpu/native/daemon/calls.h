@@ -1,4 +1,4 @@
-/* What simgpud does when asked. */
+/* simgpud's handling of requests. */
 #pragma once
 
 #include "node.h"
@@ -9,9 +9,9 @@ struct answer {
         struct sim_processes processes;
     };
     size_t bytes;
-    int fds[2]; /* to send along; -1: none. They stay whose they are. */
+    int fds[2]; /* to send along; -1: none. Ownership is not transferred. */
 };
 
-/* Answers one request of a process. `*fd` came with it or is -1; it is -1 after, if it is kept. */
+/* Answers one request of a process. `*fd` came with it or is -1; it is set to -1 if it is kept. */
 void call_answer(struct node *node, struct process *process, const struct sim_request *request, int *fd,
                  struct answer *answer);

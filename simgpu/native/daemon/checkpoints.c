@@ -22,7 +22,7 @@ static void lock_calls(struct node *node, struct process *process, u32 locked) {
             set_and_wake(&node->file->card[card].live.locked[process->account[card].row], locked);
 }
 
-/* Whether the cards have done all that it launched. */
+/* Whether the cards have completed everything that it launched. */
 static bool is_done(struct node *node, const struct process *process) {
     for (u32 card = 0; card < node->file->cards; card++) {
         if (!process->account[card].contexts) continue;
@@ -69,7 +69,7 @@ static enum sim_result come(struct node *node, struct process *process, bool now
 }
 
 enum sim_result checkpoint_step(struct node *node, struct process *process, u32 step) {
-    /* Who began to lock it may have died since: it is locked once its work is done, whoever looks. */
+    /* The process that began the lock may have died since: any later request completes it once the work is done. */
     if (process->state == SIM_LOCKING && is_done(node, process)) process->state = SIM_IS_LOCKED;
     switch (step) {
     case SIM_LOOK: return SIM_OK;

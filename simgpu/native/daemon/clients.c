@@ -9,7 +9,7 @@
 
 enum { MOST_OF_A_PROCESS = 64 };
 
-/* The process may live on without us, or it may have become another program. */
+/* The process may outlive its connection, or may have called exec. */
 static void leave(struct node *node, struct client *client) {
     struct process *process = client->process;
     client_close(node, client);
@@ -29,8 +29,8 @@ static void answer_packet(struct node *node, struct client *client, const struct
     *answer = (struct answer){.reply.result = SIM_MISUSED, .bytes = sizeof answer->reply, .fds = {-1, -1}};
 }
 
-/* One packet, so that a client that sends many waits for those that send few. One that reads no replies until there is
- * no room for another is hung up on. */
+/* Reads one packet per event, so that a client that sends many does not starve the others. A client whose unread
+ * replies fill its buffer is disconnected. */
 static void readable(struct node *node, struct watch *watch, unsigned events) {
     struct client *client = (struct client *)watch;
     struct sim_request request;
@@ -46,7 +46,7 @@ static void readable(struct node *node, struct watch *watch, unsigned events) {
         leave(node, client);
 }
 
-/* ---- coming ----------------------------------------------------------------------------------------------------- */
+/* ---- accepting -------------------------------------------------------------------------------------------------- */
 
 static bool let_in(struct node *node, int socket) {
     if (node->client_count >= node->most_of_a_kind) return false;

@@ -1,4 +1,4 @@
-/* The connections of processes. */
+/* Connections of processes. */
 #pragma once
 
 #include "node.h"

@@ -70,7 +70,7 @@ static const struct field FIELDS[] = {
 struct reading {
     struct config *config;
     struct sim_model *card; /* NULL: before the first section */
-    unsigned line, section; /* numbers of lines */
+    unsigned line, section; /* line numbers */
     char *error;
     size_t room;
 };
@@ -123,9 +123,9 @@ static bool set_value(struct reading *reading, const struct field *field, const 
     }
 }
 
-/* ---- what belongs together -------------------------------------------------------------------------------------- */
+/* ---- sections --------------------------------------------------------------------------------------------------- */
 
-/* What a section lacks is seen where it ends; the line that is named is where it began. */
+/* Missing settings are detected at the end of a section; the error names the line where it began. */
 static bool finish_card(struct reading *reading) {
     struct sim_model *card = reading->card;
     unsigned here = reading->line;
@@ -144,7 +144,7 @@ static bool finish_card(struct reading *reading) {
     return true;
 }
 
-/* An instance begins as its card: what its section does not say is the same. */
+/* An instance starts as a copy of its card: its section lists only differences. */
 static bool begin_instance(struct reading *reading, const struct sim_model *before) {
     struct sim_model *card = reading->card;
     if (!before) return wrong(reading, "[mig]", "stands before any [card]");

@@ -1,4 +1,4 @@
-/* Reads what a node is from the text of its node.conf. */
+/* Parser for a node's node.conf. */
 #pragma once
 
 #include "../common/node_file.h"
@@ -9,8 +9,8 @@ struct config {
     struct sim_model card[SIM_CARDS];
 };
 
-/* True; or false and `error` is one line: what, where, what to do. `text` has `length` bytes, any bytes. */
+/* On failure `error` is one line: what, where, what to do. `text` has `length` arbitrary bytes. */
 bool config_read(struct config *config, const char *text, size_t length, char *error, size_t room);
 
-/* The same from a file of at most a megabyte. */
+/* The same from a file of at most 1 MiB. */
 bool config_read_file(struct config *config, const char *path, char *error, size_t room);

@@ -23,7 +23,7 @@ static void begin_row(struct node *node, u32 card, struct process *process, int 
 static void end_row(struct node *node, u32 card, struct account *account) {
     struct sim_live *live = &node->file->card[card].live;
     int row = account->row;
-    node_advance(node, card); /* what ran until now did run */
+    node_advance(node, card); /* account for what ran until now */
     sim_row_reset(&node->lines[card], (u32)row);
     account->row = -1;
     node->in_row[card][row] = NULL;

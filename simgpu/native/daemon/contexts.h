@@ -1,13 +1,13 @@
-/* Contexts of processes: with its first one on a card a process gets a row there. */
+/* Contexts of processes: a process's first context on a card assigns it a row there. */
 #pragma once
 
 #include "node.h"
 
-/* Another context of the process. */
+/* Adds a context of the process. */
 enum sim_result context_attach(struct node *node, u32 card, struct process *process);
 
-/* One less; with the last one its row and the bytes of the context go. */
+/* Removes a context; with the last one its row and the context's bytes are released. */
 enum sim_result context_detach(struct node *node, u32 card, struct process *process);
 
-/* All contexts of the process go, on all cards, and all that it holds. */
+/* Removes all contexts of the process on all cards, and everything that it holds. */
 void contexts_forget(struct node *node, struct process *process);

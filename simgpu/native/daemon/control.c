@@ -19,12 +19,12 @@ static const char *config_path;
 
 struct order {
     struct node *node;
-    char *word[MOST_WORDS + 1]; /* the command's own first */
+    char *word[MOST_WORDS + 1]; /* begins with the command */
     int words;
     FILE *answer;
 };
 
-/* ---- reading an order ------------------------------------------------------------------------------------------- */
+/* ---- parsing commands ------------------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool refuse(const struct order *order, const char *format, ...) {
     va_list arguments;
@@ -53,9 +53,9 @@ static bool card_of(const struct order *order, u32 *card) {
     return true;
 }
 
-/* ---- the orders ------------------------------------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------------------------------------------- */
 
-/* The process that the word names, which must be on the card; NULL, for all, where there is no such word. */
+/* The process that the word names, which must be on the card; NULL, meaning all, if there is no such word. */
 static bool process_on(const struct order *order, int word, u32 card, const struct process **process) {
     u64 pid;
     *process = NULL;
@@ -146,7 +146,7 @@ static bool order_nvml(const struct order *order) {
     return true;
 }
 
-/* The driver is taken out and put in again: another node, from what its file now says. */
+/* Reloads the driver: another node, from the current content of its file. */
 static bool order_reload(const struct order *order) {
     static struct config config;
     struct node *node = order->node;
@@ -200,7 +200,7 @@ static bool order_status(const struct order *order) {
 static const struct {
     const char *name, *words;
     int least, most;
-    bool (*order)(const struct order *order); /* false: it has said why */
+    bool (*order)(const struct order *order); /* false: it has reported the error */
 } ORDERS[] = {
     {"xid", "CARD NUMBER [PID]", 3, 4, order_xid},
     {"ecc", "CARD corrected|uncorrected COUNT", 4, 4, order_ecc},

@@ -1,7 +1,7 @@
-/* What people and tests tell simgpud: one line of text, one answer. */
+/* Control commands to simgpud, for users and tests: one line of text, one reply. */
 #pragma once
 
 #include "node.h"
 
-/* Listens at `path`; a reload reads `config` again. 0, or -1 and errno. */
+/* Listens at `path`; a reload rereads `config`. 0, or -1 and errno. */
 int control_listen(struct node *node, const char *path, const char *config);

@@ -2,7 +2,7 @@
 
 #include "accounts.h"
 
-/* What a process's calls then answer: CUDA's numbers. */
+/* Results of the affected process's calls, as CUDA's numbers. */
 enum result {
     DEVICE_UNAVAILABLE = 46,
     ECC_UNCORRECTABLE = 214,
@@ -11,30 +11,30 @@ enum result {
     LAUNCH_FAILED = 719
 };
 
-/* Kinds of event: NVML's bits. */
+/* Event types, as NVML's bits. */
 enum event { SINGLE_BIT_ECC = 0x1, DOUBLE_BIT_ECC = 0x2, CRITICAL_XID = 0x8 };
 
 enum scope { NO_PROCESS, CULPRIT, ALL_PROCESSES, CARD };
 
-/* What each XID means, by NVIDIA's list; all others are only told. */
+/* The effect of each XID, by NVIDIA's list; others are only reported. */
 static const struct xid {
     u32 number;
     enum scope scope;
     enum result result;
 } XIDS[] = {
-    {13, CULPRIT, LAUNCH_FAILED},              /* an exception of the graphics engine: a program's fault */
-    {31, CULPRIT, ILLEGAL_ADDRESS},            /* the MMU found an access that it does not allow */
-    {43, CULPRIT, LAUNCH_FAILED},              /* a program's work was stopped; the card goes on */
+    {13, CULPRIT, LAUNCH_FAILED},              /* graphics engine exception: a program error */
+    {31, CULPRIT, ILLEGAL_ADDRESS},            /* MMU fault: an invalid access */
+    {43, CULPRIT, LAUNCH_FAILED},              /* a program's work was stopped; the card continues */
     {45, CULPRIT, LAUNCH_FAILED},              /* the driver cleaned up after a program */
-    {48, ALL_PROCESSES, ECC_UNCORRECTABLE},    /* a double bit error: who computes there may have met it */
-    {63, NO_PROCESS, 0},                       /* a bad row of memory was noted: it is replaced at the next reset */
-    {64, NO_PROCESS, 0},                       /* noting it failed: the card goes on, but should be drained */
-    {68, CULPRIT, LAUNCH_FAILED},              /* an exception of the video decoder */
-    {74, ALL_PROCESSES, NVLINK_UNCORRECTABLE}, /* a link failed: who communicates can't know what arrived */
+    {48, ALL_PROCESSES, ECC_UNCORRECTABLE},    /* double bit error: every process computing there may be affected */
+    {63, NO_PROCESS, 0},                       /* row remapping recorded, takes effect at the next reset */
+    {64, NO_PROCESS, 0},                       /* recording it failed: the card continues, but should be drained */
+    {68, CULPRIT, LAUNCH_FAILED},              /* video decoder exception */
+    {74, ALL_PROCESSES, NVLINK_UNCORRECTABLE}, /* a link failed: communicating processes cannot know what arrived */
     {79, CARD, DEVICE_UNAVAILABLE},            /* the card fell off the bus */
-    {94, CULPRIT, ECC_UNCORRECTABLE},          /* an error of memory that was contained to one program */
-    {95, ALL_PROCESSES, ECC_UNCORRECTABLE},    /* one that was not */
-    {119, CARD, DEVICE_UNAVAILABLE},           /* the card's own processor does not answer: only a reset helps */
+    {94, CULPRIT, ECC_UNCORRECTABLE},          /* memory error contained to one program */
+    {95, ALL_PROCESSES, ECC_UNCORRECTABLE},    /* uncontained memory error */
+    {119, CARD, DEVICE_UNAVAILABLE},           /* the card's own processor does not respond: only a reset helps */
 };
 
 static const struct xid *meaning_of(u32 number) {
@@ -71,7 +71,7 @@ void fault_lose(struct node *node, u32 card, u32 xid) {
 void fault_restore(struct node *node, u32 card) {
     for (u32 part = 0; part < node->file->cards; part++) {
         if (!is_part_of(node, part, card)) continue;
-        node_advance(node, part); /* no process has the time while it was frozen */
+        node_advance(node, part); /* no process receives the time during which it was frozen */
         atomic_store(&node->lines[part].frozen, 0);
         atomic_store(&node->file->card[part].live.health, SIM_HEALTHY);
         atomic_store(&node->file->card[part].live.last_xid, 0);

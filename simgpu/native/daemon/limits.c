@@ -34,7 +34,7 @@ static void forget(struct limit *limit) {
     free(limit);
 }
 
-/* Those whose groups are gone, and the one of this card and folder if there is one. */
+/* Removes limits whose groups are gone, and the one of this card and folder if there is one. */
 static void clear(struct node *node, u32 card, const char *folder) {
     for (struct limit *limit = LIST_FIRST(&node->limits), *next; limit; limit = next) {
         next = LIST_NEXT(limit, next);
@@ -56,7 +56,7 @@ enum sim_result limit_set(struct node *node, u32 card, int folder, u64 bytes) {
     return SIM_OK;
 }
 
-/* Its place in the hierarchy that all controllers share, from the root of that; false: it is gone. */
+/* The process's group in the unified hierarchy (cgroup v2), from its root; false: it is gone. */
 static bool group_of(const struct process *process, char group[PATH_MAX]) {
     char path[32], line[PATH_MAX + 8];
     bool found = false;
@@ -76,7 +76,7 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-/* Whether the process is in the limit's group or in one below it. */
+/* Whether the process is in the limit's group or a descendant of it. */
 static bool covers(const struct limit *limit, const struct process *process) {
     char group[PATH_MAX];
     if (!group_of(process, group)) return false;

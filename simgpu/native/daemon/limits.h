@@ -1,4 +1,4 @@
-/* What control groups may have of cards. A limit ends with its group's folder, as in the kernel. */
+/* Control groups' limits on card memory. A limit ends when its group's folder is removed, as in the kernel. */
 #pragma once
 
 #include "../common/protocol.h"
@@ -10,8 +10,8 @@ struct process;
 
 LIST_HEAD(limit_list, limit);
 
-/* UNKNOWN where the descriptor is no folder of a control group. */
+/* UNKNOWN if the descriptor is not a control group's folder. */
 enum sim_result limit_set(struct node *node, u32 card, int folder, u64 bytes);
 
-/* Whether all groups that the process is in may have so much more. */
+/* Whether all limits that apply to the process allow that many more bytes. */
 bool limits_allow(struct node *node, u32 card, const struct process *process, u64 bytes);

@@ -10,7 +10,7 @@ int loop_watch(int loop, struct watch *watch) {
 void loop_close(int loop, struct watch *watch) {
     if (watch->fd < 0) return;
     epoll_ctl(loop, EPOLL_CTL_DEL, watch->fd,
-              NULL); /* others may have a copy of the descriptor: closing is not enough */
+              NULL); /* other processes may have a copy of the descriptor: closing is not enough */
     close(watch->fd);
     watch->fd = -1;
 }

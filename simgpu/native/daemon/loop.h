@@ -1,4 +1,5 @@
-/* Waits for descriptors and calls what watches them: one event at a time, so that none hears of what just went. */
+/* Event loop: waits for descriptors and calls their handlers, one event at a time, so that no handler runs for a watch
+ * that was just closed. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +7,7 @@
 
 struct node;
 
-/* The first member of whatever has a descriptor to watch. */
+/* First member of every structure that has a descriptor to watch. */
 struct watch {
     int fd;
     void (*ready)(struct node *node, struct watch *watch, unsigned events);
@@ -15,8 +16,8 @@ struct watch {
 /* 0, or -1 and errno. */
 int loop_watch(int loop, struct watch *watch);
 
-/* Forgets the watch and closes its descriptor. */
+/* Removes the watch and closes its descriptor. */
 void loop_close(int loop, struct watch *watch);
 
-/* Serves until `*stop`. Who is ready waits in a queue, so one who always is cannot starve the others. */
+/* Runs until `*stop`. Ready descriptors are served in turn, so that a busy one cannot starve the others. */
 void loop_run(int loop, struct node *node, const bool *stop);

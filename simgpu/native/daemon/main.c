@@ -1,4 +1,4 @@
-/* simgpud: plays the kernel driver of one simulated node. */
+/* simgpud: simulates the kernel driver of one node. */
 #define _GNU_SOURCE
 #include "clients.h"
 #include "control.h"
@@ -18,13 +18,13 @@
 
 enum { EXIT_USAGE = 2, EXIT_CONFIG = 78, OWN_DESCRIPTORS = 64, ENOUGH_OF_A_KIND = 4096 };
 
-/* Below the root, which is where we work. */
+/* Relative to the root, which is the working directory. */
 #define CONFIG "etc/simgpu/node.conf"
 #define LOCK "run/simgpu/lock"
 #define CONTROL "run/simgpu/control"
 #define CALLS (SIM_SOCKET + 1)
 
-/* Ends simgpud: what failed, on what, and why. */
+/* Exits with a message: what failed, on what, and why. */
 static _Noreturn void fail(const char *root, const char *what, const char *why) {
     fprintf(stderr, "simgpud: %s/%s: %s\n", root, what, why);
     exit(EXIT_FAILURE);
@@ -36,7 +36,7 @@ static void make_folders(const char *root) {
         if (mkdir(FOLDERS[n], 0755) && errno != EEXIST) fail(root, FOLDERS[n], strerror(errno));
 }
 
-/* Held until we end, however we end. */
+/* The lock is held until the process ends in any way. */
 static void lock_root(const char *root) {
     int fd = open(LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) fail(root, LOCK, strerror(errno));
@@ -50,7 +50,7 @@ static void read_config(struct config *config) {
     exit(EXIT_CONFIG);
 }
 
-/* A third of our descriptors for each kind of thing that needs one. */
+/* A third of the descriptor limit for each kind of object that needs one. */
 static u32 most_of_a_kind(void) {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files)) return OWN_DESCRIPTORS;
@@ -74,7 +74,7 @@ static int watch_signals(struct node *node) {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN); /* there may be no reader for the line that says ready */
+    signal(SIGPIPE, SIG_IGN); /* the reader of the ready line may be gone */
     watch.fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     return watch.fd < 0 ? -1 : loop_watch(node->loop, &watch);
 }

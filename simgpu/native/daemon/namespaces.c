@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEEPEST = 33 }; /* the kernel nests 32 below the first */
+enum { DEEPEST = 33 }; /* the kernel allows 32 nested below the first */
 
-/* The process's numbers, ours first and its own last. How many; 0 if it is not there. */
+/* The process's pids, from our namespace down to its own. Returns how many; 0 if it does not exist. */
 static int numbers_of(u32 pid, u32 numbers[DEEPEST]) {
     char path[32], line[1024];
     int count = 0;
@@ -41,7 +41,7 @@ static bool same(int one, int other) {
     return !fstat(one, &a) && !fstat(other, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* Whether `above` levels over the namespace of `pid` is the one of `viewer`. */
+/* Whether the namespace `above` levels over that of `pid` is the namespace of `viewer`. */
 static bool is_above(u32 viewer, u32 pid, int above) {
     int goal = namespace_of(viewer), at = namespace_of(pid);
     for (; at >= 0 && above > 0; above--) {

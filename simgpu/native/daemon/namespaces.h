@@ -1,8 +1,9 @@
-/* Process numbers as others see them. */
+/* Translation of pids between namespaces. */
 #pragma once
 
 #include "../common/words.h"
 
-/* The number of `pid` in the pid namespace of `viewer`; both as we see them. 0: it has none there, or can't be known.
+/* The pid of `pid` in the pid namespace of `viewer`; both arguments are pids of our namespace. 0: none there, or
+ * unknown.
  */
 u32 pid_as_seen_by(u32 viewer, u32 pid);

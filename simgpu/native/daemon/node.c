@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A mapped file of `bytes`, or NULL and errno. It can't change its size: cutting it would kill who maps it. */
+/* A mapped file of `bytes`, or NULL and errno. Sealed against resizing: truncation would kill the processes that map
+ * it. */
 static void *sealed_file(const char *name, size_t bytes, int more_seals, int *fd) {
     void *at = MAP_FAILED;
     if ((*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0) return NULL;

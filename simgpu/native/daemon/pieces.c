@@ -10,8 +10,8 @@
 
 enum {
     MOST_PIECES = 1 << 18,
-    MOST_HOLDS = 1 << 16, /* pieces that one process may hold */
-    MOST_TIMES = 1 << 30, /* holds that one process may have of one piece */
+    MOST_HOLDS = 1 << 16, /* most pieces that one process may hold */
+    MOST_TIMES = 1 << 30, /* most holds of one process on one piece */
 };
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static bool grow(struct piece_table *table) {
     u32 room = table->room ? 2 * table->room : 256;
     struct piece *more = room <= MOST_PIECES ? realloc(table->piece, room * sizeof *more) : NULL;
     if (!more) return false;
-    /* The first hold of each list points back into its piece, which may have moved. */
+    /* The first hold of each list points back to its piece, which may have moved. */
     for (u32 n = 0; n < table->begun; n++)
         if (!LIST_EMPTY(&more[n].holds)) LIST_FIRST(&more[n].holds)->in_piece.le_prev = &LIST_FIRST(&more[n].holds);
     table->piece = more;
@@ -47,7 +47,7 @@ static bool grow(struct piece_table *table) {
     return true;
 }
 
-/* The index of an entry that is free, or -1. */
+/* The index of a free entry, or -1. */
 static int64_t new_piece(struct piece_table *table) {
     if (table->free) {
         u32 index = table->free - 1;
@@ -104,7 +104,7 @@ static void drop_hold(struct node *node, struct hold *hold) {
     if (LIST_EMPTY(&piece->holds)) free_piece(node, index);
 }
 
-/* ---- what processes do ------------------------------------------------------------------------------------------ */
+/* ---- operations of processes ------------------------------------------------------------------------------------ */
 
 enum sim_result piece_take(struct node *node, struct process *process, u32 card, u32 kind, u64 bytes, u64 *id) {
     const u64 away = kind == SIM_MANAGED ? managed_on_host(node, card, bytes) : 0;
@@ -146,7 +146,7 @@ enum sim_result piece_give(struct node *node, struct process *process, u64 id) {
     return SIM_OK;
 }
 
-/* The first half of a token says which piece it is, the second is for who was told. */
+/* The first half of a token identifies the piece; the second is a secret known to its recipients. */
 static bool make_token(struct piece *piece, u64 id) {
     memcpy(piece->token.bytes, &id, sizeof id);
     size_t rest = sizeof piece->token - sizeof id;
@@ -188,7 +188,7 @@ bool piece_is_context(const struct node *node, u64 id) {
     return index >= 0 && node->pieces.piece[index].kind == SIM_CONTEXT;
 }
 
-/* ---- processes that leave their cards, and come back ------------------------------------------------------------- */
+/* ---- checkpoint and restore -------------------------------------------------------------------------------------- */
 
 bool pieces_can_go(const struct node *node, const struct process *process) {
     const struct hold *hold;

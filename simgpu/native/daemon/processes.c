@@ -17,9 +17,9 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* ---- who it is -------------------------------------------------------------------------------------------------- */
+/* ---- identification --------------------------------------------------------------------------------------------- */
 
-/* A descriptor of the process that connected; older kernels only have one of the process with that number now. */
+/* A pidfd of the process that connected; older kernels only provide the process that has that pid now. */
 static int pidfd_of_peer(int socket, pid_t pid) {
     int fd;
     socklen_t length = sizeof fd;
@@ -65,7 +65,7 @@ struct process *process_of_peer(struct node *node, int socket) {
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) || peer.pid <= 0) return NULL;
     struct process *known = process_with(node, (u32)peer.pid);
     if (known && has_ended(known->watch.fd)) {
-        process_end(node, known); /* its number is another's by now, before we were told of its end */
+        process_end(node, known); /* its pid was reused before we were notified of its end */
         known = NULL;
     }
     int pidfd = pidfd_of_peer(socket, peer.pid);
@@ -76,7 +76,7 @@ struct process *process_of_peer(struct node *node, int socket) {
     return process;
 }
 
-/* ---- its end ---------------------------------------------------------------------------------------------------- */
+/* ---- end of a process ------------------------------------------------------------------------------------------- */
 
 void client_close(struct node *node, struct client *client) {
     loop_close(node->loop, &client->watch);
@@ -111,7 +111,7 @@ void process_end(struct node *node, struct process *process) {
 
 /* ---- exec ------------------------------------------------------------------------------------------------------- */
 
-/* Whether the process has our timelines mapped; who can't be asked does. */
+/* Whether the process maps our timelines; assumed if it cannot be determined. */
 static bool maps_timelines(const struct node *node, u32 pid) {
     char path[32], *line = NULL;
     size_t room = 0;
@@ -131,7 +131,7 @@ static bool maps_timelines(const struct node *node, u32 pid) {
     return found;
 }
 
-/* Whether it has a connection that was in use before. */
+/* Whether it has a connection that was already used. */
 static bool is_spoken_for(const struct process *process) {
     const struct client *client;
     LIST_FOREACH(client, &process->clients, of_process) {

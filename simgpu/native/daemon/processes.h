@@ -1,4 +1,4 @@
-/* The processes that speak with us: who they are by what the kernel says, and when they end. */
+/* The processes that connect: their identity as given by the kernel, and the detection of their end. */
 #pragma once
 
 #include "loop.h"
@@ -6,18 +6,18 @@
 
 #include "../common/node_file.h"
 
-/* What a process has of one card. */
+/* A process's use of one card. */
 struct account {
     u32 contexts;
     int row; /* -1 without a context */
-    u64 context; /* the piece that its contexts are */
+    u64 context; /* the piece of its contexts */
     u64 bytes;   /* of the pieces that it took and still holds */
-    u64 managed; /* of them, what NVML counts to no process */
+    u64 managed; /* part of them that NVML attributes to no process */
     u64 received_before; /* of the row's time, by earlier processes */
 };
 
 struct process {
-    struct watch watch; /* its pidfd: readable when the process has ended */
+    struct watch watch; /* its pidfd: readable once the process has ended */
     LIST_ENTRY(process) next;
     u32 pid, client_count, hold_count;
     enum sim_state state;
@@ -31,23 +31,24 @@ struct client {
     struct watch watch;
     LIST_ENTRY(client) of_process;
     struct process *process;
-    bool greeted; /* it said SIM_HELLO */
+    bool greeted; /* it has sent SIM_HELLO */
 };
 
 LIST_HEAD(process_list, process);
 
-/* The process at the other end of a new connection, known before or not. NULL: it has ended, is not to be seen from
- * here, or there are too many. */
+/* The process at the other end of a new connection, registered if new. NULL: it has ended, is not visible from here, or
+ * there are too many. */
 struct process *process_of_peer(struct node *node, int socket);
 
-/* Forgets a process that has nothing and no connection. */
+/* Removes a process that has no resources and no connection. */
 void process_leave(struct node *node, struct process *process);
 
-/* Everything that it had returns, its clients are hung up on, and it is forgotten. */
+/* Releases everything that it had, closes its connections, and removes it. */
 void process_end(struct node *node, struct process *process);
 
-/* Exec ends contexts and leaves the process. What is then gone are its connections, and our memory file from its
- * memory: if so, everything returns. To be called when a client of it went, or a new one came. */
+/* Detects exec, which ends contexts but not the process: its connections are then gone, and our memory file is no
+ * longer mapped; if so, everything is released. Call it when one of its clients disconnected, or a new one
+ * connected. */
 void process_check_exec(struct node *node, struct process *process);
 
 struct process *process_with(const struct node *node, u32 pid);

@@ -7,7 +7,7 @@
 
 enum { PERIOD_MS = 100 };
 
-/* Where each card was when the last sample was taken. */
+/* State of each card at the last sample. */
 struct moment {
     u64 wall;
     u64 received[SIM_ROWS];
@@ -18,7 +18,7 @@ static struct sampler {
     struct moment last[SIM_CARDS];
 } sampler;
 
-/* A process that failed has no work; if it still publishes some, that is dropped. */
+/* A failed process has no work; anything that it still publishes is dropped. */
 static void drop_failed_work(struct node *node, u32 card) {
     for (u32 row = 0; row < SIM_ROWS; row++) {
         u32 fault = atomic_load(&node->file->card[card].live.fault[row]);
@@ -36,7 +36,7 @@ static struct moment look(struct node *node, u32 card) {
     return now;
 }
 
-/* Never more than all: a process may write anything into a timeline. */
+/* At most 1000: a process may write anything into a timeline. */
 static u32 milli(u64 part, u64 whole) { return whole && part < whole ? (u32)(part * 1000 / whole) : part ? 1000 : 0; }
 
 static void take_sample(struct node *node, u32 card) {
@@ -50,7 +50,7 @@ static void take_sample(struct node *node, u32 card) {
         busy += received;
     }
     sample.busy_milli = milli(busy, time);
-    sample.memory_milli = sample.busy_milli; /* kernels here are taken to read and write all along */
+    sample.memory_milli = sample.busy_milli; /* kernels are assumed to access memory all the time */
     about->sample[number % SIM_SAMPLES] = sample;
     atomic_store(&about->samples, number + 1);
     atomic_fetch_add(&about->live.busy_ns, busy < time ? busy : time);

@@ -28,7 +28,8 @@ int socket_listen(const char *path, mode_t rights) {
 
 int socket_accept(int listener) {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    /* Out of descriptors, who waits keeps waiting, and we are told again at once: don't burn the processor over it. */
+    /* Out of descriptors: the connection stays pending and the event repeats immediately, so pause to avoid a busy
+     * loop. */
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) usleep(1000);
     return fd;
 }
@@ -51,7 +52,7 @@ static int first_descriptor(struct msghdr *message) {
 
 enum packet socket_receive(int socket, void *at, size_t *bytes, int *fd) {
     char control[CMSG_SPACE(sizeof(int))]
-        __attribute__((aligned(sizeof(long)))); /* the kernel closes what has no room */
+        __attribute__((aligned(sizeof(long)))); /* descriptors that do not fit are closed by the kernel */
     struct iovec part = {.iov_base = at, .iov_len = *bytes};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
@@ -60,7 +61,7 @@ enum packet socket_receive(int socket, void *at, size_t *bytes, int *fd) {
     if (received < 0) return errno == EAGAIN || errno == EINTR ? PACKET_NONE : PACKET_END;
     *fd = first_descriptor(&message);
     *bytes = (size_t)received;
-    if (received == 0) return PACKET_END; /* an empty packet looks the same, and means nothing */
+    if (received == 0) return PACKET_END; /* an empty packet looks the same, and is invalid */
     return message.msg_flags & MSG_TRUNC ? PACKET_TOO_LONG : PACKET_READ;
 }
 

@@ -1,4 +1,4 @@
-/* Sockets of packets. */
+/* Packet sockets. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,15 +6,15 @@
 
 enum packet { PACKET_NONE, PACKET_READ, PACKET_TOO_LONG, PACKET_END };
 
-/* Listens at `path`, with these rights, in place of whatever lies there. A descriptor, or -1 and errno. */
+/* Listens at `path` with these permissions, replacing any existing file. A descriptor, or -1 and errno. */
 int socket_listen(const char *path, mode_t rights);
 
-/* Who waits to be let in: a descriptor, or -1. */
+/* Accepts a pending connection: a descriptor, or -1. */
 int socket_accept(int listener);
 
-/* The packet that waits. `*bytes` is the room at `at`, then what was read. `*fd` is the descriptor that came with it,
- * or -1; any further ones are closed. */
+/* Receives a pending packet. `*bytes` is the room at `at`, then the length read. `*fd` is the descriptor received with
+ * it, or -1; any further ones are closed. */
 enum packet socket_receive(int socket, void *at, size_t *bytes, int *fd);
 
-/* Sends a packet with those of two descriptors that are not -1. False: the peer is gone, or does not read. */
+/* Sends a packet with those of the two descriptors that are not -1. False: the peer is gone, or does not read. */
 bool socket_send(int socket, const void *at, size_t bytes, const int fds[2]);

@@ -1,4 +1,4 @@
-/* What NVML's results are called. */
+/* Texts of NVML's results. */
 #include "library.h"
 
 __attribute__((visibility("default"))) const char *nvmlErrorString(nvml_result result);

@@ -1,7 +1,7 @@
-/* Events: sets of kinds to wait for, and waiting.
+/* Events: sets of event types, and waiting for them.
  *
- * simgpud keeps the latest events in the node file. A set remembers how far it has read, so every set gets every event
- * for itself; what fell out of the file before a set came to it is lost, as with the real driver, and is never made up.
+ * simgpud keeps the latest events in the node file. Each set remembers how far it has read, so every set gets every
+ * event; an event that was overwritten before a set read it is lost, as with the real driver, and is never made up.
  */
 #include "library.h"
 
@@ -20,13 +20,13 @@ enum {
 
 struct nvml_event_set {
     struct nvml_event_set *next;
-    u32 read;                      /* of all events that ever happened */
-    u32 waiting_since[SIM_CARDS];  /* how many there were when a card was registered */
+    u32 read;                      /* number of events read, of all that ever happened */
+    u32 waiting_since[SIM_CARDS];  /* the number of events when a card was registered */
     u64 kinds[SIM_CARDS];
 };
 
 static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct nvml_event_set *sets; /* all there are: a handle is good if it is one of these */
+static struct nvml_event_set *sets; /* all existing sets: a handle is valid if it is one of these */
 
 void events_fork_lock(void) { pthread_mutex_lock(&sets_lock); }
 void events_fork_unlock(void) { pthread_mutex_unlock(&sets_lock); }
@@ -99,8 +99,8 @@ NVML(nvmlDeviceRegisterEvents, nvmlDevice device, u64 kinds, nvmlEventSet set) {
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Event number `n` as it was written; false if a later one has taken its place. Numbers wrap, so they are compared by
- * their distance. */
+/* Event number `n` as it was written; false if a later one has replaced it. Numbers wrap, so they are compared by
+ * difference. */
 static bool copy_event(const struct sim_node_file *file, u32 n, struct sim_event *event) {
     for (;;) {
         const u32 before = atomic_load(&file->sequence);
@@ -119,7 +119,7 @@ static bool is_wanted(const struct nvml_event_set *set, const struct session *se
     return (set->kinds[card] & event->type) != 0 && (int32_t)(n - set->waiting_since[card]) >= 0;
 }
 
-/* The next event that the set waits for, of those that have happened until `happened`. */
+/* The next event of a registered type, among those up to `happened`. */
 static bool next_event(struct nvml_event_set *set, const struct session *session, u32 happened,
                        struct sim_event *event) {
     if (happened - set->read > SIM_EVENTS) set->read = happened - SIM_EVENTS;
@@ -136,7 +136,7 @@ static bool watches_lost_card(const struct nvml_event_set *set, const struct ses
     return false;
 }
 
-/* OK with an event; TIMEOUT if there is none yet. The set may be gone since the last look. */
+/* OK with an event; TIMEOUT if there is none yet. The set may have been freed since the last check. */
 static nvml_result look(nvmlEventSet handle, const struct session *session, u32 happened, struct sim_event *event) {
     pthread_mutex_lock(&sets_lock);
     struct nvml_event_set *set = *place_of(handle);
@@ -184,7 +184,7 @@ NVML(nvmlEventSetWait_v2, nvmlEventSet set, struct nvml_event *data, u32 timeout
     return NVML_OK;
 }
 
-/* Knows no MIG. */
+/* This version has no MIG fields. */
 NVML(nvmlEventSetWait, nvmlEventSet set, struct nvml_event_v1 *data, u32 timeout_ms) {
     CALL;
     NEEDS(data != NULL);

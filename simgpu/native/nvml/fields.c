@@ -1,4 +1,4 @@
-/* nvmlDeviceGetFieldValues: values by number, many in one call. */
+/* nvmlDeviceGetFieldValues: values by field number, many in one call. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -7,14 +7,14 @@ struct subject {
     const struct sim_model *model;
     const struct sim_live *live;
     u32 card;
-    u32 scope;                     /* which link, or which part */
+    u32 scope;                     /* link number, or part of the device */
 };
 
-/* What a field is now; NOT_SUPPORTED where the card has no such thing. */
+/* Reads the current value of a field; NOT_SUPPORTED if the card lacks it. */
 typedef nvml_result reader(const struct subject *of, u64 *value);
 
 struct kind {
-    u32 first, last;               /* the numbers of the fields that are read this way */
+    u32 first, last;               /* range of field numbers read by this function */
     u32 type;
     reader *read;
 };
@@ -52,14 +52,14 @@ static nvml_result link_none(const struct subject *of, u64 *value) { return give
 static nvml_result link_state(const struct subject *of, u64 *value) {
     return give(of->model->nvlinks > 0, of->scope < of->model->nvlinks, value);
 }
-/* Of one link, in Mbit/s as NVML counts them: the data rate of one direction in MB/s. */
+/* Speed of one link in Mbit/s as NVML counts: the data rate of one direction in MB/s. */
 static nvml_result link_speed(const struct subject *of, u64 *value) {
     static const u32 speeds[] = {0, 20000, 25781, 25000, 26562, 53125};
     const u32 generation = of->model->nvlink_version;
     const bool has = of->model->nvlinks > 0 && generation < sizeof(speeds) / sizeof(*speeds);
     return give(has, has ? speeds[generation] : 0, value);
 }
-/* Links that end at no card of the node end at a switch. */
+/* Links that do not end at a card of the node end at a switch. */
 static nvml_result switched(const struct subject *of, u64 *value) {
     u64 count = 0;
     for (u32 link = 0; link < of->model->nvlinks && link < SIM_LINKS; link++) count += of->model->link_to[link] < 0;
@@ -79,7 +79,7 @@ static nvml_result energy(const struct subject *of, u64 *value) {
 static nvml_result temperature(const struct subject *of, u64 *value) {
     return give(true, of->model->temperature_c, value);
 }
-/* Only high-bandwidth memory has a sensor: the cards with ECC and a wide bus. */
+/* Only high-bandwidth memory has a sensor: on cards with ECC and a wide bus. */
 static nvml_result memory_temperature(const struct subject *of, u64 *value) {
     return give(of->model->ecc && of->model->bus_width_bits >= 1024, of->model->temperature_c, value);
 }
@@ -91,7 +91,7 @@ static nvml_result capable(const struct subject *of, u64 *value) {
 
 static const struct kind kinds[] = {
     {1, 2, NVML_VALUE_U32, ecc_on},
-    {3, 3, NVML_VALUE_U64, ecc_corrected}, /* volatile totals, then aggregate ones */
+    {3, 3, NVML_VALUE_U64, ecc_corrected}, /* volatile totals, then aggregate totals */
     {4, 4, NVML_VALUE_U64, ecc_uncorrected},
     {5, 5, NVML_VALUE_U64, ecc_corrected},
     {6, 6, NVML_VALUE_U64, ecc_uncorrected},
@@ -104,13 +104,13 @@ static const struct kind kinds[] = {
     {24, 28, NVML_VALUE_U64, ecc_none},
     {29, 31, NVML_VALUE_U32, pages},
     {32, 73, NVML_VALUE_U64, link_none}, /* errors and traffic of links 0 to 5 */
-    {74, 81, NVML_VALUE_U64, never}, /* time that something kept the clocks low */
+    {74, 81, NVML_VALUE_U64, never}, /* time of clock throttling */
     {82, 82, NVML_VALUE_U32, memory_temperature},
     {83, 83, NVML_VALUE_U64, energy},
     {84, 90, NVML_VALUE_U32, link_speed},
     {91, 91, NVML_VALUE_U32, links},
     {92, 93, NVML_VALUE_U32, pages},
-    {94, 95, NVML_VALUE_U32, never}, /* replays on PCIe */
+    {94, 95, NVML_VALUE_U32, never}, /* PCIe replays */
     {96, 131, NVML_VALUE_U64, link_none}, /* errors and traffic of links 6 to 11 */
     {132, 137, NVML_VALUE_U32, link_speed},
     {138, 141, NVML_VALUE_U64, link_none}, /* throughput */
@@ -120,17 +120,17 @@ static const struct kind kinds[] = {
     {164, 164, NVML_VALUE_U32, link_speed},
     {165, 165, NVML_VALUE_U32, link_state},
     {169, 169, NVML_VALUE_U32, never},
-    {173, 183, NVML_VALUE_U32, never}, /* errors on PCIe */
+    {173, 183, NVML_VALUE_U32, never}, /* PCIe errors */
     {185, 186, NVML_VALUE_U32, power},
     {187, 187, NVML_VALUE_U32, lowest_limit},
     {188, 190, NVML_VALUE_U32, limit},
     {191, 191, NVML_VALUE_U64, energy},
     {192, 192, NVML_VALUE_U32, limit},
-    {197, 198, NVML_VALUE_U64, never}, /* bytes on PCIe: not modelled */
+    {197, 198, NVML_VALUE_U64, never}, /* PCIe bytes: not modelled */
     {199, 199, NVML_VALUE_U32, capable},
     {201, 215, NVML_VALUE_U64, link_none},
-    {226, 227, NVML_VALUE_U32, never}, /* needs a reset, must be drained */
-    {230, 230, NVML_VALUE_U32, never}, /* what to do about it */
+    {226, 227, NVML_VALUE_U32, never}, /* needs a reset, needs draining */
+    {230, 230, NVML_VALUE_U32, never}, /* recovery action */
     {269, 271, NVML_VALUE_U64, never},
     {301, 302, NVML_VALUE_U32, rows},
     {308, 308, NVML_VALUE_U32, temperature},

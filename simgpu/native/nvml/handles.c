@@ -1,8 +1,8 @@
-/* Handles, and the ways to get one.
+/* Handles, and the functions that return them.
  *
- * A handle is the address of a byte in a table of ours that is never read or written: its place says which driver it
- * was made for and which card it means. So a wrong handle is told from a right one without being looked into, a stale
- * one from a fresh one, and a handle stays valid over nvmlShutdown and nvmlInit.
+ * A handle is the address of a byte in our table, which is never read or written: its position encodes the driver
+ * generation that it was made for and its card. So invalid and stale handles are detected without dereferencing them,
+ * and a handle stays valid across nvmlShutdown and nvmlInit.
  */
 #define _GNU_SOURCE
 #include "library.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { GENERATIONS = 64 };         /* one more restart of the driver, and the oldest handles are taken for new ones */
+enum { GENERATIONS = 64 };         /* after that many driver restarts, the oldest handles are taken for new ones */
 
 typedef char handle_table[GENERATIONS][SIM_CARDS];
 static handle_table devices, gpu_instances, compute_instances;
@@ -61,7 +61,7 @@ u32 next_instance(const struct session *session, u32 parent, u32 from) {
     return from;
 }
 
-/* The handle of a card that a search found; GPU_IS_LOST in its place if it is. */
+/* Returns the handle of a card that a search found, or GPU_IS_LOST if it is lost. */
 static nvml_result give_device(const struct session *session, u32 card, nvmlDevice *found) {
     const nvmlDevice device = device_of(session, card);
     TRY(card_of(session, device, &card));
@@ -88,7 +88,7 @@ static nvml_result by_index(u32 index, nvmlDevice *device) {
 NVML(nvmlDeviceGetHandleByIndex_v2, u32 index, nvmlDevice *device) { return by_index(index, device); }
 NVML(nvmlDeviceGetHandleByIndex, u32 index, nvmlDevice *device) { return by_index(index, device); }
 
-/* A MIG instance counts within its card. */
+/* A MIG instance is numbered within its card. */
 NVML(nvmlDeviceGetIndex, nvmlDevice device, u32 *index) {
     CALL_ANY;
     NEEDS(index != NULL);
@@ -130,7 +130,7 @@ struct bus_id {
     u32 domain, bus, device;
 };
 
-/* [domain:]bus:device[.function] in hexadecimal digits, domains of any length. */
+/* [domain:]bus:device[.function] in hexadecimal, with domains of any length. */
 static bool parse_bus_id(const char *text, struct bus_id *id) {
     unsigned long number[3] = {0};
     u32 count = 0;

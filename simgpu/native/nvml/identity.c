@@ -1,4 +1,4 @@
-/* What a card is called and made of, the modes that it is in, and its memory errors. */
+/* A card's names and properties, its modes, and its memory errors. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -14,7 +14,7 @@ NVML(nvmlDeviceGetUUID, nvmlDevice device, char *uuid, u32 length) {
     return give_text(model_of(call.session, card)->uuid, uuid, length);
 }
 
-/* No card of ours has firmware; what a card reports here has the architecture's usual beginning. */
+/* Simulated cards have no firmware; the version has the architecture's usual prefix. */
 NVML(nvmlDeviceGetVbiosVersion, nvmlDevice device, char *version, u32 length) {
     CALL_CARD_OUT(version);
     static const char *const families[] = {
@@ -60,7 +60,7 @@ NVML(nvmlDeviceGetCudaComputeCapability, nvmlDevice device, int *major, int *min
     return NVML_OK;
 }
 
-/* ---- modes: those that servers have ------------------------------------------------------------------------------ */
+/* ---- modes of server cards --------------------------------------------------------------------------------------- */
 
 #define CONSTANT(name, value_now)                                                                                      \
     NVML(name, nvmlDevice device, u32 *value) {                                                                        \
@@ -88,7 +88,7 @@ NVML(nvmlDeviceGetEccMode, nvmlDevice device, u32 *current, u32 *pending) {
     return NVML_OK;
 }
 
-/* All are errors of device memory, and a card begins with none. */
+/* All errors are of device memory, and a card starts with none. */
 NVML(nvmlDeviceGetTotalEccErrors, nvmlDevice device, u32 kind, u32 counter, u64 *errors) {
     CALL_CARD_OUT(errors);
     if (!model->ecc) return NVML_NOT_SUPPORTED;

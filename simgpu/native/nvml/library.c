@@ -1,8 +1,8 @@
-/* The library's life: nvmlInit, nvmlShutdown, and the entry to everything else.
+/* Lifetime of the library: nvmlInit, nvmlShutdown, and the entry code of all other functions.
  *
- * There is one session at a time. It ends with the last nvmlShutdown, but its memory stays until every thread that is
- * inside has left; threads that wait notice within STEP_NS. A session that outlives its driver answers UNKNOWN; the
- * next nvmlInit opens another one.
+ * There is one session at a time. It ends with the last nvmlShutdown, but its memory stays until every thread inside
+ * has left; waiting threads notice within STEP_NS. A session that outlives its driver returns UNKNOWN; the next
+ * nvmlInit opens another one.
  */
 #define _GNU_SOURCE
 #include "library.h"
@@ -22,8 +22,8 @@ static pthread_cond_t gone = PTHREAD_COND_INITIALIZER;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 static struct session session;
 static bool is_open;
-static bool in_child; /* of a fork that happened while the session was open: the connection is not ours */
-static u32 opened;    /* nvmlInit less nvmlShutdown */
+static bool in_child; /* a fork happened while the session was open: the connection is not ours */
+static u32 opened;    /* number of nvmlInit minus nvmlShutdown */
 static u64 latest_boot;
 static u32 generation;
 
@@ -45,7 +45,7 @@ static void find_cards(bool wanted) {
         if (!is_instance(&session, visible[i])) session.card[session.cards++] = visible[i];
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static nvml_result open_session(bool with_cards) {
     struct sim_node *node;
     if (sim_connect(&node) != SIM_OK) return NVML_DRIVER_NOT_LOADED;
@@ -59,7 +59,7 @@ static nvml_result open_session(bool with_cards) {
     return NVML_OK;
 }
 
-/* One user less, with the lock held. */
+/* Removes one user; the caller holds the lock. */
 static void release(void) {
     if (--session.users > 0) return;
     sim_disconnect();
@@ -88,15 +88,15 @@ static void after_fork(void) {
 static void after_fork_in_child(void) {
     event_sets.unlock();
     in_child = is_open;
-    session.users = is_open; /* the threads that were inside are not here */
+    session.users = is_open; /* the threads that were inside do not exist here */
     pthread_mutex_unlock(&lock);
     gone = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }
 
 static void prepare(void) { pthread_atfork(before_fork, after_fork, after_fork_in_child); }
 
-/* A child goes on with its parent's session and handles, as with the real NVML, on a connection of its own. Where it
- * can't have one it still reads the node file, which stays mapped, and only process lists fail. */
+/* A child continues with its parent's session and handles, as with the real NVML, on a connection of its own. If it
+ * cannot get one it still reads the node file, which stays mapped, and only process lists fail. */
 static void adopt_session(void) {
     in_child = false;
     sim_disconnect();
@@ -120,7 +120,7 @@ nvml_result session_wait(const struct session *of, const _Atomic u32 *word, u32 
     }
 }
 
-/* What was made to go wrong with the driver happens to every call, here. */
+/* Applies injected driver faults, for every call. */
 static nvml_result obey(const struct session *of) {
     const struct sim_trouble *trouble = &of->file->trouble;
     const u64 delay_ns = atomic_load(&trouble->nvml_delay_ns);
@@ -197,7 +197,7 @@ NVML(nvmlInitWithFlags, u32 flags) {
 NVML(nvmlInit_v2, void) { return initialise(true); }
 NVML(nvmlInit, void) { return initialise(true); }
 
-/* Works whatever was made to go wrong, so that a program can always start again. */
+/* Works despite injected faults, so that a program can always start over. */
 NVML(nvmlShutdown, void) {
     const int saved_errno = errno;
     const nvml_result result = part();
@@ -205,7 +205,7 @@ NVML(nvmlShutdown, void) {
     return result;
 }
 
-/* ---- Answers that are alike everywhere --------------------------------------------------------------------------- */
+/* ---- Common results ---------------------------------------------------------------------------------------------- */
 
 nvml_result give_text(const char *text, char *buffer, u32 length) {
     NEEDS(buffer != NULL);

@@ -1,7 +1,7 @@
-/* What the files of this library share.
+/* Common parts of this library's files.
  *
- * Every function of NVML's begins with one of the four entries below. They are the one place that counts who is
- * inside, obeys what was made to go wrong, keeps errno, and turns a handle into a card.
+ * Every NVML function begins with one of the four entry macros below. They alone count the threads inside, apply
+ * injected faults, preserve errno, and turn a handle into a card.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Declares and defines a function that programs may call. */
+/* Declares and defines an exported function. */
 #define NVML(name, ...)                                                                                                \
     __attribute__((visibility("default"))) nvml_result name(__VA_ARGS__);                                              \
     __attribute__((visibility("default"))) nvml_result name(__VA_ARGS__)
@@ -21,23 +21,23 @@
         if (tried_ != NVML_OK) return tried_;                                                                          \
     } while (0)
 
-/* INVALID_ARGUMENT unless it holds. */
+/* Returns INVALID_ARGUMENT unless the condition holds. */
 #define NEEDS(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) return NVML_INVALID_ARGUMENT;                                                                \
     } while (0)
 
-/* What lasts from the first nvmlInit to the last nvmlShutdown, and for calls that are still inside then. */
+/* State from the first nvmlInit to the last nvmlShutdown, kept for calls that are still inside then. */
 struct session {
     struct sim_node *node;
     const struct sim_node_file *file;
-    u32 generation;                /* of the handles; another driver has another */
-    u32 users;                     /* threads inside, and one for being open; guarded by library.c's lock */
-    _Atomic bool closed;           /* by the last nvmlShutdown; who waits gives up */
-    u32 cards;                     /* that this process may use, MIG instances apart */
+    u32 generation;                /* of the handles; each driver has its own */
+    u32 users;                     /* threads inside, plus one while open; guarded by library.c's lock */
+    _Atomic bool closed;           /* set by the last nvmlShutdown; waiting threads give up */
+    u32 cards;                     /* cards that this process may use, excluding MIG instances */
     u32 card[SIM_CARDS];           /* their indices in the node file */
-    int64_t epoch_ns;              /* of CLOCK_MONOTONIC: samples are stamped with the time of day */
-    bool unconnected;              /* a forked child's, that only reads */
+    int64_t epoch_ns;              /* time of day at CLOCK_MONOTONIC's zero, to timestamp samples */
+    bool unconnected;              /* of a forked child that can only read */
 };
 
 struct call {
@@ -51,13 +51,13 @@ struct call {
     __attribute__((cleanup(call_leave))) struct call call = {0};                                                       \
     TRY(call_enter(&call))
 
-/* As CALL; `card` is what the handle `device` means: a whole card or a MIG instance. */
+/* As CALL; `card` is the card of the handle `device`: a whole card or a MIG instance. */
 #define CALL_ANY                                                                                                       \
     CALL;                                                                                                              \
     u32 card;                                                                                                          \
     TRY(card_of(call.session, device, &card))
 
-/* As CALL_ANY, and NOT_SUPPORTED for a MIG instance. `model` and `live` are the card's. */
+/* As CALL_ANY, with NOT_SUPPORTED for a MIG instance. `model` and `live` are the card's. */
 #define CALL_CARD                                                                                                      \
     CALL_ANY;                                                                                                          \
     if (is_instance(call.session, card)) return NVML_NOT_SUPPORTED;                                                    \
@@ -65,22 +65,23 @@ struct call {
     const struct sim_live *const live = &call.session->file->card[card].live;                                          \
     (void)model, (void)live
 
-/* As CALL_CARD, for what simply writes through one pointer. */
+/* As CALL_CARD, for functions that only write through one pointer. */
 #define CALL_CARD_OUT(pointer)                                                                                         \
     CALL_CARD;                                                                                                         \
     NEEDS((pointer) != NULL)
 
-/* UNINITIALIZED, what was made to go wrong, or UNKNOWN once simgpud is gone. */
+/* UNINITIALIZED, an injected fault, or UNKNOWN once simgpud is gone. */
 nvml_result call_enter(struct call *call);
 void call_leave(struct call *call);
 
 /* Waits on a futex of the node file while it is `value`, at most `ns`, in steps short enough to notice that the session
- * is closed or the driver gone. OK when it may have changed; TIMEOUT; what the caller must answer otherwise. */
+ * is closed or the driver gone. OK when it may have changed; TIMEOUT; otherwise the result that the caller must
+ * return. */
 nvml_result session_wait(const struct session *session, const _Atomic u32 *word, u32 value, u64 ns);
 
 /* ---- handles.c --------------------------------------------------------------------------------------------------- */
 
-/* INVALID_ARGUMENT, or GPU_IS_LOST for a card that is lost and for handles of an earlier driver. */
+/* INVALID_ARGUMENT, or GPU_IS_LOST for a lost card and for handles of an earlier driver. */
 nvml_result card_of(const struct session *session, nvmlDevice device, u32 *card);
 nvmlDevice device_of(const struct session *session, u32 card);
 nvml_result gpu_instance_of(const struct session *session, nvmlGpuInstance handle, u32 *card);
@@ -96,7 +97,7 @@ static inline bool is_instance(const struct session *session, u32 card) {
     return model_of(session, card)->parent != SIM_NO_PARENT;
 }
 
-/* The whole card that `card` is or is part of. */
+/* The whole card that `card` is, or is part of. */
 static inline u32 whole_card(const struct session *session, u32 card) {
     return is_instance(session, card) ? (u32)model_of(session, card)->parent : card;
 }
@@ -105,19 +106,19 @@ static inline u32 blindness_of(const struct session *session, u32 card) {
     return atomic_load(&session->file->card[card].live.blind);
 }
 
-/* The next MIG instance of `parent` at or after `from`; `file->cards` when there is none. */
+/* The next MIG instance of `parent` at or after `from`; `file->cards` if there is none. */
 u32 next_instance(const struct session *session, u32 parent, u32 from);
 
-/* ---- Answers that are alike everywhere --------------------------------------------------------------------------- */
+/* ---- Common results ---------------------------------------------------------------------------------------------- */
 
-/* Copies a string; INSUFFICIENT_SIZE where it does not fit with its end. */
+/* Copies a string; INSUFFICIENT_SIZE if it does not fit with its terminator. */
 nvml_result give_text(const char *text, char *buffer, u32 length);
 
-/* The protocol of lists: *room entries are free in the caller's list, `count` are there. OK to fill in `count`, with
- * *room = count; INSUFFICIENT_SIZE (with *room = count) where they do not fit. */
+/* NVML's convention for lists: *room is the caller's capacity, `count` the number of elements. OK to fill in `count`,
+ * with *room = count; INSUFFICIENT_SIZE (with *room = count) if they do not fit. */
 nvml_result give_count(u32 count, u32 *room, const void *list);
 
-/* OK when a struct's version word says `expected`. */
+/* OK if a struct's version word equals `expected`. */
 static inline nvml_result check_version(u32 word, u32 expected) {
     return word == expected ? NVML_OK : NVML_VERSION_MISMATCH;
 }
@@ -132,13 +133,13 @@ static inline bool has_nvlink_to(const struct sim_model *model, u32 other) {
 
 /* ---- use.c ------------------------------------------------------------------------------------------------------- */
 
-/* How busy a card was of late, in thousandths; 0 when it was not sampled. */
+/* Recent utilization of a card, in thousandths; 0 if it was not sampled. */
 struct use {
     u32 busy_milli, memory_milli;
 };
 struct use use_of(const struct session *session, u32 card);
 
-/* Copies the samples after `since_us`, oldest first, with the time of day for `wall` in microseconds; how many. */
+/* Copies the samples after `since_us`, oldest first, with `wall` as time of day in microseconds; returns how many. */
 u32 samples_since(const struct session *session, u32 card, u64 since_us, struct sim_sample samples[SIM_SAMPLES]);
 
 /* ---- pci.c ------------------------------------------------------------------------------------------------------- */
@@ -156,7 +157,7 @@ bool threshold_of(const struct sim_model *model, u32 kind, u32 *celsius);
 
 /* ---- parts.c ----------------------------------------------------------------------------------------------------- */
 
-/* What lies above library.c hears of the session's end, and is locked around a fork. */
+/* Callbacks of the files above library.c, for the session's end and for locking around a fork. */
 struct part {
     void (*forget)(void), (*lock)(void), (*unlock)(void);
 };

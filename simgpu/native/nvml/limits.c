@@ -1,4 +1,4 @@
-/* What the driver itself lets control groups have of a card's memory. Drivers before branch 615 do not. */
+/* The driver's own limits on card memory per control group. Drivers before branch 615 lack them. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -10,7 +10,7 @@ enum { FIRST_BRANCH = 615 };
 
 static bool is_amount(u64 limit, u64 memory) { return limit <= memory || limit == NVML_NO_LIMIT; }
 
-/* Soft limits reserve, and are for MPS: nothing is simulated of them. */
+/* Soft limits are reservations for MPS, which is not simulated. */
 NVML(nvmlDeviceSetMemoryLimits_v1, nvmlDevice device, const struct nvml_memory_limits *limits) {
     CALL_CARD;
     if (atoi(call.session->file->driver) < FIRST_BRANCH) return NVML_NOT_SUPPORTED;

@@ -1,11 +1,11 @@
-/* How much memory a card has, and how much of it is used. */
+/* A card's memory size and use. */
 #include "library.h"
 
 struct account {
     u64 total, reserved, used;
 };
 
-/* Of a whole card: with what its MIG instances use. */
+/* Of a whole card: includes its MIG instances. */
 static struct account account_of(const struct session *session, u32 card) {
     const struct sim_node_file *file = session->file;
     const struct sim_model *model = model_of(session, card);
@@ -15,7 +15,7 @@ static struct account account_of(const struct session *session, u32 card) {
     return account;
 }
 
-/* The first version counts what the driver keeps as used. */
+/* The first version counts the driver's reserved memory as used. */
 NVML(nvmlDeviceGetMemoryInfo, nvmlDevice device, struct nvml_memory *memory) {
     CALL_ANY;
     NEEDS(memory != NULL);
@@ -39,7 +39,7 @@ NVML(nvmlDeviceGetMemoryInfo_v2, nvmlDevice device, struct nvml_memory_v2 *memor
     return NVML_OK;
 }
 
-/* The window through which the host sees a card: all of it and some, or 256 MiB on consumer cards. */
+/* The window through which the host accesses a card: larger than its memory, or 256 MiB on consumer cards. */
 NVML(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice device, struct nvml_bar1 *bar1) {
     CALL_ANY;
     NEEDS(bar1 != NULL);

@@ -1,6 +1,6 @@
-/* MIG: the instances of a card and their handles. What could be made besides is mig_profiles.c's business.
+/* MIG: the instances of a card and their handles. Profiles are in mig_profiles.c.
  *
- * The cards of a node are cut when the node is made: nothing here creates or destroys an instance.
+ * Cards are partitioned when the node is created: nothing here creates or destroys an instance.
  */
 #include "library.h"
 
@@ -36,7 +36,7 @@ NVML(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice device, u32 index, nvmlDevi
 
 /* ---- Of instances ------------------------------------------------------------------------------------------------ */
 
-/* As CALL_ANY, for MIG instances alone. */
+/* As CALL_ANY, for MIG instances only. */
 #define CALL_INSTANCE(pointer)                                                                                         \
     CALL_ANY;                                                                                                          \
     NEEDS((pointer) != NULL);                                                                                          \

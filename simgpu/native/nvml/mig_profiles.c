@@ -1,7 +1,7 @@
-/* MIG profiles: how a card can be cut, and GPU and compute instances as objects of their own.
+/* MIG profiles: how a card can be partitioned; GPU instances and compute instances as objects.
  *
- * A card has seven compute slices and eight of memory. The numbers of profiles are the same for all cards that can be
- * cut into sevenths; so are, within an architecture, the multiprocessors of a profile.
+ * A card has seven compute slices and eight memory slices. Profile numbers are the same for all cards that support
+ * sevenths; within an architecture, so are the multiprocessors of a profile.
  */
 #define _GNU_SOURCE
 #include "library.h"
@@ -11,10 +11,10 @@
 enum { MEMORY_SLICES = 8, PROFILES = 18, ONE_CORE_LESS = 7 };
 
 struct profile {
-    u32 number;                    /* as programs count them */
-    u32 id;                        /* as instances bear it */
-    u32 slices, memory;            /* of 7 and 8 */
-    u32 most;                      /* instances that fit on a card */
+    u32 number;                    /* used by programs */
+    u32 id;                        /* used by instances */
+    u32 slices, memory;            /* out of 7 and 8 */
+    u32 most;                      /* instances of it that fit on a card */
     u32 ampere_sms, hopper_sms;
     const char *suffix;
 };
@@ -36,7 +36,7 @@ static u64 memory_of(const struct sim_model *whole, const struct profile *profil
     return whole->memory / MEMORY_SLICES * profile->memory;
 }
 
-/* The profile that an instance was made by: its slices, and the memory that is nearest. */
+/* The profile that an instance was created from: matching slices, and the nearest memory size. */
 static const struct profile *profile_of(const struct sim_model *whole, const struct sim_model *instance) {
     const bool media = strstr(instance->mig_profile, "+me") != NULL;
     const struct profile *best = NULL;
@@ -49,7 +49,7 @@ static const struct profile *profile_of(const struct sim_model *whole, const str
     return best;
 }
 
-/* "MIG 1g.18gb", or what an instance of the profile that is there calls it. */
+/* "MIG 1g.18gb", or the name that an existing instance of the profile has. */
 static void name_profile(const struct session *session, u32 card, const struct profile *profile, char name[96]) {
     const struct sim_model *whole = model_of(session, card);
     const u64 gib = SIM_MIB << 10;
@@ -76,14 +76,14 @@ static void fill_profile(const struct session *session, u32 card, const struct p
     name_profile(session, card, profile, info->name);
 }
 
-/* As CALL_CARD, for cards that can be cut, and a profile that is known. */
+/* As CALL_CARD, for cards that support MIG, and a known profile. */
 #define CALL_PROFILE(which, pointer)                                                                                   \
     CALL_CARD_OUT(pointer);                                                                                            \
     if (!model->mig_capable) return NVML_NOT_SUPPORTED;                                                                \
     const struct profile *const profile = which;                                                                       \
     if (profile == NULL) return NVML_NOT_SUPPORTED
 
-/* What all versions tell. */
+/* Fields common to all versions. */
 #define NUMBERS_OF(all)                                                                                                \
     .id = (all).id, .slices = (all).slices, .instances = (all).instances, .sms = (all).sms,                            \
     .copy_engines = (all).copy_engines, .decoders = (all).decoders, .memory_mib = (all).memory_mib
@@ -123,7 +123,7 @@ NVML(nvmlDeviceGetGpuInstanceProfileInfoV, nvmlDevice device, u32 number, void *
 
 /* ---- GPU instances ----------------------------------------------------------------------------------------------- */
 
-/* Where an instance lies is not modelled: its number stands for it. */
+/* Instance placement is not modelled: the instance's number stands for it. */
 static struct nvml_placement placement_of(const struct sim_model *instance, const struct profile *profile) {
     return (struct nvml_placement){.start = instance->gpu_instance % MEMORY_SLICES, .size = profile->memory};
 }
@@ -161,7 +161,7 @@ NVML(nvmlGpuInstanceGetInfo, nvmlGpuInstance instance, struct nvml_gpu_instance_
     return NVML_OK;
 }
 
-/* A compute instance has all of its GPU instance: the profile with as many slices. */
+/* A compute instance spans its whole GPU instance: the profile with as many slices. */
 NVML(nvmlGpuInstanceGetComputeInstanceProfileInfo, nvmlGpuInstance instance, u32 number, u32 engines,
      struct nvml_compute_profile *info) {
     CALL_OBJECT(gpu_instance_of, instance, info);
@@ -192,7 +192,8 @@ NVML(nvmlGpuInstanceGetComputeInstanceById, nvmlGpuInstance instance, u32 id, nv
     return NVML_NOT_FOUND;
 }
 
-/* The number of the profile with as many slices: those numbers come first and are the same for GPU and compute. */
+/* The number of the profile with as many slices: these numbers come first and are the same for GPU and compute
+ * profiles. */
 static u32 compute_number(const struct profile *profile) {
     u32 number = 0;
     while (profiles[number].slices != profile->slices) number++;
@@ -214,7 +215,7 @@ static nvml_result compute_info(nvmlComputeInstance instance, struct nvml_comput
 NVML(nvmlComputeInstanceGetInfo_v2, nvmlComputeInstance instance, struct nvml_compute_instance_info *info) {
     return compute_info(instance, info, sizeof(*info));
 }
-/* The first version had no placement. */
+/* The first version lacks the placement. */
 NVML(nvmlComputeInstanceGetInfo, nvmlComputeInstance instance, struct nvml_compute_instance_info *info) {
     return compute_info(instance, info, offsetof(struct nvml_compute_instance_info, placement));
 }

@@ -1,9 +1,9 @@
-/* The links between cards. */
+/* NVLinks between cards. */
 #include "library.h"
 
 static bool is_active(const struct sim_model *model, u32 link) { return link < model->nvlinks && link < SIM_LINKS; }
 
-/* As CALL_CARD, for a link that the card has. */
+/* As CALL_CARD, for an existing link of the card. */
 #define CALL_LINK(pointer)                                                                                             \
     CALL_CARD_OUT(pointer);                                                                                            \
     if (model->nvlinks == 0) return NVML_NOT_SUPPORTED;                                                                \
@@ -21,7 +21,7 @@ NVML(nvmlDeviceGetNvLinkState, nvmlDevice device, u32 link, u32 *active) {
 
 enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
 
-/* A link that ends at no card of the node ends at a switch, of which nothing else is known. */
+/* A link that does not end at a card of the node ends at a switch, about which nothing else is known. */
 NVML(nvmlDeviceGetNvLinkRemoteDeviceType, nvmlDevice device, u32 link, u32 *type) {
     CALL_ACTIVE_LINK(type);
     *type = model->link_to[link] >= 0 ? REMOTE_GPU : REMOTE_SWITCH;
@@ -51,7 +51,7 @@ NVML(nvmlDeviceGetNvLinkRemotePciInfo, nvmlDevice device, u32 link, void *pci) {
     return NVML_OK;
 }
 
-/* No fabric manager has registered the card with a fabric: on hardware without one, Hopper and later say so. */
+/* No fabric manager has registered the card: on hardware without one, Hopper and later report that. */
 static nvml_result fabric(const struct sim_model *model) {
     return model->architecture >= NVML_HOPPER ? NVML_OK : NVML_NOT_SUPPORTED;
 }

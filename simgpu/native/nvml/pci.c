@@ -1,4 +1,4 @@
-/* Where a card sits on the bus, and how fast that is. */
+/* A card's position on the PCI bus, and its speed. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -25,7 +25,7 @@ NVML(nvmlDeviceGetPciInfo_v3, nvmlDevice device, struct nvml_pci *pci) {
     return NVML_OK;
 }
 
-/* The first version ends before the subsystem, the second before the long bus id. */
+/* The first version ends before the subsystem, the second before the long bus ID. */
 static nvml_result short_pci_info(nvmlDevice device, void *pci, size_t size) {
     CALL_CARD_OUT(pci);
     struct nvml_pci all;
@@ -44,7 +44,7 @@ u32 pcie_generation(const struct sim_model *model) {
     return model->architecture >= NVML_HOPPER ? 5 : model->architecture >= NVML_AMPERE ? 4 : 3;
 }
 
-/* Links are trained to the best that the card can; the slot is never worse. */
+/* Links run at the card's maximum; the slot never limits them. */
 static nvml_result generation(nvmlDevice device, u32 *value) {
     CALL_CARD_OUT(value);
     *value = pcie_generation(model);

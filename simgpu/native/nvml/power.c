@@ -1,4 +1,4 @@
-/* Power and clocks, by how busy the card is; temperature and fans. */
+/* Power and clocks, derived from utilization; temperature and fans. */
 #include "library.h"
 
 u32 power_mw(const struct session *session, u32 card) {
@@ -7,7 +7,7 @@ u32 power_mw(const struct session *session, u32 card) {
     return model->power_idle_mw + (u32)(range * use_of(session, card).busy_milli / 1000);
 }
 
-/* Since the machine began: idle all the time, and more while busy. */
+/* Since boot: idle power all the time, plus more while busy. */
 u64 energy_mj(const struct session *session, u32 card) {
     const struct sim_model *model = model_of(session, card);
     const u64 busy_us = atomic_load(&session->file->card[card].live.busy_ns) / 1000;
@@ -111,7 +111,7 @@ NVML(nvmlDeviceGetSupportedMemoryClocks, nvmlDevice device, u32 *room, u32 *mhz)
     return NVML_OK;
 }
 
-/* State 0, and 8 for idle consumer cards. */
+/* P0, or P8 for idle consumer cards. */
 NVML(nvmlDeviceGetPerformanceState, nvmlDevice device, u32 *state) {
     CALL_CARD_OUT(state);
     *state = is_geforce(model) && is_idle(call.session, card) ? 8 : 0;

@@ -1,13 +1,13 @@
-/* Who uses a card.
+/* Processes that use a card.
  *
- * The kernel driver (simgpud) knows which processes the caller may see, and by which pids: what is hidden from the
- * caller's pid namespace is not listed.
+ * The kernel driver (simgpud) determines which processes the caller may see, and their pids: processes hidden from the
+ * caller's pid namespace are not listed.
  */
 #include "library.h"
 
 #define NVML_NOT_AVAILABLE UINT64_MAX
 
-/* Each with the MIG instance that it is on, or UINT32_MAX ids. */
+/* Each with its MIG instance's ids, or UINT32_MAX. */
 struct found {
     u32 count;
     struct nvml_process_v2 process[SIM_ROWS * 2];
@@ -32,7 +32,7 @@ static nvml_result add_processes(const struct session *session, u32 card, struct
     return NVML_OK;
 }
 
-/* Of a whole card: its MIG instances' too. */
+/* Of a whole card: includes its MIG instances. */
 static nvml_result find_processes(const struct session *session, u32 card, struct found *found) {
     found->count = 0;
     if (blindness_of(session, card) == SIM_NO_LISTS) return NVML_NOT_SUPPORTED;
@@ -42,7 +42,7 @@ static nvml_result find_processes(const struct session *session, u32 card, struc
     return NVML_OK;
 }
 
-/* ---- Compute: all of ours ---------------------------------------------------------------------------------------- */
+/* ---- Compute: all processes -------------------------------------------------------------------------------------- */
 
 static nvml_result compute_v2(nvmlDevice device, u32 *room, struct nvml_process_v2 *processes) {
     CALL_ANY;
@@ -72,7 +72,7 @@ NVML(nvmlDeviceGetComputeRunningProcesses, nvmlDevice device, u32 *room, struct 
     return NVML_OK;
 }
 
-/* ---- Graphics and MPS: there are none ---------------------------------------------------------------------------- */
+/* ---- Graphics and MPS: none -------------------------------------------------------------------------------------- */
 
 static nvml_result none(nvmlDevice device, u32 *room, const void *processes) {
     CALL_ANY;

@@ -1,4 +1,4 @@
-/* The driver as a whole, and what else belongs to no card. */
+/* The driver as a whole, and other functions without a card. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -12,7 +12,7 @@ NVML(nvmlSystemGetDriverVersion, char *version, u32 length) {
     return give_text(call.session->file->driver, version, length);
 }
 
-/* CUDA's major number stands before the driver's own version. */
+/* CUDA's major number precedes the driver's own version. */
 NVML(nvmlSystemGetNVMLVersion, char *version, u32 length) {
     CALL;
     char text[sizeof(call.session->file->driver) + 12];
@@ -29,7 +29,7 @@ static nvml_result cuda_version(int *version) {
 NVML(nvmlSystemGetCudaDriverVersion_v2, int *version) { return cuda_version(version); }
 NVML(nvmlSystemGetCudaDriverVersion, int *version) { return cuda_version(version); }
 
-/* The program that a process of the caller's pid namespace runs, cut to the buffer. */
+/* The program of a process in the caller's pid namespace, truncated to the buffer. */
 NVML(nvmlSystemGetProcessName, u32 pid, char *name, u32 length) {
     CALL;
     NEEDS(name != NULL && length > 0);

@@ -1,10 +1,10 @@
-/* How cards lie to each other and to the processors. */
+/* Topology: distances between cards, and from cards to processors. */
 #define _GNU_SOURCE
 #include "library.h"
 
 #include <sched.h>
 
-/* What the model of a node knows of distance: the same PCIe bus or switch, the same NUMA node, the same machine. */
+/* Distances known to a node's model: the same PCIe bus or switch, the same NUMA node, the same machine. */
 enum { LEVEL_INTERNAL = 0, LEVEL_SINGLE = 10, LEVEL_NODE = 40, LEVEL_SYSTEM = 50 };
 
 static u32 level_between(const struct session *session, u32 one, u32 other) {
@@ -15,7 +15,7 @@ static u32 level_between(const struct session *session, u32 one, u32 other) {
     return a->numa == b->numa ? LEVEL_NODE : LEVEL_SYSTEM;
 }
 
-/* As CALL_CARD for two. */
+/* As CALL_CARD, for two cards. */
 #define CALL_PAIR                                                                                                      \
     CALL_CARD;                                                                                                         \
     u32 second;                                                                                                        \
@@ -29,7 +29,7 @@ NVML(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice device, nvmlDevice other, u
     return NVML_OK;
 }
 
-/* A count of 0 asks how many there are. */
+/* A count of 0 queries the number. */
 static nvml_result give_devices(const struct session *session, u32 count, const u32 *cards, u32 *room,
                                 nvmlDevice *list) {
     if (*room > 0) {

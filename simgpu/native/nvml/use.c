@@ -1,10 +1,10 @@
-/* How busy a card is, and by whom: from the samples that simgpud takes while anybody is connected. */
+/* Utilization of a card, total and per process: from the samples that simgpud takes while any client is connected. */
 #include "library.h"
 
-#define LATELY_NS SIM_NS_PER_S     /* real cards look back 1/6 to 1 s */
+#define LATELY_NS SIM_NS_PER_S     /* real cards average over 1/6 to 1 s */
 #define PERIOD_US 100000           /* between two samples */
 
-/* A sample that is overwritten while it is copied would be torn, so those at the ring's end are left out. */
+/* A sample that is overwritten while it is copied would be torn, so those at the end of the ring are omitted. */
 static u32 copy_samples(const struct sim_card *card, struct sim_sample samples[SIM_SAMPLES]) {
     const u64 taken = atomic_load(&card->samples);
     const u64 first = taken > SIM_SAMPLES - 1 ? taken - (SIM_SAMPLES - 1) : 0;
@@ -18,7 +18,7 @@ static u32 copy_samples(const struct sim_card *card, struct sim_sample samples[S
     return (u32)(taken - first - torn);
 }
 
-/* The same moment gets the same stamp in every call of a session, so that "since the last one" is exact. */
+/* One moment has the same timestamp in every call of a session, so that "since the last one" is exact. */
 static u64 wall_us(const struct session *session, u64 wall_ns) { return (wall_ns + (u64)session->epoch_ns) / 1000; }
 
 u32 samples_since(const struct session *session, u32 card, u64 since_us, struct sim_sample samples[SIM_SAMPLES]) {
@@ -43,9 +43,9 @@ struct use use_of(const struct session *session, u32 card) {
 
 static u32 percent(u64 milli) { return milli > 1000 ? 100 : (u32)(milli + 5) / 10; }
 
-/* ---- Of the card ------------------------------------------------------------------------------------------------- */
+/* ---- Per card ---------------------------------------------------------------------------------------------------- */
 
-/* Cards in MIG mode don't say. */
+/* Not available for cards in MIG mode. */
 NVML(nvmlDeviceGetUtilizationRates, nvmlDevice device, struct nvml_utilization *utilization) {
     CALL_CARD_OUT(utilization);
     if (model->mig_enabled) return NVML_NOT_SUPPORTED;
@@ -54,7 +54,7 @@ NVML(nvmlDeviceGetUtilizationRates, nvmlDevice device, struct nvml_utilization *
     return NVML_OK;
 }
 
-/* Video engines are never used. */
+/* Video engines are always idle. */
 static nvml_result idle_engine(nvmlDevice device, u32 *utilization, u32 *period_us) {
     CALL_CARD;
     NEEDS(utilization != NULL && period_us != NULL);
@@ -121,7 +121,7 @@ struct uses {
     struct nvml_process_use_v1 use[SIM_ROWS];
 };
 
-/* The processes that the caller may see and that ran at all in the samples, each with its mean use over them. */
+/* The processes that the caller may see and that ran at all during the samples, each with its mean utilization. */
 static nvml_result find_uses(const struct session *session, u32 card, u64 since_us, struct uses *uses) {
     struct sim_sample samples[SIM_SAMPLES];
     struct sim_process list[SIM_ROWS];

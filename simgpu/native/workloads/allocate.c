@@ -1,8 +1,8 @@
-/* Takes memory of every kind that the driver has, or of one.
+/* Allocates memory of every kind that the driver has, or of one kind.
  *
- * `--kind random` does `count` random operations of every kind each time that it reads a line, keeps only allocations
- * whose size on the card is known exactly, tells how much that is, and goes on with the next line; it ends with its
- * input. So its runner can compare accounts with what the card says, at moments when nothing moves.
+ * `--kind random` does `count` random operations of every kind for each line that it reads, keeps only allocations
+ * whose size on the card is known exactly, reports their total, and waits for the next line; it ends at end of input.
+ * So its runner can compare accounts with what the card reports while nothing changes.
  */
 #include "common.h"
 
@@ -12,7 +12,7 @@
 enum { MOST_HELD = 48, MIB = 1 << 20, GRANULE = 2 * MIB };
 
 struct held {
-    const struct kind *kind; /* NULL: free */
+    const struct kind *kind; /* NULL: unused */
     u64 bytes;
     CUdeviceptr address;
     CUmemGenericAllocationHandle memory;
@@ -23,7 +23,7 @@ struct kind {
     const char *name;
     CUresult (*take)(struct held *held, u64 bytes);
     CUresult (*give)(struct held *held);
-    bool exact; /* takes just `bytes`, a multiple of GRANULE, from the card, and gives them back at once */
+    bool exact; /* takes exactly `bytes`, a multiple of GRANULE, of the card, and frees them at once */
 };
 
 static u64 card;
@@ -95,7 +95,7 @@ static void give(struct held *held) {
     held->kind = NULL;
 }
 
-/* Pools keep what was given back to them until they are told. */
+/* Pools keep freed memory until they are trimmed. */
 static void trim(void) {
     CUmemoryPool pool;
     NEED(cuCtxSynchronize);
@@ -119,7 +119,7 @@ static void operate(struct held *held, u64 *state, u64 most_bytes) {
     }
     const struct kind *kind = &kinds[next_random(state) % KINDS];
     const CUresult result = take(one, kind, GRANULE * (1 + next_random(state) % (most_bytes / GRANULE)));
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) require(result, kind->name); /* a full card is part of the game */
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) require(result, kind->name); /* a full card is expected */
 }
 
 static u64 kept(struct held *held) {

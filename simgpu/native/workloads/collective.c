@@ -1,7 +1,7 @@
-/* Steps of a training on several cards: kernels, then a collective, which spins on its card until all peers are there.
+/* Training steps on several cards: kernels, then a collective, which spins on its card until all peers arrive.
  *
- * Each peer is a process of its own; they share a file. A round is done when its collective is. For simulated cards: a
- * real one has no kernel of that name.
+ * Each peer is a separate process; they share a file. A round is done when its collective is. For simulated cards only:
+ * a real one has no kernel of that name.
  */
 #include "common.h"
 
@@ -59,7 +59,7 @@ static void run(const struct options *options) {
         outcome.wall_seconds = now_s() - start;
         outcome.gpu_seconds = (double)(outcome.launches * work.duration_ns) * 1e-9;
     }
-    __atomic_store_n(&words[own], INT32_MAX, __ATOMIC_RELEASE); /* no peer spins for one that has ended */
+    __atomic_store_n(&words[own], INT32_MAX, __ATOMIC_RELEASE); /* so that no peer spins for a process that has ended */
     also(",\"rounds\":%llu", (unsigned long long)rounds);
 }
 

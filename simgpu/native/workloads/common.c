@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MARKS = 4096 }; /* more than a launch queue holds, so that the latest one reached is never overwritten */
+enum { MARKS = 4096 }; /* more than a launch queue holds, so that the latest mark reached is never overwritten */
 
 struct outcome outcome;
 void (*stopping)(const char *error);
@@ -18,14 +18,14 @@ void (*stopping)(const char *error);
 static char members[16384];
 static size_t members_length;
 
-/* ---- the line ---------------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 void also(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     members_length += (size_t)vsnprintf(members + members_length, sizeof members - members_length, format, arguments);
     va_end(arguments);
-    if (members_length >= sizeof members) abort(); /* a defect: no workload tells so much */
+    if (members_length >= sizeof members) abort(); /* internal error: no workload reports so much */
 }
 
 static void tell_with(const char *error) {
@@ -44,7 +44,7 @@ void stop_with(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(error, sizeof error, format, arguments);
     va_end(arguments);
-    for (char *c = error; *c; c++) /* what dlerror says may hold anything */
+    for (char *c = error; *c; c++) /* dlerror's text may contain any character */
         if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '\'';
     (stopping ? stopping : tell_with)(error);
     exit(1);
@@ -81,7 +81,7 @@ struct work work_begin(const struct options *options) {
     struct work work = {.duration_ns = (u64)(options->kernel_us * 1e3)};
     CUmodule module;
     open_card(options->card);
-    NEED(cuStreamCreate, &work.stream, 1); /* 1: it does not wait for the default stream */
+    NEED(cuStreamCreate, &work.stream, 1); /* 1: does not synchronize with the default stream */
     NEED(cuModuleLoadData, &module, spinning_ptx);
     NEED(cuModuleGetFunction, &work.kernel, module, "sim_arg");
     launch(&work, 0);
@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
         given[found - 1000] = true;
     }
     if (optind < argc) usage("not expected", argv[optind]);
-    if (given[COUNT] && !given[SECONDS]) options.seconds = 0; /* one end that was asked for replaces the other */
+    if (given[COUNT] && !given[SECONDS]) options.seconds = 0; /* an explicit end replaces the other default */
     if (given[SECONDS] && !given[COUNT]) options.count = 0;
     if (!options.count && !(options.seconds > 0)) usage("one of them must be given", "--seconds, --count");
     program.run(&options);

@@ -1,8 +1,8 @@
-/* What the workloads share: finding the driver as frameworks do, options, marks in time, and one line of JSON at the
- * end.
+/* Common parts of the workloads: loading the driver as frameworks do, options, marks in time, and one line of JSON at
+ * the end.
  *
- * A workload is one file with a `program`; `main` is in common.c. It is a user's program: it knows nothing of the
- * simulation but the names of its kernels, and finds libcuda.so.1 by that name alone.
+ * A workload is one file with a `program`; `main` is in common.c. It represents a user's program: it knows nothing of
+ * the simulation except its kernel names, and loads libcuda.so.1 by that name only.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 typedef uint64_t u64;
 
-/* A call of the driver. Its function is looked up at the first call; a driver that lacks it ends the program. */
+/* A driver call. The function is looked up at the first call; if the driver lacks it, the program ends. */
 #define CU(name, ...)                                                                                                  \
     ({                                                                                                                 \
         static __typeof__(name) *function;                                                                             \
@@ -21,12 +21,12 @@ typedef uint64_t u64;
     })
 void *driver_symbol(const char *name);
 
-/* A call that must succeed: the program ends with its line and the error otherwise. */
+/* A call that must succeed: on failure the program ends with its line and the error. */
 #define NEED(name, ...) require(CU(name, __VA_ARGS__), #name)
 
 struct options {
-    double seconds;  /* 0: until `count` */
-    u64 count;       /* 0: until `seconds` */
+    double seconds;  /* 0: run until `count` */
+    u64 count;       /* 0: run until `seconds` */
     double kernel_us;
     u64 card;
     u64 processes;
@@ -41,45 +41,45 @@ struct options {
 
 struct program {
     const char *name, *summary;
-    const char *own_options;  /* names with a space between them, besides seconds, count, kernel-us and card */
+    const char *own_options;  /* names separated by a space, in addition to seconds, count, kernel-us and card */
     struct options defaults;
     void (*run)(const struct options *options);
 };
 
 extern const struct program program;
 
-/* What came out: the program writes it while it goes, so that an error finds what was reached. */
+/* Results: the program updates them as it runs, so that they are valid when it ends with an error. */
 struct outcome {
     u64 launches;
-    double gpu_seconds;   /* of the card's time that this process received */
-    double wall_seconds;  /* in which it received them */
+    double gpu_seconds;   /* of the card's time received by this process */
+    double wall_seconds;  /* during which it received them */
 };
 extern struct outcome outcome;
 
-/* Adds members to the line of JSON, each with a comma before it. */
+/* Appends members to the line of JSON, each preceded by a comma. */
 void also(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Ends the program with the line and an error, unless all is well. */
+/* Ends the program with the line and an error, unless `result` is success. */
 void require(CUresult result, const char *what);
 void stop_with(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* Where an error goes instead of the line, in a process that is only a part of the workload. */
+/* Receives errors in place of the line, in a process that is only one part of the workload. */
 extern void (*stopping)(const char *error);
 
-/* Prints the line. `main` does so when `run` returns. */
+/* Prints the line. `main` calls it when `run` returns. */
 void tell(void);
 
-/* Makes this thread's context the primary one of a card. */
+/* Makes the card's primary context current in this thread. */
 void open_card(u64 card);
 
-/* A stream, and the kernel that runs as long as its first parameter says. */
+/* A stream, and the kernel that runs for the duration given by its first parameter. */
 struct work {
     CUstream stream;
     CUfunction kernel;
-    u64 duration_ns; /* as the options say */
+    u64 duration_ns; /* from the options */
 };
 
-/* Opens the card. The kernel's module is loaded, by a launch that does not count. */
+/* Opens the card. An uncounted launch loads the kernel's module. */
 struct work work_begin(const struct options *options);
 void launch(const struct work *work, u64 duration_ns);
 
@@ -88,14 +88,14 @@ double now_s(void);
 void sleep_until(double when_s);
 double cpu_s(void); /* of this thread */
 
-/* Whether to go on after `done` rounds that began at `start`. */
+/* Whether to continue after `done` rounds that began at `start`. */
 bool goes_on(const struct options *options, u64 done, double start);
 
-/* Marks: where a stream is. What was received between two marks that have been reached, and in what time, does not
+/* Marks: progress of a stream. The time received between two marks that have been reached, and its duration, do not
  * depend on how much is queued behind them. */
 struct marks;
 struct marks *marks_new(CUstream stream);
 void marks_begin(struct marks *marks);
 void mark(struct marks *marks, u64 launches);
-/* The launches before the latest mark that is reached by now; its time since they began. */
+/* The launches before the latest mark reached so far; *wall_s: their duration. */
 u64 marks_reached(struct marks *marks, double *wall_s);

@@ -1,4 +1,5 @@
-/* Launches without ever waiting: the queue is always full, as in training. With `--mib` it holds so much memory. */
+/* Launches without ever waiting: the queue is always full, as in training. With `--mib` it also holds that much
+ * memory. */
 #include "common.h"
 
 enum { PART_MIB = 256, MIB = 1 << 20 };
@@ -20,7 +21,7 @@ static void run(const struct options *options) {
         launch(&work, work.duration_ns);
         mark(marks, outcome.launches);
     }
-    /* A count is to be done, seconds are a window: what is queued beyond it does not count. */
+    /* With a count all launches are completed; seconds define a window, and what is queued beyond it is not counted. */
     if (options->count) NEED(cuStreamSynchronize, work.stream);
     outcome.launches = marks_reached(marks, &outcome.wall_seconds);
     outcome.gpu_seconds = (double)(outcome.launches * work.duration_ns) * 1e-9;

@@ -1,10 +1,10 @@
-/* Captures a chain of kernels once and launches it as a graph again and again, as inference servers do. */
+/* Captures a chain of kernels once and launches it repeatedly as a graph, as inference servers do. */
 #include "common.h"
 
 static CUgraphExec captured(const struct work *work, u64 kernels) {
     CUgraph graph;
     CUgraphExec executable;
-    NEED(cuStreamBeginCapture_v2, work->stream, 1); /* 1: only this thread's calls are judged */
+    NEED(cuStreamBeginCapture_v2, work->stream, 1); /* 1: restricts only this thread's calls */
     for (u64 i = 0; i < kernels; i++) launch(work, work->duration_ns);
     NEED(cuStreamEndCapture, work->stream, &graph);
     NEED(cuGraphInstantiateWithFlags, &executable, graph, 0);

@@ -1,4 +1,5 @@
-/* Requests that come at a rate, whether the last one was answered or not; what counts is how long each takes. */
+/* Requests that arrive at a fixed rate, regardless of whether earlier ones were answered; measures how long each
+ * takes. */
 #include "common.h"
 
 #include <stdlib.h>

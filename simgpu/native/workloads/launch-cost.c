@@ -1,4 +1,4 @@
-/* What a launch that does not block costs its thread, beside reading the clock once. */
+/* Measures what a non-blocking launch costs its thread, compared with one clock read. */
 #include "common.h"
 
 #include <time.h>

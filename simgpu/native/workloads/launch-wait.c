@@ -1,4 +1,4 @@
-/* Launches one kernel at a time and waits for it, as a program does that looks at each result. */
+/* Launches one kernel at a time and waits for it, like a program that inspects each result. */
 #include "common.h"
 
 static void run(const struct options *options) {

@@ -1,4 +1,4 @@
-/* Launches short, middling and long kernels without ever waiting: a program with an optimizer's step now and then. */
+/* Launches short, medium and long kernels without ever waiting, like training with an occasional optimizer step. */
 #include "common.h"
 
 enum { LENGTHS = 3 };
@@ -9,7 +9,7 @@ static void run(const struct options *options) {
     u64 state = options->seed;
     const double start = now_s();
     while (goes_on(options, outcome.launches, start)) {
-        const u64 duration_ns = lengths_ns[next_random(&state) % LENGTHS]; /* as many of each */
+        const u64 duration_ns = lengths_ns[next_random(&state) % LENGTHS]; /* equally many of each */
         launch(&work, duration_ns);
         outcome.gpu_seconds += (double)duration_ns * 1e-9;
     }

@@ -1,4 +1,4 @@
-/* Several processes on one card, each of which floods it: what each of them gets. */
+/* Several processes on one card, each of which floods it; measures each one's share. */
 #include "common.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 enum { MOST = 64 };
 
-/* What a process tells the first one; less than a pipe takes at once. */
+/* A process's report to the first one; smaller than a pipe's atomic write. */
 struct part {
     u64 launches;
     double gpu_seconds, wall_seconds;
@@ -26,7 +26,7 @@ static void tell_part(const char *error) {
     if (write(results, &part, sizeof part) != sizeof part) exit(1);
 }
 
-/* In a child, from its first call to the driver on: a forked process cannot go on with what its parent began. */
+/* Makes its first driver call in the child: a forked process cannot use what its parent initialized. */
 static void flood(const struct options *options, int ready, int go) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     stopping = tell_part;
@@ -79,7 +79,7 @@ static void run(const struct options *options) {
     }
     close(ready[1]), close(go[0]), close(told[1]);
     for (u64 i = 0; i < options->processes; i++)
-        if (read(ready[0], &c, 1) != 1) break; /* one could not begin, and has told why */
+        if (read(ready[0], &c, 1) != 1) break; /* one could not begin, and has reported why */
     close(go[1]);
     collect(told[0], options->processes);
     int status, failed = 0;

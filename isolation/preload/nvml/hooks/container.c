@@ -20,8 +20,8 @@ static const struct partage_core *core_beside(void) {
     return handle ? dlsym(handle, "partage_core") : NULL;
 }
 
-/* Among what is loaded, else beside this object. There is no need for it by name, or a program that uses NVML alone
- * would not start where one of the two is missing. */
+/* Found among the loaded objects, else beside this one. It is not a dependency by name, or a program that uses only
+ * NVML would not start if one of the two were missing. */
 const struct partage_core *core(void) {
     static const struct partage_core *_Atomic known;
     const struct partage_core *found = atomic_load_explicit(&known, memory_order_acquire);
@@ -29,7 +29,7 @@ const struct partage_core *core(void) {
     KEEP_ERRNO;
     found = dlsym(RTLD_DEFAULT, "partage_core");
     if (!found) found = core_beside();
-    if (!found) dlerror(); /* of no interest to the program */
+    if (!found) dlerror(); /* discard the error */
     if (found && found->bytes != sizeof *found) found = NULL;
     atomic_store_explicit(&known, found, memory_order_release);
     return found;
@@ -46,7 +46,7 @@ static int digit(char character) {
     return -1;
 }
 
-/* Of `GPU-` or `MIG-`, then 32 digits with dashes anywhere. */
+/* Parses `GPU-` or `MIG-` followed by 32 hexadecimal digits with dashes anywhere. */
 static bool parse(const char *text, unsigned char uuid[16]) {
     unsigned count = 0;
     for (text += 4; *text && count < 32; text++) {
@@ -90,11 +90,11 @@ nvml_result container_count(unsigned count, unsigned *room, const void *list) {
     return fits ? NVML_OK : NVML_INSUFFICIENT_SIZE;
 }
 
-/* ---- the beginning ---------------------------------------------------------------------------------------------- */
+/* ---- initialization --------------------------------------------------------------------------------------------- */
 
 REAL_CALL(nvmlShutdown, void);
 
-/* No broker, no card. */
+/* Without a broker there is no card. */
 static nvml_result begun(nvml_result result) {
     if (result != NVML_OK) return result;
     const struct partage_core *shared = core();

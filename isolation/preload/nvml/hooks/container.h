@@ -1,7 +1,8 @@
-/* What these hooks share: the device as the container has it.
+/* Common parts of these hooks, which present the device as the container has it.
  *
- * The driver is asked first, so that it says what it has to say about handles, arguments and versions; then its answer
- * is made that of the container. Where the broker does not answer, NVML_UNKNOWN: never what others use.
+ * The driver is called first, so that errors about handles, arguments and versions are its own; then its answer is
+ * replaced by the container's. If the broker does not respond the result is NVML_UNKNOWN, never what other containers
+ * use.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ enum hook {
 #define HOOK_CALL(name, ...) DEFINE_HOOK(nvml_result, name, __VA_ARGS__)
 #define REAL_CALL(name, ...) DECLARE_REAL(nvml_result, name, __VA_ARGS__)
 
-/* Leaves the function with any error. */
+/* Returns from the function on any error. */
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \
         const nvml_result try_result = (call);                                                                         \
@@ -27,7 +28,7 @@ enum hook {
 
 enum { MOST_PROCESSES = 256, MOST_OF_CARD = 512 };
 
-/* What libcuda.so.1 of the same folder shares; NULL where it is not there. */
+/* The interface of libcuda.so.1 in the same folder; NULL if it is absent. */
 HIDDEN const struct partage_core *core(void);
 
 /* The container's processes on a device. */
@@ -42,6 +43,6 @@ HIDDEN nvml_result container_card(nvmlDevice device, unsigned *card);
 HIDDEN nvml_result container_processes(nvmlDevice device, struct processes *processes);
 HIDDEN bool container_has(const struct processes *processes, uint32_t pid);
 
-/* How NVML answers with lists: *room is how many fit, and then how many there are. NVML_INSUFFICIENT_SIZE: they don't
+/* NVML's convention for lists: *room is the capacity, then the number of elements. NVML_INSUFFICIENT_SIZE: they do not
  * fit. */
 HIDDEN nvml_result container_count(unsigned count, unsigned *room, const void *list);

@@ -1,4 +1,4 @@
-/* How much memory the container may have of a device, and what is charged to it. */
+/* The container's memory limit on a device, and what is charged to it. */
 #include "container.h"
 
 struct amounts {

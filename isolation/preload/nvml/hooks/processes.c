@@ -1,8 +1,8 @@
-/* Which processes use a device: the container's, by the pids that it knows. The broker says which they are, for the
- * driver's own pids are now of one namespace and now of another. */
+/* Processes that use a device: the container's, by their pids inside it. The broker supplies them, since the driver
+ * reports pids sometimes of one namespace and sometimes of another. */
 #include "container.h"
 
-/* The driver's word about handle and arguments; how many processes of others there are is of no interest. */
+/* Keeps the driver's verdict on handle and arguments, and ignores how many processes of others there are. */
 static nvml_result checked(nvml_result result) { return result == NVML_INSUFFICIENT_SIZE ? NVML_OK : result; }
 
 /* ---- compute ---------------------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ HOOK_CALL(nvmlDeviceGetComputeRunningProcesses, nvmlDevice device, unsigned *roo
     return NVML_OK;
 }
 
-/* ---- graphics and MPS: what is metered computes ----------------------------------------------------------------- */
+/* ---- graphics and MPS: none, since metered processes compute ---------------------------------------------------- */
 
 #define NO_PROCESSES(name)                                                                                             \
     HOOK_CALL(name, nvmlDevice device, unsigned *room, void *list) {                                                   \

@@ -1,5 +1,5 @@
-/* What processes did with a device: the driver's lists without the processes of others. A list that the caller has only
- * asked the length of is as long as the driver says, which is more than it will be. */
+/* Processes' use of a device: the driver's lists without other containers' processes. When the caller asks only for the
+ * length, it gets the driver's, which is an upper bound. */
 #include "container.h"
 
 #define TAKE_ONLY_OURS(list, kept, count, processes)                                                                   \

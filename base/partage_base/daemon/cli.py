@@ -1,9 +1,9 @@
-"""Makes the command line of a daemon from its settings type. A daemon's own ``cli.py`` is one call.
+"""Builds a daemon's command line from its settings type. A daemon's own ``cli.py`` is one call.
 
     main = daemon_command("crishim", CrishimSettings, start=start, about="Stands between kubelet and containerd.")
 
-Flags are taken as text and judged with all other sources, so that every mistake is told at once, in one form; only a
-flag that does not exist is click's usage error (2).
+Flags are taken as text and validated with all other sources, so that every mistake is reported at once, in one form.
+Only an unknown flag is click's usage error (2).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Check = Callable[[S], Sequence[str]]
 
 @dataclass(frozen=True)
 class Instead(Generic[S]):
-    """What a daemon's command can do once, instead of living: by flags, or by a word."""
+    """A one-time action of a daemon's command, chosen by a flag or a word, that replaces running the daemon."""
 
     flags: Mapping[str, str]
-    """Each with its help; without dashes."""
+    """Flag names without dashes, each with its help text."""
     words: tuple[str, ...]
     do: Callable[[S, frozenset[str]], int]
-    """Told all flags and words that were given; the exit code."""
+    """Called with all flags and words that were given; returns the exit code."""
 
     @property
     def parameters(self) -> list[click.Parameter]:
@@ -46,7 +46,7 @@ class Instead(Generic[S]):
         return [*flags, click.Argument(["word"], type=click.Choice(self.words), required=False)]
 
     def taken_from(self, given: dict[str, Any]) -> frozenset[str]:
-        """What was given of it, which then is there no more."""
+        """Removes these flags and the word from `given` and returns those that were set."""
         flags = {flag for flag in self.flags if given.pop(flag.replace("-", "_"))}
         return frozenset({*flags, *filter(None, [given.pop("word")])})
 
@@ -54,7 +54,7 @@ class Instead(Generic[S]):
 CHECK_SETTINGS: Final[Mapping[str, str]] = {
     "check-settings": "Look at settings and plugins alone, without keys and API server, then exit: 0 or 78."
 }
-"""The flag of daemons that the chart has check their settings before anything is installed."""
+"""The flag with which the chart lets a daemon check its settings before anything is installed."""
 
 
 def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
@@ -69,16 +69,16 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
     lives_always: bool = False,
     instead: Instead[S] | None = None,
 ) -> click.Command:
-    """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another loop.
+    """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another event loop.
 
-    `takes_over`: it may begin while a predecessor still lives.
+    `takes_over`: it may start while its predecessor is still running.
 
-    `lives_always`: mistakes in its settings are told to its service instead of ending it, see `Sources`. Where it is
-    only asked something they are mistakes as ever, and so is a flag that does not exist where somebody types it.
+    `lives_always`: mistakes in the settings are passed to the service instead of ending it, see `Sources`. They still
+    end the command with ``--check``, ``--print-config`` or a one-time action; an unknown flag does too on a terminal.
 
-    `instead` is what it can do instead of living as a daemon.
+    `instead`: what the command can do instead of running as a daemon.
 
-    `check` gives the mistakes in all that the settings lead to, such as keys; with it the command has ``--check``.
+    `check` returns the mistakes in everything the settings refer to, such as keys; with it the command has ``--check``.
     """
     program = f"partage-{name}"
 
@@ -94,7 +94,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
             if check is not None and checks:
                 _require(check(resolved.settings))
         except BadConfiguration as error:
-            with contextlib.suppress(OSError):  # stderr is closed; a daemon that must live goes on
+            with contextlib.suppress(OSError):  # stderr may be closed; a daemon that must live goes on
                 for line in error.mistakes:
                     click.echo(f"{program}: {line}", err=True)
             if not lives_always or checks or print_config or modes:
@@ -104,7 +104,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
             click.echo(f"{program}: nothing is wrong with its configuration", err=True)
             sys.exit()
         if print_config:
-            click.echo(as_toml(resolved, name).encode(), nl=False)  # TOML is UTF-8 whatever the locale
+            click.echo(as_toml(resolved, name).encode(), nl=False)  # TOML is UTF-8 in every locale
             sys.exit()
         if instead is not None and modes:
             sys.exit(_done_instead(program, instead, resolved.settings, modes))
@@ -126,10 +126,10 @@ _EPILOG = (
 
 
 class _LivesAlways(click.Command):
-    """A command line that can't be read is a mistake like others, unless somebody sits at the terminal."""
+    """A command that treats an unreadable command line as one more mistake, unless stderr is a terminal."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does; of what it can't read nothing is taken."""
+        """Parses as click does; if click rejects the command line, takes nothing from it."""
         given = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -163,7 +163,7 @@ def _require(mistakes: Sequence[str]) -> None:
 
 
 def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    """The flags that were given, as the text a variable would hold."""
+    """The flags that were given, in the text form of an environment variable."""
     return {name: _text(value) for name, value in given.items() if value not in (None, ())}
 
 

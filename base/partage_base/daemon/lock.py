@@ -1,7 +1,7 @@
-"""One daemon of a kind on a node: two would write over each other for ever.
+"""A lock that allows one daemon of a kind per node: two would overwrite each other's files.
 
-The lock is the kernel's, so it ends with its holder however that ends. A successor waits a little, since a DaemonSet
-and systemd both start the new one while the old one may still be ending.
+It is a kernel lock (flock), so it is released however its holder ends. A successor waits for a while, because a
+DaemonSet and systemd may both start the new daemon while the old one is still stopping.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AGAIN_S: Final = 0.05
 
 @asynccontextmanager
 async def alone(lock: Path, daemon: str, *, within_s: float) -> AsyncGenerator[None]:
-    """Holds the file `lock` meanwhile; raises `AnotherRuns` where another one keeps it for so long."""
+    """Holds the file `lock` in the block; raises `AnotherRuns` if another process keeps it for `within_s`."""
     lock.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

@@ -50,7 +50,7 @@ class Before(Struct, frozen=True, kw_only=True):
     default: str | None = None
     """The former default runtime."""
     written_sha256: tuple[str, ...] = ()
-    """Of what we wrote since, newest last; a command that was killed may not have written the last one."""
+    """Digests of what we wrote since, newest last; a killed command may not have written the last one."""
 
     def is_nobody_elses(self, now: bytes | None) -> bool:
         """Whether nobody else has changed the file since."""

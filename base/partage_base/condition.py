@@ -44,7 +44,7 @@ class Guarded(Struct, frozen=True):
 
 
 class Condition(Struct, frozen=True, kw_only=True):
-    """All faults; normally none."""
+    """All faults of crishim; normally none."""
 
     v: int = 1
     faults: Annotated[tuple[Fault, ...], Meta(max_length=MOST)] = ()

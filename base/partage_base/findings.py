@@ -23,7 +23,7 @@ MOST: Final = 64
 
 
 class Problem(Struct, frozen=True):
-    """One problem."""
+    """One problem of a container or card."""
 
     kind: Annotated[str, Meta(pattern=r"\A[A-Z][A-Za-z]{0,63}\Z")]
     sentence: Annotated[str, Meta(min_length=1, max_length=512)]

@@ -41,7 +41,7 @@ class DaemonError(PartageError):
 
 
 class BadConfiguration(DaemonError):
-    """The settings are invalid."""
+    """The settings are invalid; `mistakes` lists all reasons."""
 
     exit_code = CONFIGURATION
 

@@ -122,7 +122,6 @@ def window_update(stream: int, credit: int) -> bytes:
 
 
 def rst_stream(stream: int, fault: ErrorCode) -> bytes:
-    """Resets a stream."""
     return frame(RST_STREAM, 0, stream, fault.to_bytes(4, "big"))
 
 

@@ -54,7 +54,7 @@ LoadedPrivateKeys = Loaded[Ed25519PrivateKey]
 
 @dataclass(frozen=True)
 class SigningKey:
-    """The key that signs."""
+    """The key that signs allocations."""
 
     id: KeyId
     private: Ed25519PrivateKey

@@ -28,7 +28,7 @@ PUBLIC_MODE: Final = 0o644
 
 @dataclass(frozen=True)
 class Added:
-    """A new key pair."""
+    """A new key pair and its files."""
 
     id: KeyId
     private: Path

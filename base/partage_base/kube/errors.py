@@ -64,7 +64,7 @@ class Unreachable(KubeError):
 
 
 class Nonsense(KubeError):
-    """An invalid response."""
+    """A response that can't be decoded, or a redirect."""
 
     def __init__(self, call: str, why: str) -> None:
         super().__init__(call, why)

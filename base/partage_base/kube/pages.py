@@ -41,7 +41,7 @@ class Batch:
     """The page size, adapted so that a response stays within its bound."""
 
     def __init__(self, wanted: int, *, most_bytes: int) -> None:
-        """`wanted` 0: no limit."""
+        """`wanted` 0 means without a limit."""
         self.count = wanted
         self._wanted, self._half = wanted or _ALL, most_bytes // 2
         self._is_cut = False

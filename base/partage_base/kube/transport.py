@@ -213,7 +213,7 @@ def _server(credentials: Credentials, user_agent: str) -> _Server:
 
 @cache
 def _usual_tls() -> ssl.SSLContext:
-    """Trusts the system's CAs."""
+    """Trusts the CAs of the system."""
     return ssl.create_default_context()
 
 

@@ -32,7 +32,7 @@ _OURS: Final = "partage-"
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """The wanted registration."""
+    """The registration that the file should have."""
 
     program: str
     is_default: bool = False

@@ -69,7 +69,7 @@ def as_table(found: RolloutProgress) -> str:
 
 
 def as_line(found: RolloutProgress) -> str:
-    """A one-line summary."""
+    """A summary in one line."""
     if not found.nodes:
         return "no node is labelled: kubectl label node NODE partage.dev/install=yes"
     if found.version is None:

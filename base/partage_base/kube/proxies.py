@@ -16,7 +16,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 
 def proxy_of(url: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy, or None; raises `ValueError` if `url` has an invalid port."""
+    """The proxy, or None; raises `ValueError` if `url` is not a valid URL."""
     parts = urlsplit(url)
     proxy = _said(environ, f"{parts.scheme}_proxy")
     host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)

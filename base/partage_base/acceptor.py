@@ -1,10 +1,11 @@
-"""Accepts connections at one address, and bounds callers who have not shown yet what they come for.
+"""Accepts connections at one address, and limits connections that have not sent a request yet.
 
-Such a caller is a *guest*: a connection without a whole request, or in the middle of its TLS handshake. Guests are
-counted from the moment in which they are accepted, in all and by origin. Of too many the oldest goes, so that a
-silent caller keeps no newer one out; and it is one of the origin that has most, so that an address which connects
-without pause loses its own guests alone. A turn of the loop accepts few, between which the guests that are there are
-served: a caller which speaks at once is heard before others can push it out, and one behind many waits for few turns.
+Such a connection is a *guest*: it has no whole request yet, or is in the middle of its TLS handshake. Guests are
+counted from the moment they are accepted, in total and by origin. Above a limit the oldest guest is closed, so that
+silent ones keep no newer one out; it is one of the origin that has most, so that an address which connects without
+pause only loses its own guests. A turn of the event loop accepts few connections, and existing guests are served
+between turns: one that sends its request at once is read before others can displace it, and one behind many in the
+backlog waits for few turns.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ G = TypeVar("G")
 MOST_GUESTS: Final = 64
 MOST_OF_ONE: Final = 32
 A_TURN: Final = 4
-"""Connections that are accepted in one turn of the loop: who speaks at once is answered within six turns."""
+"""Connections accepted in one turn of the loop: one that sends at once is answered within six turns."""
 _BACKLOG: Final = 256
 _EXHAUSTED_S: Final = 0.5
-"""Without free descriptors no connection can be accepted until another one ends."""
+"""Delay after running out of descriptors: no connection can be accepted until another one ends."""
 
 
 class Guests(Generic[G]):
-    """Who is there, and who goes for whom. Pure."""
+    """The guests by origin, and which one is closed for another. Pure."""
 
     def __init__(self, *, most: int = MOST_GUESTS, most_of_one: int = MOST_OF_ONE) -> None:
         self._most, self._most_of_one = most, most_of_one
@@ -38,7 +39,7 @@ class Guests(Generic[G]):
         return self._count
 
     def come(self, guest: G, origin: str) -> G | None:
-        """One more; who has to go for it."""
+        """Adds a guest; returns the one to close for it."""
         self._by_origin.setdefault(origin, {})[guest] = None
         self._count += 1
         if len(self._by_origin[origin]) <= self._most_of_one and self._count <= self._most:
@@ -50,7 +51,7 @@ class Guests(Generic[G]):
         return oldest
 
     def go(self, guest: G, origin: str) -> None:
-        """It is no guest any more."""
+        """The guest was served or closed: it no longer counts."""
         of_one = self._by_origin.get(origin, {})
         if guest in of_one:
             del of_one[guest]
@@ -60,18 +61,18 @@ class Guests(Generic[G]):
 
 
 class Guest:
-    """One connection, until it has shown what it comes for."""
+    """One connection, until it has sent its request."""
 
     def __init__(self, sock: socket.socket, origin: str, known: Callable[[Guest], None]) -> None:
         self.sock, self.origin, self._known = sock, origin, known
         self.task: asyncio.Task[None] | None = None
 
     def known(self) -> None:
-        """It counts no more here: who serves it bounds it."""
+        """Stops counting it here; the server that handles it limits it from now on."""
         self._known(self)
 
     def leave(self) -> None:
-        """Its task is cancelled, and with it the connection ends."""
+        """Cancels its task, which closes the connection."""
         if self.task is not None:
             self.task.cancel()
 
@@ -80,20 +81,20 @@ Serve = Callable[[Guest], Coroutine[Any, Any, None]]
 
 
 class Acceptor:
-    """Listens at one address and serves each connection by a task of its own."""
+    """Listens at one address and serves each connection in a task of its own."""
 
     def __init__(self, host: str, port: int, serve: Serve) -> None:
-        """`serve` has a connection from its beginning to its end, and is cancelled where it has to go."""
+        """`serve` handles a connection from beginning to end, and is cancelled if the connection must be closed."""
         self._host, self._port, self._serve = host, port, serve
         self._guests = Guests[Guest]()
         self._listening: dict[socket.socket, asyncio.TimerHandle | None] = {}
-        """With the time to go on at where no descriptor is free."""
+        """With the timer to resume accepting after descriptors ran out."""
         self._serving: set[asyncio.Task[None]] = set()
         self.port = 0
-        """The one that was opened, where the address asked for any."""
+        """The port that was opened, if the address has port 0."""
 
     async def open(self) -> None:
-        """Listens; raises `OSError`, or `UnicodeError` for what can't be a name."""
+        """Listens; raises `OSError`, or `UnicodeError` for an invalid host name."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         sockets: list[socket.socket] = []
@@ -109,7 +110,7 @@ class Acceptor:
             self._listen(sock)
 
     async def close(self) -> None:
-        """Accepts no more connections; those that are open stay."""
+        """Accepts no more connections; open ones stay."""
         for sock, again in self._listening.items():
             if again is None:
                 asyncio.get_running_loop().remove_reader(sock)
@@ -119,27 +120,27 @@ class Acceptor:
         self._listening.clear()
 
     async def abort(self) -> None:
-        """Ends what is being served too, and waits for it."""
+        """Closes open connections too, and waits for their tasks."""
         await self.close()
         tasks = set(self._serving)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        await asyncio.sleep(0)  # transports that were aborted let go of their sockets
+        await asyncio.sleep(0)  # aborted transports close their sockets
 
     def _listen(self, listening: socket.socket) -> None:
         self._listening[listening] = None
         asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Those who are there, so many in a turn of the loop; it comes here again while there are more."""
+        """Accepts up to `A_TURN` connections; the loop calls it again while there are more."""
         for _ in range(A_TURN):
             try:
                 sock, address = listening.accept()
             except BlockingIOError:
                 return
-            except ConnectionError:  # it went before it was there
+            except ConnectionError:  # the peer closed it before it was accepted
                 continue
             except OSError:
                 loop = asyncio.get_running_loop()
@@ -159,20 +160,20 @@ class Acceptor:
             leaves.leave()
 
     async def _served(self, guest: Guest) -> None:
-        with contextlib.suppress(OSError, TimeoutError):  # the caller's own fault, and not worth a line
+        with contextlib.suppress(OSError, TimeoutError):  # the peer's own fault, and not worth a log line
             await self._serve(guest)
 
     def _known(self, guest: Guest) -> None:
         self._guests.go(guest, guest.origin)
 
     def _gone(self, guest: Guest) -> None:
-        """Also one that had to go before it was served."""
+        """Also called for a guest that was closed before it was served."""
         self._known(guest)
         guest.sock.close()
 
 
 def origin_of(address: str) -> str:
-    """Whom a connection is counted for: an IPv4 address, or the 64 bits of an IPv6 network, where one host has many."""
+    """The origin that a connection counts for: an IPv4 address, or an IPv6 /64, where one host has many addresses."""
     found = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped

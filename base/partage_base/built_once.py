@@ -1,7 +1,7 @@
-"""Builds that all checkouts of a user share: each is made once, under a key of all that decides what it becomes.
+"""A build cache that all checkouts of a user share, keyed by everything that determines a build.
 
-An entry appears by one rename and holds a digest of itself: one that was damaged is as one that is not there. Whoever
-takes an entry gets a copy, so that a checkout needs nothing outside itself afterwards.
+An entry appears by one rename and holds its own digest: a damaged one counts as missing. A checkout gets a copy of an
+entry, so that it needs nothing outside itself afterwards.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Final
 _CONTENT: Final = "content"
 _DIGEST: Final = "digest"
 _KEPT_S: Final = 14 * 24 * 3600
-"""How long a build stays after its last use."""
+"""How long a build is kept after its last use."""
 
 
 def shared() -> Path:
-    """Where the entries of this user are."""
+    """The folder of this user's entries."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partage/built"
 
 
 def built_once(key: str, folder: Path, make: Callable[[Path], None]) -> Path:
-    """The folder, with what the store has under the key, or else with what `make` puts into an empty one."""
+    """Fills `folder` from the entry with this key, or else by `make`, which gets an empty folder."""
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with folder.with_name(f"{folder.name}.lock").open("w") as lock:
@@ -43,7 +43,7 @@ def built_once(key: str, folder: Path, make: Callable[[Path], None]) -> Path:
 
 
 def take(entry: Path, folder: Path) -> bool:
-    """Makes the folder a copy of the entry, if that is there and whole."""
+    """Copies the entry to the folder, if it exists and is intact."""
     if not entry.is_dir():
         return False
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def take(entry: Path, folder: Path) -> bool:
 
 
 def keep(folder: Path, entry: Path) -> None:
-    """Makes the entry a copy of the folder. A store that can't be written to costs no more than another build."""
+    """Copies the folder to the entry. If the cache can't be written, the only cost is another build."""
     with suppress(OSError, shutil.Error):
         entry.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="new-", dir=entry.parent) as work:
@@ -69,13 +69,13 @@ def keep(folder: Path, entry: Path) -> None:
 
 
 def key_of(*parts: str, sources: Iterable[Path] = ()) -> str:
-    """Of all files below the sources, the parts, and what compiles on this machine."""
+    """A key of all files below the sources, the parts, and this machine's toolchain."""
     whole = (*parts, toolchain(), *(digest_of(source) for source in sources))
     return hashlib.sha256(repr(whole).encode()).hexdigest()[:32]
 
 
 def digest_of(folder: Path) -> str:
-    """Of names, modes and contents."""
+    """Digest of names, modes and contents."""
     whole = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -85,14 +85,14 @@ def digest_of(folder: Path) -> str:
 
 
 def toolchain() -> str:
-    """The machine, its libc, the versions of what compiles and links, and the flags that make takes."""
+    """The machine, its libc, the versions of compiler and linker, and the flags that make uses."""
     said = [_first_line(tool) for tool in (os.environ.get("CC", "cc"), "ld")]
     flags = [f"{name}={os.environ.get(name, '')}" for name in ("CC", "CFLAGS", "LDFLAGS")]
     return " | ".join([os.uname().machine, os.confstr("CS_GNU_LIBC_VERSION") or "", *said, *flags])
 
 
 def _first_line(tool: str) -> str:
-    """What it says of its version."""
+    """The first line of the tool's --version."""
     with suppress(OSError, IndexError):
         argv = [*tool.split(), "--version"]
         return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.splitlines()[0]  # noqa: S603
@@ -118,7 +118,7 @@ def _copied(entry: Path, fresh: Path) -> bool:
 
 
 def _publish(fresh: Path, folder: Path) -> None:
-    """Of two builders one is first; what they made is the same."""
+    """If another builder was first, its result is the same."""
     try:
         fresh.rename(folder)
     except OSError:
@@ -128,6 +128,6 @@ def _publish(fresh: Path, folder: Path) -> None:
 
 def _forget_old(store: Path) -> None:
     for entry in store.iterdir():
-        with suppress(FileNotFoundError):  # another process forgot it first
+        with suppress(FileNotFoundError):  # another process removed it first
             if entry.stat().st_mtime < time.time() - _KEPT_S:
                 shutil.rmtree(entry, ignore_errors=True)

@@ -1,7 +1,8 @@
-"""What the DRA driver prepared on this node, a file for each claim: written by the driver, read by crishim and tools.
+"""Claims that the DRA driver prepared on this node, a file each: written by the driver, read by crishim and tools.
 
-They lie below /run: after a boot nothing is prepared, and kubelet asks again for each pod that starts. A record stands
-as long as any container may have the claim's device, which can be longer than kubelet wants it prepared.
+The files are below /run: after a boot nothing is prepared, and kubelet prepares the claims of each pod that starts
+again. A record exists as long as any container may have the claim's device, which can be longer than kubelet needs it
+prepared.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ _reader: Final = Reader("record of a claim", ClaimRecord)
 
 
 class ClaimRecords:
-    """Of one node. Everything here may raise `OSError`, and `DecodeError` for a file that is no record."""
+    """The records of one node. Everything here may raise `OSError`, and `DecodeError` for an invalid file."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / CLAIMS_FOLDER
 
     def uids(self) -> tuple[ClaimUid, ...]:
-        """Of all claims that have a record, in order."""
+        """The uids of all claims that have a record, sorted."""
         try:
-            names = [path.name for path in self._folder.iterdir()]  # a glob takes what may not be read for empty
+            names = [path.name for path in self._folder.iterdir()]  # a glob reports an unreadable folder as empty
         except FileNotFoundError:
             return ()
         mine = (name for name in names if name.endswith(_SUFFIX) and not name.startswith(UNFINISHED))

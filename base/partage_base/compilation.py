@@ -1,8 +1,8 @@
-"""Builds C sources of ours with make, once for each state of them.
+"""Builds our C sources with make, once for each state of them.
 
 A build is a folder named after a digest of its sources and its compiler. It is made from a copy of them and appears by
-a rename, whole or not at all: two builders at once, an interrupted one and a source that is edited in between do no
-harm. What one checkout has built, others of the same user take.
+a rename, whole or not at all: two concurrent builders, an interrupted one and a source edited meanwhile do no harm.
+Other checkouts of the same user can reuse a build.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from partage_plugins.errors import PartageError
 
 LOG: Final = "log"
 _KEPT_S: Final = 24 * 3600
-"""How long a build stays after its last use once there is a newer one."""
+"""How long a build is kept after its last use, once there is a newer one."""
 _SOURCES: Final = ("*.c", "*.h", "*.S", "*.inc", "*.def", "*.map", "Makefile")
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """What is built, and where builds of it go."""
+    """What to build, and where builds are stored."""
 
     what: str
     sources: Path
     builds: Path
     failure: type[PartageError]
-    """Raised when it does not build: what is missing, or what the compiler said."""
+    """Raised when the build fails: with what is missing, or the compiler's error."""
     without: frozenset[str] = frozenset()
-    """Folders in the sources that are no part of it."""
+    """Folders in the sources that don't belong to it."""
     beside: tuple[Path, ...] = ()
-    """Folders that it includes files of: their copies stand beside that of the sources."""
+    """Folders whose files it includes: their copies are beside that of the sources."""
     variables: tuple[str, ...] = ()
-    """What make is told besides, as NAME=value."""
+    """More arguments of make, as NAME=value."""
     is_shared: bool = False
-    """Whether it is taken from another checkout's build where there is one."""
+    """Whether another checkout's build may be used."""
 
     def built(self) -> Path:
-        """The folder of what was built; builds it first where this state of the sources is not built yet."""
+        """The folder of the build; builds it first if this state of the sources is not built yet."""
         found = self.builds / self._digest(self._sources())
         if not found.is_dir():
             self.builds.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class Compilation:
         return digest.hexdigest()[:16]
 
     def _contents(self, folders: Iterable[Path]) -> dict[str, bytes]:
-        """The files that a build is made from, by their paths from the folder above."""
+        """The files of a build, by path relative to the parent folder."""
         return {
             str(file.relative_to(folder.parent)): file.read_bytes()
             for folder in folders
@@ -83,7 +83,7 @@ class Compilation:
     def _build(self) -> Path:
         """Builds from a copy of the sources, so that nothing changes under the compiler.
 
-        Objects of the build before serve again where their sources are the same, unless that build was interrupted.
+        Objects of the last build are reused if their sources are the same, unless that build was interrupted.
         """
         work = self.builds / f"work-{hashlib.sha256(_toolchain().encode()).hexdigest()[:8]}"
         copy, out, unfinished = work / "sources", work / "out", work / "unfinished"
@@ -106,7 +106,7 @@ class Compilation:
         return target
 
     def _mirror(self, copy: Path) -> None:
-        """Writes only what differs: make goes by the times of files."""
+        """Writes only files that differ, since make compares modification times."""
         wanted = self._contents(self._sources())
         there = self._contents(copy / folder.name for folder in self._sources())
         for name in there.keys() - wanted.keys():
@@ -117,7 +117,7 @@ class Compilation:
                 (copy / name).write_bytes(content)
 
     def _make(self, folder: Path, out: Path) -> str | None:
-        """What went wrong, in the words of the first who complained."""
+        """Runs make; returns its first error, or None."""
         if any(character.isspace() for character in str(out)):
             raise self.failure(
                 f"{out}: make cannot build in a folder with spaces in its name; set XDG_CACHE_HOME to another"
@@ -136,14 +136,14 @@ class Compilation:
 
 
 def cache_folder(name: str, checkout: Path | None) -> Path:
-    """Where builds go: `.cache` of the checkout, or the user's cache if this is an installed package."""
+    """Where builds are stored: `.cache` of the checkout, or the user's cache for an installed package."""
     if checkout is not None:
         return checkout / ".cache" / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partage" / name
 
 
 def _toolchain() -> str:
-    """What make takes from the environment, and the machine that it builds for."""
+    """The machine, and make's variables from the environment."""
     return f"{os.uname().machine} {os.environ.get('CC', 'cc')} {os.environ.get('CFLAGS', '')}".strip()
 
 

@@ -1,4 +1,4 @@
-"""Reads how crishim is, for programs other than crishim."""
+"""Reads crishim's condition, for other programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLOCK_SLACK_S: Final = 2.0
 
 
 def last_condition(root: Path, *, within_s: float, clock: Callable[[], float]) -> Condition | None:
-    """What crishim said lately on the node below `root`; None where it said nothing that can be read."""
+    """The condition on the node below `root` if it was written within `within_s`; None if it is old or unreadable."""
     try:
         with (root / CRISHIM_CONDITION).open("rb") as file:
             raw, written_s = file.read(MAX_BYTES + 1), os.fstat(file.fileno()).st_mtime

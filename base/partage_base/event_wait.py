@@ -1,4 +1,4 @@
-"""Waiting for an event for some time at most, as loops do that work when something happens or is due."""
+"""Waiting for an event with a timeout, for loops that work on events and on time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 async def set_within(event: asyncio.Event, within_s: float | None) -> bool:
-    """Whether it was set in time; None waits as long as that takes."""
+    """Whether it was set in time; None waits without limit."""
     try:
         async with asyncio.timeout(within_s):
             return await event.wait()

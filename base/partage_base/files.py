@@ -1,9 +1,9 @@
-"""Writes a whole file or none: a reader, or who comes after a crash, finds the old content or the new and no part.
+"""Writes a whole file or none: a reader finds the old or the new content, also after a crash.
 
-The content is written beside its place under a name that no reader opens, then renamed. Where any step fails, as on a
-full disk, that file is taken away and the old one stands. A writer that is killed can leave one behind: each
-daemon clears its folders at its start, and a reader that holds a lock of the folder may remove what begins with
-`UNFINISHED` at once.
+The content is written to a file beside it under a name that no reader opens, then renamed. If any step fails, as on a
+full disk, that file is removed and the old one stays. A writer that is killed can leave one behind: each daemon clears
+its folders when it starts, and a reader that holds a lock of the folder may remove names that begin with `UNFINISHED`
+at once.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Final
 
 UNFINISHED: Final = ".unfinished-"
 UNDER_WAY_S: Final = 60.0
-"""A file as young as this may still be in the hands of its writer."""
+"""Age below which a file may still be in use by its writer."""
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _TOKEN_BYTES: Final = 8
 _OWNER_ALONE: Final = 0o600
 
 
 def write_whole(path: str | Path, content: bytes, *, mode: int = _OWNER_ALONE, synced: bool = False) -> os.stat_result:
-    """Puts a file in place of what was there, and says what it is now. Raises `OSError` with the file's own name.
+    """Writes or replaces a file and returns its status. Raises `OSError` with the file's own name.
 
-    The mode holds whatever the umask. `synced`: it is on the disk when this returns. A container waits for some of
+    The mode does not depend on the umask. `synced`: it is on disk when this returns. A container waits for some of
     these files, so paths may be plain strings: as `Path` they cost as much as the writing.
     """
     folder, name = os.path.split(path)
@@ -46,7 +46,7 @@ def write_whole(path: str | Path, content: bytes, *, mode: int = _OWNER_ALONE, s
 
 
 def clear_unfinished(*folders: Path) -> None:
-    """Takes away what writers that were killed have left in these folders, not below them; it may fail silently."""
+    """Removes what killed writers left in these folders, but not below them; failures are ignored."""
     before = time.time() - UNDER_WAY_S
     for folder in folders:
         with contextlib.suppress(OSError):
@@ -56,7 +56,7 @@ def clear_unfinished(*folders: Path) -> None:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Writes all of it, where the system takes less at a time."""
+    """Writes all of `content`, in several writes if necessary."""
     while content:
         content = content[os.write(descriptor, content) :]
 
@@ -75,7 +75,7 @@ def _filled(unfinished: str, content: bytes, mode: int, *, synced: bool) -> os.s
 
 
 def sync_folder(folder: str | Path) -> None:
-    """Which names it has is on the disk when this returns."""
+    """Syncs the names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

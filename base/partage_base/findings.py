@@ -1,7 +1,7 @@
-"""What the broker found wrong, as files that others read: one for each container or card.
+"""The broker's audit findings as files that others read: one for each container or card.
 
-The broker has no credentials; the advertiser makes events of what is new. A file is written whole, grows while things
-are found, and goes away some time after they came right or the container ended.
+The broker has no credentials; the advertiser turns new findings into events. A file is written whole, grows while
+problems are found, and is removed some time after they are resolved or the container ended.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ FINDINGS_FOLDER: Final = "run/partage/broker/findings"
 SUFFIX: Final = ".json"
 MAX_BYTES: Final = 64 * 1024
 MOST: Final = 64
-"""Of one container or card."""
+"""Limit for one container or card."""
 
 
 class Problem(Struct, frozen=True):
-    """One thing that is wrong."""
+    """One problem of a container or card."""
 
     kind: Annotated[str, Meta(pattern=r"\A[A-Z][A-Za-z]{0,63}\Z")]
     sentence: Annotated[str, Meta(min_length=1, max_length=512)]
     stops: bool = False
-    """The container is stopped for it."""
+    """The container is stopped because of it."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """All that was found of one container or card."""
+    """All problems of one container or card."""
 
     v: int = 1
     subject: str
@@ -46,16 +46,15 @@ _decoder: Final = msgspec.json.Decoder(Findings)
 
 
 class NoFindings(ValueError):
-    """A file that is none of these."""
+    """A file that can't be decoded."""
 
 
 def encode_findings(findings: Findings) -> bytes:
-    """The text of a file."""
     return msgspec.json.encode(findings, order="deterministic")
 
 
 def decode_findings(raw: bytes) -> Findings:
-    """What a file says; raises `NoFindings`."""
+    """Decodes a file; raises `NoFindings`."""
     if len(raw) > MAX_BYTES:
         raise NoFindings(f"{len(raw)} bytes; allowed: {MAX_BYTES}")
     try:

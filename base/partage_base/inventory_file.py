@@ -1,7 +1,7 @@
-"""What exists on this node, as the advertiser wrote it: read again when the file changed. No driver is asked here.
+"""The node's inventory, as the advertiser wrote it; read again when the file changed. No driver is called here.
 
-While the file is missing or cannot be read, grants are refused. The guard must know even then whether the node has
-cards, and before the advertiser has seen a driver that was loaded since: what the driver itself puts there tells.
+While the file is missing or unreadable, grants are refused. The device filter must know even then whether the node has
+cards, and also before the advertiser has seen a driver that was loaded since: it looks for the driver's own files.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _DRIVER: Final = ("dev/nvidiactl", "run/nvidia/driver/dev/nvidiactl", "proc/driver/nvidia/version")
-"""Where the node's own driver or that of NVIDIA's operator is; the last is the loaded module's."""
+"""The node's own driver or that of NVIDIA's operator; the last one is the loaded module's."""
 Facts = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeInventory:
     parts: Mapping[Kind, object]
-    """As they were written, for plugins."""
+    """As written, for plugins."""
     gpu: GpuPart | None
 
 
 class InventoryFile:
-    """The file, below the node's root."""
+    """The inventory file below the node's root."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / INVENTORY_FILE
@@ -39,7 +39,7 @@ class InventoryFile:
         self._known: NodeInventory | None = None
 
     def current(self) -> NodeInventory | None:
-        """What exists now; None where that is unknown."""
+        """The current inventory; None if it is unknown."""
         try:
             status = self._path.stat()
             facts = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -51,7 +51,7 @@ class InventoryFile:
         return self._known
 
     def has_cards(self) -> bool:
-        """Whether there are cards here that a container could reach, or a driver, which may find some."""
+        """Whether a container could reach cards here; true also if only a driver exists, which may find some."""
         known = self.current()
         if known is not None and known.gpu is not None and known.gpu.cards:
             return True

@@ -1,7 +1,7 @@
-"""A listening unix socket that is bound aside and renamed onto its path.
+"""A listening unix socket, bound to a temporary name and renamed to its path.
 
-At every moment the path leads to a socket on which somebody listens, so a daemon that starts while its predecessor
-still serves takes over without a gap. What a daemon left that was killed in between is removed.
+At every moment the path leads to a socket that accepts connections, so a daemon that starts while its predecessor still
+serves takes over without a gap. Sockets of a daemon that was killed in between are removed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BACKLOG: Final = 128
 
 
 def listen(path: Path, *, kind: int = socket.SOCK_STREAM, mode: int = 0o600, backlog: int = _BACKLOG) -> socket.socket:
-    """Raises `OSError`. Bound by a descriptor of the folder, since an address holds 107 bytes."""
+    """Raises `OSError`. It binds through a descriptor of the folder, since an address holds only 107 bytes."""
     for remains in path.parent.glob(f".{path.name}.*"):
         remains.unlink(missing_ok=True)
     aside = path.parent / f".{path.name}.{os.getpid()}"
@@ -23,7 +23,7 @@ def listen(path: Path, *, kind: int = socket.SOCK_STREAM, mode: int = 0o600, bac
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         ours.bind(f"/proc/self/fd/{folder}/{aside.name}")
-        aside.chmod(mode)  # before it listens: until then the kernel turns everyone away
+        aside.chmod(mode)  # before it listens: until then the kernel refuses connections
         ours.listen(backlog)
         aside.rename(path)
     except BaseException:

@@ -1,6 +1,6 @@
-"""Who is at the other end of a connection: a process, told from all others.
+"""The process at the other end of a connection, identified independently of pid reuse.
 
-Also in which control group it is, and how pids look from there. Reads /proc, and nothing that the process itself could
+Also its control group, and its pids in nested namespaces. It reads /proc, and nothing that the process itself could
 have written.
 """
 
@@ -17,16 +17,16 @@ from typing import Final
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _SO_PEERPIDFD: Final = 77
-"""Since Linux 6.5: the very process, whatever became of its pid."""
+"""Since Linux 6.5: identifies the very process, even if its pid was reused."""
 _DESCRIPTOR: Final = struct.Struct("i")
 _START_FIELD: Final = 19
-"""Of /proc/PID/stat, counted after the name."""
+"""Index in /proc/PID/stat, counted after the name."""
 _NSPID: Final = re.compile(rb"^NSpid:\t([0-9\t]+)$", re.MULTILINE)
 _LONGEST_STATUS: Final = 65536
 
 
 class NoProcess(Exception):
-    """It is gone, or not to be told from another."""
+    """It is gone, or can't be told from another."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Peer:
     pid: int
     start: int
     pidfd: int
-    """Readable when it has ended; the holder of the peer closes it."""
+    """Readable when the process has ended; the owner of this object closes it."""
 
 
 def peer_of(connection: socket.socket) -> Peer:
     """The process that connected; raises `NoProcess`."""
     pid: int = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
     if pid <= 0:
-        raise NoProcess  # in no namespace that we see
+        raise NoProcess  # in no namespace that is visible to us
     return peer_with(pid, _pidfd_of(connection, pid))
 
 
 def peer_with(pid: int, pidfd: int) -> Peer:
-    """That pid as the process behind the descriptor, which is closed on failure."""
+    """The process behind the descriptor, which has that pid; the descriptor is closed on failure."""
     start = start_of(pid)
     if start is None or has_ended(pidfd):
         os.close(pidfd)
@@ -64,7 +64,7 @@ def peer_named(pid: int) -> Peer:
 def _pidfd_of(connection: socket.socket, pid: int) -> int:
     try:
         raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, _DESCRIPTOR.size)
-    except OSError:  # an older kernel; or it has been reaped already
+    except OSError:  # an older kernel, or it has already been reaped
         pass
     else:
         descriptor: int = _DESCRIPTOR.unpack(raw)[0]
@@ -82,7 +82,7 @@ def has_ended(pidfd: int) -> bool:
 
 
 def start_of(pid: int) -> int | None:
-    """When it began, in ticks since boot; None where there is none of that pid."""
+    """Start time in ticks since boot; None if there is no such pid."""
     try:
         stat = _read(f"/proc/{pid}/stat")
         return int(stat[stat.rindex(b")") + 2 :].split()[_START_FIELD])
@@ -91,7 +91,7 @@ def start_of(pid: int) -> int | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether it is stopped: by a signal, or under a debugger."""
+    """Whether it is stopped by a signal or a debugger."""
     try:
         stat = _read(f"/proc/{pid}/stat")
         return stat[stat.rindex(b")") + 2 :][:1] in (b"T", b"t")
@@ -100,7 +100,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def cgroup_components(pid: int) -> frozenset[str]:
-    """The names in the paths of its control groups, of either version of them; none where it is gone."""
+    """The path components of its control groups, v1 and v2; empty if it is gone."""
     try:
         return components_of(_read(f"/proc/{pid}/cgroup").decode(errors="replace"))
     except OSError:
@@ -108,18 +108,18 @@ def cgroup_components(pid: int) -> frozenset[str]:
 
 
 def components_of(text: str) -> frozenset[str]:
-    """Pure: of a file such as /proc/PID/cgroup."""
+    """The path components in the text of /proc/PID/cgroup. Pure."""
     paths = (line.split(":", 2)[2] for line in text.splitlines() if line.count(":") > 1)
     return frozenset(part for path in paths for part in path.split("/") if part)
 
 
 def is_within(components: frozenset[str], runtime_id: str) -> bool:
-    """Whether a container of the runtime has that control group: `ID`, or the driver's `PREFIX-ID.scope`."""
+    """Whether they belong to this container of the runtime: `ID`, or the driver's `PREFIX-ID.scope`."""
     return any(runtime_id in (part, part.removesuffix(".scope").rpartition("-")[2]) for part in components)
 
 
 def pids_of(pid: int) -> tuple[int, ...]:
-    """Its pids from our namespace down to its own; none where it is gone."""
+    """Its pids from our namespace down to its own; empty if it is gone."""
     try:
         found = _NSPID.search(_read(f"/proc/{pid}/status"))
     except OSError:
@@ -128,7 +128,7 @@ def pids_of(pid: int) -> tuple[int, ...]:
 
 
 def namespace_of(pid: int) -> int:
-    """The number of its pid namespace; 0 where it is gone."""
+    """The inode of its pid namespace; 0 if it is gone."""
     try:
         return os.stat(f"/proc/{pid}/ns/pid").st_ino  # noqa: PTH116  the same as the others here
     except OSError:

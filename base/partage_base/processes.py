@@ -1,4 +1,4 @@
-"""A process that stays the same one, whatever becomes of its number."""
+"""Process descriptors, which stay valid if the pid is reused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 
 def process_descriptor(pid: int) -> int | None:
-    """Readable when it has ended; None where there is no such process."""
+    """A pidfd, readable when the process has ended; None if there is no such process."""
     try:
         return os.pidfd_open(pid)
-    except (ProcessLookupError, FileNotFoundError):  # the second while it is reaped, on newer kernels
+    except (ProcessLookupError, FileNotFoundError):  # the second one while it is reaped, on newer kernels
         return None

@@ -1,7 +1,7 @@
-"""Types that several threads may decode into for the first time.
+"""Prepares msgspec types for their first use from several threads.
 
-msgspec learns what a type is made of when it is first used. A second thread that uses it before that is done reads what
-is not there yet, and the process dies of it (seen with 0.22).
+msgspec analyses a type when it is first used. A second thread that uses it before that is complete reads uninitialised
+data, and the process crashes (seen with 0.22).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _learning: Final = threading.Lock()
 
 
 def thread_safe(type_: _T) -> _T:
-    """The type itself, of which msgspec knows all; what it is made of is known with it."""
+    """The type itself, after msgspec has analysed it and all types in it."""
     if type_ not in _learnt:
         with _learning:
             msgspec.json.Decoder(type_)

@@ -1,10 +1,11 @@
-"""The container runtime interface as partage needs it, and a small client for it without grpcio.
+"""The part of the container runtime interface that partage needs, with a small client without grpcio.
 
-`schema` has the few messages and fields that we look at; `create_request` turns a CreateContainer request into a frozen
-view and writes changes into it; `client` asks one question over a unix socket; `runtime` and `podresources` are
-what we ask containerd and kubelet, with typed answers; `runtime_config` is how containerd says that it is set up;
-`checkpoint` is what kubelet wrote down.
-Protobuf stays in this room.
+`schema` has the few messages and fields that we read; `create_request` decodes a CreateContainer request into a frozen
+view and writes changes into it; `client` makes unary calls over a unix socket; `runtime` and `podresources` are our
+typed calls to containerd and kubelet; `runtime_config` is containerd's configuration as it reports it; `checkpoint` is
+kubelet's record of devices.
+
+Protobuf is used in no other package.
 """
 
 from partage_base.cri.checkpoint import CHECKPOINT, RecordedUse, recorded_uses

@@ -1,6 +1,6 @@
-"""The device manager's own record of what it gave to whom: a file of kubelet's, which only root reads.
+"""kubelet's device manager checkpoint: which devices each container got. Only root can read it.
 
-It is written when devices are allocated, so before the container's create, and knows pods by their uid alone.
+It is written when devices are allocated, so before the container is created, and has pods by uid only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedUse:
-    """A container and the devices of one resource that it was given."""
+    """A container and its devices of one resource."""
 
     pod_uid: str
     container: str
@@ -44,7 +44,7 @@ class _Checkpoint(msgspec.Struct, frozen=True):
 
 
 def recorded_uses(path: Path) -> tuple[RecordedUse, ...] | None:
-    """All of them; None where the file can't be read, which is also so while there never was a device plugin."""
+    """All uses; None if the file can't be read, or does not exist because there never was a device plugin."""
     try:
         checkpoint = msgspec.json.decode(path.read_bytes(), type=thread_safe(_Checkpoint))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,9 +1,8 @@
-"""Asks a gRPC server on a unix socket one question at a time, many at once on one connection; without grpcio.
+"""A gRPC client for unary calls on a unix socket, many at once on one connection, without grpcio.
 
-Connects at the first call and again when the connection is gone. Every call has a deadline. A question that meets a
-connection which breaks under it is asked once more on a fresh one: the usual fate of a connection to a daemon that was
-restarted since. A caller whose question does more when it is asked twice says so; it is then repeated only where the
-peer can't have begun with it.
+It connects at the first call, and again when the connection is gone. Every call has a deadline. A call whose connection
+breaks is sent once more on a fresh one: usually the daemon was restarted since. For calls that must not run twice a
+caller passes `repeatable=False`; they are repeated only if the peer can't have begun with them.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from partage_base.cri.errors import PeerAway, PeerRefused, PeerSlow
 from partage_base.http2.client import LARGEST_QUESTION, ClientHalf, NotHttp2, Reply, header_block
 from partage_base.http2.frames import ErrorCode
 
-_PREFIX: Final = 5  # one byte says whether the message is compressed, four how long it is
+_PREFIX: Final = 5  # one byte for compression, four for the message's length
 _LONGEST_WORDS: Final = 512
 _UNKNOWN: Final = 2  # gRPC's status for servers that give none
 
 
 class _Broken(Exception):
-    """This connection gives no answer any more."""
+    """This connection gives no more responses."""
 
     def __init__(self, why: str, *, may_have_begun: bool = True) -> None:
         super().__init__(why)
@@ -38,7 +37,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods but not the class
         self.flush()
 
     def data_received(self, data: bytes) -> None:
@@ -67,7 +66,7 @@ class _Connection(asyncio.Protocol):
 
 
 class UnaryClient:
-    """A peer on a unix socket."""
+    """A client of one unix socket."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -76,11 +75,11 @@ class UnaryClient:
 
     @property
     def connection(self) -> object | None:
-        """What the last call went over: another one, or None, where the peer may have started again since."""
+        """The connection of the last call: if it is another one, or None, the peer may have restarted since."""
         return self._connection if self._connection is not None and self._connection.half.is_usable else None
 
     async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
-        """The answer's bytes; raises `PeerAway`, `PeerSlow` or `PeerRefused`."""
+        """The response's bytes; raises `PeerAway`, `PeerSlow` or `PeerRefused`."""
         if len(request) + _PREFIX > LARGEST_QUESTION:
             raise ValueError(f"{method}: a question of {len(request)} bytes; at most {LARGEST_QUESTION - _PREFIX}")
         try:
@@ -98,7 +97,7 @@ class UnaryClient:
         return self._message(method, answer)
 
     def close(self) -> None:
-        """Lets go of the connection; the next call makes a new one."""
+        """Closes the connection; the next call makes a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

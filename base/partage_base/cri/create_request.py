@@ -1,11 +1,11 @@
-"""A CreateContainer request: read into a frozen view, and written again with changes. Pure.
+"""A CreateContainer request: decoded into a frozen view, and rewritten with changes. Pure.
 
-The view is what deciding needs. What says who the container is, and the annotations that are ours, must be UTF-8, or
-the message is wrong. All other text may be any bytes, which kubelet up to 1.33 and containerd up to 2.1 hand on, and
-keeps them (`surrogateescape`). Of pairs with one key the last counts, as in containerd's decoder.
+The view has what decisions need. The container's identity and our own annotations must be UTF-8, or the message is
+rejected. All other text may be any bytes, which kubelet up to 1.33 and containerd up to 2.1 pass on, and is preserved
+(`surrogateescape`). Of pairs with the same key the last one counts, as in containerd's decoder.
 
-A variable that is changed is replaced where it first stands and its duplicates go: containerd hands duplicates on to
-the process, where it depends on the reader which one counts. All else keeps its place, also what we have no name for.
+A changed variable is replaced at its first position and its duplicates are removed: containerd passes duplicates on to
+the process, where it depends on the reader which one counts. Everything else keeps its place, unknown fields included.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from partage_base.cri.schema import RESOURCES, CreateContainerRequest
 from partage_plugins.vocabulary import Adjustment
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
-POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also where nothing is said
+POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also the default
 NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE
 TARGET_NAMESPACE: Final = 3  # NamespaceMode.TARGET
 _32_BITS: Final = 0xFFFF_FFFF
-"""What Go keeps of a number that is too large for its field."""
+"""Go truncates a number that is too large for its field to these bits."""
 
 
 class RequestMount(Struct, frozen=True, kw_only=True):
@@ -43,16 +43,16 @@ class RequestDevice(Struct, frozen=True, kw_only=True):
 
 
 class CreateRequest(Struct, frozen=True, kw_only=True):
-    """What kubelet asks for. Pod and annotations come from the request's own sandbox_config."""
+    """A CreateContainer request of kubelet. Pod and annotations come from its own sandbox_config."""
 
     sandbox_id: str
     namespace: str
     pod: str
     uid: str
     annotations: Mapping[str, str]
-    """The pod's, as they are now. Users can edit them."""
+    """The pod's current ones. Users can edit them."""
     labels: Mapping[str, str]
-    """The pod's, with kubelet's own."""
+    """The pod's, including kubelet's own."""
     container: str
     attempt: int
     image: str
@@ -64,16 +64,16 @@ class CreateRequest(Struct, frozen=True, kw_only=True):
     """The container's: written by kubelet and device plugins, never by users."""
     privileged: bool
     capabilities: tuple[str, ...]
-    """Added ones, ambient ones too, as written."""
+    """Added and ambient ones, as written."""
     host_pid: bool
     pod_pid: bool
-    """Whether all containers of the pod share their processes with this one."""
+    """Whether all containers of the pod share its PID namespace with this one."""
     target: str
-    """The id of the container whose processes it joins; empty for none."""
+    """The id of the container whose PID namespace it joins; empty for none."""
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What to change in a request; what is set already is replaced in place."""
+    """Changes to a request; what is already set is replaced in place."""
 
     env: Mapping[str, bytes] = {}
     mounts: tuple[RequestMount, ...] = ()
@@ -81,27 +81,26 @@ class Changes(Struct, frozen=True, kw_only=True):
     cdi: tuple[str, ...] = ()
     annotations: Mapping[str, str] = {}
     resources: Mapping[str, int] = {}
-    """By the names that the CRI gives them, as `resources_of` gives them."""
+    """By their CRI names, as `resources_of` returns them."""
     without_mounts: frozenset[str] = frozenset()
-    """Container paths, as the request writes them, of mounts to leave out."""
+    """Container paths, as the request writes them, of mounts to remove."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to change."""
         return any(getattr(self, name) for name in self.__struct_fields__)
 
 
 def read_create(message: bytes) -> CreateRequest:
-    """The request; raises `MessageWrong` for bytes that are none."""
+    """Decodes the request; raises `MessageWrong` for invalid bytes."""
     return _view(_parsed(message))
 
 
 def resources_of(adjustment: Adjustment) -> dict[str, int]:
-    """What it sets of a container's resources."""
+    """The container resources that `adjustment` sets."""
     return {name: value for name in RESOURCES if (value := getattr(adjustment, name)) is not None}
 
 
 def rewritten(message: bytes, changes: Changes) -> bytes:
-    """The request with these changes, or the very same bytes where there are none."""
+    """The request with these changes; without changes, the same bytes."""
     if not changes:
         return message
     request = _parsed(message)
@@ -179,7 +178,7 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
 
 
 def text_pairs(pairs: Iterable[Any], errors: str = "strict") -> dict[str, str]:
-    """A map of text; raises `UnicodeDecodeError` where nothing else is said of `errors`."""
+    """A map of text; raises `UnicodeDecodeError` unless `errors` is set."""
     return {pair.key.decode(errors=errors): pair.value.decode(errors=errors) for pair in pairs}
 
 

@@ -1,9 +1,9 @@
-"""What kubelet gave away by itself, put together from its PodResources service and its device manager's own record.
+"""Devices that kubelet allocated itself, from its PodResources service and its device manager's checkpoint.
 
-The service leaves out init containers that end before the others start, so for devices that it does not name the record
-counts. That one forgets nothing until a device is needed again, and knows pods by their uid alone: the folders of logs
-say which pods those are, and the service, whether they have ended. Of a pod that has no such folder no container was
-ever created.
+The service omits init containers that end before the others start, so the checkpoint is used for devices that the
+service does not name. The checkpoint keeps entries until a device is needed again, and has pods by uid only: the log
+folders give their names, and the service tells whether they have ended. A pod without a log folder never had a
+container.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from partage_base.cri.podresources import ServedContainer
 from partage_plugins.vocabulary.node import DeviceUse
 
 LOGS: Final = "var/log/pods"
-"""For each pod that has a container kubelet makes a folder here, named NAMESPACE_NAME_UID."""
+"""kubelet makes a folder here for each pod that has a container, named NAMESPACE_NAME_UID."""
 PodName = tuple[str, str]
 """Namespace and name."""
 
 
 def pods_by_uid(logs: Path) -> dict[str, PodName]:
-    """The pods that have a folder of logs; raises `OSError` where that can't be read."""
+    """The pods that have a log folder; raises `OSError` if the folders can't be listed."""
     names = [path.name.split("_") for path in logs.iterdir()]
     return {parts[2]: (parts[0], parts[1]) for parts in names if len(parts) == 3}  # noqa: PLR2004  see `LOGS`
 
@@ -31,7 +31,7 @@ def pods_by_uid(logs: Path) -> dict[str, PodName]:
 def device_uses(
     served: Iterable[ServedContainer], recorded: Iterable[RecordedUse], pods: Mapping[str, PodName]
 ) -> list[DeviceUse]:
-    """Every device that a living pod has, each once."""
+    """Every device of a living pod, each once."""
     served = tuple(served)
     uses = [
         DeviceUse(

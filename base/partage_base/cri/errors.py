@@ -1,12 +1,12 @@
-"""What is expected to go wrong with the peers of the container runtime interface, as one tree.
+"""Expected errors of the peers of the container runtime interface, as one tree.
 
 PartageError
 └── CriError
-    ├── MessageWrong   bytes are no message of the type that they should be
-    └── PeerError      a peer gave no answer
-        ├── PeerAway       it does not listen, the connection broke, or what came is no HTTP/2
-        ├── PeerSlow       no answer within the deadline
-        └── PeerRefused    it answered with a status: its number and its words
+    ├── MessageWrong   bytes are not a message of the expected type
+    └── PeerError      a peer gave no response
+        ├── PeerAway       it does not listen, the connection broke, or it does not speak HTTP/2
+        ├── PeerSlow       no response within the deadline
+        └── PeerRefused    it answered with an error status and a message
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from partage_plugins.errors import PartageError
 
 
 class CriError(PartageError):
-    """Base of everything expected here."""
+    """Base of all expected errors."""
 
 
 class MessageWrong(CriError):
-    """Bytes are no message of that type."""
+    """Bytes are not a message of that type."""
 
 
 class PeerError(CriError):
-    """A peer gave no answer; `peer` is its socket."""
+    """A peer gave no response; `peer` is its socket."""
 
     def __init__(self, peer: str, why: str) -> None:
         super().__init__(peer, why)
@@ -34,11 +34,11 @@ class PeerError(CriError):
 
 
 class PeerAway(PeerError):
-    """It does not listen, the connection broke, or what came is not the protocol."""
+    """It does not listen, the connection broke, or it does not speak the protocol."""
 
 
 class PeerSlow(PeerError):
-    """No answer within the deadline."""
+    """No response within the deadline."""
 
 
 class PeerRefused(PeerError):

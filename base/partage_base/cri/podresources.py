@@ -1,4 +1,4 @@
-"""What kubelet gave away by itself: its PodResources service (v1), asked for all pods at once."""
+"""Devices that kubelet allocated itself, from its PodResources service (v1), for all pods at once."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _DEADLINE_S: Final = 1.0
 
 
 class GivenDevice(NamedTuple):
-    """One device and whose it is: a device plugin's resource, or a DRA driver."""
+    """One allocated device, of a device plugin's resource or a DRA driver."""
 
     resource: str
     device: str
-    """As the plugin or driver names it, or the name of a CDI device."""
+    """The plugin's or driver's name of it, or the name of a CDI device."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServedContainer:
-    """A container and what kubelet's device manager or DRA gave it."""
+    """A container and its devices from kubelet's device manager or DRA."""
 
     namespace: str
     pod: str
@@ -37,13 +37,13 @@ class ServedContainer:
 
 
 class PodResources:
-    """kubelet's pod resources. It does not name init containers that end before the others start."""
+    """Client of kubelet's PodResources service, which omits init containers that end before the others start."""
 
     def __init__(self, client: UnaryClient) -> None:
         self._client = client
 
     async def served(self) -> tuple[ServedContainer, ...]:
-        """All containers with what they were given; raises `PeerError` or `MessageWrong`."""
+        """All containers with their devices; raises `PeerError` or `MessageWrong`."""
         raw = await self._client.call(_LIST, b"", deadline_s=_DEADLINE_S)
         answer = parsed(ListPodResourcesResponse(), raw, "List")
         return tuple(
@@ -65,7 +65,7 @@ def _of_plugins(container: Any) -> Iterator[GivenDevice]:  # noqa: ANN401  a mes
 
 
 def _of_drivers(container: Any) -> Iterator[GivenDevice]:  # noqa: ANN401  a message
-    """Older kubelets name the CDI devices alone."""
+    """Devices of DRA claims; older kubelets report only the CDI devices."""
     for dynamic in container.dynamic_resources:
         for claim in dynamic.claim_resources:
             driver = _text(claim.driver_name)

@@ -1,7 +1,7 @@
-"""What we ask the container runtime: how it is set up, which containers, sandboxes and images it has, and to stop one.
+"""Typed calls to the container runtime: its configuration, containers, sandboxes and images, and stopping a container.
 
-Typed, and each call with a deadline. Labels and annotations may be any bytes, of which users choose some: what is not
-UTF-8 has marks in it, and costs no other container its place.
+Each call has a deadline. Labels and annotations may be any bytes, some chosen by users: invalid UTF-8 is replaced by
+marks, and does not hide other containers.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ EXITED: Final = 2
 _READY: Final = 0
 _T = TypeVar("_T")
 _STOP_S: Final = 10.0
-"""Beyond the grace: what the runtime may need to kill a container and clean up."""
+"""Added to the grace period: the time the runtime may need to kill a container and clean up."""
 POD_UID_LABEL: Final = "io.kubernetes.pod.uid"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedContainer:
-    """A container that the runtime has."""
+    """A container in the runtime."""
 
     id: str
     sandbox_id: str
@@ -60,7 +60,7 @@ class ListedContainer:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedSandbox:
-    """A pod's sandbox that the runtime has."""
+    """A pod's sandbox in the runtime."""
 
     id: str
     pod_uid: str
@@ -73,9 +73,9 @@ class ListedImage:
     """An image in the runtime's store."""
 
     names: tuple[str, ...]
-    """With a tag each, then those by digest."""
+    """Names with a tag first, then those by digest."""
     is_pinned: bool
-    """The runtime needs it itself, as sandboxes do."""
+    """The runtime needs it itself, such as the sandbox image."""
 
 
 class RuntimeClient:
@@ -85,7 +85,7 @@ class RuntimeClient:
         self._config: tuple[object, RuntimeConfig] | None = None
 
     async def config(self) -> RuntimeConfig:
-        """How it is set up. It reads that at its start alone, so an answer holds as long as the connection does."""
+        """Its configuration, which it reads only when it starts, so the result is cached per connection."""
         connection = self._client.connection
         if self._config is not None and self._config[0] is connection:
             return self._config[1]
@@ -106,17 +106,17 @@ class RuntimeClient:
         return restores_unsaid(_text(answer.runtime_name), _text(answer.runtime_version))
 
     async def containers(self) -> tuple[ListedContainer, ...]:
-        """All containers, whatever their state."""
+        """All containers, in any state."""
         answer = await self._call("ListContainers", b"", ListContainersResponse())
         return tuple(_container(each) for each in answer.containers)
 
     async def pid(self, container_id: str) -> int | None:
-        """Of the container's first process; None where it has none, or the runtime does not say."""
+        """The pid of the container's first process; None if it has none, or the runtime does not report it."""
         info = _read_info(await self._info(container_id), _Info)
         return (info.pid or None) if info else None
 
     async def capabilities(self, container_id: str) -> frozenset[str] | None:
-        """All that the container's processes may have; None where the runtime does not say."""
+        """All capabilities of the container's processes; None if the runtime does not report them."""
         info = _read_info(await self._info(container_id), _InfoWithSpec)
         if info is None:
             return None
@@ -124,12 +124,12 @@ class RuntimeClient:
         return frozenset(name for names in sets for name in names or ())
 
     async def cdi_devices(self, container_id: str) -> tuple[str, ...] | None:
-        """The CDI devices that kubelet asked for; None where the runtime does not say."""
+        """The CDI devices that kubelet requested; None if the runtime does not report them."""
         info = _read_info(await self._info(container_id), _InfoWithConfig)
         return None if info is None else tuple(each.name for each in info.config.devices or ())
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
-        """Asks it to end, and kills it after the grace; one that has ended already is none to complain about."""
+        """Stops the container, and kills it after the grace period; one that has already ended is not an error."""
         request: Any = StopContainerRequest(container_id=container_id.encode(), timeout=grace_s)
         raw = request.SerializeToString()
         await self._client.call(f"{_SERVICE}StopContainer", raw, deadline_s=grace_s + _STOP_S)
@@ -138,10 +138,10 @@ class RuntimeClient:
         return await self._sandboxes(ListPodSandboxRequest())
 
     async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
-        """One sandbox, or None where the runtime has no such."""
+        """One sandbox, or None if the runtime has none with this id."""
         request: Any = ListPodSandboxRequest()
         request.filter.id = sandbox_id.encode()
-        # The runtime takes a beginning of an id for the id.
+        # The runtime accepts a prefix of an id.
         return next((each for each in await self._sandboxes(request) if each.id == sandbox_id), None)
 
     async def images(self) -> tuple[ListedImage, ...]:
@@ -183,7 +183,7 @@ def parsed(answer: Message, raw: bytes, what: str) -> Any:  # noqa: ANN401  a me
 
 def _container(each: Any) -> ListedContainer:  # noqa: ANN401  as above
     annotations = text_pairs(each.annotations, "replace")
-    if CONTAINER in annotations:  # its readers refuse what is not UTF-8, and could not tell the marks put there
+    if CONTAINER in annotations:  # its readers refuse invalid UTF-8, and could not recognize the marks
         annotations[CONTAINER] = text_pairs(each.annotations, "surrogateescape")[CONTAINER]
     return ListedContainer(
         id=_text(each.id),
@@ -197,7 +197,7 @@ def _container(each: Any) -> ListedContainer:  # noqa: ANN401  as above
 
 
 class _Info(msgspec.Struct, frozen=True):
-    """What containerd and CRI-O tell beyond the interface."""
+    """What containerd and CRI-O report beyond the interface."""
 
     pid: int = 0
 
@@ -212,7 +212,7 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class _InfoWithSpec(msgspec.Struct, frozen=True):
-    """The same, with what the container was really made from."""
+    """The same, with the OCI spec that the container was made from."""
 
     spec: _Spec = msgspec.field(name="runtimeSpec")
 
@@ -226,7 +226,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class _InfoWithConfig(msgspec.Struct, frozen=True):
-    """The same, with what kubelet asked for."""
+    """The same, with kubelet's request."""
 
     config: _Asked
 

@@ -1,12 +1,11 @@
-"""How the container runtime is set up, as it says itself: CDI, and which program runs what containers. Pure.
+"""The container runtime's configuration, as it reports it: CDI, and the program of each runtime handler. Pure.
 
-containerd puts its whole configuration, as JSON, into the verbose answer to `Status`. 1.6 has no CDI and no word of it
-there. 1.7 says `enableCDI`; from 2.0 on that may also be null, which means on. 2.4 has folders of specs and no such
-switch any more: CDI is always on. CRI-O answers something else. What does not stand there stays unknown.
+containerd puts its whole configuration, as JSON, into the verbose response to `Status`. 1.6 has no CDI and does not
+mention it there. 1.7 reports `enableCDI`; from 2.0 on that may also be null, which means on. 2.4 has spec folders and
+no such switch any more: CDI is always on. CRI-O responds with something else. What is not reported stays unknown.
 
-containerd 2.1 to 2.3 can make a container from a checkpoint when it is asked to create one, where the image is such and
-CRIU is installed; from 2.2.7 and 2.3.4 on it says whether it does, and 2.4 never does. This alone is concluded from a
-version.
+containerd 2.1 to 2.3 can restore a container from a checkpoint on CreateContainer, if the image is one and CRIU is
+installed; from 2.2.7 and 2.3.4 on it reports whether it does, and 2.4 never does. This alone is derived from a version.
 """
 
 from __future__ import annotations
@@ -20,37 +19,37 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 OUR_SPECS: Final = "/run/cdi"
-"""Where our own CDI spec lies; /var/run leads there."""
+"""Where our own CDI spec is; /var/run is a link to /run."""
 _VERSION: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 _RESTORE_UNSAID: Final = (((2, 1, 0), (2, 2, 6)), ((2, 3, 0), (2, 3, 3)))
-"""The first and the last versions of containerd that do."""
+"""The first and last containerd versions that restore without reporting it."""
 
 
 class RuntimeConfig(Struct, frozen=True, kw_only=True):
-    """None, and a handler that is missing: the runtime does not say."""
+    """Runtime configuration; None, or a missing handler, means that the runtime does not report it."""
 
     cdi: bool | None = None
     spec_folders: tuple[str, ...] = ()
-    """Where it looks for CDI devices."""
+    """Where it looks for CDI specs."""
     default_handler: str | None = None
-    """Runs the pods that name none."""
+    """The handler of pods that name none."""
     programs: Mapping[str, str] = {}
-    """What runs a container, by handler."""
+    """The program that runs a container, by handler."""
     restores: bool | None = None
     """Whether CreateContainer may restore a checkpoint. Such a container has the checkpoint's annotations, not ours."""
 
     may_restore: bool = False
-    """Whether it does so, without a word of it, where CRIU is installed."""
+    """Whether it restores checkpoints without reporting it, if CRIU is installed."""
 
     @property
     def takes_our_specs(self) -> bool | None:
-        """Whether it puts in CDI devices of which the spec lies where we write it."""
+        """Whether it injects CDI devices from the folder of our spec."""
         if not self.cdi:
             return self.cdi
         return any(posixpath.normpath(each).removeprefix("/var") == OUR_SPECS for each in self.spec_folders)
 
     def program_of(self, handler: str) -> str | None:
-        """What runs a container of this handler; of the default one where the name is empty."""
+        """The program of this handler's containers; an empty name means the default handler."""
         return self.programs.get(handler or self.default_handler or "")
 
 
@@ -61,7 +60,7 @@ class _Runtime(Struct, frozen=True, rename="camel"):
 
     @property
     def program(self) -> str:
-        """Of runc's shim it is an option; other shims are the program themselves."""
+        """An option of runc's shim; other shims are themselves the program."""
         named = (self.options or {}).get("BinaryName")
         return named if isinstance(named, str) and named else self.runtime_path or self.runtime_type
 
@@ -88,7 +87,7 @@ _CONFIG: Final = msgspec.json.Decoder(_Config)
 
 
 def read_config(text: bytes) -> RuntimeConfig:
-    """From the value of `config` in the verbose status; unknown in every point where that is not containerd's."""
+    """Decodes `config` of the verbose status; everything is unknown if it is not containerd's."""
     try:
         said = _CONFIG.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -103,7 +102,7 @@ def read_config(text: bytes) -> RuntimeConfig:
 
 
 def restores_unsaid(name: str, version: str) -> bool:
-    """Whether a runtime of this version restores checkpoints at a create and can't be told not to."""
+    """Whether a runtime of this version restores checkpoints on CreateContainer, without a switch to disable it."""
     found = _VERSION.match(version)
     if name != "containerd" or found is None:
         return False

@@ -1,10 +1,10 @@
 """Our own minimal schema of the container runtime interface and of kubelet's pod resources, built in code.
 
-Only messages and fields that we look at; protobuf keeps all others as they came, nested ones too, so a newer kubelet
-loses nothing. Text is declared `bytes`: what reads as text is decided field by field in the views, since CRI has
-turned a string into bytes before (KeyValue.value) and may again. Maps are declared as what they are on the wire,
-repeated pairs of key and value: so their order and duplicates stay. Enums are plain integers. Proto2, so that a field
-that was sent with its default value is sent on.
+It has only messages and fields that we read; protobuf preserves all others, nested ones too, so a newer kubelet loses
+nothing. Text is declared `bytes`: the views decide field by field what is decoded as text, since CRI has turned a
+string into bytes before (KeyValue.value) and may again. Maps are declared as their wire format, repeated pairs of key
+and value, which preserves order and duplicates. Enums are plain integers. It is proto2, so that a field that was sent
+with its default value is sent on.
 
 Generated code would check the version of the installed protobuf, and pin it.
 """
@@ -40,7 +40,7 @@ _MESSAGES: Final = {
     "Device": "1 bytes container_path, 2 bytes host_path, 3 bytes permissions",
     "CdiDevice": "1 bytes name",
     "LinuxContainerConfig": "1 LinuxContainerResources resources, 2 ContainerSecurityContext security_context",
-    # Each is set in a container by the field of an adjustment that has its name.
+    # An adjustment's field of the same name sets each of these in a container.
     "LinuxContainerResources": "10 int memory_swap_limit_in_bytes",
     # A container's and a sandbox's security context number their fields differently.
     "ContainerSecurityContext": "1 Capabilities capabilities, 2 bool privileged, 3 NamespaceOption namespace_options",
@@ -74,7 +74,7 @@ _MESSAGES: Final = {
 
 
 def classes(package: str, messages: Mapping[str, str]) -> Callable[[str], type[Message]]:
-    """The class of each of these messages, by name; a pool of their own."""
+    """The class of each of these messages, by name, from a descriptor pool of their own."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto2")
     for name, fields in messages.items():
         message = file.message_type.add(name=name)

@@ -1,4 +1,4 @@
-"""How a daemon reaches the API server, and the setting that says so."""
+"""A daemon's access to the API server, and its setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kubeconfig = Annotated[
 
 
 async def server_for(daemon: str, kubeconfig: Path | None, *, connections: int = 4) -> ApiServer:
-    """Raises `BadConfiguration` where nothing gives access; the API server itself may be away."""
+    """The API server that `kubeconfig` leads to, which need not be up; raises `BadConfiguration` without access."""
     try:
         access = await asyncio.to_thread(Access.find, kubeconfig)
     except BadAccess as error:

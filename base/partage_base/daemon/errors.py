@@ -1,23 +1,23 @@
-"""What ends a daemon and is no defect of ours, as one tree.
+"""The expected reasons for which a daemon ends, as one tree of errors.
 
     PartageError            expected: one line an error, exit code 1
     DaemonError             the daemon must end, for a reason of its own
-    ├── BadConfiguration    what it was told can't be, every mistake at once: exit code 78
-    ├── CannotStart         something outside stands in the way of the start
+    ├── BadConfiguration    invalid settings, with every mistake at once: exit code 78
+    ├── CannotStart         an external condition prevents the start
     │   ├── CannotListen        an address can't be listened on
     │   └── AnotherRuns         another daemon of this kind holds the node's lock
-    ├── EndedUnasked        a task or the run ended by itself before a stop was asked for
+    ├── EndedUnasked        a task or the run ended by itself before a stop was requested
     └── StopHung            a step was not done within the deadline of the stop
 
-Daemons put their own leaves under these; an expected error of another part, such as a refused key, ends a daemon in the
-same way. Messages say what failed, on what, and what to do. Anything else that reaches
-`life` is a defect: it keeps its traceback, and the exit code is 1.
+Daemons add their own subclasses. An expected error of another part, such as a rejected key, ends a daemon in the same
+way. Messages say what failed, on what, and what to do. Any other exception that reaches `life` is a bug: it is logged
+with its traceback, and the exit code is 1.
 
-Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration (EX_CONFIG; systemd can be told not to start again).
-A second SIGTERM or SIGINT ends at once with 143 or 130.
+Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration (EX_CONFIG; systemd can be told not to start again). A
+second SIGTERM or SIGINT ends the process at once with 143 or 130.
 
-`Report` logs what went wrong in a life, an expected error as one line and a defect with its traceback, and keeps the
-exit code of the first.
+`Report` logs every error of a run, an expected one as one line and a bug with its traceback, and keeps the exit code of
+the first.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class DaemonError(PartageError):
 
 
 class BadConfiguration(DaemonError):
-    """What the daemon was told can't be."""
+    """The settings are invalid; `mistakes` lists all reasons."""
 
     exit_code = CONFIGURATION
 
     def __init__(self, *mistakes: str) -> None:
-        """`mistakes` are lines that say which setting, from where, its value and what is allowed."""
+        """`mistakes` are lines that name the setting, its source, its value and what is allowed."""
         super().__init__(*mistakes)
         self.mistakes = mistakes
 
@@ -55,7 +55,7 @@ class BadConfiguration(DaemonError):
 
 
 class CannotStart(DaemonError):
-    """Something outside stands in the way of the start."""
+    """An external condition prevents the start."""
 
 
 class CannotListen(CannotStart):
@@ -75,17 +75,17 @@ class StopHung(DaemonError):
 
 
 def lines_of(error: PartageError) -> Sequence[str]:
-    """What is told to people, one line each."""
+    """The error's message for people, as single lines."""
     return error.mistakes if isinstance(error, BadConfiguration) else (" ".join(str(error).split("\n")),)
 
 
 def exit_code_of(error: PartageError) -> int:
-    """How a daemon ends that this error ends."""
+    """The exit code of a daemon that this error ends."""
     return error.exit_code if isinstance(error, DaemonError) else FAILED
 
 
 def expected(error: BaseException) -> Sequence[PartageError]:
-    """The expected errors that `error` consists of; empty where any part of it is a defect."""
+    """The expected errors that `error` consists of; empty if any part of it is a bug."""
     if isinstance(error, PartageError):
         return (error,)
     if not isinstance(error, BaseExceptionGroup):
@@ -98,21 +98,21 @@ _log = structlog.get_logger()
 
 
 class Report:
-    """What has gone wrong so far."""
+    """Logs the errors of one run and keeps its exit code."""
 
     def __init__(self) -> None:
         self.exit_code = DONE
 
     @contextlib.contextmanager
     def noting(self) -> Generator[None]:
-        """Tells what is raised within and goes on after it."""
+        """Logs an exception raised in the block and goes on after it."""
         try:
             yield
         except Exception as error:  # noqa: BLE001  (the last place where it can be told)
             self.tell(error)
 
     def tell(self, error: Exception) -> None:
-        """Tells one error. Does not return where a step hangs: it may also hold the loop's own end."""
+        """Logs one error. `StopHung` ends the process at once: a hanging step may also keep the loop from closing."""
         known = expected(error)
         for line in (line for one in known for line in lines_of(one)):
             _log.critical(line)

@@ -1,6 +1,6 @@
-"""Prometheus' text format: figures in, a page out. Pure.
+"""Prometheus' text format: metrics in, a page out. Pure.
 
-Our own: docs/decisions.md has what the usual library costs. A test reads our pages with that library's parser.
+It is our own: docs/decisions.md has what the usual library costs. A test reads our pages with that library's parser.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _IN_LABEL: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 @dataclass(frozen=True)
 class Sample:
-    """One number; a histogram has several, told apart by what stands behind its name."""
+    """One number; the suffix tells apart the several numbers of a histogram."""
 
     value: float
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -27,20 +27,20 @@ class Sample:
 
 @dataclass(frozen=True)
 class Family:
-    """All numbers of one metric."""
+    """All samples of one metric."""
 
     name: str
     kind: Kind
     sentence: str
     samples: tuple[Sample, ...] = ()
     text: str = ""
-    """Further samples, as whole lines of the page: of so many that to make an object of each takes too long."""
+    """Further samples, as whole lines of the page, where an object for each would take too long."""
 
 
 def histogram(
     bounds: Iterable[float], counts: Iterable[int], total: float, labels: Mapping[str, str]
 ) -> tuple[Sample, ...]:
-    """The samples of one histogram; `counts` are of each bucket by itself, the last one of all above the bounds."""
+    """The samples of one histogram; `counts` has the count of each single bucket, the last one above all bounds."""
     below, samples = 0, list[Sample]()
     for bound, count in zip((*map(float, bounds), float("inf")), counts, strict=True):
         below += count
@@ -53,7 +53,7 @@ def page(families: Iterable[Family]) -> bytes:
 
 
 def escaped(value: str) -> str:
-    """As the value of a label stands between its quotes; hardly any needs to be changed."""
+    """`value` with a label value's escapes; most values need none."""
     is_plain = '"' not in value and "\\" not in value and "\n" not in value
     return value if is_plain else value.translate(_IN_LABEL)
 

@@ -1,4 +1,4 @@
-"""Which rows of too many are shown: one owner's excess takes no room from others. Pure."""
+"""Chooses which of too many rows are shown, so that one owner's excess takes no room from others. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 def fair_part(rows: Sequence[R], most: int, owner: Callable[[R], str]) -> Sequence[R]:
-    """At most so many: each owner has as many as it wants, or as many as any other gets."""
+    """At most `most` rows: an owner gets all it wants, or as many as any other owner gets."""
     if len(rows) <= most:
         return rows
     wanted, left = Counter(map(owner, rows)), most

@@ -1,11 +1,12 @@
-"""Whether a daemon lives and whether it is ready, as values.
+"""Health conditions of a daemon: alive and ready.
 
-A condition has a name and, where it does not hold, a reason; only those that don't hold are kept. *Ready* is what
-others wait for before they rely on the daemon (a peer is reached, a cache is filled). *Dead* is what only a new start
-mends (a call into the driver that never returned): liveness probes and the watchdog of systemd end a daemon that is
-dead, so never say it of a peer's fault.
+A condition has a name and, while it does not hold, a reason; only those that don't hold are kept. *Ready* is what
+others wait for before they rely on the daemon (a peer is reached, a cache is filled). *Dead* is what only a restart
+fixes (a call into the driver that never returned): liveness probes and systemd's watchdog restart a dead daemon, so
+never set it for a peer's fault.
 
-`Systemd` tells systemd, where it asks for it (Type=notify, WatchdogSec): one datagram a message, see sd_notify(3).
+`Systemd` sends notifications if systemd asks for them (Type=notify, WatchdogSec): one datagram a message, see
+sd_notify(3).
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ class Health:
         return dict(self._dead)
 
 
-_PATIENCE_S: Final = 0.2  # the socket's queue is long; where it is full, systemd itself hangs
+_PATIENCE_S: Final = 0.2  # the socket's queue is long; if it is full, systemd itself hangs
 
 
 class Systemd:
-    """The supervisor, as the environment names it; silent where it names none."""
+    """The supervisor named by the environment; sends nothing if none is named."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
         self.watchdog_s = _watchdog_s(environment)
 
     def notify(self, *lines: str) -> bool:
-        """Sends lines such as ``READY=1``; whether they were taken."""
+        """Sends lines such as ``READY=1``; returns whether they were sent."""
         if not self._address:
             return False
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
@@ -68,13 +69,13 @@ class Systemd:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.settimeout(_PATIENCE_S)
                 sender.sendto(message, address)
-        except (OSError, ValueError):  # gone, full, or no address at all
+        except (OSError, ValueError):  # gone, full, or no address
             return False
         return True
 
 
 def _watchdog_s(environment: Mapping[str, str]) -> float | None:
-    """Half of the time after which systemd misses us; None where it does not watch this process."""
+    """Half of systemd's watchdog timeout; None if systemd does not watch this process."""
     microseconds, watched = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
     if watched not in {"", str(os.getpid())} or not microseconds.isascii() or not microseconds.isdigit():
         return None

@@ -1,11 +1,13 @@
-"""The life of a daemon in three steps: start, run, stop.
+"""The life cycle of a daemon: start, run, stop.
 
-Start brings it up, and enters what it takes into a stack; only when it has returned is systemd told READY and the
-daemon ready. Run lasts until a stop is asked for (a signal) or something ends it: an error, a task that died, a run
-that returned by itself. Stop closes the stack; it always follows a start, even one that failed half way.
+Start initializes the daemon and enters its resources into an exit stack. Only when start has returned is the daemon
+ready and systemd told READY=1. Run lasts until a signal requests a stop or until something ends it: an error, a task
+that died, a run that returned by itself. Stop closes the stack; it always follows a start, even one that failed half
+way.
 
-From the moment a stop begins, everything has one deadline. A step that misses it ends the process by name; where the
-loop itself is blocked, a watchdog beneath the interpreter does, and prints where every thread stood.
+From the moment a stop begins, everything has one deadline. A step that misses it ends the process with an error that
+names the step. If the loop itself is blocked, a watchdog beneath the interpreter (faulthandler) ends the process and
+prints the stack of every thread.
 """
 
 from __future__ import annotations
@@ -34,36 +36,36 @@ S = TypeVar("S", bound=CommonSettings)
 T = TypeVar("T")
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
-_GRACE_S: Final = 1.0  # between our own end of a step that hangs and the watchdog's, which knows no names
+_GRACE_S: Final = 1.0  # between our own end of a hanging step and the watchdog's, which can't name the step
 _log = structlog.get_logger()
 
 
 class Running(Protocol):
-    """A daemon that has come up: others can rely on it."""
+    """A daemon that has started and that others can rely on."""
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Works until `stopping` is set, then returns soon; never before."""
+        """Works until `stopping` is set, then returns soon; never returns before."""
 
 
 @runtime_checkable
 class Reloads(Protocol):
-    """A daemon that can read again, while it runs, what is not a setting: keys, plugins."""
+    """A daemon that can reload at run time what is not a setting, such as keys and plugins."""
 
     def reload(self) -> None:
-        """Asked for by SIGHUP; returns at once."""
+        """Called on SIGHUP; returns at once."""
 
 
 @dataclass(frozen=True)
 class SettingsOutcome:
-    """How the settings were read of a daemon that lives whatever they are."""
+    """The settings' sources, and the mistakes in them, of a daemon that runs with any settings."""
 
     sources: Sources[Any]
     mistakes: tuple[str, ...] = ()
-    """Why it goes by other settings than it is told; none, as a rule."""
+    """Why the daemon runs with other settings than it was given; normally empty."""
 
 
 class Daemon(msgspec.Struct, frozen=True):
-    """What the process gives to the daemon in it."""
+    """What the process provides to the daemon in it."""
 
     name: str
     metrics: Metrics
@@ -71,17 +73,17 @@ class Daemon(msgspec.Struct, frozen=True):
     tasks: Tasks
     systemd: Systemd
     stack: AsyncExitStack
-    """Closed by the stop, also after a start that failed or was cancelled: what is taken is entered here."""
+    """Holds the daemon's resources. The stop closes it, also after a start that failed or was cancelled."""
     end: Callable[[str], None]
-    """Asks for the end, with the reason, as a first signal would: a signal that comes then is still the first."""
+    """Requests a stop, with the reason. A signal that comes later still counts as the first."""
     reading: SettingsOutcome | None = None
-    """Of a daemon that lives always."""
+    """Set only for a daemon with `lives_always`."""
     pages: dict[str, Page] = msgspec.field(default_factory=dict[str, Page])
-    """Of its own, on the port of its metrics."""
+    """The daemon's own pages on the metrics port."""
 
 
 Start = Callable[[S, Daemon], Coroutine[Any, Any, Running]]
-"""Brings a daemon up. Cancelled where a stop is asked for meanwhile."""
+"""Starts a daemon. Cancelled if a stop is requested meanwhile."""
 
 
 def live(  # noqa: PLR0913  said once, by each daemon's command
@@ -93,9 +95,9 @@ def live(  # noqa: PLR0913  said once, by each daemon's command
     takes_over: bool = False,
     reading: SettingsOutcome | None = None,
 ) -> int:
-    """Lives as the daemon `name` and returns its exit code; nothing but the end of the process may follow.
+    """Runs the daemon `name` and returns its exit code; the process must end after it.
 
-    One that `takes_over` may begin while a predecessor lives, whose metrics port it waits for.
+    With `takes_over` it may start while its predecessor still runs, and waits for the predecessor's metrics port.
     """
     logs.configure(name, level=settings.log_level, log_format=settings.log_format)
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -110,7 +112,7 @@ async def _lead(name: str, settings: S, start: Start[S], *, takes_over: bool, re
 
 
 class _Life:
-    """One life; its steps are in `lead`."""
+    """One run of a daemon; its steps are in `lead`."""
 
     def __init__(
         self, name: str, settings: CommonSettings, *, takes_over: bool, reading: SettingsOutcome | None
@@ -127,7 +129,7 @@ class _Life:
         self._daemon = Daemon(name, Metrics(name), Health(), tasks, systemd, AsyncExitStack(), self._end, reading)
 
     async def lead(self, start: Callable[[Daemon], Coroutine[Any, Any, Running]]) -> int:
-        """Start, run, stop; the exit code."""
+        """Runs start, run and stop; returns the exit code."""
         self._daemon.health.unready("start", "still starting")
         with self._report.noting():
             async with self._web():
@@ -147,12 +149,12 @@ class _Life:
         return Web(address, metrics=daemon.metrics, health=daemon.health, waits=self._takes_over, pages=daemon.pages)
 
     def on_signal(self, name: str) -> None:
-        """Asks for a stop; may interrupt anything, so the watchdog is set here and the rest is the loop's."""
+        """Requests a stop. It may interrupt any code, so it only sets the watchdog and leaves the rest to the loop."""
         self._set_watchdog()
         self._soon(lambda: self._ask(name))
 
     def on_hangup(self) -> None:
-        """Lets a service reload that can; the others say what to do instead."""
+        """Reloads a service that implements `Reloads`; others log what to do instead."""
         self._soon(self._reload)
 
     def _reload(self) -> None:
@@ -160,17 +162,17 @@ class _Life:
         if running is None:
             self._reload_waits = True
         elif isinstance(running, Reloads):
-            _log.info("reload asked for")
+            _log.info("reload requested")
             running.reload()
         else:
             _log.warning("SIGHUP is ignored: settings are read once; restart the daemon")
 
     def _soon(self, work: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has closed: the end is near anyway
+        with contextlib.suppress(RuntimeError):  # the loop has closed: the process ends soon anyway
             self._loop.call_soon_threadsafe(work)
 
     async def _started(self, start: Callable[[Daemon], Coroutine[Any, Any, Running]]) -> Running | None:
-        """None where a stop was asked for before it had come up."""
+        """Returns None if a stop was requested before the start was complete."""
         _log.info("starting", pid=os.getpid(), node=self._settings.node_name)
         step = asyncio.create_task(start(self._daemon))
         await self._until_stopping_or(step)
@@ -199,7 +201,7 @@ class _Life:
         asked.cancel()
 
     async def _finish(self, name: str, step: asyncio.Task[T]) -> T | None:
-        """The result of `step`, or what it raised; None where the stop cancelled it. Waits until the deadline."""
+        """The result of `step`, or its exception; None if the stop cancelled it. Waits until the deadline."""
         await self._wait(name, {step})
         if not step.cancelled():
             return step.result()
@@ -208,7 +210,7 @@ class _Life:
         return None
 
     async def _end_tasks(self) -> None:
-        with self._report.noting():  # what a task raises is told by `_on_task_end`
+        with self._report.noting():  # `_on_task_end` reports what a task raises
             await self._wait("tasks", self._daemon.tasks.cancel())
 
     async def _wait(self, name: str, tasks: set[asyncio.Task[Any]]) -> None:
@@ -238,7 +240,7 @@ class _Life:
         self._begin_stop()
 
     def _ask(self, signal_name: str) -> None:
-        _log.info("stop asked for", signal=signal_name)
+        _log.info("stop requested", signal=signal_name)
         self._begin_stop()
 
     def _begin_stop(self) -> None:
@@ -260,7 +262,7 @@ class _Life:
 
 
 class Tasks:
-    """Starts tasks, tells when one ends by itself, and cancels them together."""
+    """Starts tasks, reports one that ends by itself, and cancels them together."""
 
     def __init__(self, on_end: Callable[[Exception], None]) -> None:
         self._on_end = on_end
@@ -273,7 +275,7 @@ class Tasks:
         task.add_done_callback(self._ended)
 
     def cancel(self) -> set[asyncio.Task[None]]:
-        """Asks all to end; those that are still to be waited for."""
+        """Cancels all tasks and returns those that are not done yet."""
         for task in self._running:
             task.cancel()
         return set(self._running)

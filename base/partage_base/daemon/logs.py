@@ -1,14 +1,14 @@
-"""One line an event on stderr, the same for us and for libraries.
+"""Logging to stderr, one event a line, for our code and for libraries.
 
-JSON with ``ts`` (RFC 3339, UTC, microseconds), ``level``, ``event``, ``daemon``, then what was bound
-(`structlog.contextvars` for a task: pod, container) and given; a ``traceback`` where an exception was. An event is a
-fixed phrase, what varies is a value beside it; never a whole environment or all annotations. Logging never raises:
-what has no JSON form is written as its repr, and what can't be written is lost and counted (``lost``).
+JSON with ``ts`` (RFC 3339, UTC, microseconds), ``level``, ``event``, ``daemon``, then bound values
+(`structlog.contextvars` for a task: pod, container) and the event's own, and ``traceback`` for an exception. An event
+is a fixed phrase with its variables as values; never log a whole environment or all annotations. Logging never raises:
+a value without a JSON form is written as its repr, and a line that can't be written is dropped and counted (``lost``).
 
-A reader that is slow, gone or full must not stop a process that kubelet depends on. So a line that can't be written
-is lost, and the next one that can says how many were. No thread and no O_NONBLOCK (the descriptor may be shared with
-others): poll(2) promises room for PIPE_BUF bytes in a pipe and for more in a socket, so pieces of that size don't
-block.
+A reader that is slow, gone or full must not stop a process that kubelet depends on. So a line that can't be written is
+dropped, and the next one that is written reports how many were. No thread and no O_NONBLOCK (the descriptor may be
+shared with others): poll(2) promises room for PIPE_BUF bytes in a pipe and for more in a socket, so pieces of that size
+don't block.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Render = Callable[[Mapping[str, object]], bytes]
 
 
 def configure(daemon: str, *, level: LogLevel, log_format: LogFormat) -> None:
-    """Sends our events and those of libraries to stderr; called once, before anything is logged."""
+    """Sends our events and those of libraries to stderr; call it once, before anything is logged."""
     writer = _EventWriter(LineWriter(_STDERR), text_line if log_format == "text" else json_line)
     shape = _Shape(daemon)
     structlog.configure(
@@ -63,7 +63,7 @@ def json_line(event: Mapping[str, object]) -> bytes:
 
 
 def text_line(event: Mapping[str, object]) -> bytes:
-    """One line for eyes; tracebacks follow on lines of their own."""
+    """One line for people; a traceback follows on lines of its own."""
     head = " ".join((_text(event.get("ts")), f"{_text(event.get('level')):7}", _text(event.get("event"))))
     rest = [f"{key}={_word(value)}" for key, value in event.items() if key not in _HEAD and key != "traceback"]
     tail = ["\n" + _text(event["traceback"]).rstrip()] if "traceback" in event else []
@@ -81,13 +81,13 @@ def _text(value: object) -> str:
 
 
 def _word(value: object) -> str:
-    """Quoted where it could be taken for something else, such as the next line."""
+    """Quotes text that could be mistaken for something else, such as the next line."""
     text = _text(value)
     return text if text.isprintable() and " " not in text and text else repr(text)
 
 
 class _Shape:
-    """Puts what every line has in front, and what was raised into words."""
+    """Puts the fields of every line first, and formats the exception as a traceback."""
 
     def __init__(self, daemon: str) -> None:
         self._daemon = daemon
@@ -111,7 +111,7 @@ def _raised(exc_info: object) -> BaseException | None:
 
 
 class _EventWriter:
-    """What structlog calls at the end of its chain."""
+    """The logger at the end of structlog's chain."""
 
     def __init__(self, lines: LineWriter, render: Render) -> None:
         self._lines = lines
@@ -127,7 +127,7 @@ class _EventWriter:
 
 
 class _FromLibraries(logging.Handler):
-    """Brings what libraries log with the standard library into the same lines."""
+    """Writes the standard library's log records in the same format."""
 
     def __init__(self, shape: _Shape, writer: _EventWriter) -> None:
         super().__init__()
@@ -149,11 +149,11 @@ def _message(record: logging.LogRecord) -> str:
 
 
 _PIECE_BYTES: Final = select.PIPE_BUF
-_PATIENCE_MS: Final = 20  # for a reader that is merely a little behind; none once a line was lost
+_PATIENCE_MS: Final = 20  # for a reader that is only a little behind; none once a line was lost
 
 
 class LineWriter:
-    """The way out for whole lines."""
+    """Writes whole lines to a descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self.lost = 0
@@ -162,7 +162,7 @@ class LineWriter:
         self._turn = threading.RLock()  # reentrant: a finalizer may log while a line is being written
 
     def write(self, line: bytes) -> bool:
-        """Writes `line` and its end; False where it was lost."""
+        """Writes `line` and a newline; returns False if it was dropped."""
         with self._turn:
             return self._write(line)
 
@@ -179,7 +179,7 @@ class LineWriter:
         return True
 
     def _write_piece(self, piece: bytes, patience_ms: int) -> int:
-        """How many bytes were taken; 0 where none can be."""
+        """Returns how many bytes were written; 0 if none can be."""
         room = select.poll()  # one a piece, since threads can't share it
         room.register(self._descriptor, select.POLLOUT)
         try:
@@ -189,7 +189,7 @@ class LineWriter:
 
 
 def keep_standard_descriptors() -> None:
-    """Opens what is closed of 0, 1 and 2: a socket that got the number 2 would receive our log lines."""
+    """Opens those of 0, 1 and 2 that are closed: a socket with the number 2 would receive our log lines."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -202,7 +202,7 @@ _log = structlog.get_logger()
 
 
 class Repeats:
-    """Lets an event through once in `every_s` seconds for each key."""
+    """Rate limit for events: one in `every_s` seconds for each key."""
 
     def __init__(self, *, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._every_s = every_s
@@ -214,7 +214,7 @@ class Repeats:
         return len(self._seen)
 
     def due(self, key: Hashable = None) -> int | None:
-        """None where `key` must be silent; else how often it was silent since it last spoke."""
+        """None if `key` must be suppressed; else how often it was suppressed since it was last logged."""
         now = self._clock()
         spoke, silent = self._seen.get(key, (now - self._every_s, 0))
         if now - spoke < self._every_s:
@@ -227,11 +227,11 @@ class Repeats:
         return silent
 
     def say(self, event: str, *, key: Hashable = None, level: int = logging.WARNING, **about: object) -> None:
-        """Logs the event where it is due, by its words and `key`, with how often it was silent."""
+        """Logs the event if it is due for its text and `key`, with how often it was suppressed."""
         if (silent := self.due((event, key))) is not None:
             _log.log(level, event, **about, repeats=silent)
 
     def failed(self, event: str, error: Exception, **about: object) -> None:
-        """Logs what failed and why; each type of error is an event of its own."""
+        """Logs what failed and why; each type of error is a separate event."""
         if (silent := self.due((event, type(error).__name__))) is not None:
             _log.warning(event, **about, why=str(error), repeats=silent)

@@ -1,10 +1,10 @@
-"""A daemon's metrics, with the names that Prometheus asks for.
+"""A daemon's metrics, named by Prometheus' conventions.
 
-What is counted as it happens is a `Counter`, `Gauge` or `Histogram`; what something else knows already is read when a
-page is made (`read_counter`, `read_gauge`, `collect`). The whole name is written where the metric is made, so that it
-can be found by searching for it; a name that breaks the rules raises ValueError at once. Rules: ``partage_`` first,
-lower case, counters end in ``_total``, base units at the end (``_seconds``, ``_bytes``, ``_ratio`` from 0 to 1) and no
-other unit. Every label is in `LABELS`, which says how many values it may have: what users choose never fills a page.
+What is counted as it happens is a `Counter`, `Gauge` or `Histogram`; what is known elsewhere is read when the page is
+rendered (`read_counter`, `read_gauge`, `collect`). The full name is written where the metric is made, so that a search
+finds it; a name that breaks the rules raises ValueError at once. Rules: ``partage_`` first, lower case, counters end in
+``_total``, base units at the end (``_seconds``, ``_bytes``, ``_ratio`` from 0 to 1) and no other unit. Every label is
+in `LABELS` with a bound on its values, so that nothing users choose can fill a page.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ LABELS: Final[Mapping[str, str]] = {
     "why": "2",
     "window": "3",
 }
-"""Each label, and how many values it may have on one page. Of more pods and containers `fair_part` chooses."""
+"""Each label, and how many values it may have on one page. `fair_part` chooses among more pods and containers."""
 
 
 class Gauge:
-    """One number that goes up and down."""
+    """A number that goes up and down."""
 
     def __init__(self) -> None:
         self._value = 0.0
@@ -73,7 +73,7 @@ class Gauge:
 
 
 class Counter:
-    """One number that only grows."""
+    """A number that only grows."""
 
     def __init__(self) -> None:
         self._value = 0.0
@@ -88,14 +88,14 @@ class Counter:
 
 
 class Counts(collections.Counter[str]):
-    """How often each value of a label came; whoever owns it adds to it."""
+    """A count for each value of a label; its owner adds to it."""
 
     def add(self, value: str) -> None:
         self[value] += 1
 
 
 class Histogram:
-    """How often a value fell into which bucket."""
+    """Counts of observed values by bucket."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = tuple(sorted(bounds))
@@ -114,7 +114,7 @@ M = TypeVar("M", Gauge, Counter, Histogram)
 
 
 class Labelled(Generic[M]):
-    """One measure for each set of labels."""
+    """One measure for each set of label values."""
 
     def __init__(self, names: Sequence[str], make: Callable[[], M]) -> None:
         self._names = tuple(names)
@@ -122,7 +122,7 @@ class Labelled(Generic[M]):
         self._measures: dict[tuple[str, ...], M] = {}
 
     def labels(self, **values: str) -> M:
-        """The measure of these labels, made when they are first named."""
+        """The measure of these label values, created on first use."""
         if values.keys() != set(self._names):
             raise ValueError(f"labels {', '.join(values) or 'none'} were given; allowed: {', '.join(self._names)}")
         key = tuple(values[name] for name in self._names)
@@ -143,7 +143,7 @@ Read = Callable[[], float] | Callable[[], Mapping[str, float]]
 
 
 class Metrics:
-    """All that is on a daemon's page."""
+    """All metrics of a daemon's page."""
 
     def __init__(self, daemon: str) -> None:
         self._reads: dict[str, Callable[[], Iterable[Family]]] = {}
@@ -155,7 +155,7 @@ class Metrics:
     @overload
     def counter(self, name: str, sentence: str, *, labels: Sequence[str]) -> Labelled[Counter]: ...
     def counter(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Counter | Labelled[Counter]:
-        """What only grows; ends in ``_total``."""
+        """A metric that only grows; its name ends in ``_total``."""
         measure = Labelled(labels, Counter) if labels else Counter()
         self.add("counter", name, sentence, measure, labels=labels)
         return measure
@@ -165,7 +165,7 @@ class Metrics:
     @overload
     def gauge(self, name: str, sentence: str, *, labels: Sequence[str]) -> Labelled[Gauge]: ...
     def gauge(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Gauge | Labelled[Gauge]:
-        """What goes up and down."""
+        """A metric that goes up and down."""
         measure = Labelled(labels, Gauge) if labels else Gauge()
         self.add("gauge", name, sentence, measure, labels=labels)
         return measure
@@ -179,39 +179,39 @@ class Metrics:
     def histogram(
         self, name: str, sentence: str, *, buckets: Sequence[float], labels: Sequence[str] = ()
     ) -> Histogram | Labelled[Histogram]:
-        """How a size or a time is distributed; its unit is at the end."""
+        """The distribution of a size or a duration; its name ends in its unit."""
         measure = Labelled(labels, partial(Histogram, buckets)) if labels else Histogram(buckets)
         self.add("histogram", name, sentence, measure, labels=labels)
         return measure
 
     def add(self, kind: Kind, name: str, sentence: str, measure: Measure, *, labels: Sequence[str] = ()) -> None:
-        """A measure that was made elsewhere, under a name that no other metric has."""
+        """Adds a measure that was made elsewhere; its name must be unique."""
         self._add(kind, name, labels, lambda: (Family(name, kind, sentence, measure.samples({})),))
 
     def counts(self, name: str, sentence: str, *, label: str) -> Counts:
-        """What only grows, by the values of one label that are not known before they come."""
+        """A counter by the values of one label that are not known in advance."""
         counts = Counts()
         self.read_counter(name, sentence, counts.copy, label=label)
         return counts
 
     def read_counter(self, name: str, sentence: str, read: Read, *, label: str = "") -> None:
-        """A counter that `read` knows; where there is a `label`, one for each of its values."""
+        """A counter whose value `read` returns; with `label`, one for each value of the label."""
         self._read("counter", name, sentence, read, label)
 
     def read_gauge(self, name: str, sentence: str, read: Read, *, label: str = "") -> None:
-        """A gauge that `read` knows; where there is a `label`, one for each of its values."""
+        """A gauge whose value `read` returns; with `label`, one for each value of the label."""
         self._read("gauge", name, sentence, read, label)
 
     def collect(self, read: Callable[[], Iterable[Family]]) -> None:
-        """Families that are known only together, or whose names are only known when a page is made."""
+        """Adds families that are read together, or whose names are known only when the page is rendered."""
         self._reads[f"collected {len(self._reads)}"] = read
 
     def page(self) -> bytes:
-        """All of them as text, for a scraper."""
+        """The page in the text format, for a scraper."""
         return page(self.families())
 
     def families(self) -> Iterator[Family]:
-        """All of them as they are now."""
+        """The current values of all metrics."""
         for read in self._reads.values():
             yield from read()
 

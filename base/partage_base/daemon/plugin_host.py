@@ -1,4 +1,4 @@
-"""The plugin host of a node's daemon: the settings that it takes, and its life in the log."""
+"""The plugin host of a node's daemon: its settings, and the logging of its life cycle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 class PluginHostSettings(CommonSettings, frozen=True, kw_only=True):
-    """Of a daemon that asks node plugins."""
+    """Settings of a daemon that calls node plugins."""
 
     plugin_deadline_s: Annotated[
         float, Meta(gt=0, le=30), Setting("A plugin that takes longer than this for one container or claim is killed.")
@@ -33,7 +33,7 @@ class PluginHostSettings(CommonSettings, frozen=True, kw_only=True):
 
 
 def host_settings(settings: PluginHostSettings, role: NodeRole, *, host: Path = Path("/")) -> HostSettings:
-    """How the plugins' process is run; `host` is where the host's root is mounted, for a daemon in a container."""
+    """The settings of the plugin process; `host` is where a daemon in a container has the host's root mounted."""
     return HostSettings(
         node=NodeName(settings.node_name),
         root=str(settings.root),
@@ -48,7 +48,7 @@ def host_settings(settings: PluginHostSettings, role: NodeRole, *, host: Path = 
 
 
 async def started_once(settings: HostSettings) -> Started:
-    """Which plugins load, for a check; raises `PartageError`."""
+    """Starts the plugin host, returns which plugins loaded, and stops it, for a check; raises `PartageError`."""
     host = PluginHost(settings)
     try:
         return await host.start()
@@ -57,24 +57,24 @@ async def started_once(settings: HostSettings) -> Started:
 
 
 class WatchedHost(PluginHost):
-    """The plugin host of a daemon that serves on whatever becomes of it."""
+    """The plugin host of a daemon that keeps serving without it."""
 
     def __init__(self, settings: HostSettings) -> None:
         super().__init__(settings, on_event=self._heard)
         self.is_up = False
-        """Whether the plugins' process runs, as far as it was last heard of."""
+        """Whether the plugin process was running at the last event."""
         self.faults: tuple[str, ...] = ()
-        """Why it does not, or which plugins are missing in it."""
+        """Why it is not running, or which plugins are missing in it."""
 
     async def try_start(self) -> None:
-        """Starts it if it does not run; where that fails, `faults` says why."""
+        """Starts it if it is not running; a failure is recorded in `faults`."""
         try:
             await self.start()
         except PartageError as error:
             self.is_up, self.faults = False, (str(error),)
-        except OSError as error:  # no process, descriptor or memory to be had
+        except OSError as error:  # no process, descriptor or memory available
             self.is_up, self.faults = False, (f"the plugins' process cannot be made: {error.strerror or error}",)
-            _log.error("the plugins' process cannot be made", why=str(error))
+            _log.error("cannot start the plugin process", why=str(error))
 
     async def restart(self) -> None:
         await self.stop()
@@ -84,11 +84,11 @@ class WatchedHost(PluginHost):
         self.is_up = not isinstance(event, PartageError)
         if isinstance(event, PartageError):
             self.faults = (str(event),)
-            _log.error("the plugins' process ended", why=str(event))
+            _log.error("the plugin process ended", why=str(event))
             return
         self.faults = event.faults
         _log.info("plugins loaded", kinds={str(kind): str(owner) for kind, owner in event.kinds.items()})
         for fault in event.faults:
-            _log.error("plugin not loaded; who asks for its kind is refused", why=fault)
+            _log.error("plugin not loaded; containers that request its kind are refused", why=fault)
         for name in event.unknown_blocked:
-            _log.warning("a plugin is blocked that is not installed; is its name right?", plugin=name)
+            _log.warning("a blocked plugin is not installed; is its name right?", plugin=name)

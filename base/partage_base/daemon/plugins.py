@@ -1,7 +1,7 @@
-"""Loads the plugins of a daemon that must not run without one of them: the scheduler and the advertiser.
+"""Loads the plugins of the scheduler and the advertiser, which must not run without one of them.
 
 A fault is bad configuration: the daemon ends, with a line for each plugin that could not be loaded. crishim does not
-use this: it runs on and refuses the containers of a kind that has no plugin.
+use this: it keeps running and refuses the containers of a kind that has no plugin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = structlog.get_logger()
 
 
 def load_all(hooks: ModuleType, candidates: Iterable[Candidate], *, blocked: frozenset[PluginName]) -> Registry:
-    """Every candidate that is not blocked, or `BadConfiguration` with all faults."""
+    """Loads every candidate that is not blocked; raises `BadConfiguration` with all faults."""
     registry = Registry(hooks)
     report = registry.load(candidates, blocked)
     for name, origin in report.loaded:
@@ -28,7 +28,7 @@ def load_all(hooks: ModuleType, candidates: Iterable[Candidate], *, blocked: fro
     for name in report.blocked:
         _log.warning("plugin blocked", plugin=name)
     for name in report.unknown_blocked:
-        _log.warning("a plugin is blocked that is not installed; is its name right?", plugin=name)
+        _log.warning("a blocked plugin is not installed; is its name right?", plugin=name)
     if report.faults:
         raise BadConfiguration(*(f"{fault}; mend it, remove it, or block it" for fault in report.faults))
     return registry

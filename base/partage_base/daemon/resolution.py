@@ -1,12 +1,12 @@
-"""Which value each setting has, and where it comes from.
+"""Resolves the value of each setting and its source.
 
-Pure: the file, the environment and the flags are read by the caller. Sources from low to high: default, ``[common]``,
-the daemon's own table, ``PARTAGE_X`` (common settings only), ``PARTAGE_<DAEMON>_X``, flag. The highest that names a
-setting wins; a mistake in a lower one is still a mistake, and all of them are told at once.
+Pure: the caller reads the file, the environment and the flags. Sources from low to high: default, ``[common]``, the
+daemon's own table, ``PARTAGE_X`` (common settings only), ``PARTAGE_<DAEMON>_X``, flag. The highest source that sets a
+setting wins; a mistake in a lower one is still a mistake, and all of them are reported at once.
 
-Unknown names are refused where they can only be meant for this daemon: its table, ``[common]``, the tables of the file,
-and variables that begin with ``PARTAGE_<DAEMON>_``. Other variables are let through, since daemons, the plugin loader
-and the library share an environment, and so are the variables that the cluster itself makes from service names.
+Unknown names are refused where they can only be meant for this daemon: in its table, in ``[common]``, among the tables
+of the file, and in variables that begin with ``PARTAGE_<DAEMON>_``. Other variables are ignored, since daemons, the
+plugin loader and the library share an environment, and so are the variables that Kubernetes makes from service names.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ DEFAULT: Final = "default"
 
 
 class TomlFile(msgspec.Struct, frozen=True):
-    """What stands in a configuration file; without tables where there is none."""
+    """The content of a configuration file; it has no tables if there is no file."""
 
     path: str = ""
     tables: Mapping[str, Any] = {}
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """One table; empty where it is missing or no table."""
+        """One table; empty if it is missing or not a table."""
         table = self.tables.get(name, {})
         return table if isinstance(table, dict) else {}
 
     def origin(self, table: str) -> str:
-        """How people are told where a value of `table` stands."""
+        """How messages name the place of a value of `table`."""
         return f"{self.path} [{table}]"
 
 
 class Resolved(msgspec.Struct, Generic[S], frozen=True):
-    """The settings and, by name, where each comes from."""
+    """The settings, and the source of each by name."""
 
     settings: S
     origins: Mapping[str, str]
 
 
 class _Given(msgspec.Struct, frozen=True):
-    """What one source says about one setting."""
+    """A setting's value in one source."""
 
     field: Field
     raw: object
@@ -69,7 +69,7 @@ class _Given(msgspec.Struct, frozen=True):
 def resolve(
     settings_type: type[S], daemon: str, *, toml: TomlFile, environment: Mapping[str, str], flags: Mapping[str, str]
 ) -> Resolved[S]:
-    """The settings of `daemon`; `flags` holds the texts of those that were given, by setting.
+    """The settings of `daemon`; `flags` holds the texts of the flags that were given, by setting.
 
     Raises `BadConfiguration` with every mistake of every source.
     """
@@ -91,7 +91,7 @@ def resolve(
 def allowed_values(
     settings_type: type[S], daemon: str, *, toml: TomlFile, environment: Mapping[str, str], flags: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What may stand in its setting, of the highest source that says so; mistakes are passed over."""
+    """The valid value of each setting from its highest source that has one; mistakes are ignored."""
     values: dict[str, Any] = {}
     for given in _given(fields_of(settings_type), daemon, toml=toml, environment=environment, flags=flags):
         with contextlib.suppress(BadValue):
@@ -109,7 +109,7 @@ def _made(settings_type: type[S], values: Mapping[str, Any]) -> S:
 def _given(
     known: Mapping[str, Field], daemon: str, *, toml: TomlFile, environment: Mapping[str, str], flags: Mapping[str, str]
 ) -> Iterator[_Given]:
-    """From the lowest source to the highest."""
+    """All given values, from the lowest source to the highest."""
     for table in (COMMON_TABLE, daemon):
         for name, raw in toml.table(table).items():
             if name in known:
@@ -153,18 +153,18 @@ _LONGEST_SHOWN: Final = 120
 
 
 class BadValue(ValueError):
-    """The value may not stand in the setting; the caller says which and from where."""
+    """The value is not allowed for the setting; the caller adds the setting and the source."""
 
 
 def from_toml(field: Field, raw: object) -> object:
-    """The value of `field` where the file says `raw`; raises `BadValue`."""
+    """The value of `field` for `raw` in the file; raises `BadValue`."""
     if field.optional and raw == "":
         return None
     return _converted(field, raw, text=False)
 
 
 def from_text(field: Field, text: str) -> object:
-    """The value of `field` where a variable or a flag says `text`; raises `BadValue`."""
+    """The value of `field` for `text` of a variable or flag; raises `BadValue`."""
     if field.optional and not text:
         return None
     if field.is_list:
@@ -173,7 +173,7 @@ def from_text(field: Field, text: str) -> object:
 
 
 def shown(value: object) -> str:
-    """`value` for a message: one printable line of bounded length."""
+    """`value` as one printable line of bounded length, for a message."""
     try:
         line = repr(value)
     except (ValueError, RecursionError):  # an integer too long for decimal digits, a table too deep

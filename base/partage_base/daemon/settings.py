@@ -1,14 +1,14 @@
-"""What a daemon's settings are, and the ones that all daemons take.
+"""The type of a daemon's settings, and the settings that all daemons have.
 
-A daemon declares one frozen type, once; flags, variables, the file, ``--help`` and ``--print-config`` are made from it:
+A daemon declares one frozen type; flags, variables, the file, ``--help`` and ``--print-config`` are made from it:
 
     class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
         listen: Annotated[Path, Setting("Socket that kubelet is pointed to.")] = Path("/run/partage/crishim.sock")
         connect_s: Annotated[float, Meta(gt=0), Setting("Seconds to wait for containerd.")] = 2.0
 
 A field is a str, int, float, bool, Path, Literal of texts, a tuple[T, ...] of these, or one of them or None; it has a
-default and a `Setting`. `msgspec.Meta` narrows it. What depends on two fields is checked in ``__post_init__``, which
-raises ValueError with a sentence. A unit stands in the name (``_s``, ``_bytes``, ``_milli``).
+default and a `Setting`. `msgspec.Meta` narrows it. Constraints between two fields are checked in ``__post_init__``,
+which raises ValueError with a sentence. The name ends in the unit (``_s``, ``_bytes``, ``_milli``).
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ ADDRESS: Final = rf"^({_HOST}:{_PORT})?$"
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What people are told about one setting."""
+    """The documentation of one setting."""
 
     sentence: str  # what it is, its unit, and why the default is what it is
-    allowed: str = ""  # in words, where the type and its Meta would not say it well
-    stays_below: bool = False  # a path that must lead nowhere else than below the root that it is put under
+    allowed: str = ""  # a sentence, if the type and its Meta would not express it well
+    stays_below: bool = False  # a path that must not lead out of the root that it is put under
 
 
 def host_name() -> str:
-    """The host's name as kubelet takes it for the node's."""
+    """The host's name, as kubelet uses it for the node."""
     return os.uname().nodename.strip().lower()
 
 
 class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What all daemons take; in the file these may also stand under ``[common]``."""
+    """The settings of all daemons; in the file they may also be in ``[common]``."""
 
     node_name: Annotated[
         str,
@@ -88,7 +88,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 20.0
 
     def below_root(self, path: Path) -> Path:
-        """Where `path` of the node lies under this root."""
+        """The location of the node's `path` under this root."""
         return self.root / path.relative_to(path.anchor)
 
 
@@ -107,7 +107,7 @@ DAEMONS: Final = (
     "ui",
 )
 
-# The cluster puts these into every container for each service of its namespace: PARTAGE_SCHEDULER_PORT is an address.
+# Kubernetes sets these in every container for each service of its namespace: PARTAGE_SCHEDULER_PORT is an address.
 SERVICE_LINK: Final = re.compile(r"(^|_)(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 
 _TAKEN: Final = frozenset({"check", "config", "print_config", "version", "help"})
@@ -131,7 +131,7 @@ _BOUNDS: Final = {
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One setting, by all its names."""
+    """One setting, with its name in each source."""
 
     name: str
     bounded: Any  # its type with its bounds and without None: what msgspec converts to
@@ -143,7 +143,7 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def item(self) -> Any:  # noqa: ANN401  (a type of whatever kind)
-        """The type of an element where the setting is a list, else of the setting."""
+        """The type of an element if the setting is a list, else of the setting."""
         return get_args(self.plain)[0] if self.is_list else self.plain
 
     @property
@@ -158,7 +158,7 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts that are allowed, where only some are."""
+        """The allowed texts of a Literal, else empty."""
         return get_args(self.item) if get_origin(self.item) is Literal else ()
 
     @property
@@ -167,13 +167,13 @@ class Field(msgspec.Struct, frozen=True):
         return "--" + self.name.replace("_", "-")
 
     def variables(self, daemon: str) -> tuple[str, ...]:
-        """Its names in the environment, the one that wins last."""
+        """Its names in the environment; the last one wins."""
         own = f"{PREFIX}{daemon}_{self.name}".upper()
         return (f"{PREFIX}{self.name}".upper(), own) if self.common else (own,)
 
     @property
     def allowed(self) -> str:
-        """What may stand in it, in words."""
+        """The allowed values, as text."""
         one = f"one of {', '.join(self.choices)}" if self.choices else _SCALARS[self.item]
         words = self.setting.allowed or ", ".join(
             filter(None, (f"a list, each {one}" if self.is_list else one, self.bounds))

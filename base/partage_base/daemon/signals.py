@@ -1,11 +1,11 @@
-"""What signals do: the first SIGTERM or SIGINT asks for a stop, the second ends the process at once.
+"""Signal handling: the first SIGTERM or SIGINT requests a stop, the second ends the process at once.
 
-Handlers are Python's own and not the loop's, so that they run between any two instructions, even while something blocks
-the loop. The second ends the process by itself, with 128 + its number, since the kernel's default does nothing to the
-first process of a container. A loop about to sleep is woken through a socket: a signal in the instant between the
-interpreter's last look and the sleep would else wait for whatever wakes the loop next. SIGHUP reloads what a service
-can reload, and is else a line in the log: settings are read once, and a daemon that kubelet depends on must not end
-because a terminal or a log rotation sent one.
+The handlers are Python's own and not the loop's, so that they run between any two instructions, even while the loop is
+blocked. The second signal ends the process explicitly, with 128 + its number, since the kernel's default action does
+nothing to PID 1 of a container. A loop about to sleep is woken through a socket: otherwise a signal between the
+interpreter's last check and the sleep would wait until something else wakes the loop. SIGHUP reloads what a service can
+reload, and else is only logged: settings are read once, and a daemon that kubelet depends on must not end because a
+terminal or a log rotation sent one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MANY: Final = 4096
 
 
 def install(*, on_stop: Callable[[str], None], on_hangup: Callable[[], None]) -> None:
-    """Calls `on_stop` with the first signal's name; for the main thread, once in a process."""
+    """Calls `on_stop` with the first signal's name; call it in the main thread, once in a process."""
     asked = False
 
     def end(number: int, _: FrameType | None) -> None:
@@ -44,7 +44,7 @@ def install(*, on_stop: Callable[[str], None], on_hangup: Callable[[], None]) ->
 
 @contextlib.contextmanager
 def waking(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
-    """Every signal wakes `loop`, so that its handler runs at once; for the main thread."""
+    """Every signal wakes `loop` in the block, so that its handler runs at once; for the main thread."""
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)

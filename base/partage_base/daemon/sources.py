@@ -1,9 +1,8 @@
-"""Where the settings of a daemon come from; and by which ones it goes that must live even where they can't be read.
+"""The sources of a daemon's settings, and the fallback of a daemon that must run if they can't be read.
 
-Such a daemon keeps the settings of its last good start below the node's root. It goes by those, all of them or none:
-half an old set and half a new one was never meant. Where there are none that can be read, as after a boot, it
-goes by the defaults and whatever is good of what it is told now: one key that is misspelt must not hide where the
-container runtime listens.
+Such a daemon saves the settings of its last good start below the node's root. It falls back to all of those or none,
+since nobody meant half an old set with half a new one. If none can be read, as after a boot, it uses the defaults and
+every valid value of the current sources: one misspelt key must not lose the address of the container runtime.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ _KEPT_ORIGIN: Final = "the last good start"
 
 @dataclass(frozen=True)
 class Sources(Generic[S]):
-    """The file, the environment and the flags of one daemon; each reading is a new look at them."""
+    """The file, the environment and the flags of one daemon; each call reads them again."""
 
     settings_type: type[S]
     daemon: str
     config: Path | None
     flags: Mapping[str, str]
     usage: str = ""
-    """What is wrong with a command line of which nothing could be taken."""
+    """The error of a command line that could not be parsed."""
 
     def read(self) -> Resolved[S]:
         """The settings; raises `BadConfiguration` with every mistake."""
@@ -48,14 +47,14 @@ class Sources(Generic[S]):
         return self._resolved(read_toml(self.file, required=self.config is not None))
 
     def last(self) -> S:
-        """What to go by where they can't be read; never raises for what stands in a source."""
+        """The settings to fall back to; never raises for the content of a source."""
         with contextlib.suppress(BadConfiguration):
             kept = read_toml(self.kept, required=True)
             return resolve(self.settings_type, self.daemon, toml=kept, environment={}, flags={}).settings
         return self._salvaged()
 
     def keep(self, settings: S) -> None:
-        """Remembers them for `last`; raises `OSError`, and then those of before are remembered."""
+        """Saves them for `last`; raises `OSError`, and then keeps the former ones."""
         origins = dict.fromkeys(fields_of(self.settings_type), _KEPT_ORIGIN)
         text = as_toml(Resolved(settings, origins), self.daemon).encode()
         self.kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -63,7 +62,7 @@ class Sources(Generic[S]):
 
     @property
     def file(self) -> Path:
-        """The one that was named; else below the root, so that a node inside a folder has a file of its own."""
+        """The file that was named, else the one below the root, so that a node inside a folder has its own."""
         return self.config or self._root / DEFAULT_PATH
 
     @property
@@ -73,7 +72,7 @@ class Sources(Generic[S]):
 
     @property
     def _root(self) -> Path:
-        """As a flag or a variable names it; what the file says of it counts only once the file was read."""
+        """The root from a flag or variable; the file's value counts only once the file was read."""
         variables = (f"PARTAGE_{self.daemon.upper()}_ROOT", "PARTAGE_ROOT")
         named = (self.flags.get("root"), *map(os.environ.get, variables))
         return Path(next(filter(None, named), "/"))
@@ -90,7 +89,7 @@ class Sources(Generic[S]):
             return self.settings_type(**good)
         values: dict[str, Any] = {}
         for name, value in good.items():
-            with contextlib.suppress(ValueError):  # it does not go with those before it
+            with contextlib.suppress(ValueError):  # it conflicts with those before it
                 self.settings_type(**values, **{name: value})
                 values[name] = value
         return self.settings_type(**values)
@@ -101,7 +100,7 @@ _ENOUGH_BYTES: Final = 1 << 20
 
 
 def read_toml(path: Path, *, required: bool) -> TomlFile:
-    """The file at `path`; an empty one where it is missing and not `required`. Raises `BadConfiguration`."""
+    """The file at `path`; an empty one if it is missing and not `required`. Raises `BadConfiguration`."""
     try:
         return TomlFile(str(path), tomllib.loads(_text(path)))
     except FileNotFoundError as error:
@@ -114,7 +113,7 @@ def read_toml(path: Path, *, required: bool) -> TomlFile:
         raise BadConfiguration(
             f"cannot read {path}: byte {error.start} is not UTF-8; save the file as UTF-8"
         ) from error
-    except (ValueError, RecursionError) as error:  # of tomllib: its own, too long an integer, too deep a table
+    except (ValueError, RecursionError) as error:  # of tomllib: its own, an integer too long, a table too deep
         raise BadConfiguration(f"cannot read {path} as TOML: {error}") from error
 
 

@@ -1,13 +1,13 @@
-"""The one port where a daemon is asked: /metrics, /healthz, /readyz, and pages of its own.
+"""The HTTP server of a daemon: /metrics, /healthz, /readyz, and pages of its own.
 
-A server of our own on the daemon's loop, since all it must do is answer a few GETs; a thread for each connection, as
-libraries bring, would let a hostile scraper fill the process. Every conversation has a bounded request, a deadline and
-one answer. Of too many at once the oldest goes, by `acceptor`'s rules, and so does the oldest of those that read too
-slowly what is too much together: a probe, which asks at once and reads little, is answered whatever other callers
-do. It stands before the service starts and until it has stopped.
+It is a small server of our own on the daemon's loop, since it only answers a few GETs; the usual libraries start a
+thread for each connection, with which a hostile scraper could fill the process. Every connection has a bounded request,
+a deadline and one response. If there are too many connections, `acceptor` closes the oldest; if too many bytes of
+responses are unread, the oldest of those connections is closed too. So a probe, which sends its request at once and
+reads little, is always answered. The server runs before the service starts and until it has stopped.
 
-An address that can't be listened on ends the start. A daemon that takes over from a predecessor, which still has the
-port, goes on and tries again instead: what it is there for must not wait.
+If the address can't be listened on, the start fails. A daemon that takes over from a predecessor, which still has the
+port, goes on and retries instead: its service must not wait for a metrics port.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from partage_base.daemon.metrics import Metrics
 
 MOST_REQUEST_BYTES: Final = 8192
 MOST_HELD_BYTES: Final = 16 << 20
-"""Of answers that are not read yet; one that is larger is alone."""
+"""Limit on unread responses; one that is larger may be held alone."""
 DEADLINE_S: Final = 5.0
 METRICS: Final = "metrics"
 """The condition that the address can be listened on."""
@@ -53,19 +53,19 @@ class Response(NamedTuple):
 
 
 Page = Callable[[], Awaitable[Response]]
-"""Makes one of a daemon's own pages; it must be done within `DEADLINE_S`."""
+"""Renders one of a daemon's own pages; it must be done within `DEADLINE_S`."""
 _NONE: Final[Mapping[str, Page]] = {}
 
 
 class Web:
-    """The server; an async context manager that is silent where `address` is empty."""
+    """The server, as an async context manager; serves nothing if `address` is empty."""
 
     def __init__(
         self, address: str, *, metrics: Metrics, health: Health, waits: bool = False, pages: Mapping[str, Page] = _NONE
     ) -> None:
-        """`waits`: while the address can't be listened on, the daemon lives without and this tries again.
+        """`waits`: if the address can't be listened on, the daemon runs without it and listening is retried.
 
-        `pages` are the daemon's own, by their paths.
+        `pages` are the daemon's own, by path.
         """
         self._address = address
         self._metrics = metrics
@@ -75,7 +75,7 @@ class Web:
         self._waits = waits
         self._waiting: asyncio.Task[None] | None = None
         self._held: dict[Guest, int] = {}
-        self.port = 0  # the one that was opened, where the address asked for any
+        self.port = 0  # the port that was opened, if the address has port 0
 
     async def __aenter__(self) -> Self:
         if self._address:
@@ -86,14 +86,14 @@ class Web:
                 if not self._waits:
                     raise cannot from error
                 self._health.unready(METRICS, str(cannot))
-                _log.warning("metrics are not served yet; it will be tried again", why=str(cannot))
+                _log.warning("cannot serve metrics yet; will retry", why=str(cannot))
                 self._waiting = asyncio.create_task(self._listen_later())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listens no more, and ends what conversations there are."""
+        """Stops listening and closes all connections."""
         if self._waiting:
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
@@ -119,7 +119,7 @@ class Web:
         return CannotListen(f"cannot listen on {self._address}: {why}; change metrics_address")
 
     async def _converse(self, guest: Guest) -> None:
-        """It stays a guest: whatever it asks for is soon told."""
+        """Serves one connection, which stays a guest of the acceptor: every response is short."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=MOST_REQUEST_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
@@ -142,7 +142,7 @@ class Web:
             await writer.drain()
             self._held.pop(guest, None)
             while await reader.read(MOST_REQUEST_BYTES):
-                pass  # until the asker has it all and closes: an abort would overtake what is under way
+                pass  # until the client has read all and closes: an abort would drop data in flight
 
     def _hold(self, guest: Guest, size: int) -> None:
         while self._held and sum(self._held.values()) + size > MOST_HELD_BYTES:
@@ -161,7 +161,7 @@ class Web:
         try:
             return await self._page(target.partition(b"?")[0])
         except Exception:  # noqa: BLE001  (whatever a collector raises costs this page alone)
-            _log.exception("a page could not be made", path=target.decode(errors="replace"))
+            _log.exception("cannot render the page", path=target.decode(errors="replace"))
             return Response(500, b"the page could not be made; see the log\n")
 
     async def _page(self, path: bytes) -> Response:

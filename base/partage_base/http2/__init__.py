@@ -1,1 +1,1 @@
-"""HTTP/2 as gRPC peers on a unix socket speak it, without I/O: `frames` is the codec, `client` a client's half."""
+"""HTTP/2 of gRPC peers on a unix socket, without I/O: `frames` is the codec, `client` the client side."""

@@ -1,8 +1,8 @@
-"""The client's half of HTTP/2 for unary calls, as far as gRPC servers on a unix socket need it. No I/O.
+"""The client side of HTTP/2 for unary calls, as far as gRPC servers on a unix socket need it. No I/O.
 
-Bytes go in by `receive`, bytes to write come out by `take`, answers by the futures of streams. Windows for what we
-receive are opened so wide at the start that no answer meets them. What is not the protocol ends the connection: there
-is nothing on it that would be worth saving.
+Received bytes go into `receive`, bytes to write come from `take`, and responses complete the futures of their streams.
+Receive windows are opened so wide at the start that no response exhausts them. A protocol error ends the connection:
+nothing on it is worth saving.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ _FIRST_WINDOW: Final = 65535
 _ENABLE_PUSH: Final = 2
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
 LARGEST_QUESTION: Final = 1024 * 1024
-"""Most are tiny; the largest name a whole pod and its environment."""
+"""Most requests are tiny; the largest have a whole pod and its environment."""
 _NO_TABLE: Final = b"\x20"
-"""Sets the size of the table to nothing."""
+"""Sets the size of the HPACK dynamic table to 0."""
 _LAST_STREAM: Final = frames.MAX_STREAM - 2
 
 
 class NotHttp2(Exception):
-    """What the peer sends is not the protocol, or it ends the connection."""
+    """The peer violates the protocol, or the connection can open no more streams."""
 
 
 @dataclass
 class Reply:
-    """What has come for one stream so far, and what of its question is still to go."""
+    """The response received so far on one stream, and the part of its request not sent yet."""
 
     done: asyncio.Future[Reply]
     unsent: memoryview
     window: int
-    """How much more of the question the peer takes for this stream; below 0 once it has changed its mind."""
+    """Remaining send window of the stream; below 0 after the peer reduced its initial window size."""
     headers: dict[str, str] = field(default_factory=dict[str, str])
     data: bytearray = field(default_factory=bytearray)
     reset: int | None = None
 
 
 def header_block(headers: Mapping[str, str]) -> bytes:
-    """Headers as they can be sent again, on every connection: no peer remembers them, whatever table it offers."""
+    """A header block that can be reused on every connection: it puts nothing into the peer's dynamic table."""
     never = [hpack.NeverIndexedHeaderTuple(name, value) for name, value in headers.items()]
     return _NO_TABLE + hpack.Encoder().encode(never)
 
@@ -77,12 +77,12 @@ class ClientHalf:
         }
 
     def take(self) -> bytes:
-        """What is to be written now."""
+        """The bytes to write now."""
         out, self._out = b"".join(self._out), []
         return out
 
     def ask(self, block: bytes, body: bytes, done: asyncio.Future[Reply]) -> int:
-        """Begins a call whose headers `header_block` wrote; its number."""
+        """Begins a call with a block from `header_block`; returns the stream's number."""
         if self._next > _LAST_STREAM:
             self.is_usable = False
             raise NotHttp2("is worn out")
@@ -93,7 +93,7 @@ class ClientHalf:
         return stream
 
     def _send(self, stream: int, question: Reply) -> None:
-        """As much of the question as the windows let through."""
+        """Sends as much of the request as the windows allow."""
         while (left := len(question.unsent)) and (size := min(left, self._window, question.window)) > 0:
             size = min(size, frames.FRAME_BYTES)
             self._out.append(frames.data_frame(stream, question.unsent[:size], is_last=size == left))
@@ -108,18 +108,18 @@ class ClientHalf:
             self._send(stream, question)
 
     def give_up(self, stream: int) -> None:
-        """The caller no longer waits for this answer."""
+        """The caller no longer waits for this response."""
         if self._streams.pop(stream, None) is not None:
             self._out.append(frames.rst_stream(stream, frames.ErrorCode.CANCEL))
 
     def lost(self) -> list[Reply]:
-        """The connection is gone: those who still wait."""
+        """The connection is gone; returns the calls that still wait."""
         self.is_usable = False
         waiting, self._streams = list(self._streams.values()), {}
         return waiting
 
     def receive(self, data: bytes) -> None:
-        """What has come; raises `NotHttp2`."""
+        """Processes received bytes; raises `NotHttp2`."""
         self._in += data
         while len(self._in) >= frames.HEADER_BYTES:
             size = frames.length(self._in, 0)
@@ -141,7 +141,7 @@ class ClientHalf:
         kind, flags, stream = whole[3], whole[4], frames.number(whole, 5)
         if self._block is not None and kind != frames.CONTINUATION:
             raise NotHttp2("sent headers in pieces with something between them")
-        # Priorities and what later versions may add have no handler.
+        # PRIORITY and unknown frame types have no handler.
         if (handle := self._handlers.get(kind)) is not None:
             handle(flags, stream, whole)
 
@@ -229,5 +229,5 @@ class ClientHalf:
 
 
 def _only_number(whole: bytes) -> int:
-    """The number that is all of a frame's payload; raises `struct.error` where there is more or less."""
+    """The 32-bit number that is a frame's whole payload; raises `struct.error` for another size."""
     return int(struct.unpack(">I", whole[frames.HEADER_BYTES :])[0])

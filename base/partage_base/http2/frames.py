@@ -1,8 +1,8 @@
-"""Frames of RFC 9113: what we read of them, and those that we make.
+"""Frames of RFC 9113: reading them, and making our own.
 
-A frame is passed whole or not at all, so a stream of ours can be put between any two of them. What is not whole yet is
-kept by `Remainder`, which joins pieces only when there is enough to go on: a peer that sends single bytes costs no more
-than one that sends pages.
+A frame is passed on whole or not at all, so a frame of our own can be inserted between any two of them. `Remainder`
+holds an incomplete frame, and joins pieces only when there are enough bytes to go on: a peer that sends single bytes
+costs no more than one that sends pages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER_BYTES: Final = 9
 FRAME_BYTES: Final = 1 << 14
-"""What every peer must take; more only from one that says so. kubelet and containerd never do."""
+"""The size that every peer must accept; larger ones need its SETTINGS. kubelet and containerd never change it."""
 MAX_BLOCK_BYTES: Final = 1 << 20
 MAX_CONTINUATIONS: Final = 128
 STREAM_MASK: Final = 0x7FFFFFFF
@@ -56,7 +56,7 @@ class ErrorCode(IntEnum):
 
 
 class Malformed(Exception):
-    """A peer said what no peer may say; its connection ends."""
+    """A peer violated the protocol; its connection ends."""
 
     def __init__(self, fault: ErrorCode, why: str) -> None:
         super().__init__(why)
@@ -64,7 +64,7 @@ class Malformed(Exception):
 
 
 class Remainder:
-    """The beginning of a frame whose end has not come."""
+    """The beginning of an incomplete frame."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -74,7 +74,7 @@ class Remainder:
         return len(self._kept)
 
     def joined(self, data: bytes) -> bytes | None:
-        """What there is, once it is enough to go on."""
+        """All bytes, once there are enough to go on."""
         if not self._kept:
             return data
         self._kept += data
@@ -89,13 +89,13 @@ class Remainder:
         return whole
 
     def keep(self, data: bytes, start: int, need: int) -> None:
-        """Keeps what follows `start`, until there are `need` bytes of it."""
+        """Keeps the bytes from `start`, until there are `need` of them."""
         self._kept = bytearray(data[start:])
         self._need = need
 
 
 def block_end(data: bytes, start: int) -> int:
-    """Where the header block ends that begins with this frame; beyond `data` where it is not all there."""
+    """The end of the header block that begins with this frame; beyond `data` if it is incomplete."""
     end = start + HEADER_BYTES + length(data, start)
     for _ in range(MAX_CONTINUATIONS):
         following = end + HEADER_BYTES
@@ -117,32 +117,31 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def window_update(stream: int, credit: int) -> bytes:
-    """Lets the peer send so many more bytes."""
+    """Lets the peer send `credit` more bytes."""
     return frame(WINDOW_UPDATE, 0, stream, credit.to_bytes(4, "big"))
 
 
 def rst_stream(stream: int, fault: ErrorCode) -> bytes:
-    """Ends a stream without a word."""
     return frame(RST_STREAM, 0, stream, fault.to_bytes(4, "big"))
 
 
 def goaway(last: int, fault: ErrorCode, why: str = "") -> bytes:
-    """Asks a peer to open no more streams here."""
+    """Tells a peer to open no more streams on this connection."""
     return frame(GOAWAY, 0, 0, last.to_bytes(4, "big") + fault.to_bytes(4, "big") + why.encode())
 
 
 def length(data: bytes | bytearray, at: int) -> int:
-    """The bytes of the payload of the frame that begins here."""
+    """The payload's length of the frame that begins here."""
     return data[at] << 16 | data[at + 1] << 8 | data[at + 2]
 
 
 def number(data: bytes, at: int) -> int:
-    """31 bits, such as a stream's number or a credit."""
+    """A 31-bit number, such as a stream's or a window's."""
     return int.from_bytes(data[at : at + 4], "big") & STREAM_MASK
 
 
 def ping(payload: bytes) -> bytes:
-    """Asks for an echo of these eight bytes."""
+    """Requests an echo of these eight bytes."""
     return frame(PING, 0, 0, payload)
 
 
@@ -161,7 +160,7 @@ def content(data: bytes, start: int, end: int, flags: int) -> bytes:
 
 
 def settings(data: bytes, start: int, end: int) -> dict[int, int]:
-    """What a SETTINGS frame sets; the last one counts where it sets a thing twice."""
+    """The settings of a SETTINGS frame; the last one counts if it has one twice."""
     if (end - start - HEADER_BYTES) % 6:
         raise Malformed(ErrorCode.FRAME_SIZE_ERROR, "a SETTINGS frame that is cut off")
     each = range(start + HEADER_BYTES, end, 6)

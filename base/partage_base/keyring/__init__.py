@@ -1,9 +1,10 @@
-"""Where keys are kept and who may use which.
+"""Storage of signing keys and the rules on who may use them.
 
-Read in this order: `layout` (the files and what they are called), `keys` (a folder into keys and faults, once or for
-a process that stays), `rotation` (a new pair, a retired key), `overview` (everything, for people). `pem` and
-`permissions` decide about one file and are pure; `files` reads and writes; `errors` is what is expected to go wrong.
-What a signature is stands in `partage_plugins.codecs.signature`.
+Read in this order: `layout` (folders and file names), `keys` (reads a folder into keys and faults, once or for a
+long-running process), `rotation` (a new pair, a retired key), `overview` (everything, for people). `pem` and
+`permissions` check one file and are pure; `files` reads and writes; `errors` has the expected errors.
+
+The signature format is in `partage_plugins.codecs.signature`.
 """
 
 from partage_base.keyring.errors import KeyKept, KeyRefused, KeyringError, KeyUnknown

@@ -1,12 +1,12 @@
-"""What is expected to go wrong with keys, as one tree.
+"""Expected errors of keys, as one tree.
 
     PartageError
     └── KeyringError
         ├── KeyRefused     a file or folder gives no key: which one, why, and what is allowed
-        ├── KeyUnknown     no key has that id, or none could be meant
+        ├── KeyUnknown     no key has that id, or the id is ambiguous
         └── KeyKept        a change was not made, since it would lose a key that is still needed
 
-Bases say what a caller does about it: leave the key out and say so, ask again, or do something else first.
+The class tells a caller what to do: leave the key out and report it, ask again, or do something else first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partage_plugins.text import printable
 
 
 class KeyringError(PartageError):
-    """Base of everything expected around keys."""
+    """Base of all expected errors of keys."""
 
 
 class KeyRefused(KeyringError):
@@ -34,7 +34,7 @@ class KeyRefused(KeyringError):
 
 
 class KeyUnknown(KeyringError):
-    """No key has that id, or it is not clear which one is meant."""
+    """No key has that id, or it is ambiguous."""
 
 
 class KeyKept(KeyringError):

@@ -1,14 +1,14 @@
 """Reads and writes files of keys.
 
-*Reading*: whatever lies in a folder gives bytes or one `KeyRefused`. A folder is opened once and its files are opened
-relative to it, so the folder that was checked is the one that is read; a file is checked once it is open, so it can't
-be exchanged in between. Opening never waits: a pipe among the keys must not stop a daemon.
+*Reading*: every entry of a folder gives bytes or one `KeyRefused`. A folder is opened once and its files are opened
+relative to it, so the folder that was checked is the one that is read; a file is checked after it is opened, so it
+can't be exchanged in between. Opening never blocks: a pipe among the keys must not stop a daemon.
 
-*Writing*: a file is written whole or not at all, is on the disk when the call returns, and never replaces another
-one. It is written without a name and linked into its folder when it is complete; a writer that is killed leaves
-nothing. Where the file system can't do that, it has a name with a dot, which no reader opens, and the next writer
-removes what a killed one left. The mode is right from the first moment. A lock on the folder, which ends with the
-process, keeps other writers out.
+*Writing*: a file is written whole or not at all, is on disk when the call returns, and never replaces another one. It
+is created without a name (O_TMPFILE) and linked into its folder when it is complete; a writer that is killed leaves
+nothing. If the file system does not support that, the file first has a name with a leading dot, which no reader opens,
+and the next writer removes what a killed one left. The mode is right from the start. A lock on the folder, which ends
+with the process, excludes other writers.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Check = Callable[[Path, os.stat_result, Us], None]
 
 @dataclass(frozen=True)
 class Folder:
-    """An open folder whose owner and mode are good."""
+    """An open folder whose owner and mode were checked."""
 
     path: Path
     descriptor: int
     us: Us
 
     def names(self) -> list[str]:
-        """What lies here, sorted; nothing that begins with a dot."""
+        """The names in it, sorted, without those that begin with a dot."""
         try:
             with os.scandir(self.descriptor) as entries:
                 return sorted(entry.name for entry in entries if not entry.name.startswith("."))
@@ -56,7 +56,7 @@ class Folder:
             raise _unreadable(self.path, error, _LISTABLE) from None
 
     def read(self, name: str, check: Check) -> bytes:
-        """A file's content, if it is a file, `check` has nothing against it and it is no larger than a key can be."""
+        """A file's content, if it is a regular file, `check` accepts it and it is no larger than a key can be."""
         file = self.path / name
         try:
             descriptor = os.open(name, _QUIETLY, dir_fd=self.descriptor)
@@ -74,7 +74,7 @@ class Folder:
 
 @contextmanager
 def opened_folder(path: Path) -> Generator[Folder]:
-    """Opens a folder of keys, if it is one and no other user can write there."""
+    """Opens a folder of keys; refuses anything else, and a folder where other users can write."""
     try:
         descriptor = os.open(path, _QUIETLY | os.O_DIRECTORY)
     except OSError as error:
@@ -139,7 +139,7 @@ _DESCRIPTORS: Final = "/proc/self/fd"
 
 
 def make_folder(folder: Path, mode: int) -> None:
-    """Makes a folder, and those above it for all to read, unless it is there."""
+    """Makes a folder if it is missing, and its missing parents readable for all."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         with suppress(FileExistsError):
@@ -150,7 +150,7 @@ def make_folder(folder: Path, mode: int) -> None:
 
 @contextmanager
 def locked(folder: Path, *others: Path) -> Generator[None]:
-    """Keeps every other writer of these folders out, and clears away what a killed one left. The first is the lock."""
+    """Excludes every other writer of these folders, and removes what a killed one left. The first is the lock."""
     with _descriptor(folder) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         for each in (folder, *others):
@@ -160,7 +160,7 @@ def locked(folder: Path, *others: Path) -> Generator[None]:
 
 
 def create(file: Path, content: bytes, mode: int) -> None:
-    """Makes a file that is not there yet; raises `KeyKept` where it is."""
+    """Creates a file; raises `KeyKept` if it exists."""
     with _telling(file), _descriptor(file.parent) as folder:
         try:
             if not _created_nameless(folder, file.name, content, mode):
@@ -175,12 +175,12 @@ def create(file: Path, content: bytes, mode: int) -> None:
 
 
 def replace(file: Path, content: bytes, mode: int) -> None:
-    """Makes a file or puts a new one in its place: readers see the old content or the new."""
+    """Creates or replaces a file: readers see the old content or the new."""
     write_whole(file, content, mode=mode, synced=True)
 
 
 def remove(file: Path) -> None:
-    """Takes a file away for good, if it is there."""
+    """Removes a file durably, if it exists."""
     with _telling(file), _descriptor(file.parent) as folder:
         with suppress(FileNotFoundError):
             os.unlink(file.name, dir_fd=folder)
@@ -189,7 +189,7 @@ def remove(file: Path) -> None:
 
 @contextmanager
 def _telling(file: Path) -> Generator[None]:
-    """Errors of the system name the file, though calls are made with descriptors."""
+    """Puts the file's name into system errors, since the calls use descriptors."""
     try:
         yield
     except OSError as error:
@@ -197,7 +197,7 @@ def _telling(file: Path) -> Generator[None]:
 
 
 def _created_nameless(folder: int, name: str, content: bytes, mode: int) -> bool:
-    """False where the file system or a missing /proc don't allow it."""
+    """Returns False if the file system does not support it, or /proc is missing."""
     try:
         descriptor = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
     except OSError as error:
@@ -221,7 +221,7 @@ def _created_named(folder: int, name: str, content: bytes, mode: int) -> None:
 
 @contextmanager
 def _named(folder: int, content: bytes, mode: int) -> Generator[str]:
-    """A complete file under a name that no reader opens; gone afterwards, at the latest when the next writer comes."""
+    """A complete file under a name that no reader opens; removed afterwards, at the latest by the next writer."""
     unfinished = UNFINISHED + secrets.token_hex(8)
     descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:

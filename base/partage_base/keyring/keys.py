@@ -1,16 +1,17 @@
-"""The keys of a folder: every file gives a key or one fault, and no file keeps another out.
+"""The keys of a folder: every file gives a key or one fault, and no file affects another.
 
-For verifying, one bad file costs that key alone. For signing, a bad file is an error: a scheduler that signs with
-another key than it was told, or with none, is worse than one that does not start.
+For verification, a bad file costs only its own key. For signing, a bad file is an error: a scheduler that signs with
+another key than configured, or with none, is worse than one that does not start.
 
-`Keyring` is for a process that runs for months: it reads files only when something about them changed. A look at the
-folder and at every key's `stat` is cheap enough for every container that is created. *What can't be read does not
-verify.* A removed key stops at once, and so does a file that went bad. If the folder itself can't be read, there is no
-key at all, the fault says why, and the next call tries again. The old set is never kept: one of its keys may have been
-withdrawn meanwhile. The price is small, since running containers are not asked and kubelet retries a refused create.
+`Keyring` is for a process that runs for months: it reads files only when something about them changed. A listing of the
+folder and a `stat` of every key are cheap enough for every container that is created. *What can't be read does not
+verify.* A removed key stops verifying at once, and so does a file that became bad. If the folder itself can't be read,
+there is no key at all, the fault says why, and the next call tries again. The old set is never kept: one of its keys
+may have been revoked meanwhile. The cost is small, since running containers are not affected and kubelet retries a
+refused create.
 
-A file that changes twice within the granularity of timestamps could look unchanged. So what is younger than
-`_SETTLED_NS` is read at every call, until it is old enough.
+A file that changes twice within the granularity of timestamps could look unchanged. So files younger than `_SETTLED_NS`
+are read at every call, until they are old enough.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MAKE_ONE: Final = "at least one <key id>.pub; `partage keys new` makes a pair"
 
 @dataclass(frozen=True)
 class Loaded(Generic[K]):
-    """The good keys of a folder, and what is wrong with the rest of it."""
+    """The valid keys of a folder, and the faults of its other files."""
 
     keys: Mapping[KeyId, K]
     faults: tuple[KeyRefused, ...] = ()
@@ -53,14 +54,14 @@ LoadedPrivateKeys = Loaded[Ed25519PrivateKey]
 
 @dataclass(frozen=True)
 class SigningKey:
-    """The one key that signs."""
+    """The key that signs allocations."""
 
     id: KeyId
     private: Ed25519PrivateKey
 
 
 def load_public_keys(folder: Path) -> LoadedKeys:
-    """Every key that verifies. Never raises: a folder that gives none says why in `faults`."""
+    """Every key that verifies. Never raises: if there are none, `faults` says why."""
     loaded = _loaded(folder, _public_of)
     if loaded.keys or loaded.faults:
         return loaded
@@ -68,12 +69,12 @@ def load_public_keys(folder: Path) -> LoadedKeys:
 
 
 def load_private_keys(folder: Path) -> LoadedPrivateKeys:
-    """Every private half, whether it signs or not. Never raises; an empty folder is no fault."""
+    """Every private half, whether it signs or not. Never raises; an empty folder is not a fault."""
     return _loaded(folder, _private_of)
 
 
 def load_signing_key(folder: Path) -> SigningKey:
-    """The key that the marker names; raises `KeyRefused` where it, or the marker, is missing or bad."""
+    """The key that the marker names; raises `KeyRefused` if the key or the marker is missing or bad."""
     with opened_folder(folder) as opened:
         named = _marked_in(opened)
         private = _private(opened, f"{named}{PRIVATE_SUFFIX}")
@@ -81,7 +82,7 @@ def load_signing_key(folder: Path) -> SigningKey:
 
 
 def load_marker(folder: Path) -> KeyId | None:
-    """The id of the key that is to sign; None where nothing says so. Raises `KeyRefused` for a bad marker."""
+    """The id of the signing key; None without a marker. Raises `KeyRefused` for a bad marker."""
     if not os.path.lexists(folder / MARKER):
         return None
     with opened_folder(folder) as opened:
@@ -140,13 +141,13 @@ def _marked_in(folder: Folder) -> KeyId:
 
 
 _SETTLED_NS: Final = 2_000_000_000  # the coarsest timestamps of a common file system are two seconds apart
-_TRIES: Final = 3  # against a folder that is exchanged while it is read
+_TRIES: Final = 3  # for a folder that is exchanged while it is read
 
 Facts = tuple[object, ...]
 
 
 class Keyring:
-    """The public keys of a folder as they are now. Its folder should be local: `current` waits for the disk."""
+    """The current public keys of a folder. The folder should be local: `current` blocks on the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -154,7 +155,7 @@ class Keyring:
         self._loaded = LoadedKeys({})
 
     def current(self) -> LoadedKeys:
-        """The keys that verify now; the same object as long as nothing changed, so faults need telling only once."""
+        """The keys that verify now; the same object while nothing changed, so faults need to be reported only once."""
         look = _look(self._folder)
         if not look.settled or look.facts != self._facts:
             self._reload(look)
@@ -174,9 +175,9 @@ class Keyring:
 @dataclass(frozen=True)
 class _Look:
     facts: Facts | None
-    """What changes when any key does; None where that can't be known."""
+    """File metadata that changes whenever a key does; None if it can't be read."""
     settled: bool
-    """Whether every later change will show."""
+    """Whether every later change will be visible."""
 
 
 def _look(folder: Path) -> _Look:

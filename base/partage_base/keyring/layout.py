@@ -1,14 +1,14 @@
-"""Where keys lie and what their files are called. Pure.
+"""Folders and file names of keys. Pure.
 
     <folder>/keys.d/<key id>.pub       the public half: it verifies. Goes to every machine
     <folder>/signing.d/<key id>.key    the private half. Stays with the scheduler
     <folder>/signing.d/signing         the id of the one key that signs
 
-Two folders, so that a copy or mount of what verifies carries no private key along: in a cluster `keys.d` is a
-ConfigMap and `signing.d` a Secret. A file is named after its key, so every key has exactly one public file and to stop
-it from verifying is to remove that file. Which key signs is written down and never guessed from ages: a new key must
+There are two folders so that a copy or mount of the public keys contains no private key: in a cluster `keys.d` is a
+ConfigMap and `signing.d` a Secret. A file is named after its key, so every key has exactly one public file, and
+removing that file stops it from verifying. The signing key is written down and never guessed from ages: a new key must
 not sign before its public half has reached every node. Names that begin with a dot are not keys: Kubernetes keeps its
-own links there, we keep files that are being written.
+own links there, and we keep files that are being written.
 """
 
 from __future__ import annotations
@@ -43,20 +43,18 @@ class KeyFolders:
 
     @classmethod
     def at_root(cls, root: Path) -> KeyFolders:
-        """Both at their usual place below `root`."""
+        """Both at their default place below `root`."""
         return cls.below(root / DEFAULT_FOLDER)
 
     def public_file(self, key: KeyId) -> Path:
-        """Where the public half of a key lies."""
         return self.public / f"{key}{PUBLIC_SUFFIX}"
 
     def private_file(self, key: KeyId) -> Path:
-        """Where the private half of a key lies."""
         return self.private / f"{key}{PRIVATE_SUFFIX}"
 
 
 def is_key_id(text: str) -> bool:
-    """Whether this could be the id of a key."""
+    """Whether `text` has the form of a key id."""
     return _KEY_ID.fullmatch(text) is not None
 
 

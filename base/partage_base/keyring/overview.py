@@ -1,4 +1,4 @@
-"""All keys of a machine at once, for people: what each is used for, where its halves lie, and what is wrong."""
+"""An overview of a machine's keys, for people: their uses, their files, and all faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partage_plugins.vocabulary.names import KeyId
 
 
 class Use(enum.Enum):
-    """What a key is for, on this machine."""
+    """What a key is used for on this machine."""
 
     SIGNING = "signing"
     WAITING = "waiting"
@@ -28,19 +28,19 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True)
 class KeyEntry:
-    """One key and where it lies."""
+    """One key and its files."""
 
     id: KeyId
     use: Use
     public: Path | None
     private: Path | None
     since: float | None
-    """Seconds since the epoch: when its older file was last written, if it is still there."""
+    """Seconds since the epoch: the older modification time of its existing files."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """The good keys by age, oldest first, and the faults of both folders."""
+    """The valid keys, oldest first, and the faults of both folders."""
 
     entries: tuple[KeyEntry, ...]
     faults: tuple[KeyRefused, ...]
@@ -51,7 +51,7 @@ class Overview:
 
 
 def overview(folders: KeyFolders) -> Overview:
-    """Looks at everything; never raises for what lies there."""
+    """Reads everything; never raises for the content of the folders."""
     public = load_public_keys(folders.public)
     private, signs, faults = _private_side(folders.private)
     entries = [
@@ -70,7 +70,7 @@ def overview(folders: KeyFolders) -> Overview:
 def _private_side(
     folder: Path,
 ) -> tuple[Mapping[KeyId, Ed25519PrivateKey], KeyId | None, tuple[KeyRefused, ...]]:
-    """What signs; most machines have no such folder, which is no fault."""
+    """Private keys, signing id and faults; most machines have no such folder, which is not a fault."""
     if not os.path.lexists(folder):
         return {}, None, ()
     loaded = load_private_keys(folder)

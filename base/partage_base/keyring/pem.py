@@ -1,10 +1,10 @@
-"""Keys as PEM: any bytes give one Ed25519 key or one `KeyRefused`, never anything else. Pure.
+"""Keys as PEM: any bytes give one Ed25519 key or one `KeyRefused`, and no other error. Pure.
 
-Stricter than PEM readers are: one block and nothing around it, since a second key or a comment that is silently skipped
-is how people come to believe in a key that is not the one in use.
+It is stricter than other PEM readers: one block and nothing around it. If a second key or a comment were silently
+skipped, people would take the wrong key for the one in use.
 
-A public key as everyone writes it is read here; the general reader, which a daemon would carry all its life (1.3 MiB),
-is there for what is written otherwise or is another kind of key.
+The usual form of a public key is decoded here. The general reader costs a daemon 1.3 MiB for its lifetime, and is used
+only for other forms and other kinds of key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BEGIN: Final = re.compile(rb"-----BEGIN (?P<label>[A-Z0-9 ]{1,40})-----")
 _USUAL: Final = re.compile(
     rb"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA(?P<raw>[A-Za-z0-9+/]{43}=)\n-----END PUBLIC KEY-----\n?"
 )
-"""The letters before the key say that it is of Ed25519: RFC 8410 leaves no other way to say it."""
+"""The fixed prefix of the base64 means Ed25519: RFC 8410 allows no other encoding of it."""
 _MALFORMED: Final = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
@@ -71,7 +71,7 @@ def encode_public(key: Ed25519PublicKey) -> bytes:
 
 
 def encode_private(key: Ed25519PrivateKey) -> bytes:
-    """PKCS8, not encrypted: the file's mode guards it."""
+    """PKCS8, not encrypted: the file's mode protects it."""
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  not for verifiers
         Encoding,
         NoEncryption,

@@ -1,20 +1,20 @@
-"""Who may own, read and write the files of a key ring. Pure: decides from what `stat` said.
+"""Who may own, read and write key files. Pure: decides from the result of `stat`.
 
-*Owner*, of everything: us, root, or the user `partage` that the daemons run as.
+*Owner*, of everything: our user, root, or the user `partage` that the daemons run as.
 
-*A private file* has mode 0600 or 0400, or 0640 or 0440 where its group is ours: the one we run with, or the group named
+*A private file* has mode 0600 or 0400, or 0640 or 0440 if its group is ours: our primary group, or the group named
 `partage`. For files of root any group of our process counts as well: kubelet mounts a Secret as root's, and with
-`fsGroup` gives it 0440 and a group that the process has only as a supplementary one. On a file of our own such a group
-would be carelessness, for instance `users`.
+`fsGroup` gives it 0440 and a group that the process has only as a supplementary one. On a file of our own such a group,
+for instance `users`, would be a mistake.
 
 *A public file* may be read by all and written by its owner alone: a user who can write it can sign.
 
 *A folder* may be written by its owner alone, with two exceptions that Kubernetes needs: it is sticky (a Secret is
-mounted with 1777; a stranger can add files there, but those have a wrong owner) or mounted read-only (a ConfigMap is
+mounted with 1777; others can add files there, but those have a wrong owner) or mounted read-only (a ConfigMap is
 mounted with 0777).
 
-Modes are looked at, not whether opening succeeds: to root everything opens. What counts is the file that a symbolic
-link leads to, as Kubernetes mounts every key as a link into `..data`.
+Modes are checked, not whether opening succeeds: root can open everything. A symbolic link is followed and its target
+checked, as Kubernetes mounts every key as a link into `..data`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _WRITTEN_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 @dataclass(frozen=True)
 class Us:
-    """This process, as far as files are concerned."""
+    """The identity of this process for file permissions."""
 
     uid: int
     gid: int
     groups: frozenset[int] = frozenset()
-    """The supplementary ones."""
+    """Supplementary groups."""
     account_uid: int | None = None
-    """The user named `partage`, where there is one."""
+    """The user named `partage`, if it exists."""
     account_gid: int | None = None
-    """The group named `partage`, where there is one."""
+    """The group named `partage`, if it exists."""
 
 
 def check_private(file: Path, status: os.stat_result, us: Us) -> None:

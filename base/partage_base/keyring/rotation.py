@@ -1,7 +1,7 @@
-"""Changes the keys of a machine: a new pair, or a key that signs no longer.
+"""Changes the keys of a machine: adds a pair, or retires a signing key.
 
-Every step leaves a state that is right, so a change that is killed is repaired by doing it again. Steps are ordered by
-what they risk: a key is on the disk before anything names it, and the marker moves on before the key it named goes.
+Every step leaves a valid state, so a change that is killed is repaired by repeating it. The order of steps follows from
+their risk: a key is on disk before anything names it, and the marker moves on before the key that it named is removed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ PUBLIC_MODE: Final = 0o644
 
 @dataclass(frozen=True)
 class Added:
-    """A pair that was made."""
+    """A new key pair and its files."""
 
     id: KeyId
     private: Path
     public: Path
     signs: KeyId
-    """The key that signs now: this one, or the one that did before."""
+    """The key that signs now: this one, or the former one."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Retired:
 
 
 def add_pair(folders: KeyFolders, private: Ed25519PrivateKey) -> Added:
-    """Writes both halves. It signs at once only where no key did; else it waits until that one is retired."""
+    """Writes both halves. The new key signs at once only if no key did; else it waits until that one is retired."""
     public = private.public_key()
     added = key_id(public)
     make_folder(folders.public, 0o755)
@@ -67,8 +67,8 @@ def add_pair(folders: KeyFolders, private: Ed25519PrivateKey) -> Added:
 def retire(folders: KeyFolders, key: KeyId, *, force: bool = False) -> Retired:
     """Removes the private half of a key; its public half stays, or is written if it was missing.
 
-    Where it was the key that signs, the other private half takes over. Without another one this needs `force`, and then
-    nothing signs any more; with several others it needs all but one of them to be retired first.
+    If it was the signing key, the other private half takes over. Without another one this needs `force`, and then
+    nothing signs any more; with several others, all but one of them must be retired first.
     """
     if not folders.private.is_dir():
         raise KeyUnknown(f"{folders.private} does not exist, so this machine signs with no key")
@@ -96,7 +96,7 @@ def _successor(key: KeyId, others: list[KeyId], *, force: bool) -> KeyId | None:
 
 
 def _keep_public_half(folders: KeyFolders, private: Ed25519PrivateKey) -> None:
-    """What the key signed must still verify."""
+    """Ensures that the key's public half exists: what it signed must still verify."""
     public = private.public_key()
     key = key_id(public)
     if key not in load_public_keys(folders.public).keys:

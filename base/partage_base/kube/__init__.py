@@ -1,17 +1,18 @@
-"""Access to the API server: as whom we call it, plain calls, lists and watches. Typed, on asyncio or uvloop.
+"""Client of the API server: credentials, plain calls, lists and watches. Typed, on asyncio or uvloop.
 
-Read in this order: `access` (where and as whom, renewed as credentials rotate), `server` (plain calls, each sent once
-and bounded in time and size), `informer` (a list kept current by a watch, for ever), `lists` (how that begins:
-streamed, or in pages). `paths` and `objects` are the words; `errors` is what is expected to go wrong, and how long to
-wait after which error. `event_writer` writes events for people.
+Read in this order: `access` (address and credentials, renewed as they rotate), `server` (plain calls, each sent once
+and bounded in time and size), `informer` (a list kept current by a watch), `lists` (how that list is first read:
+streamed, or in pages). `paths` and `objects` are URLs and types; `errors` has the expected errors, and `backoff` how
+long to wait after which. `event_writer` writes events for people.
 
     access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     async with ApiServer(access, user_agent="partage-advertiser/0.1") as server:
         node = await server.get(node_path("n1"), Node)
 
-What stands behind: `configuration` reads kubeconfigs, of which `kubeconfig` and `proxies` know the meaning and are
-pure, and asks their plugins by `exec_plugin`. `transport` alone speaks HTTP: calls by `connections` and `http1`, which
-is pure, watches by aiohttp. `answers`, `pages`, `events` and `unread` decide what bytes mean and are pure.
+Below these: `configuration` reads kubeconfigs, which `kubeconfig` and `proxies` (both pure) interpret, and calls their
+plugins by `exec_plugin`. `transport` alone speaks HTTP: calls by `connections` and `http1` (pure), watches by aiohttp.
+`answers`, `pages`, `events` and `unread` decode responses and are pure.
+
 Nothing here decides what is written or when.
 """
 

@@ -1,9 +1,9 @@
-"""Where the API server is and as whom we call it, as of now: credentials rotate under a daemon that lives for months.
+"""The API server's address and our credentials, which rotate while a daemon runs for months.
 
-Looked for in this order: the file that is named, $KUBECONFIG, the pod that we are (its service account), and
-~/.kube/config. What is found is renewed off the event loop, every half minute: all of it when one of its files
-changed, what a plugin gave when that is about to expire. After the API server refused us, all is read again. A renewal
-that fails or hangs costs nothing as long as the credentials that we have are accepted.
+Searched in this order: the file that is named, $KUBECONFIG, the service account of the pod that we run in, and
+~/.kube/config. The source is checked off the event loop every half minute: all of it is read again when one of its
+files changed, and a plugin is run again when its credentials are about to expire. After the API server answered 401,
+everything is read again. A renewal that fails or hangs does no harm as long as the present credentials are accepted.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from partage_base.kube.credentials import Credentials, Reading
 from partage_base.kube.errors import BadAccess
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds its token and the cluster's authority."""
+"""Where a pod has its token and the cluster's CA certificate."""
 LOOK_EVERY_S: Final = 30.0
 LOOK_AFTER_REFUSAL_S: Final = 5.0
-"""At most this often, whatever is refused: a plugin may ask a person, or a server that counts."""
+"""Minimum interval after a 401: a plugin may ask a person, or a server that limits requests."""
 PATIENCE_S: Final = 1.0
-"""So long a call waits for a renewal that is due; then it goes on with what there is."""
+"""How long a call waits for a due renewal before it uses the present credentials."""
 PATIENCE_AFTER_REFUSAL_S: Final = 5.0
-"""The same where what there is was refused; then the call fails, and the next may find more."""
+"""The same after the present credentials were rejected; then the call fails, and a later one may succeed."""
 
 Signature = tuple[tuple[int, int, int] | None, ...]
 _log = structlog.get_logger()
 
 
 class Access:
-    """Credentials that stay current. Made by `find`; shared by as many `ApiServer`s of one process as you like."""
+    """Credentials that stay current. Made by `find`; any number of `ApiServer`s of a process may share it."""
 
     def __init__(
         self, source: str, read: Callable[[], Reading], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Reads once, in the caller's thread; raises `BadAccess`. `source` is what it is read from, for people."""
+        """Reads once, in the caller's thread; raises `BadAccess`. `source` names the source for people."""
         self.source = source
         self._read = read
         self._clock = clock
@@ -65,9 +65,9 @@ class Access:
         account: Path = ACCOUNT,
         clock: Callable[[], float] = time.monotonic,
     ) -> Access:
-        """Reads all of it once; blocks, for as long as an exec plugin takes. Raises `BadAccess`.
+        """Reads everything once; blocks while an exec plugin runs. Raises `BadAccess`.
 
-        With a `token`: the same API server, called with that one and nothing else.
+        With `token`: the same API server, called with that token alone.
         """
         if paths := str(kubeconfig or "") or environ.get("KUBECONFIG", ""):
             return cls(f"kubeconfig {paths}", lambda: read_kubeconfig(paths, environ, token=token), clock=clock)
@@ -83,7 +83,7 @@ class Access:
         return cls(f"kubeconfig {usual}", lambda: read_kubeconfig(str(usual), environ, token=token), clock=clock)
 
     async def current(self) -> Credentials:
-        """Those of now; raises `BadAccess` where the API server refused the last ones and there are no others."""
+        """The current credentials; raises `BadAccess` if the API server rejected the last ones and none are newer."""
         looking, begins = self._looking, False
         if looking is None and self._is_due():
             looking, begins = self._begin(), True
@@ -97,7 +97,7 @@ class Access:
         return self._reading.credentials
 
     def refused(self, credentials: Credentials) -> None:
-        """The API server answered 401 to these: the next call reads everything again."""
+        """The API server answered 401 to `credentials`: the next call reads everything again."""
         if credentials is self._reading.credentials:
             self._is_refused = True
 
@@ -105,7 +105,7 @@ class Access:
         return self._clock() - self._looked_at >= (LOOK_AFTER_REFUSAL_S if self._is_refused else LOOK_EVERY_S)
 
     def _begin(self) -> Future[None]:
-        """In a thread of its own, which the end of the process does not wait for: a plugin may hang for ever."""
+        """Starts a daemon thread, which does not delay the end of the process: a plugin may hang forever."""
         done: Future[None] = Future()
         self._looking = done
         threading.Thread(target=self._look, args=(done,), name="kube-credentials", daemon=True).start()
@@ -136,7 +136,7 @@ class Access:
 
 
 def _signature(files: tuple[Path, ...]) -> Signature:
-    """Differs once a file was replaced, rewritten or removed."""
+    """Changes when a file is replaced, rewritten or removed."""
     return tuple(_stamp(file) for file in files)
 
 

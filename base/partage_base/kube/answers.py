@@ -1,4 +1,4 @@
-"""What the API server's answers mean. Pure: a status and bytes in, a typed object or an error out."""
+"""Decodes the API server's responses. Pure: a status and bytes in, a typed object or an error out."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from partage_base.thread_safety import thread_safe
 
 T = TypeVar("T")
 LONGEST_RETRY_AFTER_S: Final = 300.0
-"""A server that asks for more gets no more: a wrong figure must not silence a node for a day."""
+"""Cap on Retry-After: a wrong value must not silence a node for a day."""
 _FIRST_SERVER_FAULT: Final = 500
 _PLAIN: Final[dict[int, type[Answered]]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 410: Gone}
 _THROTTLED: Final = 429
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 DEEPEST: Final = 64
-"""Levels that are kept; no field that is read is as deep."""
+"""Nesting levels that are kept; no field that we read is as deep."""
 _PIECES: Final = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))++|[\[\]{}]', re.DOTALL)
-"""A bracket, or what stands between two: strings are taken whole, and one without an end goes up to the end."""
+"""A bracket, or the text between two: strings are matched whole, an unterminated one up to the end."""
 _WHOLE: Final = itemgetter(0)
 _STEPS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
@@ -41,7 +41,7 @@ class _Details(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Status(msgspec.Struct, frozen=True):
-    """How the API server words a refusal."""
+    """A `Status` object, as the API server writes it for an error."""
 
     code: int = 0
     reason: str = ""
@@ -50,7 +50,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 def decoded(call: str, body: bytes | msgspec.Raw, type_: type[T]) -> T:
-    """The object, without what is too deep to be read; raises `Nonsense`, which names the path to what is wrong."""
+    """Decodes an object, without what is nested too deep; raises `Nonsense` with the path of the fault."""
     decoder = _decoder(cast("Any", type_))
     try:
         try:
@@ -64,22 +64,22 @@ def decoded(call: str, body: bytes | msgspec.Raw, type_: type[T]) -> T:
 def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
     """The same JSON, with arrays and objects at the level `deepest` empty; it does not recurse.
 
-    Decoders do, so they give up on what is nested about as deep as Python's stack. Whoever may write an object can nest
-    `metadata.managedFields` ten times as deep, and nobody reads them. Time and memory are linear in the text, about a
-    quarter of a second for 1.5 MiB of brackets alone; so ask only when a decoder gave up.
+    Decoders recurse, so they fail on JSON nested about as deep as Python's stack. Anyone who may write an object can
+    nest `metadata.managedFields` ten times as deep, and nobody reads those. Time and memory are linear in the text,
+    about a quarter of a second for 1.5 MiB of brackets alone; so call it only after a decoder failed.
     """
     kept, depth = bytearray(), 0
     for piece in map(_WHOLE, _PIECES.finditer(text)):
         step = _STEPS.get(piece, 0)
         depth += step
-        # A bracket is at the level inside of it: of one that closes, that is the depth before.
+        # A bracket belongs to the level inside it: for a closing one, that is the depth before.
         if depth + (step < 0) < deepest + (step != 0):
             kept += piece
     return bytes(kept)
 
 
 def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: str | None = None) -> Answered:
-    """The error for an answer that says no. `status` 0: as the body has it, which is so inside of a watch."""
+    """The error for a response that is a refusal. `status` 0: take it from the body, as within a watch."""
     said = _status(body)
     status = status or said.code or _FIRST_SERVER_FAULT
     message, reason = said.message, said.reason
@@ -99,7 +99,7 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:  # noqa: ANN401  (any typ
 
 
 def _status(body: bytes | msgspec.Raw) -> _Status:
-    """Proxies answer with pages of their own: then what they wrote is the message."""
+    """Decodes a `Status`; proxies answer with pages of their own, and then the text is the message."""
     try:
         return cast("_Status", _decoder(_Status).decode(body))
     except _UNREADABLE:
@@ -107,7 +107,7 @@ def _status(body: bytes | msgspec.Raw) -> _Status:
 
 
 def _retry_after_s(header: str | None, details: _Details | None) -> float | None:
-    """Seconds; a date, which only proxies write, is passed over."""
+    """Seconds; a date, which only proxies send, is ignored."""
     said = float(header) if header is not None and header.isascii() and header.isdecimal() and len(header) < 10 else 0.0  # noqa: PLR2004
     asked_s = said or (details.retry_after_seconds if details else 0)
     return min(float(asked_s), LONGEST_RETRY_AFTER_S) if asked_s > 0 else None

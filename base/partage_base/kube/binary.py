@@ -1,8 +1,8 @@
-"""Objects in the API server's binary form, as far as one is changed without being read. Pure.
+"""Edits an object in the API server's protobuf form without decoding it. Pure.
 
-Some objects hold text of others' (`RawExtension`), byte for byte as it was written, blanks included. The JSON of such
-an object is not the same bytes, so a write that goes by JSON changes what it means to leave alone, and is refused where
-that may not change. Protocol buffers add up: a field that is written again behind an object is joined with the first.
+Some objects hold foreign text (`RawExtension`) byte for byte as it was written, whitespace included. Their JSON form
+has other bytes, so a write by JSON changes fields that it means to leave alone, and is refused if those are immutable.
+Protocol buffers merge: a message field that is appended after an object is merged into the first one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from partage_base.kube.errors import Nonsense
 TYPE: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"
 _RAW: Final = 2
-"""Field of the envelope: the object."""
+"""Field number of the object in the envelope."""
 _METADATA, _FINALIZERS = 1, 14
-"""Fields of all objects, and of their metadata."""
+"""Field numbers of the metadata in an object, and of the finalizers in the metadata."""
 _TEXT: Final = 2
-"""The wire's word for what has a length."""
+"""Wire type of a length-delimited field."""
 _MORE, _SEVEN = 0x80, 0x7F
 
 
 def with_finalizer(call: str, body: bytes, finalizer: str) -> bytes:
-    """The object with one finalizer more; raises `Nonsense` where this is none."""
+    """The object with one more finalizer; raises `Nonsense` if `body` is not an object."""
     if not body.startswith(_MAGIC):
         raise Nonsense(call, "the answer is not in the form that was asked for")
     added = _field(_METADATA, _field(_FINALIZERS, finalizer.encode()))
@@ -38,7 +38,7 @@ def with_finalizer(call: str, body: bytes, finalizer: str) -> bytes:
 
 
 def _fields(body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    """All that has a length, as everything in an envelope does."""
+    """The fields, all of which are length-delimited, as in every envelope."""
     while at < len(body):
         tag, at = _number(body, at)
         size, at = _number(body, at)
@@ -62,7 +62,7 @@ def _written(number: int) -> bytes:
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
-    """A number, and where the next thing begins."""
+    """A varint, and the position after it."""
     value = shift = 0
     while True:
         byte = body[at]

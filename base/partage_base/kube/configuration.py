@@ -1,8 +1,7 @@
-"""Reads where the API server is and who we are: from kubeconfig files, or from the service account of a pod.
+"""Reads the API server's address and our credentials from kubeconfig files, or from a pod's service account.
 
-It reads as kubectl does, and not by the Python client of Kubernetes (docs/decisions.md). What is refused here is what
-kubectl refuses, and what our calls do not do: to call on behalf of somebody else, and to log in by a method that
-kubectl has moved into plugins.
+It follows kubectl, and does not use the Python client of Kubernetes (docs/decisions.md). It refuses what kubectl
+refuses, and what our calls do not do: impersonation, and the auth providers that kubectl has moved into plugins.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from partage_base.kube.kubeconfig import Chosen, Cluster, User, chosen, decoded,
 from partage_base.kube.proxies import proxy_of
 
 MOST_BYTES: Final = 4 << 20
-"""Of one file: the kubeconfig of a person with a thousand clusters has less."""
+"""Limit for one file: the kubeconfig of a person with a thousand clusters is smaller."""
 _EXTENSION: Final = "client.authentication.k8s.io/exec"
 _PROXIES: Final = ("http://", "https://")
 _log = structlog.get_logger()
 
 
 def read_account(folder: Path, environ: Mapping[str, str], *, token: str = "") -> Reading:
-    """The service account of the pod that this process is in, or the one of `token`; raises `BadAccess`."""
+    """The service account of this process's pod, or `token` instead of its own; raises `BadAccess`."""
     token_file, authority = folder / "token", folder / "ca.crt"
     with _told("this pod's service account", f"look at {folder} and at automountServiceAccountToken"):
         host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
@@ -51,7 +50,7 @@ def read_account(folder: Path, environ: Mapping[str, str], *, token: str = "") -
 
 
 def read_kubeconfig(paths: str, environ: Mapping[str, str], *, token: str = "") -> Reading:
-    """One kubeconfig file, or several with colons between them; as its user, or as that of `token`.
+    """One kubeconfig file, or several separated by colons; with its user, or with `token` instead.
 
     Raises `BadAccess`.
     """
@@ -75,7 +74,7 @@ def read_kubeconfig(paths: str, environ: Mapping[str, str], *, token: str = "") 
 
 
 class _Caller:
-    """The user of a kubeconfig before its cluster. What files said stays so; a plugin is asked again in time."""
+    """A kubeconfig's user and cluster. Files are read once; a plugin is run again before its credentials expire."""
 
     def __init__(self, found: Chosen, environ: Mapping[str, str]) -> None:
         cluster, user = found.cluster, found.user
@@ -96,7 +95,7 @@ class _Caller:
         )
 
     def credentials(self) -> Credentials:
-        """The very ones of last time where nothing is new, so that connections stay."""
+        """The credentials; the same object as before if nothing changed, so that connections are kept."""
         if self._plugin is None:
             return self._credentials
         given = self._plugin.current()
@@ -165,7 +164,7 @@ def _certificates(pem: bytes, where: str) -> str:
 
 
 def _pair(user: User) -> bytes | None:
-    """The client's certificate and its key, one after the other."""
+    """The client's certificate and key, concatenated."""
     certificate = _held(user.client_certificate_data, user.client_certificate, "client-certificate")
     key = _held(user.client_key_data, user.client_key, "client-key")
     if certificate is None and key is None:
@@ -189,7 +188,7 @@ def _embedded(data: str, what: str) -> bytes:
 
 
 def _tls(authority: str | None, url: str, *, pair: bytes | None = None, insecure: bool = False) -> ssl.SSLContext:
-    """Verifies as configured; authorities of older clusters lack what Python 3.13 would insist on."""
+    """Verifies as configured, without the strict checks of Python 3.13, which CAs of older clusters fail."""
     try:
         context = ssl.create_default_context(cadata=authority)
     except (ssl.SSLError, ValueError) as error:
@@ -205,11 +204,11 @@ def _tls(authority: str | None, url: str, *, pair: bytes | None = None, insecure
 
 
 def _load_pair(context: ssl.SSLContext, pair: bytes) -> None:
-    """`ssl` reads files alone: it gets one in memory, so that no key lies on a disk, not even after a crash."""
+    """Loads them from a memfd, since `ssl` reads only files: no key is ever on a disk, not even after a crash."""
     descriptor = os.memfd_create("partage-kube")
     try:
         write_all(descriptor, pair)
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # or it asks at the terminal
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # or it prompts at the terminal
     except ssl.SSLError as error:
         why = error.reason or "it is no PEM"
         raise BadAccess(f"its client certificate and key are no PEM of a pair: {why}") from None
@@ -282,7 +281,7 @@ def _content_if_any(file: Path) -> bytes | None:
 
 @contextmanager
 def _told(what: str, advice: str = "") -> Generator[None]:
-    """Of what it is, in one line."""
+    """Prefixes a `BadAccess` with its subject, in one line."""
     try:
         yield
     except BadAccess as error:

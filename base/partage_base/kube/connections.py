@@ -1,7 +1,7 @@
-"""Connections for calls: one call at a time on each, kept open for the next one, no more than so many.
+"""A bounded pool of keep-alive connections, one request at a time on each.
 
-A call is written once, in one piece, and whatever becomes of it the caller is told. A connection on which anything was
-odd is not used again.
+A request is sent once, in one piece, and the caller gets every error. A connection with any irregularity is closed, not
+reused.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from partage_base.kube.http1 import Answer, Cut, NotHttp1
 
 CONNECT_WITHIN_S: Final = 5.0
 KEPT_S: Final = 30.0
-"""So long a connection waits for another call; API servers keep theirs for longer, so that they are not in the way."""
+"""How long an idle connection is kept; API servers keep theirs longer, so they don't close one in use."""
 
 
 Address = tuple[int, int, int, str, Any]
-"""As `getaddrinfo` gives it."""
+"""An address as `getaddrinfo` returns it."""
 
 
 class Place(NamedTuple):
     host: str
     port: int
     tls: ssl.SSLContext | None
-    """None: in clear."""
+    """None: plain HTTP."""
     server_name: str | None
 
 
 class NotConnected(Exception):
-    """No server was reached, so nothing was asked."""
+    """No server was reached, so nothing was sent."""
 
     def __init__(self, place: Place, error: OSError | None = None) -> None:
-        """Without an error: it took too long."""
+        """Without an error: it timed out."""
         super().__init__(place, error)
         self.where, self.error = f"{place.host}:{place.port}", error
 
@@ -50,14 +50,14 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether a call may be sent."""
+        """Whether a request may be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods but not the class
 
     def data_received(self, data: bytes) -> None:
-        """Of the answer; a peer that speaks unasked is not used again."""
+        """Data of the response; a connection on which the peer sends unasked is closed."""
         if self._answer is None:
             self.abort()
             return
@@ -70,17 +70,17 @@ class Connection(asyncio.Protocol):
                 self._end(None)
 
     def eof_received(self) -> bool:
-        """There will be no more."""
+        """The peer sends no more."""
         self._over(None)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Neither side hears the other any more."""
+        """The connection is closed in both directions."""
         self._over(exc)
         self._transport = None
 
     async def ask(self, request: bytes, answer: Answer) -> None:
-        """Returns when the answer is whole; raises `NotHttp1`, `Cut` or what the network says."""
+        """Returns when the response is complete; raises `NotHttp1`, `Cut` or the network's error."""
         if self._transport is None:
             raise Cut
         self._answer, self._done = answer, asyncio.get_running_loop().create_future()
@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         try:
             await self._done
         except asyncio.CancelledError:
-            self.abort()  # an answer may still come, and is dropped
+            self.abort()  # a response may still come, and is dropped
             raise
         finally:
             self._answer = self._done = None
@@ -125,9 +125,9 @@ class Connections:
         self._idle: list[tuple[Place, Connection]] = []
 
     async def ask(self, place: Place, request: bytes, answer: Answer) -> None:
-        """Waits for room, connects where no connection is kept, and returns when the answer is whole.
+        """Waits for a free slot, connects unless a connection is idle, and returns when the response is complete.
 
-        Raises `NotConnected`, or what `Connection.ask` does.
+        Raises `NotConnected`, or what `Connection.ask` raises.
         """
         async with self._room:
             connection = self._kept(place) or await self._opened(place)
@@ -141,14 +141,14 @@ class Connections:
             self._put_back(place, connection, is_kept=answer.is_kept)
 
     def end(self) -> None:
-        """Ends them all; calls that are under way are cut."""
+        """Closes all connections; calls in flight fail."""
         for connection in tuple(self._all):
             connection.abort()
         self._all.clear()
         self._idle.clear()
 
     def _kept(self, place: Place) -> Connection | None:
-        """The one that was used last."""
+        """The idle connection that was used last."""
         since = asyncio.get_running_loop().time() - KEPT_S
         while self._idle:
             where, connection = self._idle.pop()
@@ -184,7 +184,7 @@ class Connections:
         return connection
 
     async def _reached(self, place: Place) -> socket.socket:
-        """A socket that is connected to one of the addresses that the name has."""
+        """A socket connected to one of the addresses of the host's name."""
         loop = asyncio.get_running_loop()
         failure = NotConnected(place)
         try:
@@ -221,13 +221,13 @@ _LOOK_EVERY_S: Final = 0.001
 
 
 class Sockets:
-    """Sockets whose peer may vanish: the kernel finds that out, and closing does not wait for the peer."""
+    """Sockets that detect a vanished peer by keepalive, and that close without waiting for the peer."""
 
     def __init__(self) -> None:
         self._made: WeakSet[socket.socket] = WeakSet()
 
     def make(self, address: tuple[int, int, int, str, object]) -> socket.socket:
-        """For an address as `getaddrinfo` gives it; a connection without answer breaks in half a minute."""
+        """A socket for a `getaddrinfo` address; a connection whose peer is silent breaks within half a minute."""
         made = socket.socket(*address[:3])
         for option in _ALIVE:
             made.setsockopt(*option)
@@ -235,11 +235,11 @@ class Sockets:
         return made
 
     async def end(self) -> None:
-        """Cuts what is still open, and returns when their owners have let go."""
+        """Shuts down what is still open, and returns when the owners have closed them."""
         with contextlib.suppress(TimeoutError):  # the rest ends by itself
             async with asyncio.timeout(_GONE_WITHIN_S):
                 while still_open := [each for each in self._made if each.fileno() >= 0]:
                     for each in still_open:
-                        with contextlib.suppress(OSError):  # its peer was quicker
+                        with contextlib.suppress(OSError):  # its peer closed first
                             each.shutdown(socket.SHUT_RDWR)
                     await asyncio.sleep(_LOOK_EVERY_S)

@@ -1,4 +1,4 @@
-"""Where to call and as whom: what every reader of configuration hands over. Data only."""
+"""The API server's address and our credentials, as every reader of configuration returns them. Data only."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Credentials:
-    """Where to call and as whom, as of the last look."""
+    """Address and credentials, as last read."""
 
     url: str
-    """Without a slash at its end; it may have a path."""
+    """Without a trailing slash; it may have a path."""
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
-    """What the certificate must be for, where that is not the host in `url`."""
+    """The name that the certificate must have, if it is not the host in `url`."""
     proxy: str | None = None
     authorization: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read, and how to tell whether it is still right."""
+    """Credentials, and how to tell whether they are still current."""
 
     credentials: Credentials
     files: tuple[Path, ...]
     """When one of these changes, all must be read again."""
     renewed: Callable[[], Credentials]
-    """Those of now, equal where nothing is new; a plugin is asked again when what it gave expires soon. Blocks."""
+    """Current credentials, equal if nothing is new; runs a plugin again if its last ones expire soon. Blocks."""

@@ -1,21 +1,21 @@
-"""What is expected to go wrong with the API server, as one tree.
+"""Expected errors of the API server, as one tree.
 
-PartageError
-└── KubeError
-    ├── BadAccess      nothing says where the API server is and who we are, or what says so can't be used
-    ├── BadName        an object can't have this name, so nothing was asked
-    ├── Unreachable    no answer: refused, cut, too slow, a certificate that does not hold
-    ├── Nonsense       an answer that is none: no JSON of that type, a redirect
-    │   └── TooLarge       larger than is read
-    └── Answered       it said no: its status, reason and words
-        ├── NotAllowed     401 or 403
-        ├── NotFound       404
-        ├── Conflict       409: changed meanwhile, or it is there already
-        ├── Gone           410: too old to continue from; list again
-        ├── Throttled      429: too much at once
-        └── ServerFailed   5xx
+    PartageError
+    └── KubeError
+        ├── BadAccess      address and credentials of the API server are missing or unusable
+        ├── BadName        an object can't have this name, so nothing was sent
+        ├── Unreachable    no response: refused, cut, too slow, an invalid certificate
+        ├── Nonsense       an invalid response: no JSON of that type, a redirect
+        │   └── TooLarge       larger than the bound
+        └── Answered       an error status: with its reason and message
+            ├── NotAllowed     401 or 403
+            ├── NotFound       404
+            ├── Conflict       409: changed meanwhile, or exists already
+            ├── Gone           410: too old to continue from; list again
+            ├── Throttled      429: too many requests
+            └── ServerFailed   5xx
 
-Messages say which call, what happened and what to do. What others wrote is shortened and made printable.
+Messages say which call, what happened and what to do. Foreign text is shortened and made printable.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from partage_plugins.text import one_line
 
 LONGEST_WORDS: Final = 512
 HEAD_BYTES: Final = 4096
-"""Of what is too large so much is waited for and kept: enough for an object's names."""
+"""How much of a response that is too large is awaited and kept: enough for an object's names."""
 _IS_IT_UP: Final = "is the API server up and reachable from here?"
 
 
 class KubeError(PartageError):
-    """Base of everything expected here."""
+    """Base of all expected errors."""
 
 
 class BadAccess(KubeError):
-    """Nothing says where the API server is and who we are, or what says so can't be used."""
+    """The address and credentials of the API server are missing or unusable."""
 
 
 class BadName(KubeError):
@@ -55,7 +55,7 @@ class BadName(KubeError):
 
 class Unreachable(KubeError):
     def __init__(self, call: str, why: str, *, may_be_done: bool, advice: str = _IS_IT_UP) -> None:
-        """`may_be_done`: the call may have reached the server, so what it asked for may have been carried out."""
+        """`may_be_done`: the call may have reached the server, so it may have been carried out."""
         super().__init__(call, why)
         self.call, self.why, self.may_be_done, self.advice = call, _shown(why), may_be_done, advice
 
@@ -64,7 +64,7 @@ class Unreachable(KubeError):
 
 
 class Nonsense(KubeError):
-    """An answer that is none."""
+    """A response that can't be decoded, or a redirect."""
 
     def __init__(self, call: str, why: str) -> None:
         super().__init__(call, why)
@@ -75,10 +75,10 @@ class Nonsense(KubeError):
 
 
 class TooLarge(Nonsense):
-    """An answer that is larger than is read."""
+    """A response larger than the bound."""
 
     def __init__(self, call: str, why: str, head: bytes) -> None:
-        """`head` is how it begins."""
+        """`head` is the beginning of the body."""
         super().__init__(call, why)
         self.head = head[:HEAD_BYTES]
 
@@ -87,17 +87,17 @@ class TooLarge(Nonsense):
 
 
 class Answered(KubeError):
-    """The API server said no."""
+    """The API server answered with an error status."""
 
     def __init__(self, call: str, *, status: int, reason: str = "", message: str = "") -> None:
-        """`reason` is one word of Kubernetes', `message` is for people; either may be empty."""
+        """`reason` is Kubernetes' one-word reason, `message` is for people; either may be empty."""
         super().__init__(call, status, reason, message)
         self.call, self.status = call, status
         self.reason, self.message = _shown(reason), _shown(message)
 
     @property
     def advice(self) -> str:
-        """What to do, where that is always the same."""
+        """What to do, if that is always the same."""
         return ""
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class Answered(KubeError):
 
 
 class NotAllowed(Answered):
-    """It does not accept who we are (401), or what we want (403)."""
+    """It does not accept our credentials (401), or our request (403)."""
 
     @property
     def advice(self) -> str:
@@ -119,11 +119,11 @@ class NotFound(Answered):
 
 
 class Conflict(Answered):
-    """The object changed meanwhile, or is there already."""
+    """The object changed meanwhile, or exists already."""
 
 
 class Gone(Answered):
-    """The resource version is too old to go on from."""
+    """The resource version is too old to continue from."""
 
 
 class _Busy(Answered):
@@ -139,7 +139,7 @@ class Throttled(_Busy):
 
 
 class ServerFailed(_Busy):
-    """A fault of its own, or one of what stands before it."""
+    """An error of its own, or of a proxy or load balancer in front of it."""
 
 
 def _shown(text: str) -> str:

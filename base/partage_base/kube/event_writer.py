@@ -1,7 +1,7 @@
-"""Events on objects, for people who type `kubectl describe`.
+"""Events on objects, as `kubectl describe` shows them.
 
-Events are a courtesy. What the API server does not take in a few tries is dropped, so that nothing piles up. The caller
-decides what is worth an event and how many wait.
+Events are best effort. One that the API server does not accept in a few tries is dropped, so that none pile up. The
+caller decides what is worth an event and how many wait.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Outcome = Literal["sent", "counted", "dropped"]
 Severity = Literal["Normal", "Warning"]
 _TRIES: Final = 3
 _SERIES: Final = 2_000
-"""So many events are remembered as begun. The same words after that are a new event."""
+"""How many events are remembered for counting; the same text after that creates a new event."""
 _LONGEST_MESSAGE_BYTES: Final = 1_024
 _LONGEST_INSTANCE: Final = 128
 _LONGEST_BEGINNING: Final = 230
-"""Of an event's name, which may have 253 letters with the number behind it."""
+"""Limit for the prefix of an event's name, which with its number may have 253 characters."""
 _NO_NAMESPACE: Final = "default"
-"""Where events about objects without a namespace belong."""
+"""The namespace of events about objects without a namespace."""
 _log = structlog.get_logger()
 
 
@@ -46,7 +46,7 @@ class Occurrence(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, about: ObjectReference, type_: Severity, reason: str, message: str, action: str) -> Self:
-        """With as much of the message as the API server takes."""
+        """Truncates the message to what the API server accepts."""
         text = message.encode()
         if len(text) > _LONGEST_MESSAGE_BYTES:
             message = text[: _LONGEST_MESSAGE_BYTES - len("…".encode())].decode(errors="ignore") + "…"
@@ -66,7 +66,7 @@ class EventWriter:
         most_s: float,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`first_s` and `most_s` bound the rest after a refusal."""
+        """`first_s` and `most_s` bound the backoff after a failure."""
         self._server, self._component, self._instance = server, component, instance[:_LONGEST_INSTANCE]
         self._sleep = sleep
         self._backoff = Backoff(first_s=first_s, most_s=most_s)
@@ -79,7 +79,7 @@ class EventWriter:
                 outcome = await self._counted(what) if in_series and what in self._series else None
                 outcome = outcome or await self._created(what, in_series=in_series)
             except KubeError as error:
-                _log.debug("an event was not taken", why=str(error))
+                _log.debug("event not accepted", why=str(error))
                 await self._sleep(self._backoff.after(error))
             else:
                 self._backoff.reset()
@@ -87,7 +87,7 @@ class EventWriter:
         return "dropped"
 
     async def _counted(self, what: Occurrence) -> Outcome | None:
-        """None where the API server no longer has the event; it keeps events for an hour."""
+        """None if the API server no longer has the event; it keeps events for an hour."""
         name, count = self._series[what]
         series = {"series": {"count": count + 1, "lastObservedTime": micro_time(datetime.now(UTC))}}
         try:

@@ -1,7 +1,7 @@
-"""What a watch tells. Pure: pieces of bytes in, lines and events out.
+"""Decodes a watch. Pure: pieces of bytes in, lines and events out.
 
-What is held at once is bounded by bytes: one line, however many large ones follow each other. Of a line that is longer
-only the beginning is kept, by which its object is named.
+Memory is bounded by bytes: one line, however many large ones follow each other. Of a longer line only the beginning is
+kept, by which its object is named.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from partage_base.kube.unread import Unread, unread, unread_line
 
 T = TypeVar("T")
 LONGEST_LINE_BYTES: Final = 10 << 20
-"""One object: etcd takes 1.5 MiB by default, of which the API server writes a byte such as `<` as six; and some."""
+"""One object: etcd's default limit is 1.5 MiB, of which the API server writes a byte such as `<` as six; plus slack."""
 MOST_SKIPPED_BYTES: Final = 64 << 20
-"""Of a line that is longer: no API server writes an object of that size."""
+"""Limit for a longer line: no API server writes an object of that size."""
 LIST_ENDS: Final = "k8s.io/initial-events-end"
-"""The annotation of the bookmark after the last item of a list that is streamed."""
+"""The annotation of the bookmark after the last item of a streamed list."""
 
 
 class Changed(msgspec.Struct, Generic[T], frozen=True):
-    """It was made or changed; this is how it stands."""
+    """The object was created or changed; `item` is its new state."""
 
     item: T
     version: str = ""
@@ -34,7 +34,7 @@ class Changed(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Deleted(msgspec.Struct, Generic[T], frozen=True):
-    """It is gone; this is how it last stood."""
+    """The object was deleted; `item` is its last state."""
 
     item: T
     version: str = ""
@@ -47,15 +47,15 @@ class Bookmark(msgspec.Struct, frozen=True):
 
     version: str
     ends_list: bool = False
-    """All that there is has been told: what comes next are changes."""
+    """The initial list is complete: what follows are changes."""
 
 
 Event = Changed[T] | Deleted[T] | Unread | Bookmark
-"""What a watch tells."""
+"""An event of a watch."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """A line that is too long: how it begins, which is as one that names an object."""
+    """The beginning of a line that is too long, which has the form of one that names an object."""
 
     text: bytes
 
@@ -84,21 +84,21 @@ class _Marked(msgspec.Struct, frozen=True):
 
 
 class Lines:
-    """Cuts what arrives into lines, however it is split on its way."""
+    """Splits incoming bytes into lines."""
 
     def __init__(self, call: str, *, longest: int = LONGEST_LINE_BYTES, most_skipped: int = MOST_SKIPPED_BYTES) -> None:
         self._call, self._longest, self._most_skipped = call, longest, most_skipped
         self._begun = bytearray()
         self._skipped = 0
-        """Bytes of a line that is too long; then only its head is kept."""
+        """Length so far of a line that is too long, of which only the head is kept."""
 
     @property
     def is_between(self) -> bool:
-        """Whether the last line is whole."""
+        """Whether the last line is complete."""
         return not self._begun
 
     def take(self, piece: bytes) -> list[bytes | Head]:
-        """The lines that are whole now; raises `Nonsense` for one that is too long and names no object."""
+        """Returns the lines completed by `piece`; raises `Nonsense` for one that is too long and names no object."""
         *whole, rest = piece.split(b"\n")
         lines: list[bytes | Head] = []
         for part in whole:
@@ -122,7 +122,7 @@ class Lines:
             raise Nonsense(self._call, f"a line of more than {self._most_skipped} bytes")
 
     def _behead(self, part: bytes) -> None:
-        """From now on its head alone is kept."""
+        """Keeps only the head of the current line from now on."""
         head = bytes(self._begun[:HEAD_BYTES] + part[:HEAD_BYTES])[:HEAD_BYTES]
         if unread_line(head, "") is None:
             raise Nonsense(self._call, f"a line of more than {self._longest} bytes")
@@ -137,7 +137,7 @@ class Lines:
 
 
 def event_of(call: str, line: bytes | Head, item_type: type[T]) -> Event[T]:
-    """What a line tells; raises what the server wrote as the end of the watch, such as `Gone`, or `Nonsense`."""
+    """Decodes a line; raises the error with which the server ended the watch, such as `Gone`, or `Nonsense`."""
     if isinstance(line, Head):
         return _named(call, line)
     return _event(call, decoded(call, line, _Line), item_type)
@@ -178,11 +178,11 @@ def _item(call: str, read: _Line, item_type: type[T]) -> T | Unread:
 
 
 class Fold(Generic[T]):
-    """All objects that were told of."""
+    """The latest state of all objects in a series of events."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], Changed[T] | Deleted[T] | Unread] = {}
-        """Those that are gone too, or what comes late would bring them back."""
+        """Includes deleted objects, or a late event would bring them back."""
 
     def __len__(self) -> int:
         return len(self._last)
@@ -198,10 +198,10 @@ class Fold(Generic[T]):
 
     @property
     def unread(self) -> tuple[Unread, ...]:
-        """Those that there are and that can't be read."""
+        """Existing objects that can't be decoded."""
         return tuple(each for each in self._last.values() if isinstance(each, Unread) and not each.is_gone)
 
 
 def _is_older(version: str, than: str) -> bool:
-    """Versions that are no numbers have no order; then what comes later is newer."""
+    """Versions that are not numbers have no order; then what comes later is newer."""
     return version.isdecimal() and than.isdecimal() and int(version) < int(than)

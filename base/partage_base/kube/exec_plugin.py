@@ -1,7 +1,7 @@
-"""Credentials that a program prints: an exec plugin of a kubeconfig, asked as kubectl asks it.
+"""Credentials from an exec plugin of a kubeconfig, which is run as kubectl runs it.
 
-What it gives is kept until that is about to expire. It may talk with a person where the kubeconfig lets it and there is
-a terminal; else its words on stderr go into the error. It may take as long as it likes: a person may be logging in.
+They are kept until they are about to expire. The plugin may prompt a person if the kubeconfig allows it and there is a
+terminal; otherwise its stderr goes into the error. It has no deadline: a person may be logging in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from partage_base.thread_safety import thread_safe
 from partage_plugins.text import printable
 
 EXPIRES_SOON_S: Final = 60.0
-"""Two looks of `Access`: what it gave is renewed before a call meets its end."""
+"""Two check intervals of `Access`: credentials are renewed before a call meets their expiry."""
 MOST_BYTES: Final = 1 << 20
 LONGEST_WORDS: Final = 512
 _PIECE: Final = 1 << 16
@@ -35,13 +35,13 @@ _MODES: Final = ("Never", "IfAvailable", "Always")
 
 @dataclass(frozen=True)
 class Given:
-    """What a plugin gave: a token, a certificate with its key, or both."""
+    """A plugin's credentials: a token, a certificate with its key, or both."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
     expires_s: float | None = None
-    """Since the epoch."""
+    """Seconds since the epoch."""
 
 
 class _CredentialStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -66,7 +66,7 @@ class ExecPlugin:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`cluster` is what a plugin that wants to know is told of it. Raises `BadAccess`."""
+        """`cluster` is passed to a plugin that has `provideClusterInfo`. Raises `BadAccess`."""
         self._config = config
         self._mode = _mode(config)
         self._cluster = cluster if config.provide_cluster_info else None
@@ -75,7 +75,7 @@ class ExecPlugin:
         self._given: Given | None = None
 
     def current(self) -> Given:
-        """The last ones while they hold; blocks, else, until the plugin has answered. Raises `BadAccess`."""
+        """The last credentials while they are valid; else blocks until the plugin has ended. Raises `BadAccess`."""
         given = self._given
         if given is None or (given.expires_s is not None and self._now() + EXPIRES_SOON_S >= given.expires_s):
             self._given = given = self._asked()
@@ -89,7 +89,7 @@ class ExecPlugin:
         environ = {**self._environ, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
         try:
             printed = self._printed(environ, interactive=interactive)
-        except (OSError, ValueError) as error:  # ValueError: a zero byte in a word
+        except (OSError, ValueError) as error:  # ValueError: a NUL byte in an argument
             hint = f". {self._config.install_hint}" if self._config.install_hint else ""
             why = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise self._failed(f"{why}{hint}") from error
@@ -148,7 +148,7 @@ def _mode(config: ExecConfig) -> str:
 
 
 def _both(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """What it prints, up to a byte too many, and the end of what it says."""
+    """Its stdout, up to a byte too many, and the end of its stderr."""
     printed, words = bytearray(), bytearray()
     with selectors.DefaultSelector() as pipes:
         for pipe, kept in ((process.stdout, printed), (process.stderr, words)):
@@ -165,6 +165,6 @@ def _both(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 
 def _line(text: str | bytes) -> str:
-    """The end of it: that is where a program says why."""
+    """The end of `text`: that is where a program writes the reason."""
     words = text if isinstance(text, str) else text.decode(errors="replace")
     return printable(" ".join(words.split()), " ")[-LONGEST_WORDS:]

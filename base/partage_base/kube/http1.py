@@ -1,7 +1,7 @@
-"""HTTP/1.1 as far as calls to an API server need it: a request as bytes, and bytes as an answer. Pure.
+"""HTTP/1.1 as far as calls to an API server need it: requests to bytes, bytes to responses. Pure.
 
-The peer may be any program until the first object is decoded: what is not exactly right is refused, nothing is
-guessed, and nothing grows beyond its bound.
+The peer may be any program until the first object is decoded: malformed input is rejected, nothing is guessed, and
+every buffer is bounded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NotHttp1(Exception):
 
 
 class TooLong(NotHttp1):
-    """It has more bytes than are read; `head` is how its body begins."""
+    """The response has more bytes than the bound; `head` is the beginning of its body."""
 
     def __init__(self, most_bytes: int, head: bytes) -> None:
         super().__init__(f"an answer of more than {most_bytes} bytes")
@@ -42,7 +42,7 @@ class TooLong(NotHttp1):
 
 
 class Cut(Exception):
-    """The answer ended in its middle, or before it began."""
+    """The response ended in the middle, or before it began."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Request:
 
     @property
     def call(self) -> str:
-        """What it is called in messages."""
+        """The call's name in messages."""
         return f"{self.method} {self.path}"
 
     @property
@@ -66,7 +66,7 @@ class Request:
 
 
 def said_of_us(host: str, headers: dict[str, str]) -> bytes:
-    """The part of the head that all requests have; `ValueError` where it can't be written."""
+    """The headers that all requests share; raises `ValueError` for a character that is not allowed."""
     lines = [f"{name}: {value}" for name, value in {"Host": host, **headers}.items()]
     if not all(map(_VALUE.fullmatch, lines)):
         raise ValueError("a header has characters that none may have")
@@ -74,7 +74,7 @@ def said_of_us(host: str, headers: dict[str, str]) -> bytes:
 
 
 def written(request: Request, prefix: str, of_us: bytes) -> bytes:
-    """The whole request, for a server that lives below `prefix`."""
+    """The whole request, for a server below the path `prefix`."""
     target = f"{prefix}{request.target}"
     if not _TARGET.fullmatch(target):
         raise ValueError(f"{target!r:.200} can't be asked for")
@@ -87,7 +87,7 @@ def written(request: Request, prefix: str, of_us: bytes) -> bytes:
 
 
 class Answer:
-    """One answer, as its bytes come."""
+    """Incremental parser of one response."""
 
     __slots__ = (
         "_buffer",
@@ -104,27 +104,27 @@ class Answer:
 
     def __init__(self, most_bytes: int) -> None:
         self.status = 0
-        """0 before the head is there."""
+        """0 until the head is complete."""
         self.headers: dict[bytes, bytes] = {}
-        """Names in small letters."""
+        """Names in lower case."""
         self.body = bytearray()
         self.is_whole = False
         self.is_kept = False
-        """Whether the connection serves another request after this."""
+        """Whether the connection can be reused after this response."""
         self._most = most_bytes
         self._buffer = bytearray()
         self._chunked = False
         self._is_over = False
-        """Whether it has said that it will be longer than is read."""
+        """Whether its announced length exceeds the bound."""
         self._left: int | None = None
-        """Bytes of the body, or of this chunk, that are still to come; None: until the end, or before a chunk."""
+        """Remaining bytes of the body or chunk; None: body until the connection closes, or no chunk begun."""
 
     @property
     def has_begun(self) -> bool:
         return bool(self.status or self._buffer)
 
     def take(self, data: bytes) -> None:
-        """More of it; raises `NotHttp1`."""
+        """Parses more bytes; raises `NotHttp1`."""
         if self.is_whole:
             raise NotHttp1("more than one answer")
         self._buffer += data
@@ -137,7 +137,7 @@ class Answer:
         self._require_nothing_after()
 
     def end(self) -> None:
-        """The connection ended; raises `Cut` where that is too early."""
+        """The connection ended; raises `Cut` if the response is incomplete."""
         if self.is_whole:
             return
         if not self.status or self._chunked or self._left is not None:
@@ -164,7 +164,7 @@ class Answer:
                 return True
 
     def _begins(self, first: bytes, lines: list[bytes]) -> bool:
-        """Whether it is this head, and not one before it."""
+        """Whether this is the final head, and not an informational one (1xx)."""
         found = _STATUS.fullmatch(first)
         if found is None:
             raise NotHttp1("its first line is none of HTTP")
@@ -182,7 +182,7 @@ class Answer:
         return True
 
     def _framed(self) -> None:
-        """How long the body is."""
+        """Determines the length of the body."""
         coding, length = self.headers.get(b"transfer-encoding"), self.headers.get(b"content-length")
         if self.status in _WITHOUT_BODY:
             self._left = 0
@@ -229,7 +229,7 @@ class Answer:
             if not trailer:
                 self.is_whole = True
                 return False
-        self._buffer[:0] = b"0\r\n"  # once more, when all that follows is there
+        self._buffer[:0] = b"0\r\n"  # parse it again when all trailers are there
         return False
 
     def _chunk_ends(self) -> bool:
@@ -252,7 +252,7 @@ class Answer:
         return line
 
     def _moved(self, most: int | None) -> None:
-        """What has come goes to the body, as far as it belongs there."""
+        """Moves received bytes to the body, as far as they belong to it."""
         taken = len(self._buffer) if most is None else min(most, len(self._buffer))
         self._is_over |= len(self.body) + taken > self._most
         if self._is_over and len(self.body) + taken >= HEAD_BYTES:
@@ -263,7 +263,7 @@ class Answer:
             self._left = most - taken
 
     def _too_long(self) -> TooLong:
-        """Holds nothing more: errors may live until garbage is collected."""
+        """Drops all data but the head: errors may live until garbage is collected."""
         head = bytes(self.body[:HEAD_BYTES] + self._buffer[:HEAD_BYTES])[:HEAD_BYTES]
         self.body.clear()
         self._buffer.clear()

@@ -1,9 +1,9 @@
-"""A list that is kept current by a watch, for ever.
+"""An informer: lists once, then follows a watch.
 
-First all items are told (how they are asked for is in `lists`), then every change. What breaks is mended without a word
-as long as nothing is missed: a watch that ends, is cut once or is too old to go on from. When the API server can't be
-reached or refuses, that is told once, and the next that is told is the whole list again. Nothing is hammered: whatever
-did not get further waits longer. An object that can't be read is told as such and keeps no other back.
+First it yields all items (`lists` reads them), then every change. Broken watches are resumed silently as long as no
+event can have been missed: a watch that ends, is cut once, or is too old to resume. If the API server can't be reached
+or refuses, it yields that once, and next the whole list again. Whatever makes no progress backs off longer. An object
+that can't be decoded is yielded as such and blocks no other.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from partage_base.kube.unread import Unread
 
 T = TypeVar("T")
 LONG_S: Final = 30.0
-"""A watch that ends after that has done its work, even if there was nothing to tell."""
+"""A watch that lasted longer than that counts as success, even without an event."""
 
 
 class Listed(msgspec.Struct, Generic[T], frozen=True):
-    """All items there are; whatever is not among them is gone."""
+    """All existing items; an item that is not in the list is gone."""
 
     items: tuple[T, ...]
     unread: tuple[Unread, ...] = ()
-    """Those that are there too, and can't be read."""
+    """Existing objects that can't be decoded."""
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """What was told may be out of date from now on; the next that is told is `Listed`."""
+    """Earlier items may be stale from now on; the next event is `Listed`."""
 
     error: KubeError
 
 
 Seen = Listed[T] | Changed[T] | Deleted[T] | Unread | Lost
-"""What following tells."""
+"""An event of `follow`."""
 
 
 class _Place:
-    """How far one is, and what has been said about it."""
+    """The position in the watch, and whether a failure was already reported."""
 
     def __init__(self) -> None:
         self.since = ""
-        """The version to go on from; empty where everything must be listed."""
+        """The version to resume from; empty if everything must be listed."""
         self.has_moved = False
-        """Whether the present try got further."""
+        """Whether the present try made progress."""
         self._is_lost = False
         self._was_cut = False
 
@@ -63,7 +63,7 @@ class _Place:
         self.since, self.has_moved, self._was_cut = version, True, False
 
     def failed(self, error: KubeError) -> bool:
-        """Whether that must be told: not where history is only too old, nor the first time that a watch fails."""
+        """Whether to report `error`: not if the version is merely too old, nor the first time that a watch fails."""
         if isinstance(error, Gone):
             self.since = ""
             return False
@@ -85,7 +85,7 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> AsyncGenerator[Seen[T]]:
-    """Tells for ever; ends only by being closed or cancelled. `backoff` is this one's own."""
+    """Yields events forever; ends only by being closed or cancelled. `backoff` must not be shared."""
     place, beginning = _Place(), Beginning(server, path, item_type, labels=labels, fields=fields)
     while True:
         failure: KubeError | None = None
@@ -96,7 +96,7 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
                 if listing is not None:
                     place.listed(listing.resource_version)
                     yield Listed(listing.items, listing.unread)
-                listing = None  # it would be kept, as it stood then, for as long as the watch lasts
+                listing = None  # otherwise this old state stays in memory for as long as the watch lasts
                 async for change in changes:
                     yield change
         except KubeError as error:
@@ -110,7 +110,7 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
 async def _moving(
     watch: AsyncGenerator[Event[T]], place: _Place, backoff: Backoff
 ) -> AsyncGenerator[Changed[T] | Deleted[T] | Unread]:
-    """What a watch tells, but for its bookmarks; keeps `place`."""
+    """The events of a watch without its bookmarks; updates `place`."""
     began_at = asyncio.get_running_loop().time()
     async for event in watch:
         place.moved(event.version or place.since)

@@ -1,8 +1,7 @@
-"""What kubeconfig files say, as kubectl understands them: several files are one, and one context is chosen. Pure.
+"""Decodes kubeconfig files as kubectl does: several files are merged, and one context is chosen. Pure.
 
-The first file that names a thing is believed; the order is that of `$KUBECONFIG`. A relative path is meant from
-the folder of the file that it stands in. A value of a wrong type is refused where it stands: who reads it as nothing
-calls as somebody else.
+The first file that defines a name wins, in the order of `$KUBECONFIG`. A relative path is relative to the folder of its
+file. A value of a wrong type is an error with its location: if it were ignored, calls would use the wrong identity.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class _NamedContext(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
-    """kubectl writes null where a list is empty."""
+    """The document; kubectl writes null for an empty list."""
 
     clusters: list[_NamedCluster] | None = None
     users: list[_NamedUser] | None = None
@@ -105,7 +104,7 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 @dataclass(frozen=True)
 class Kubeconfig:
-    """One file, or several as one."""
+    """One file, or several merged."""
 
     clusters: Mapping[str, Cluster]
     users: Mapping[str, User]
@@ -115,14 +114,14 @@ class Kubeconfig:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Of the current context. Paths are from where the process is."""
+    """Cluster and user of the current context. Paths are relative to the process's working directory."""
 
     cluster: Cluster
     user: User
 
 
 def decoded(file: PurePath, text: bytes) -> Kubeconfig:
-    """What one file says; raises `BadAccess`."""
+    """Decodes one file; raises `BadAccess`."""
     try:
         document = msgspec.convert(_plain(file, text), thread_safe(_Document | None)) or _Document()
     except msgspec.ValidationError as error:
@@ -137,7 +136,7 @@ def decoded(file: PurePath, text: bytes) -> Kubeconfig:
 
 
 def merged(files: Iterable[Kubeconfig]) -> Kubeconfig:
-    """The first that names a thing is believed."""
+    """Merges files; the first that defines a name wins."""
     known = tuple(files)
     return Kubeconfig(
         ChainMap(*(dict(each.clusters) for each in known)),
@@ -148,7 +147,7 @@ def merged(files: Iterable[Kubeconfig]) -> Kubeconfig:
 
 
 def chosen(config: Kubeconfig) -> Chosen:
-    """What the current context names; raises `BadAccess`."""
+    """The cluster and user of the current context; raises `BadAccess`."""
     if not config.current:
         raise BadAccess("it has no current-context; set one with: kubectl config use-context NAME")
     context = config.contexts.get(config.current)
@@ -186,7 +185,7 @@ def _users_near(user: User | None, folder: PurePath) -> User:
     if user is None:
         return User()
     run = user.exec
-    if run is not None and "/" in run.command:  # another is looked for in $PATH
+    if run is not None and "/" in run.command:  # one without a slash is searched in $PATH
         run = msgspec.structs.replace(run, command=_path(folder, run.command))
     return msgspec.structs.replace(
         user,
@@ -202,7 +201,7 @@ def _path(folder: PurePath, path: str) -> str:
 
 
 def _plain(file: PurePath, text: bytes) -> object:
-    """What the YAML says. libyaml follows any depth down until its stack ends, and the process with it."""
+    """Parses YAML with a bounded depth: libyaml recurses until its stack overflows, and kills the process."""
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  a pod reads its service account alone, without YAML
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -214,6 +213,6 @@ def _plain(file: PurePath, text: bytes) -> object:
                 raise BadAccess(f"{file} is nested too deep, more than {MOST_DEPTH} levels; correct it")
         return yaml.load(text, Loader=loader)  # noqa: S506  (a safe one)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        mark = getattr(error, "problem_mark", None)  # the place alone: what stands there may be a secret
+        mark = getattr(error, "problem_mark", None)  # the location alone: the text there may be a secret
         where = "it can't be read" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
         raise BadAccess(f"{file} is no YAML: {where}; correct it") from None

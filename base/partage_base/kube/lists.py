@@ -1,14 +1,14 @@
-"""How following begins: with all items that there are, streamed where the API server offers that, else in pages.
+"""The initial list of an informer: streamed if the API server offers that, else in pages.
 
-A list that is streamed is the beginning of the very watch that goes on with the changes: one request, and no
-page of it is ever held. Either way shows at least what stood when it was asked for, and is told whole or not at all.
+A streamed list is the beginning of the watch that then continues with changes: one request, and no page is ever held.
+Either way the list is at least as new as the call, and is complete or fails.
 
-An API server that does not stream says so, or takes no notice and watches on without ever saying that this was all.
-The latter is known by its silence, or, where changes never cease, by the time it takes. Then the list comes in pages,
-and so for an hour: to ask costs little where it is refused, but a while without a list where it is ignored. It is
-asked again at all because API servers are upgraded, and remembered for what is followed and not for the server,
-because behind one address stand several, and those of extensions too. What merely failed is tried again in pages once,
-since whatever came between may do so again: a proxy that ends watches soon, or a cache that lags behind.
+An API server that does not stream lists refuses, or ignores the parameter and watches without ever marking the end of
+the list. The latter is detected by its silence or, if changes never cease, by the time it takes. Then the list comes in
+pages, and so for an hour: trying again costs little where it is refused, but a while without a list where it is
+ignored. It is retried at all because API servers are upgraded, and remembered per informer and not per server, because
+one address may have several servers behind it, and those of extensions too. Any other failure leads to one try in
+pages, since its cause may recur: a proxy that ends watches soon, or a cache that lags behind.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from partage_base.kube.server import ApiServer, Listing
 
 T = TypeVar("T")
 PAGE: Final = 1000
-"""Fewer where these are more than an answer may be."""
+"""Fewer if so many exceed the bound of a response."""
 SILENT_S: Final = 15.0
-"""Nothing more is coming after that: an answer begins within 10 s, and an API server waits 3 s for its cache."""
+"""Silence that means no more will come: a response begins within 10 s, and an API server waits 3 s for its cache."""
 WHOLE_S: Final = 60.0
 """For all of a streamed list, as an API server allows for a plain one."""
 MOST_ITEMS: Final = 1_000_000
@@ -40,11 +40,11 @@ _log = structlog.get_logger()
 
 
 class _NotOffered(Exception):
-    """It does not stream lists; says how that was noticed."""
+    """The server does not stream lists; the message says how that was detected."""
 
 
 class Beginning(Generic[T]):
-    """How one follower begins; remembers what did not work."""
+    """The initial list of one informer; remembers what did not work."""
 
     def __init__(self, server: ApiServer, path: str, item_type: type[T], *, labels: str, fields: str) -> None:
         self._path = path
@@ -54,7 +54,7 @@ class Beginning(Generic[T]):
         self._has_failed = False
 
     async def begun(self, since: str) -> tuple[Listing[T] | None, AsyncGenerator[Event[T]]]:
-        """The watch from `since`; with that empty all items, and the watch that goes on from there."""
+        """The watch from `since`; if that is empty, all items and the watch that continues from there."""
         if since:
             return None, self._watch(since=since)
         now_s = asyncio.get_running_loop().time()
@@ -63,7 +63,7 @@ class Beginning(Generic[T]):
                 return await self._streamed()
             except _NotOffered as error:
                 self._not_offered_at_s = now_s
-                _log.info("lists come in pages and are not streamed", path=self._path, why=str(error))
+                _log.info("streamed lists are not offered; listing in pages", path=self._path, why=str(error))
         self._has_failed = False
         listing = await self._list()
         return listing, self._watch(since=listing.resource_version)
@@ -86,7 +86,7 @@ class Beginning(Generic[T]):
 
 
 async def _whole(call: str, watch: AsyncGenerator[Event[T]]) -> Listing[T]:
-    """What a watch tells up to the end of the list; `TimeoutError` where that does not come."""
+    """Collects a watch up to the end of the list; raises `TimeoutError` if that does not come."""
     fold: Fold[T] = Fold()
     now = asyncio.get_running_loop().time
     ends_at = now() + WHOLE_S

@@ -1,4 +1,4 @@
-"""Kubernetes objects as far as we read and write them. What we do not name is ignored; what is empty is not written."""
+"""Kubernetes objects as far as we read and write them. Unknown fields are ignored, empty ones not written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Fields are spelt as Kubernetes does: `resource_version` is `resourceVersion`."""
+    """Base of objects; fields are in Kubernetes' camel case: `resource_version` is `resourceVersion`."""
 
 
 class Meta(_Object, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Node(_Object, frozen=True, kw_only=True):
 
 
 class LeaseSpec(_Object, frozen=True, kw_only=True):
-    """Who holds it, since when, for how long; times as `micro_time` writes them."""
+    """Holder, acquire time and duration; times as `micro_time` writes them."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -45,7 +45,7 @@ class Lease(_Object, frozen=True, kw_only=True):
 
 
 class ObjectReference(_Object, frozen=True, kw_only=True):
-    """What an event is about."""
+    """The object of an event."""
 
     kind: str
     name: str
@@ -55,7 +55,7 @@ class ObjectReference(_Object, frozen=True, kw_only=True):
 
 
 class ObjectEvent(_Object, frozen=True, kw_only=True):
-    """An event about an object, in people's words."""
+    """An event about an object, for people."""
 
     metadata: Meta
     involved_object: ObjectReference
@@ -71,5 +71,5 @@ class ObjectEvent(_Object, frozen=True, kw_only=True):
 
 
 def micro_time(moment: datetime) -> str:
-    """As Leases and events have it: always with microseconds, which the API server insists on."""
+    """A time of Leases and events: always with microseconds, which the API server requires."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Pages of lists: what is in one, and how many objects may be asked for at once. Pure."""
+"""Pages of lists: their content, and how many objects to request at once. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partage_base.kube.unread import Unread, unread
 
 T = TypeVar("T")
 _ALL: Final = 1024
-"""Where all were asked for at once and that is too much."""
+"""Assumed page size after an unlimited request was too large."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -23,7 +23,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     unread: tuple[Unread, ...]
     version: str
     onward: str
-    """By which the next one is asked for; empty where there is none."""
+    """The `continue` token of the next page; empty on the last one."""
 
 
 class _PageMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,33 +34,33 @@ class _PageMeta(msgspec.Struct, frozen=True, rename="camel"):
 class _Page(msgspec.Struct, Generic[T], frozen=True):
     metadata: _PageMeta = _PageMeta()
     items: tuple[T, ...] | None = ()
-    """Some servers write null for none."""
+    """Some servers write null for an empty list."""
 
 
 class Batch:
-    """How many objects are asked for at once, so that an answer keeps within its bound."""
+    """The page size, adapted so that a response stays within its bound."""
 
     def __init__(self, wanted: int, *, most_bytes: int) -> None:
-        """`wanted` 0: all at once."""
+        """`wanted` 0 means without a limit."""
         self.count = wanted
         self._wanted, self._half = wanted or _ALL, most_bytes // 2
         self._is_cut = False
 
     def halve(self) -> bool:
-        """They are too much; False where that was one alone."""
+        """Halves the size after a page was too large; returns False if it was a single object."""
         is_one = self.count == 1
         self.count = max(1, (self.count or 2 * _ALL) // 2)
         self._is_cut = True
         return not is_one
 
     def came(self, count: int, size: int) -> None:
-        """So many came, of that size together: the next ones may be as large."""
+        """Adapts the size to a page of `count` objects and `size` bytes: the next ones may be as large."""
         if self._is_cut:
             self.count = min(self._wanted, max(1, count * self._half // max(size, 1)))
 
 
 def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
-    """One page of a list; raises `Nonsense`."""
+    """Decodes one page of a list; raises `Nonsense`."""
     try:
         page = cast("_Page[T]", decoded(call, body, _page_type(cast("Any", item_type))))
     except Nonsense:
@@ -69,7 +69,7 @@ def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
 
 
 def _one_by_one(call: str, body: bytes, item_type: type[T]) -> Page[T]:
-    """Without those that can't be read."""
+    """Decodes item by item and reports those that can't be decoded as `Unread`."""
     page = decoded(call, body, _Page[msgspec.Raw])
     items: list[T] = []
     left_out: list[Unread] = []

@@ -1,7 +1,7 @@
-"""The paths of the objects that we read and write. Pure.
+"""URL paths of the objects that we read and write. Pure.
 
-Names come from settings, the environment and other people's objects: each is checked, so that none leads to another
-object than the one that is meant.
+Names come from settings, the environment and other people's objects: each is validated, so that none leads to another
+object than the intended one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def leases_path(namespace: str) -> str:
 
 
 def endpoint_slice_path(namespace: str, name: str) -> str:
-    """Where a Service finds who serves."""
+    """The endpoints of a Service."""
     checked = _checked("namespace", namespace), _checked("endpoint slice", name)
     return "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices/{}".format(*checked)
 
@@ -46,43 +46,42 @@ def pod_path(namespace: str, name: str) -> str:
 
 
 def pods_path(namespace: str = "") -> str:
-    """All pods of a namespace, or of all."""
+    """All pods of a namespace, or of all namespaces."""
     return _in_namespace(namespace, "pods")
 
 
 def pod_status_path(namespace: str, name: str) -> str:
-    """The status of one pod."""
     return f"{pod_path(namespace, name)}/status"
 
 
 def pod_page_path(namespace: str, name: str, page: str) -> str:
-    """What a pod answers on the first port that it names, asked by the API server."""
+    """A page on the first port that a pod names, through the API server's proxy."""
     return f"{pod_path(namespace, name)}/proxy/{page.removeprefix('/')}"
 
 
 def pod_log_path(namespace: str, name: str, container: str, *, lines: int, most_bytes: int) -> str:
-    """The end of what a container said last."""
+    """The end of a container's latest log."""
     which = f"container={_checked('container', container)}&tailLines={lines}&limitBytes={most_bytes}"
     return f"{pod_path(namespace, name)}/log?{which}"
 
 
 def binding_path(namespace: str, name: str) -> str:
-    """Where one pod is bound to a node."""
+    """The subresource that binds a pod to a node."""
     return f"{pod_path(namespace, name)}/binding"
 
 
 def eviction_path(namespace: str, name: str) -> str:
-    """Where one pod is asked to leave its node."""
+    """The subresource that evicts a pod."""
     return f"{pod_path(namespace, name)}/eviction"
 
 
 def events_path(namespace: str = "") -> str:
-    """All events of a namespace, or of all; events about nodes are in `default`."""
+    """All events of a namespace, or of all namespaces; events about nodes are in `default`."""
     return _in_namespace(namespace, "events")
 
 
 def resource_claims_path() -> str:
-    """Those of all namespaces together."""
+    """The claims of all namespaces."""
     return "/apis/resource.k8s.io/v1/resourceclaims"
 
 
@@ -92,7 +91,7 @@ def resource_claim_path(namespace: str, name: str) -> str:
 
 
 def resource_slices_path() -> str:
-    """All of them, of every driver and node."""
+    """The slices of every driver and node."""
     return "/apis/resource.k8s.io/v1/resourceslices"
 
 
@@ -111,7 +110,7 @@ def config_maps_path(namespace: str) -> str:
 
 
 def token_path(namespace: str, account: str) -> str:
-    """Where a service account is given a token."""
+    """The subresource that issues a token for a service account."""
     return f"{_in_namespace(namespace, 'serviceaccounts')}/{_checked('service account', account)}/token"
 
 

@@ -1,8 +1,8 @@
-"""Which proxy the environment names for an address, as kubectl understands it. Pure.
+"""Which proxy the environment names for an address, by kubectl's rules. Pure.
 
-`HTTPS_PROXY` or `HTTP_PROXY` by the address, unless `NO_PROXY` excepts it: a list of addresses, networks, names with
-all that is below them, or `*`; each may have a port. This machine itself is never asked by a proxy. The standard
-library's reading of `NO_PROXY` knows no networks, which is how clusters are named in it.
+`HTTPS_PROXY` or `HTTP_PROXY` by the URL's scheme, unless `NO_PROXY` excludes it: a list of addresses, networks, names
+with all their subdomains, or `*`; each may have a port. A loopback address is never proxied. The standard library does
+not support networks in `NO_PROXY`, which is how clusters are named in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 
 def proxy_of(url: str, environ: Mapping[str, str]) -> str | None:
-    """`ValueError` where the address is none."""
+    """The proxy, or None; raises `ValueError` if `url` is not a valid URL."""
     parts = urlsplit(url)
     proxy = _said(environ, f"{parts.scheme}_proxy")
     host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
@@ -42,7 +42,7 @@ def _matches(entry: str, host: str, port: int, address: IPv4Address | IPv6Addres
     if "/" in entry:
         return address is not None and _is_in(address, entry)
     name, _, last = entry.rpartition(":")
-    if last.isdecimal() and (":" not in name or name.endswith("]")):  # and no bare IPv6
+    if last.isdecimal() and (":" not in name or name.endswith("]")):  # not a bare IPv6 address
         entry = name.strip("[]")
         if int(last) != port:
             return False

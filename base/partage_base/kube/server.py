@@ -1,8 +1,8 @@
-"""Plain calls to the API server: each is sent once, has a deadline for all of it, and a bound on its answer.
+"""Plain calls to the API server: each is sent once, with a deadline for all of it and a bound on its response.
 
-What comes back is decoded into the type that is asked for (fields that it does not name are ignored; `msgspec.Raw`
-gives the bytes), or raises one of `errors`. Nothing is tried again here: the caller knows whether that is right, and
-has `Backoff` for how long to wait. Watches have connections of their own, so they never stand in a call's way.
+A response is decoded into the type that is asked for (unknown fields are ignored; `msgspec.Raw` gives the bytes), or
+raises one of `errors`. Requests are never retried here: only the caller knows whether that is right, and has `Backoff`
+for the delay. Watches have connections of their own, so they never delay a call.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _PATCHES: Final[dict[PatchKind, str]] = {
 _ANY: Final = "application/json, */*"
 _WATCH_LASTS_S: Final = 300.0
 _WATCH_ENDS_WITHIN_S: Final = 30.0
-"""So much later than agreed a watch is taken for dead."""
+"""A watch that outlasts its timeout by this much is considered dead."""
 TURN_S: Final = 0.01
-"""So long a watch tells what came together before others have a turn: hundreds of changes come at once."""
+"""How long a watch may process events at a stretch before it yields to other tasks: they come in hundreds."""
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """All items, as of a version from which a watch may go on."""
+    """All items, as of a version from which a watch may continue."""
 
     items: tuple[T, ...]
     resource_version: str
     unread: tuple[Unread, ...] = ()
-    """Those that are there too, and can't be read."""
+    """Existing objects that can't be decoded."""
 
 
 class _DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -61,7 +61,7 @@ class _DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ApiServer:
-    """The API server, as whom `access` says."""
+    """The API server, called with the credentials of `access`."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class ApiServer:
         connections: int = 4,
         most_answer_bytes: int = MOST_ANSWER_BYTES,
     ) -> None:
-        """`connections` are kept for calls; more calls than that wait for one another, within their deadlines."""
+        """Pool size for calls; calls above it wait for a connection, within their deadlines."""
         self._transport = Transport(
             access, user_agent=user_agent, connections=connections, most_answer_bytes=most_answer_bytes
         )
         self._deadline_s, self._most_answer_bytes = deadline_s, most_answer_bytes
 
     async def close(self) -> None:
-        """Ends every connection; calls that are under way raise `Unreachable`."""
+        """Closes every connection; calls in flight raise `Unreachable`."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -94,33 +94,34 @@ class ApiServer:
         return await self._call(Request("GET", path), type_)
 
     async def text(self, path: str) -> bytes:
-        """What is no JSON, such as the log of a container."""
+        """A response that is not JSON, such as a container's log."""
         return await self._transport.answer(Request("GET", path, accept=_ANY), deadline_s=self._deadline_s)
 
     async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
         """Posts `body` to a collection or a subresource.
 
-        After `within_s` the API server itself gives it up, whether or not somebody still waits; 0 leaves that to it.
+        After `within_s` the API server itself aborts the request, whether or not the caller still waits; 0 leaves the
+        limit to the server.
         """
         query = _query(timeout=f"{round(1000 * within_s)}ms" if within_s else "")
         return await self._call(Request("POST", path, query, body=msgspec.json.encode(body)), type_)
 
     async def replace(self, path: str, body: object, type_: type[T]) -> T:
-        """Puts `body`; with a resource version in it, `Conflict` where the object changed meanwhile."""
+        """Puts `body`; with a resource version in it, raises `Conflict` if the object changed meanwhile."""
         return await self._call(Request("PUT", path, body=msgspec.json.encode(body)), type_)
 
     async def patch(
         self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge", within_s: float = 0
     ) -> T:
-        """After `within_s` the API server itself gives it up; 0 leaves that to it."""
+        """After `within_s` the API server itself aborts the request; 0 leaves the limit to the server."""
         query = _query(timeout=f"{round(1000 * within_s)}ms" if within_s else "")
         request = Request("PATCH", path, query, body=msgspec.json.encode(body), content_type=_PATCHES[how])
         return await self._call(request, type_)
 
     async def add_finalizer(self, path: str, finalizer: str, type_: type[T]) -> T:
-        """Puts it on the object as it is now, and leaves every byte of the rest alone, which a patch does not.
+        """Adds a finalizer to the current object and keeps every other byte, which a patch does not.
 
-        Raises `Conflict` where the object changed meanwhile.
+        Raises `Conflict` if the object changed meanwhile.
         """
         request = Request("GET", path, accept=binary.TYPE)
         body = await self._transport.answer(request, deadline_s=self._deadline_s)
@@ -128,9 +129,9 @@ class ApiServer:
         return await self._call(Request("PUT", path, body=changed, content_type=binary.TYPE), type_)
 
     async def delete(self, path: str, *, uid: str = "", grace_s: int | None = None) -> None:
-        """Deletes one object; with a `uid`: only if it is that one, else `Conflict`.
+        """Deletes one object; with a `uid`, raises `Conflict` if it is another one.
 
-        `grace_s` in place of the grace that it asked for; of one that is being deleted it can only shorten it.
+        `grace_s` replaces the object's own grace period; if it is already being deleted, it can only shorten that.
         """
         options = _DeleteOptions(
             preconditions={"uid": uid} if uid else msgspec.UNSET,
@@ -140,7 +141,7 @@ class ApiServer:
         await self._call(Request("DELETE", path, body=body), msgspec.Raw)
 
     async def evict(self, namespace: str, name: str, *, uid: str) -> None:
-        """Asks this pod to leave; `Throttled` while that would break a disruption budget."""
+        """Evicts this pod; raises `Throttled` while that would violate a disruption budget."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -152,10 +153,10 @@ class ApiServer:
     async def list(
         self, path: str, item_type: type[T], *, labels: str = "", fields: str = "", limit: int = 0
     ) -> Listing[T]:
-        """All of a collection that the selectors choose, `limit` at a time; each page has its own deadline.
+        """All objects of a collection that match the selectors, `limit` at a time; each page has its own deadline.
 
-        Where a page is too large it is asked for in smaller ones, down to one object; what can't be read even so, or is
-        not what it should be, is passed over and named.
+        A page that is too large is requested again in smaller ones, down to one object. An object that is still too
+        large, or can't be decoded, is skipped and named.
         """
         items: list[T] = []
         left_out: list[Unread] = []
@@ -187,11 +188,12 @@ class ApiServer:
         fields: str = "",
         lasts_s: float | None = None,
     ) -> AsyncGenerator[Event[T]]:
-        """What changes after the version `since`, until the server ends it: by default after 5 to 10 minutes.
+        """Changes after the version `since`, until the server ends the watch: by default after 5 to 10 minutes.
 
-        With `since` empty first all that there is, at least as new as the call, up to a bookmark that `ends_list`;
-        API servers that don't offer that refuse, or never say where it ends (`listing` knows what to do then).
-        Raises as calls do, and `Gone` where `since` is too old. Close it (`contextlib.aclosing`) to end it sooner.
+        With `since` empty it first yields all items, at least as new as the call, up to a bookmark with `ends_list`.
+        API servers that don't offer that refuse, or never send that bookmark (`lists` handles both).
+
+        Raises as calls do, and `Gone` if `since` is too old. Close it (`contextlib.aclosing`) to end it sooner.
         """
         lasts_s = lasts_s or _WATCH_LASTS_S * (1 + random.random())  # noqa: S311  (so that not all end at once)
         query = _query(
@@ -231,7 +233,7 @@ class ApiServer:
 
 
 def _page_without(error: TooLarge) -> Page[Any]:
-    """The page of one object that can't be read, as far as its beginning tells."""
+    """The page of one object that is too large, decoded from its beginning."""
     found = skipped(error.head, error.why)
     if found is None:
         raise error

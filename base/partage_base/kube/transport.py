@@ -1,9 +1,9 @@
-"""HTTP to the API server: calls by `connections`, what goes on and what goes through a proxy by aiohttp.
+"""HTTP to the API server: plain calls by `connections`, watches and everything through a proxy by aiohttp.
 
-A call is sent once, whatever becomes of it, and its answer is bounded. Redirects are refused and cookies forgotten; the
-environment has no say here (what it says of proxies is in the credentials). Whatever goes wrong becomes one of
-`errors` in one place for each of the two, which also decides whether the call may have been carried out. Calls have a
-way of their own because a scheduler makes a thousand in a second, and a general client takes most of that second.
+A call is sent exactly once, and its response is bounded. Redirects are refused and cookies dropped; the environment is
+ignored (its proxies are already in the credentials). Errors become those of `errors` in one place for each of the two
+clients, which also decides whether the call may have been carried out. Calls have a client of their own because a
+scheduler makes a thousand in a second, and a general client takes most of that second.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class _Server(NamedTuple):
-    """Where an API server is and what we say of ourselves, as long as the credentials are these."""
+    """The API server's address and our request headers for the present credentials."""
 
     credentials: Credentials
     place: Place
     prefix: str
-    """Of all paths."""
+    """Path prefix of all requests."""
     of_us: bytes
 
 
 class Transport:
-    """Connections to the API server: some are kept for calls, and each watch has its own."""
+    """Connections to the API server: a pool for calls, and one for each watch."""
 
     def __init__(self, access: Access, *, user_agent: str, connections: int, most_answer_bytes: int) -> None:
         self._access = access
@@ -60,7 +60,7 @@ class Transport:
         self._is_closed = False
 
     async def close(self) -> None:
-        """Ends every connection, without long goodbyes."""
+        """Closes every connection without waiting for TLS shutdown."""
         self._is_closed = True
         self._calls.end()
         for session in self._sessions.values():
@@ -70,7 +70,7 @@ class Transport:
         await self._sockets.end()
 
     async def answer(self, request: Request, *, deadline_s: float) -> bytes:
-        """The body of an answer that says yes."""
+        """The body of a successful response."""
         with _within(request.call, deadline_s):
             async with asyncio.timeout(deadline_s):
                 credentials = await self._access.current()
@@ -80,7 +80,7 @@ class Transport:
                     return await self._body(request.call, response, self._most_answer_bytes)
 
     async def _called(self, request: Request, credentials: Credentials) -> bytes:
-        """By a connection of ours."""
+        """Calls without a proxy, by our own client."""
         call = request.call
         if self._is_closed:
             raise Unreachable(call, _CLOSED, may_be_done=False)
@@ -104,13 +104,13 @@ class Transport:
         return bytes(answer.body)
 
     def _of(self, credentials: Credentials) -> _Server:
-        """`ValueError` where they can't be right."""
+        """The server for `credentials`; raises `ValueError` if they can't be right."""
         if self._server is None or self._server.credentials is not credentials:
             self._server = _server(credentials, self._user_agent)
         return self._server
 
     async def pieces(self, request: Request, *, deadline_s: float, lasts_s: float) -> AsyncGenerator[bytes]:
-        """An answer that goes on, as it arrives; `deadline_s` is for its beginning, `lasts_s` for all of it."""
+        """A streamed response, as it arrives; `deadline_s` is for its beginning, `lasts_s` for all of it."""
         async with AsyncExitStack() as stack:
             with _within(request.call, deadline_s):
                 async with asyncio.timeout(deadline_s):
@@ -120,8 +120,8 @@ class Transport:
                 yield piece
 
     async def _piece(self, call: str, response: aiohttp.ClientResponse, ends_at: float, lasts_s: float) -> bytes:
-        """No deadline may run while somebody else has the turn: it would cancel what they wait for."""
-        if self._is_closed:  # while somebody else had it
+        """Reads one piece. No deadline may run while another task does: it would cancel what that task awaits."""
+        if self._is_closed:  # while another task ran
             raise Unreachable(call, _CLOSED, may_be_done=True)
         with _within(call, lasts_s), _translated(call):
             async with asyncio.timeout_at(ends_at):
@@ -160,7 +160,7 @@ class Transport:
             raise refusal(call, response.status, body, retry_after=response.headers.get("Retry-After"))
 
     async def _body(self, call: str, response: aiohttp.ClientResponse, most: int) -> bytes:
-        """All of it; raises `TooLarge` as soon as it is too much."""
+        """The whole body; raises `TooLarge` as soon as it exceeds `most`."""
         body = bytearray()
         with _translated(call):
             async for piece in response.content.iter_any():
@@ -186,8 +186,8 @@ class Transport:
             headers={"User-Agent": self._user_agent},
             auto_decompress=False,
         )
-        # It would send a PUT a second time after a connection broke; there is no public way to say no, only the one
-        # that its own test client uses.
+        # It would resend a PUT after a connection broke; there is no public way to disable that, only the one that its
+        # own test client uses.
         session._retry_connection = False  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return session
 
@@ -213,7 +213,7 @@ def _server(credentials: Credentials, user_agent: str) -> _Server:
 
 @cache
 def _usual_tls() -> ssl.SSLContext:
-    """Trusts whom the machine trusts."""
+    """Trusts the CAs of the system."""
     return ssl.create_default_context()
 
 
@@ -227,7 +227,7 @@ def _within(call: str, deadline_s: float) -> Generator[None]:
 
 @contextmanager
 def _told(call: str, answer: Answer) -> Generator[None]:
-    """What our connections say as `errors`."""
+    """Translates errors of our own client into `errors`."""
     try:
         yield
     except NotConnected as failure:
@@ -263,7 +263,7 @@ def _not_trusted(call: str, where: str, error: BaseException) -> Unreachable:
 
 @contextmanager
 def _translated(call: str) -> Generator[None]:
-    """Errors of aiohttp as ours; the most specific first."""
+    """Translates errors of aiohttp into `errors`; the most specific first."""
     try:
         yield
     except aiohttp.ConnectionTimeoutError:

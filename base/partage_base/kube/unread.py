@@ -1,9 +1,8 @@
-"""Objects that can't be read: one is passed over by its name, so that the others are still read. Pure.
+"""Objects that can't be decoded: each is skipped and named, so that the others are still read. Pure.
 
-Too large, or not of the shape that its kind has: one such object must not stop those that follow all objects. What it
-is called, where it is and what is noted on it can nearly always be read. Of what is too large only the beginning is
-looked at, where an API server writes names, uid and version, in this order and before anything that users choose
-freely.
+An object may be too large, or not have the form of its kind; one such object must not stop an informer. Its name, node
+and annotations can nearly always be read. Of an object that is too large only the beginning is decoded, where an API
+server writes names, uid and version, in this order and before anything that users choose freely.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _PAGE: Final = re.compile(
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """It is there, or is gone, and how it stands can't be read."""
+    """An object that exists, or was deleted, and whose content can't be decoded."""
 
     key: tuple[str, str]
     """Its namespace and name."""
@@ -40,14 +39,14 @@ class Unread(msgspec.Struct, frozen=True):
     uid: str = ""
     version: str = ""
     node: str = ""
-    """Where its spec says that it is; empty also where that can't be read either."""
+    """The node in its spec; empty also if that can't be decoded."""
     is_gone: bool = False
     annotations: Mapping[str, str] = {}
-    """Empty also where they can't be read."""
+    """Empty also if they can't be decoded."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A page of one object that can't be read."""
+    """A page of one object that can't be decoded."""
 
     unread: Unread
     version: str
@@ -82,7 +81,7 @@ class _Placed(msgspec.Struct, frozen=True):
 
 
 def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Unread:
-    """An object that is not what it should be; raises `Nonsense` where it does not even have a name."""
+    """An object that does not have the expected form; raises `Nonsense` if it does not even have a name."""
     meta = decoded(call, raw, _Named).metadata
     node = _or(_Placed(), call, raw).spec.node_name
     notes = _or(_Noted(), call, raw).metadata.annotations
@@ -90,13 +89,13 @@ def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> U
 
 
 def unread_line(head: bytes, why: str) -> Unread | None:
-    """By the beginning of a line of a watch; None where no API server writes such a line."""
+    """Decodes the beginning of a watch line; None if no API server writes such a line."""
     found = _LINE.match(head[:HEAD_BYTES])
     return None if found is None else _by_name(found, why, is_gone=found["type"] == b"DELETED")
 
 
 def skipped(head: bytes, why: str) -> Skipped | None:
-    """By the beginning of a page of one object; None where no API server writes such a page."""
+    """Decodes the beginning of a page of one object; None if no API server writes such a page."""
     found = _PAGE.match(head[:HEAD_BYTES])
     if found is None:
         return None
@@ -104,7 +103,7 @@ def skipped(head: bytes, why: str) -> Skipped | None:
 
 
 def _or(nothing: T, call: str, raw: msgspec.Raw) -> T:
-    """As much of the object as its type names, or nothing."""
+    """As much of the object as its type names, or `nothing`."""
     try:
         return decoded(call, raw, type(nothing))
     except Nonsense:

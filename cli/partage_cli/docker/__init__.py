@@ -1,1 +1,1 @@
-"""Registers our runtime with the engines of this machine, Docker and Podman, and takes that back."""
+"""Registers our runtime with this machine's engines, Docker and Podman, and undoes that."""

@@ -1,4 +1,4 @@
-"""``partage docker``: has Docker and Podman create containers by our runtime, and takes that back."""
+"""``partage docker``: makes Docker and Podman create containers with our runtime, and undoes that."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def install(  # noqa: PLR0913  one parameter for each word of the command line
         docker.require_fit(wanted)
     if "podman" in found:
         podman.require_fit()
-    program.put(  # after all that may refuse: a guard that is on must not go off without the rest
+    program.put(  # after every check: an active guard must not be turned off without the rest
         built(),
         ProgramSettings(
             socket=root / "run/partage/oci.sock",
@@ -156,7 +156,7 @@ def status(root: Path, *, output: str, daemon_json: Path | None) -> int:
 
 
 def _register_docker(root: Path, file: DockerFile, wanted: Registration, pid_file: Path | None) -> None:
-    """A dockerd that does not take it is told of, with what takes the file back."""
+    """Registers it and reloads dockerd; if dockerd does not accept it, the error tells how to undo it."""
     file.register(wanted)
     _say(f"docker: {file.path} names the runtime {RUNTIME}{_of_default(is_default=wanted.is_default)}")
     back = f"`partage docker uninstall --daemon-json {file.path}` takes the file back"
@@ -168,7 +168,7 @@ def _register_docker(root: Path, file: DockerFile, wanted: Registration, pid_fil
 
 
 def _have_it_read(root: Path, pid_file: Path | None, taken: Callable[[DockerInfo], bool], *, do: str) -> bool:
-    """Whether a dockerd runs; raises `Refused` where it goes on as before, with what to `do`."""
+    """Whether dockerd runs; raises `Refused`, with what to `do`, if it has not accepted the change."""
     pid = daemon_pid(root, pid_file)
     if pid is None:
         _say("docker: no dockerd runs here; it takes this as it starts")
@@ -219,7 +219,7 @@ def _resources(root: Path) -> tuple[str, ...]:
 
 
 def _why_needed(engine: EngineName) -> str:
-    """Empty where no container of the engine runs by our program."""
+    """Why the program is needed; empty if no container of the engine runs by it."""
     if shutil.which(engine) is None:
         return ""
     using = running_by(RUNTIME, engine)

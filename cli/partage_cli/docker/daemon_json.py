@@ -1,9 +1,9 @@
-"""What stands in Docker's `daemon.json` once our runtime is registered, and once it is no longer. Pure.
+"""The content of Docker's `daemon.json` with and without our runtime. Pure.
 
-All that others wrote is kept: in its order, with its meaning. A file that is as we left it gets its old bytes back.
+Everything that others wrote keeps its order and meaning. A file that is still as we left it gets its old bytes back.
 
-A dockerd that reads its settings again keeps what it had of a key that they no longer have. So runtimes and the default
-one stay in the file until it has forgotten ours.
+When dockerd reloads its settings, it keeps the old value of a key that is missing. So `runtimes` and `default-runtime`
+stay in the file until it has forgotten ours.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from partage_plugins.errors import Refused
 
 RUNTIME: Final = "partage"
 STOCK: Final = "runc"
-"""Dockerd's own, which is the default one where settings name none."""
+"""Dockerd's own runtime, the default if the settings name none."""
 MOST_BYTES: Final = 1 << 20
 _RUNTIMES: Final = "runtimes"
 _DEFAULT: Final = "default-runtime"
 _RESOURCES: Final = "node-generic-resources"
 _MOST_WRITTEN: Final = 8
 _OURS: Final = "partage-"
-"""Each generic resource of ours begins with this."""
+"""Prefix of our generic resources."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """What is to stand there."""
+    """The registration that the file should have."""
 
     program: str
     is_default: bool = False
-    """Every container is created by it that names no other."""
+    """Whether it creates every container that names no other runtime."""
     resources: Sequence[str] = ()
-    """What Swarm counts on this machine, as `partage-milli=2000`."""
+    """The generic resources for Swarm, such as `partage-milli=2000`."""
 
 
 class Before(Struct, frozen=True, kw_only=True):
@@ -46,18 +46,18 @@ class Before(Struct, frozen=True, kw_only=True):
 
     v: int = 1
     content: bytes | None
-    """Of the file before the first one; None: there was no file."""
+    """The file before the first registration; None: there was no file."""
     default: str | None = None
-    """The runtime that was the default one."""
+    """The former default runtime."""
     written_sha256: tuple[str, ...] = ()
-    """Of what we wrote since, newest last: a command that was killed may not have come to write the last of them."""
+    """Digests of what we wrote since, newest last; a killed command may not have written the last one."""
 
     def is_nobody_elses(self, now: bytes | None) -> bool:
-        """Whether nobody has changed the file since."""
+        """Whether nobody else has changed the file since."""
         return now == self.content or (now is not None and _digest(now) in self.written_sha256)
 
     def once_written(self, written: bytes) -> Before:
-        """The same, where this is written next."""
+        """The same with the digest of what is written next."""
         digests = (*self.written_sha256, _digest(written))[-_MOST_WRITTEN:]
         return Before(content=self.content, default=self.default, written_sha256=tuple(dict.fromkeys(digests)))
 
@@ -82,12 +82,12 @@ def registered(now: bytes | None, wanted: Registration, before: Before | None) -
 
 
 def unregistered(now: bytes | None, before: Before) -> bytes | None:
-    """The content without ours; None: there shall be no file. Raises `Refused`."""
+    """The content without our runtime; None: remove the file. Raises `Refused`."""
     return _as_of(now, before).content
 
 
 def forgetting(now: bytes | None, before: Before) -> tuple[bytes, Before]:
-    """Content by which a running dockerd forgets ours, and what undoes that in turn. Raises `Refused`."""
+    """Content that makes a running dockerd forget our runtime, and what undoes that. Raises `Refused`."""
     before = _as_of(now, before)
     content = _read(before.content)
     content.setdefault(_RUNTIMES, {})
@@ -97,7 +97,7 @@ def forgetting(now: bytes | None, before: Before) -> tuple[bytes, Before]:
 
 
 def _as_of(now: bytes | None, before: Before) -> Before:
-    """Where somebody has changed the file since, ours is taken out of what stands there now."""
+    """If somebody has changed the file since, the former content is the present one without our runtime."""
     return before if before.is_nobody_elses(now) else Before(content=_without(now, before), default=before.default)
 
 
@@ -153,7 +153,7 @@ def _read(now: bytes | None) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Docker refuses a key that stands twice, so which one counts is not for us to say."""
+    """Docker rejects duplicate keys, so no value of them is chosen here."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

@@ -1,4 +1,4 @@
-"""What engines say by their own programs, and telling Docker's daemon to read its settings again."""
+"""Queries the engines by their own programs, and makes dockerd reload its settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AGAIN_S: Final = 0.2
 
 
 class DockerInfo(Struct, frozen=True):
-    """Of `docker info --format '{{json .}}'`."""
+    """Output of `docker info --format '{{json .}}'`."""
 
     version: str = field(name="ServerVersion", default="")
     default: str = field(name="DefaultRuntime", default="")
@@ -41,7 +41,7 @@ class DockerInfo(Struct, frozen=True):
 
 
 def docker_info() -> DockerInfo | None:
-    """None where no daemon answers, or there is no `docker`."""
+    """None if no daemon answers, or there is no `docker`."""
     said = _said("docker", "info", "--format", "{{json .}}")
     try:
         info = msgspec.json.decode(said or b"", type=DockerInfo)
@@ -51,14 +51,14 @@ def docker_info() -> DockerInfo | None:
 
 
 def names(engine: EngineName) -> Mapping[str, tuple[str, str]]:
-    """Name and image of each of its containers, by id; none where it is not here or does not answer."""
+    """Name and image of each container, by id; empty if the engine is missing or does not answer."""
     said = _said(engine, "ps", "--all", "--no-trunc", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}") or b""
     lines = (line.split("\t") for line in said.decode(errors="replace").splitlines())
     return {words[0]: (words[1], words[2]) for words in lines if len(words) == _COLUMNS}
 
 
 def running_by(runtime: str, engine: EngineName) -> Sequence[str] | None:
-    """Ids of containers that run by it; None where that can't be told."""
+    """Ids of running containers of the runtime; None if they can't be determined."""
     ids = _said(engine, "ps", "--quiet", "--no-trunc")
     if not ids:
         return None if ids is None else ()
@@ -69,7 +69,7 @@ def running_by(runtime: str, engine: EngineName) -> Sequence[str] | None:
 
 
 def _said(engine: EngineName, *words: str) -> bytes | None:
-    """None where there is no such engine, or it does not do it in time."""
+    """An engine's output; None if it is missing, fails, or times out."""
     program = shutil.which(engine)
     if program is None:
         return None
@@ -83,7 +83,7 @@ def _said(engine: EngineName, *words: str) -> bytes | None:
 
 
 def daemon_pid(root: Path, named: Path | None = None) -> int | None:
-    """Of the dockerd that runs, by its file; None where there is none."""
+    """The pid of the running dockerd, from its pid file; None if none runs."""
     for path in (named,) if named else (root / each for each in PID_FILES):
         try:
             pid = int(path.read_text())
@@ -95,7 +95,7 @@ def daemon_pid(root: Path, named: Path | None = None) -> int | None:
 
 
 def read_again(pid: int, taken: Callable[[DockerInfo], bool]) -> DockerInfo | None:
-    """Has it read its settings again; None where it has not taken them in time. Raises `Refused`."""
+    """Makes dockerd reload its settings; None if it has not accepted them in time. Raises `Refused`."""
     try:
         os.kill(pid, signal.SIGHUP)
     except ProcessLookupError:

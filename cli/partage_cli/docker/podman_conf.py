@@ -1,4 +1,4 @@
-"""The drop-in by which Podman knows our runtime: a file of our own, so that undoing it is to remove it. Pure."""
+"""The drop-in that registers our runtime with Podman: a file of its own, so that undoing removes it. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEAD: Final = "# Written by `partage docker install`; `partage docker uninstall
 
 
 def drop_in(program: str, *, is_default: bool) -> bytes:
-    """Content of a file for a folder `containers.conf.d`."""
+    """Content of a file in `containers.conf.d`."""
     return f"{_HEAD}{_DEFAULT if is_default else ''}[engine.runtimes]\n{RUNTIME} = [{json.dumps(program)}]\n".encode()
 
 

@@ -1,6 +1,6 @@
-"""The program that engines call in place of runc, with its settings beside it: put in place, and taken away.
+"""Installs and removes the program that engines call in place of runc, with its settings beside it.
 
-Engines name it by a link, which a new version takes over by a rename. Containers hold nothing of it open.
+Engines refer to it by a link, which a new version replaces by a rename. Containers hold none of its files open.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class NotBuilt(PartageError):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """What stands beside the program."""
+    """The settings file beside the program."""
 
     socket: Path
     """The agent's."""
     broker: Path
     runtime: Path
-    """That creates the containers."""
+    """The runtime that creates the containers."""
     guard: bool
-    """Take cards out of containers that ask for no share."""
+    """Whether cards are removed from containers that ask for no share."""
 
     @property
     def text(self) -> str:
@@ -47,7 +47,7 @@ class ProgramSettings:
 
 
 def built() -> Path:
-    """The program, compiled where it did not come along. Raises `NotBuilt`."""
+    """The program, compiled unless it is in the package. Raises `NotBuilt`."""
     in_checkout = _CHECKOUT / "oci/runtime"
     is_checkout = (in_checkout / "Makefile").is_file()
     if is_checkout:
@@ -64,7 +64,7 @@ def built() -> Path:
 
 
 class InstalledProgram:
-    """Below the root. Everything here that writes may raise `OSError`."""
+    """The installed program below the root. Every method that writes may raise `OSError`."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / FOLDER

@@ -1,7 +1,7 @@
-"""Where our runtime is registered on this machine: Docker's `daemon.json` and a drop-in of Podman's.
+"""The registration of our runtime on this machine: in Docker's `daemon.json` and a drop-in of Podman's.
 
-What undoes it is written down before anything is changed, so a command that is killed leaves what the next one finishes
-or takes back.
+What undoes it is recorded before anything is changed, so a command that is killed leaves a state that the next one
+completes or undoes.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _FILE_MODE: Final = 0o644
 
 
 class _Record(Struct, frozen=True, kw_only=True):
-    """What is kept on the machine for as long as our runtime is registered."""
+    """What is kept on the machine while our runtime is registered."""
 
     path: str
-    """Of the file in which it is."""
+    """Path of the file with the registration."""
     before: Before
 
 
 class DockerFile:
-    """Docker's settings. All that writes may raise `OSError`, and all may raise `Refused`."""
+    """Docker's settings. Methods that write may raise `OSError`, and all may raise `Refused`."""
 
     def __init__(self, root: Path, named: Path | None = None) -> None:
-        """`named` is another file than the usual one; where one is registered it is that one."""
+        """`named` is another file than the default; while one is registered, it must be that one."""
         self._record = root / _RECORD
         kept = self._kept()
         self.path = (named or Path(kept.path if kept else root / DAEMON_JSON)).absolute()
@@ -56,7 +56,7 @@ class DockerFile:
         return self._before is not None
 
     def require_fit(self, wanted: Registration) -> None:
-        """Raises `Refused` where `register` would."""
+        """Raises `Refused` if `register` would."""
         self._registered(wanted)
 
     def register(self, wanted: Registration) -> None:
@@ -66,7 +66,7 @@ class DockerFile:
             self._write(written)
 
     def have_it_forgotten(self) -> bool:
-        """Whether there is something to undo: a running dockerd must then read the file again, before `unregister`."""
+        """Whether there is something to undo: a running dockerd must then reload the file before `unregister`."""
         if self._before is None:
             return False
         with self._by_hand():
@@ -76,7 +76,7 @@ class DockerFile:
         return True
 
     def unregister(self) -> None:
-        """The file is as it was: a running dockerd has forgotten ours."""
+        """Restores the former file, after a running dockerd has forgotten our runtime."""
         if self._before is None:
             return
         now = self._content()
@@ -110,7 +110,7 @@ class DockerFile:
             return None
 
     def _write(self, content: bytes) -> None:
-        """A link stays one: what it names is changed. Mode and owner stay."""
+        """Follows a symbolic link and changes its target. Mode and owner stay."""
         path = self.path.resolve()
         path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         before = path.stat() if path.exists() else None
@@ -137,7 +137,7 @@ class DockerFile:
 
 
 class PodmanFile:
-    """Podman's drop-in. All that writes may raise `OSError`."""
+    """Podman's drop-in. Methods that write may raise `OSError`."""
 
     def __init__(self, root: Path) -> None:
         self.path = root / DROP_IN
@@ -153,7 +153,7 @@ class PodmanFile:
         return content is not None and podman_conf.is_default(content)
 
     def require_fit(self) -> None:
-        """Raises `Refused` where another's file is in its place."""
+        """Raises `Refused` if another file is in its place."""
         now = self._content()
         if now is not None and not podman_conf.is_ours(now):
             raise Refused(f"{self.path} is there, and not of this command; move it away first")
@@ -164,7 +164,7 @@ class PodmanFile:
         write_whole(self.path, podman_conf.drop_in(program, is_default=is_default), mode=_FILE_MODE, synced=True)
 
     def unregister(self) -> bool:
-        """Whether there was something to undo."""
+        """Removes our drop-in; returns whether there was one."""
         if not self.is_registered:
             return False
         self.path.unlink()

@@ -1,4 +1,4 @@
-"""What is registered with which engine, and whether the engine has it in force."""
+"""With which engines our runtime is registered, and whether it is in force there."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class EngineState(Struct, frozen=True, kw_only=True):
     registered: bool
     in_force: bool = False
     default: bool = False
-    """It creates all containers that name no other runtime."""
+    """Whether it creates all containers that name no other runtime."""
     why: str = ""
-    """It is registered and not in force."""
+    """Why it is registered but not in force."""
 
 
 def states(docker: DockerFile, podman: PodmanFile, program: InstalledProgram) -> tuple[EngineState, ...]:
-    """Of all engines that we know."""
+    """The state of every known engine."""
     return _docker_state(docker, program), _podman_state(podman, program)
 
 

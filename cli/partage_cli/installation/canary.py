@@ -1,7 +1,7 @@
 """A pod that shows that a new kubelet can start pods: it only waits, in the runtime's own pause image.
 
-Where kubelet takes static pods it is one, for which nothing but kubelet and the runtime is needed. Else it is made by
-the API server with credentials that may make pods, which kubelet's own may not. Nothing is asked of the network.
+If kubelet supports static pods it is one, which needs only kubelet and the runtime. Else it is created in the API
+server, with credentials that may create pods, which kubelet's own may not. It does not use the network.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from partage_cli.installation.look import Site
 _NAME: Final = "partage-canary"
 _NAMESPACE: Final = "kube-system"
 ASKED_S: Final = 10.0
-"""For lists of a runtime, which it has at hand."""
+"""For a runtime's lists, which it has in memory."""
 
 
 def static_file(host: Host, site: Site) -> str:
-    """Where it lies as a static pod; empty where kubelet takes none."""
+    """The path of its static pod; empty if kubelet has none."""
     return str(host.path(site.static_pods) / f"{_NAME}.json") if site.static_pods else ""
 
 
 def remove_static(host: Host, site: Site) -> None:
-    """Kubelet ends it soon after; nothing waits for that."""
+    """Removes the file; kubelet ends the pod soon after, and nothing waits for that."""
     if path := static_file(host, site):
         Path(path).unlink(missing_ok=True)
 
 
 class Canary:
-    """One try: its container has a name of its own, so that an older one is not taken for it."""
+    """One try; its container has a unique name, so that an older one is not mistaken for it."""
 
     def __init__(self, host: Host, site: Site, server: ApiServer | None) -> None:
-        """`server` is asked as someone who may make pods; None where kubelet takes static ones."""
+        """`server` has credentials that may create pods; None if kubelet has static pods."""
         self._host, self._site, self._server = host, site, server
         self._container = f"{_NAME}-{secrets.token_hex(4)}"
         self._made = False
 
     async def start(self, client: UnaryClient) -> None:
-        """Once, however often it is called; raises `UnfitNode`, `CriError` and `KubeError`."""
+        """Creates the pod on the first call; raises `UnfitNode`, `CriError` and `KubeError`."""
         if self._made:
             return
         pod = self._pod(await pause_image(client))
@@ -71,7 +71,7 @@ class Canary:
                 return
 
     def _pod(self, image: str) -> object:
-        """Critical, as every static pod is: it asks for nothing, so that no other must leave for it."""
+        """Like every static pod it is critical; it requests no resources, so that no other pod is evicted for it."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -94,7 +94,7 @@ class Canary:
 
 
 async def pause_image(client: UnaryClient) -> str:
-    """By what the runtime pins for sandboxes; older ones pin nothing, and are known by the image's usual name.
+    """The image that the runtime pins for sandboxes; older runtimes pin none, so the image's usual name is used.
 
     Raises `UnfitNode` and `CriError`.
     """

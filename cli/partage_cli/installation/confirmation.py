@@ -1,8 +1,7 @@
-"""The last step of a switch: it is confirmed, or the way back was faster.
+"""The last step of a switch: confirm it before the rollback begins.
 
-Kubelet must have asked crishim for the runtime's status since it was restarted, the Node must be ready by its word
-since then, crishim must honour allocations, and a pod must have started. A fault that shows later than that is no
-longer turned back by itself.
+Since its restart kubelet must have asked crishim for the runtime's status and reported the Node as ready, crishim must
+honour allocations, and a pod must have started. A fault that shows later is not rolled back automatically.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
 _AGAIN_S: Final = 0.2
 _TIMER_SLACK_S: Final = 15.0
-"""After which the time has run out even where nothing keeps it."""
+"""After that the time has run out even if no timer ran."""
 
 
 class Confirm:
-    """Ends the time of the way back; raises `TurnedBack` where that was faster."""
+    """Confirms the switch and stops the rollback's timer; raises `TurnedBack` if the rollback was first."""
 
     name: StepName = "confirm"
     facts_type = NoFacts
 
     def __init__(self, site: Site, files: Sequence[SavedFile], kubeconfig: Path | None, *, after_s: float) -> None:
-        """Made before kubelet is restarted: what that one said does not count.
+        """Create it before kubelet is restarted: earlier reports of kubelet don't count.
 
-        `kubeconfig` names one that may make pods, for a kubelet that takes no static ones.
+        `kubeconfig` has credentials that may create pods, for a kubelet without static pods.
         """
         self._site, self._files, self._kubeconfig, self._after_s = site, files, kubeconfig, after_s
         self._since = datetime.now(UTC).replace(microsecond=0)
@@ -62,7 +61,7 @@ class Confirm:
             await self._watch(host, server, Canary(host, self._site, maker))
 
     async def _watch(self, host: Host, server: ApiServer, canary: Canary) -> None:
-        """Until all is well, or the way back has begun."""
+        """Polls until all conditions hold, or the rollback has begun."""
         loop = asyncio.get_running_loop()
         client = UnaryClient(host.path(crishim_of(host.root).listen))
         latest_s = loop.time() + self._after_s + _TIMER_SLACK_S

@@ -1,10 +1,10 @@
-"""The steps by which kubelet is given another runtime endpoint, with the way back laid first.
+"""The steps that give kubelet another runtime endpoint, with the rollback prepared first.
 
-`save` keeps what stands in the files that will change. `arm` lays the way there and back and starts its time.
-`endpoint` changes the files and restarts kubelet. `confirmation` is the step after these.
+`save` copies the files that will change. `arm` prepares both directions and starts the timer. `endpoint` changes the
+files and restarts kubelet. `confirmation` is the step after these.
 
-The new content of each file lies beside it from before the time starts, and is renamed to its place. The way back
-removes it first: so a rename that comes too late finds nothing, and one that came before is put back.
+The new content of each file is written beside it before the timer starts, and is then renamed to its place. The
+rollback removes the staged files first: so a rename that comes too late finds nothing, and an earlier one is undone.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _BEFORE, _STAGED = ".partage-before", ".partage-staged"
 
 
 class SavedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that says where kubelet's runtime is, as it was before and as we left it."""
+    """A file that sets kubelet's runtime endpoint, as it was before and as we left it."""
 
     path: str
     how: How
     saved: str
-    """Its copy's name; empty: there was no such file."""
+    """Its copy's name; empty if the file did not exist."""
     endpoint: str | None
-    """That it named before."""
+    """The endpoint in it before."""
     written: str
-    """The SHA-256 of what we make of it."""
+    """The SHA-256 of our content."""
 
     @property
     def spot(self) -> Spot:
@@ -54,22 +54,22 @@ class SavedFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_written(self) -> bool:
-        """Whether the file is as we made it: a copy of it is none of what was before."""
+        """Whether the file has our content; a copy of it is then not the former one."""
         text = text_of(Path(self.path))
         return not isinstance(text, Unseen) and _digest(text) == self.written
 
     @property
     def ready(self) -> str:
-        """Where its old content lies ready; empty: it had none."""
+        """Path of the prepared former content; empty if there was none."""
         return self._beside(_BEFORE) if self.saved else ""
 
     @property
     def staged(self) -> str:
-        """Where its new content lies until the switch."""
+        """Path of the new content until the switch."""
         return self._beside(_STAGED)
 
     def _beside(self, end: str) -> str:
-        """In the same folder; no kubelet reads files of this name."""
+        """A path in the same folder; no kubelet reads files of this name."""
         path = Path(self.path)
         return str(path.with_name(f".{path.name}{end}"))
 
@@ -98,7 +98,7 @@ class Save:
 
 
 def saved_files(host: Host) -> tuple[SavedFile, ...]:
-    """What would be changed; raises `UnfitNode`."""
+    """The files to change; raises `UnfitNode`."""
     settings = crishim_of(host.root)
     kubelet = kubelet_of(LocalNode(root=host.root, name="", crishim=settings))
     wanted = f"unix://{settings.listen}"
@@ -141,7 +141,7 @@ class Arm:
         return Plan(changes, Armed(self._after_s))
 
     def do(self, host: Host, facts: Armed) -> None:
-        """All that the ways need is on the disk before the time starts, and the time before anything changes."""
+        """Everything both directions need is on disk before the timer starts, and the timer before anything changes."""
         wanted = _endpoint(host)
         for each in self._files:
             if each.saved:
@@ -172,7 +172,7 @@ class Arm:
 
 
 def disarm(host: Host, files: Sequence[SavedFile]) -> None:
-    """Removes the ways there and back, as far as they are there."""
+    """Removes what was prepared for both directions, as far as it exists."""
     for each in files:
         for laid in filter(None, (each.ready, each.staged)):
             Path(laid).unlink(missing_ok=True)
@@ -188,7 +188,7 @@ def disarm(host: Host, files: Sequence[SavedFile]) -> None:
 
 
 class Endpoint:
-    """Changes kubelet's files and starts it anew; taken back, the files say what they said before."""
+    """Changes kubelet's files and restarts it; undoing restores their former endpoint."""
 
     name: StepName = "endpoint"
     facts_type = SavedFiles
@@ -202,7 +202,7 @@ class Endpoint:
         return Plan(tuple(changes), SavedFiles(self._files))
 
     def do(self, host: Host, facts: SavedFiles) -> None:
-        """Raises `TurnedBack` where the time has run out before; then the files are as they were."""
+        """Raises `TurnedBack` if the time ran out before; then the files are unchanged."""
         for each in facts.files:
             try:
                 Path(each.staged).replace(each.path)
@@ -215,14 +215,14 @@ class Endpoint:
         host.services.restart(self._site.kubelet)
 
     def _require_next(self, host: Host, wanted: str) -> None:
-        """What was written must be what holds."""
+        """Verifies that what was written takes effect."""
         setup = next_setup(LocalNode(root=host.root, name=""), self._site.kubelet)
         says = None if setup is None else setup.in_force
         if says is not None and path_of(says.endpoint) != path_of(wanted):
             raise StepFailed(f"{says.where} still gives kubelet {says.endpoint}, and beats what was written")
 
     def undo(self, host: Host, facts: SavedFiles) -> None:
-        """A file that others changed since, as kubeadm does, keeps their changes."""
+        """Keeps the changes of a file that others changed since, as kubeadm does."""
         wanted = path_of(_endpoint(host))
         for each in facts.files:
             text = text_of(Path(each.path))
@@ -236,7 +236,7 @@ class Endpoint:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """With its owner, mode, times and labels; whole or not at all."""
+    """Copies a file with its owner, mode, times and xattrs, atomically."""
     beside = target.with_name(f".{target.name}.copied")
     try:
         shutil.copy2(source, beside)
@@ -251,12 +251,12 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _endpoint(host: Host) -> str:
-    """What kubelet is given to speak to."""
+    """The endpoint that kubelet is given."""
     return f"unix://{crishim_of(host.root).listen}"
 
 
 def _write(path: Path, text: str, *, like: Path) -> None:
-    """With the mode and the owner of the file whose place it takes, where that is there."""
+    """Writes a file with the mode and the owner of the one it replaces, if that exists."""
     try:
         status = like.stat()
     except FileNotFoundError:

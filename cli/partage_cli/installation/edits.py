@@ -1,8 +1,9 @@
-"""Where kubelet's runtime endpoint can be changed on this node, and the new texts of those files. Pure.
+"""Where kubelet's runtime endpoint is set on this node, and the new content of those files. Pure.
 
-Three ways, as kubelet itself ranks them: a flag, which stands in an environment file of its service and beats all else;
-a drop-in of its ``--config-dir``; its configuration file. The place that is in force now is the one that is changed.
-kubeadm from 1.34 on keeps a node's own endpoint in a second file, from which it writes the first one anew.
+There are three places, in kubelet's order of precedence: a flag, which is in an environment file of its service and
+overrides the rest; a drop-in of its ``--config-dir``; its configuration file. The place that is in force now is the one
+that is changed. From 1.34 on kubeadm keeps a node's own endpoint in a second file, and regenerates the first one from
+it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ASSIGNED: Final = re.compile(rf"^(?P<name>[ \t]*{_VARIABLE}[ \t]*=[ \t]*)(?P<va
 
 
 class Spot(NamedTuple):
-    """A file that is changed, and how."""
+    """A file to change, and how."""
 
     path: str
     how: How
@@ -39,22 +40,22 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class KubeletFiles:
-    """What is known of the files of this kubelet's start."""
+    """The files that configure this kubelet."""
 
     config: str
     config_exists: bool
     config_dir: str = ""
-    """Empty: it has none."""
+    """Empty if it has none."""
     drop_ins: tuple[str, ...] = ()
-    """Names in that folder."""
+    """File names in that folder."""
     instance_config: str = ""
-    """Where kubeadm keeps one."""
+    """kubeadm's second file, if it exists."""
     extra_args: str = ""
-    """The environment file in which people put flags, where kubelet's service reads one."""
+    """The environment file for additional flags, if kubelet's service reads one."""
 
 
 def spots(setup: Setup, files: KubeletFiles) -> tuple[Spot, ...]:
-    """What must be changed so that a new kubelet has another endpoint; raises `UnfitNode`."""
+    """The files to change for another endpoint of the next kubelet; raises `UnfitNode`."""
     says = setup.in_force
     if says is None:
         raise UnfitNode(f"cannot read {', '.join(setup.unseen)}, so it is not known which runtime kubelet is given")
@@ -82,7 +83,7 @@ def _of_flag(says: Say) -> Spot:
 
 
 def changed(spot: Spot, text: str | None, endpoint: str) -> str:
-    """The file's new text; `text` is None where there is none. Raises `UnfitNode` where it is not understood."""
+    """The file's new text; `text` is None if it does not exist. Raises `UnfitNode` if it can't be edited safely."""
     match spot.how:
         case "dropin":
             return (
@@ -95,7 +96,7 @@ def changed(spot: Spot, text: str | None, endpoint: str) -> str:
 
 
 def said(spot: Spot, text: str) -> str | None:
-    """The endpoint that a file names; None where it names none, or is not understood."""
+    """The endpoint in a file; None if it has none, or can't be parsed."""
     if spot.how == "flag":
         use = _flag_of(text)
         return None if use is None else use.text
@@ -104,7 +105,7 @@ def said(spot: Spot, text: str) -> str | None:
 
 
 def restored(spot: Spot, text: str, endpoint: str | None) -> str:
-    """A file that others changed after us, with the endpoint that it had before; None: it named none."""
+    """A file that others changed after us, with its former endpoint; None: it had none."""
     if endpoint is not None:
         return changed(spot, text, endpoint)
     if spot.how == "field":
@@ -145,7 +146,7 @@ def _checked_flag(path: str, text: str, endpoint: str) -> str:
 
 
 def _longer(value: str, endpoint: str) -> str:
-    """A variable's value with one more word."""
+    """A variable's value with the flag appended."""
     flag = f"--{FLAG}={endpoint}"
     quote = value[:1] if len(value) > 1 and value[0] == value[-1] and value[0] in {'"', "'"} else ""
     inside = value[1:-1] if quote else value
@@ -156,7 +157,7 @@ def _longer(value: str, endpoint: str) -> str:
 
 
 def _flag_of(text: str) -> Word | None:
-    """In whichever variable it stands."""
+    """The flag's last use, in any variable."""
     found: Word | None = None
     for name, value in environment_file(text).items():
         found = last_use([Word(each, name) for each in split_leniently(value)], FLAG) or found
@@ -164,7 +165,7 @@ def _flag_of(text: str) -> Word | None:
 
 
 def _fields(text: str) -> Mapping[str, object] | None:
-    """Of a configuration, which is one document of YAML or JSON; None where it is none."""
+    """The fields of a configuration in YAML or JSON; None if it is invalid."""
     try:
         return msgspec.yaml.decode(text, type=dict[str, object]) if text.strip() else {}
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -172,4 +173,4 @@ def _fields(text: str) -> Mapping[str, object] | None:
 
 
 def _as_json(fields: Mapping[str, object]) -> str:
-    return json.dumps(fields, indent=1) + "\n"  # its escapes are such that YAML takes the text, too
+    return json.dumps(fields, indent=1) + "\n"  # its escapes are valid in YAML, too

@@ -1,18 +1,18 @@
-"""What is expected to go wrong with an installation, as one tree.
+"""Expected errors of an installation, as one tree.
 
 PartageError
 └── InstallationError
-    ├── UnfitNode       the node cannot be switched as it is: what stands in the way, and what to use there instead
-    ├── JournalWrong    the journal cannot be read
-    ├── AnotherWorks    another command changes this node now
-    ├── BadTree         the tree of programs is not whole
-    ├── DiskFull        there is no room for a tree
-    ├── StepFailed      a step could not be done; the node works as it did before
-    ├── UnfitVersion    another version cannot follow the one in force; nothing was changed
-    ├── NotProved       another version did not prove itself; the one before is in force again
-    ├── PodsStay        pods that have cards here do not leave
-    ├── AdvertiserStays the node's advertiser goes on telling the cluster of its cards
-    └── TurnedBack      the switch went back: kubelet speaks to the container runtime again
+    ├── UnfitNode       the node can't be switched as it is: what prevents it, and what to use there instead
+    ├── JournalWrong    the journal can't be read
+    ├── AnotherWorks    another command is changing this node
+    ├── BadTree         the tree of programs is incomplete or damaged
+    ├── DiskFull        there is no space for a tree
+    ├── StepFailed      a step failed; the node works as it did before
+    ├── UnfitVersion    another version can't follow the one in force; nothing was changed
+    ├── NotProved       another version failed its trial; the one before is in force again
+    ├── PodsStay        pods with cards on this node do not leave
+    ├── AdvertiserStays the node's advertiser keeps publishing its cards to the cluster
+    └── TurnedBack      the switch was rolled back: kubelet uses the container runtime again
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from partage_plugins.errors import PartageError
 
 
 class InstallationError(PartageError):
-    """Base of everything expected here."""
+    """Base of all expected errors."""
 
 
 class UnfitNode(InstallationError):
-    """What stands in the way, and what to do."""
+    """The node can't be switched: what prevents it, and what to do."""
 
 
 class JournalWrong(InstallationError):
-    """It cannot be read, or is newer than this program."""
+    """The journal can't be read, or is newer than this program."""
 
 
 class AnotherWorks(InstallationError):
-    """Another command changes this node now."""
+    """Another command is changing this node."""
 
 
 class BadTree(InstallationError):
-    """Files are missing, or are not what the manifest says."""
+    """Files are missing, or differ from the manifest."""
 
 
 class DiskFull(InstallationError):
-    """There is no room, and nothing was written."""
+    """There is not enough space, and nothing was written."""
 
 
 class StepFailed(InstallationError):
-    """A step could not be done; what the node does is as it was."""
+    """A step failed; the node works as before."""
 
 
 class UnfitVersion(InstallationError):
-    """Another version cannot follow the one in force."""
+    """Another version can't follow the one in force."""
 
 
 class NotProved(InstallationError):
@@ -57,12 +57,12 @@ class NotProved(InstallationError):
 
 
 class PodsStay(InstallationError):
-    """Pods that have cards here do not leave."""
+    """Pods with cards on this node do not leave."""
 
 
 class AdvertiserStays(InstallationError):
-    """It goes on telling the cluster of cards that are shared no more."""
+    """The advertiser keeps publishing cards that are no longer shared."""
 
 
 class TurnedBack(InstallationError):
-    """Kubelet speaks to the container runtime again."""
+    """Kubelet uses the container runtime again."""

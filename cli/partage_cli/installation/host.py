@@ -1,4 +1,4 @@
-"""The machine that is changed: where its files lie, who keeps its services, and the API server by its credentials."""
+"""The machine that is changed: its files, its services, and the API server with its credentials."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ class Host:
     root: Path
     services: Systemctl
     say: Say
-    """Takes lines for people."""
+    """Prints lines for people."""
     node_name: str = ""
-    """As kubelet registered it, where its command line does not say so; empty: by that, or the host's name."""
+    """Node name, if it is not on kubelet's command line; empty: use that, or the host's name."""
 
     def path(self, inside: str | Path) -> Path:
-        """A file of the machine."""
         return self.root / str(inside).lstrip("/")
 
 
 @asynccontextmanager
 async def api_of(host: Host, kubeconfig: str) -> AsyncGenerator[ApiServer]:
-    """Asked as that file of the host says, such as kubelet's own; raises `UnfitNode` and `KubeError`."""
+    """The API server with a kubeconfig of the host, such as kubelet's own; raises `UnfitNode` and `KubeError`."""
     if not kubeconfig:
         raise UnfitNode("kubelet's command line names no --kubeconfig, so it can't be asked whether the node is ready")
     access = Access.find(host.path(kubeconfig))

@@ -1,6 +1,6 @@
-"""What was done to this node, in a file that survives every death: step by step, and what each must know to go back.
+"""The journal of changes to this node, which survives every crash: the steps, and the facts to undo each.
 
-A step is written down before it begins and again when it is done, so a run that finds it begun does it once more.
+A step is recorded before it begins and again when it is done, so a run that finds it begun repeats it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from partage_cli.installation.places import JOURNAL, LOCK
 
 F = TypeVar("F")
 StepName = Literal["look", "unpack", "units", "save", "arm", "endpoint", "confirm", "upgrade", "uninstall"]
-"""In their order; what the last two began is forgotten at their end."""
+"""In order; the last two are removed from the journal at their end."""
 _PRIVATE: Final = 0o700
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """How far a step is, and the facts that its other half needs."""
+    """A step's progress, and the facts that its other half needs."""
 
     state: Literal["begun", "done"]
     facts: msgspec.Raw = msgspec.Raw(b"{}")
@@ -35,12 +35,12 @@ class Entry(msgspec.Struct, frozen=True):
 class _Written(msgspec.Struct, frozen=True):
     v: Literal[1] = 1
     version: str = ""
-    """Of the tree that is installed."""
+    """Version of the installed tree."""
     steps: Mapping[str, Entry] = {}
 
 
 class Journal:
-    """Read once, written whole with every change. Made by `kept`, or by `read` to look only."""
+    """Read once, written whole with every change. Opened by `kept`, or by `read` for reading only."""
 
     def __init__(self, path: Path, written: _Written) -> None:
         self._path, self._written = path, written
@@ -51,7 +51,7 @@ class Journal:
 
     @property
     def states(self) -> Mapping[str, str]:
-        """Of every step that was ever begun and not taken back."""
+        """The state of every step that was begun and not undone."""
         return {name: entry.state for name, entry in self._written.steps.items()}
 
     def is_done(self, step: StepName) -> bool:
@@ -59,7 +59,7 @@ class Journal:
         return entry is not None and entry.state == "done"
 
     def facts(self, step: StepName, type_: type[F]) -> F | None:
-        """None where it was not begun; raises `JournalWrong`."""
+        """A step's facts; None if it was not begun. Raises `JournalWrong`."""
         entry = self._written.steps.get(step)
         if entry is None:
             return None
@@ -77,12 +77,12 @@ class Journal:
         self._put(step, "done", facts)
 
     def forget(self, step: StepName) -> None:
-        """It was taken back, or never was."""
+        """Removes a step that was undone or was never done."""
         steps = {name: entry for name, entry in self._written.steps.items() if name != step}
         self._write(msgspec.structs.replace(self._written, steps=steps))
 
     def take_version(self, version: str) -> None:
-        """Of the tree that is in force from now on."""
+        """Records the version of the tree that is in force from now on."""
         self._write(msgspec.structs.replace(self._written, version=version))
 
     def _put(self, step: StepName, state: Literal["begun", "done"], facts: object) -> None:
@@ -95,7 +95,7 @@ class Journal:
 
 
 def read(root: Path) -> Journal:
-    """For those who only look; raises `JournalWrong`."""
+    """Opens the journal for reading; raises `JournalWrong`."""
     path = root / JOURNAL
     text = text_of(path)
     if isinstance(text, Unseen):
@@ -110,7 +110,7 @@ def read(root: Path) -> Journal:
 
 @contextmanager
 def kept(root: Path) -> Generator[Journal]:
-    """For the one that changes this node, as long as it does; raises `AnotherWorks` and `JournalWrong`."""
+    """Opens and locks the journal for changing the node; raises `AnotherWorks` and `JournalWrong`."""
     lock = root / LOCK
     lock.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

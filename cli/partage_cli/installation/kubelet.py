@@ -1,7 +1,7 @@
-"""Kubelet on this host: its service, its files, who it is and where its static pods lie.
+"""Kubelet on this host: its service, its files, its node name and its static pods' folder.
 
-k3s runs kubelet in its own process, which shows none of kubelet's flags; where its drop-ins and credentials lie is
-fixed. RKE2 starts a kubelet with all of its flags, by a service of another name.
+k3s runs kubelet in its own process, which shows none of kubelet's flags; the paths of its drop-ins and credentials are
+fixed. RKE2 starts a kubelet with all of its flags, from a service of another name.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _UNIT: Final = re.compile(r"/([^/\n]+\.service)(?:/|$)", re.MULTILINE)
 _EXTRA_ARGS: Final = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
 _K3S: Final = "/var/lib/rancher/k3s/agent"
 _K3S_SERVICES: Final = {"k3s-server": "k3s.service", "k3s-agent": "k3s-agent.service"}
-"""By the name that its process gives itself."""
+"""By the process name (comm)."""
 
 
 _RKE2: Final = "rke2-"
-"""How the names of its services begin."""
+"""Prefix of its services' names."""
 
 
 class _StaticPods(msgspec.Struct, frozen=True):
-    """Of a KubeletConfiguration; a null is none."""
+    """The field of a KubeletConfiguration; null means none."""
 
     staticPodPath: str | None = None  # noqa: N815  as kubelet writes it
 
@@ -44,22 +44,22 @@ class _StaticPods(msgspec.Struct, frozen=True):
 class Kubelet:
     service: str
     program: str
-    """Its path."""
+    """Path of its executable."""
     node: str
-    """As it registers itself."""
+    """The name under which it registers."""
     now: Setup
-    """What the one that runs was started with."""
+    """The configuration of the running kubelet."""
     next: Setup
-    """What the next one will be started with."""
+    """The configuration of the next kubelet."""
     files: KubeletFiles
     kubeconfig: str
-    """Empty: it has none that we know."""
+    """Empty: none is known."""
     static_pods: str
-    """Empty: it has no folder of them."""
+    """Empty: it has no such folder."""
 
 
 def kubelet_of(node: LocalNode) -> Kubelet:
-    """The one that runs; raises `UnfitNode`."""
+    """The running kubelet; raises `UnfitNode`."""
     found = process_of(node)
     if isinstance(found, Unseen):
         raise UnfitNode(f"cannot see kubelet's command line: {found}; ask as root, with the host's processes in sight")
@@ -88,20 +88,20 @@ def kubelet_of(node: LocalNode) -> Kubelet:
 
 
 def next_setup(node: LocalNode, service: str) -> Setup | None:
-    """What the next kubelet will be started with, as its files say now."""
+    """The configuration of the next kubelet, from its files."""
     if service in _K3S_SERVICES.values():
         return _k3s_setup(node)
     return _both(endpoint_facts(node), service)[1]
 
 
 def _both(facts: EndpointFacts, service: str) -> tuple[Setup, Setup]:
-    """RKE2's service is not kubelet's, and starts it with the flags that it has."""
+    """The present and next configuration. RKE2's service is not kubelet's, and starts it with the same flags again."""
     now = facts.now or Setup()
     return now, facts.next if facts.next is not None and service == "kubelet.service" else now
 
 
 def _service_of(node: LocalNode, number: int) -> str:
-    """By its cgroup, which systemd names; kubelet's usual one where that says nothing."""
+    """From its cgroup, which systemd names; else kubelet's usual service."""
     text = text_of(node.path(f"proc/{number}/cgroup"))
     found = None if isinstance(text, Unseen) else _UNIT.search(text)
     return found[1] if found else "kubelet.service"
@@ -122,7 +122,7 @@ def _files(node: LocalNode, config: str, folder: str) -> KubeletFiles:
 
 
 def _static_pods(node: LocalNode, argv: list[Word]) -> str:
-    """By kubelet's flag, or by the last of its files that says it."""
+    """From kubelet's flag, or the last of its files that sets it."""
     if flag := _value(argv, "pod-manifest-path"):
         return flag
     found = ""
@@ -138,7 +138,7 @@ def _static_in(path: Path) -> str:
     try:
         return msgspec.yaml.decode(text, type=_StaticPods).staticPodPath or ""
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return ""  # the endpoint is read from the same file, and says what is wrong with it
+        return ""  # the endpoint is read from the same file, which reports the fault
 
 
 def _value(argv: list[Word], flag: str) -> str:
@@ -182,7 +182,7 @@ def _processes_of_k3s(node: LocalNode) -> Iterator[tuple[str, list[str]]]:
 
 
 def _k3s_setup(node: LocalNode) -> Setup | None:
-    """None where its drop-ins say nothing of a runtime: then its flag does, which we cannot see."""
+    """None if its drop-ins set no runtime: then its flag does, which is not visible."""
     folder = Word(f"{_K3S}/etc/kubelet.conf.d", "")
     says = [
         Say(str(node.path(file)), said)

@@ -1,4 +1,4 @@
-"""Looks whether this node can be switched: what it is, which kubelet it runs, and by which files that is changed."""
+"""Checks whether this node can be switched: its system, its kubelet, and the files that configure it."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "kernel": system.kernel,
     "selinux": system.selinux,
 }
-"""Of the doctor's, those that can be asked before anything of ours is there."""
+"""The doctor's checks that work before anything of ours is installed."""
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What later steps must know of the node, as it was before."""
+    """What later steps must know of the node's former state."""
 
     node: str
     kubelet: str
-    """Its service."""
+    """Its systemd service."""
     runtime: str
     """The socket of the container runtime."""
     kubeconfig: str
     """Kubelet's own; empty: none is known."""
     static_pods: str
-    """Empty: kubelet takes none."""
+    """Empty: kubelet has no static pods."""
 
 
 class Look:
-    """Changes nothing; refuses in words, and says what will not work."""
+    """Changes nothing; refuses an unfit node, and prints warnings."""
 
     name: StepName = "look"
     facts_type = Site
@@ -75,7 +75,7 @@ class Look:
 
 
 def look(host: Host) -> Site:
-    """Raises `UnfitNode` with all that stands in the way."""
+    """Raises `UnfitNode` with every reason."""
     if why := managed(system := _system(host)):
         raise UnfitNode(why)
     settings, is_said = _settings(host.root)
@@ -106,7 +106,7 @@ def look(host: Host) -> Site:
 
 
 def warnings(host: Host, site: Site) -> Iterator[str]:
-    """What the doctor finds before anything of ours is there; none keeps the node from being switched."""
+    """The doctor's findings before anything of ours is installed; none prevents the switch."""
     settings = msgspec.structs.replace(crishim_of(host.root), runtime=site.runtime)
     node = LocalNode(root=host.root, name=site.node, driver_root=settings.driver_root, crishim=settings)
     for finding in run(_CHECKS, node):
@@ -115,7 +115,7 @@ def warnings(host: Host, site: Site) -> Iterator[str]:
 
 
 def crishim_of(root: Path) -> CrishimSettings:
-    """As the node's file has it; raises `UnfitNode`."""
+    """From the node's configuration file; raises `UnfitNode`."""
     return _settings(root)[0]
 
 
@@ -128,9 +128,9 @@ class _InfoOfNode(msgspec.Struct, frozen=True):
 
 
 async def _node_info(host: Host, site: Site) -> NodeInfo:
-    """Of kubelet's program nothing is started here: any process may call itself so.
+    """Versions from the API server; kubelet's program is not started here, since any process may have its name.
 
-    What the API server does not say stays unknown; before kubelet is touched it must answer.
+    What the API server does not report stays unknown; it must answer before kubelet is touched.
     """
     try:
         async with api_of(host, site.kubeconfig) as server:
@@ -157,7 +157,7 @@ def _site(host: Host, kubelet: Kubelet, runtime: str) -> Site:
 
 
 def _settings(root: Path) -> tuple[CrishimSettings, bool]:
-    """And whether the file names the runtime's socket."""
+    """The settings, and whether the file names the runtime's socket."""
     try:
         toml = read_toml(root / DEFAULT_PATH, required=False)
         found = resolve(CrishimSettings, "crishim", toml=toml, environment={}, flags={})
@@ -172,7 +172,7 @@ def _system(host: Host) -> str:
 
 
 def _is_read_only(path: Path) -> bool:
-    """Its nearest folder that is there is mounted so."""
+    """Whether its nearest existing folder is mounted read-only."""
     while not path.exists():
         path = path.parent
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

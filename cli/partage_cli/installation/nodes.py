@@ -1,4 +1,4 @@
-"""This Node as the API server has it, asked with kubelet's own credentials."""
+"""This Node in the API server, read with kubelet's own credentials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OwnNode(msgspec.Struct, frozen=True):
     status: _NodeStatus = _NodeStatus()
 
     def why_not_ready(self, since: datetime) -> str | None:
-        """None: kubelet has said since then that it is ready."""
+        """None: kubelet has reported since then that it is ready."""
         ready = next((each for each in self.status.conditions if each.type == "Ready"), None)
         if ready is None or ready.last_heartbeat_time < since:
             return "kubelet has not told the API server how the node is since it was restarted"
@@ -57,9 +57,9 @@ async def why_not_ready(server: ApiServer, node: str, since: datetime) -> str | 
 
 
 async def require_room(host: Host, site: Site) -> None:
-    """The node must be ready, have an image to try it with, and take one more pod: kubelet would end another for ours.
+    """Raises `UnfitNode` unless the node is ready, has an image for the canary, and has room for one more pod.
 
-    Raises `UnfitNode`.
+    Without room kubelet would end another pod for ours.
     """
     try:
         async with api_of(host, site.kubeconfig) as server:

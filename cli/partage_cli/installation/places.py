@@ -1,4 +1,4 @@
-"""Where an installation lies on a node, below its root and without the first slash."""
+"""Paths of an installation on a node, relative to its root."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Final
 TREES: Final = "opt/partage"
 """A folder for each version."""
 CURRENT: Final = f"{TREES}/current"
-"""A link to the version in force; all that a host has configured names it."""
+"""A link to the version in force; every configured path on a host goes through it."""
 
 STATE: Final = "var/lib/partage/node"
 JOURNAL: Final = f"{STATE}/journal.json"
 LOCK: Final = f"{STATE}/lock"
 SAVED: Final = f"{STATE}/saved"
-"""What stood in the files that say where kubelet's runtime is."""
+"""Copies of the files that set kubelet's runtime endpoint."""
 TURN: Final = f"{STATE}/switch"
-"""One file, whose name says how the switch stands."""
+"""A folder with one file, whose name is the state of the switch."""
 WAY_BACK: Final = f"{STATE}/switch-back"
-"""A script that needs nothing of ours."""
+"""A script that needs no code of ours."""
 
 UNITS: Final = "etc/systemd/system"
 SERVICES: Final = "etc/partage/services.json"
-"""Who keeps the services where that is not systemd."""
+"""The service manager, if it is not systemd."""

@@ -1,7 +1,7 @@
-"""The steps of `partage node install` after the look: what needs no change of kubelet, and can be seen to work first.
+"""The steps of `partage node install` after the look, which don't touch kubelet and are verified first.
 
-`unpack` puts the tree in its place; `units` starts broker and crishim beside a kubelet that knows nothing of them. Then
-the container runtime is asked through crishim, as kubelet will.
+`unpack` puts the tree in place; `units` starts broker and crishim beside a kubelet that does not use them. Then the
+container runtime is called through crishim, as kubelet will.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _RUNTIME_DROPIN: Final = "10-runtime.conf"
 _NODE_DROPIN: Final = "10-node.conf"
 _LIBRARY_DROPIN: Final = "10-library.conf"
 _UNIT_WRITES_TO: Final = "usr/local/lib"
-"""The broker's, where nothing else is said: it installs the library again for another driver."""
+"""The broker's default, in which it installs the library again for another driver."""
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 
 
 class Unpacked(msgspec.Struct, frozen=True):
     version: str
     tree: str
-    """Where it is taken from."""
+    """Its source path."""
 
 
 class Unpack:
@@ -72,18 +72,18 @@ class Unpack:
         for words in (("--install-library",), ("--check",)):
             try:
                 _require(broker, "--root", str(host.root), *words)
-            except StepFailed as error:  # crishim refuses what nothing limits, and a driver may come later
+            except StepFailed as error:  # crishim refuses containers that nothing limits, and a driver may come later
                 host.say(f"{error}; containers that need limits are refused until then")
         point(host, facts.version)
 
     def undo(self, host: Host, facts: Unpacked) -> None:
-        """Takes the link alone; the tree may be the one that runs."""
+        """Removes only the link; the tree may be the one that runs."""
         if pointed(host) == facts.version:
             host.path(CURRENT).unlink()
 
 
 def _label(home: Path, host: Host) -> None:
-    """A copy has the labels of its folder, with which SELinux starts no service of it."""
+    """Relabels the tree: a copy gets the labels of its folder, with which SELinux starts no service from it."""
     program = shutil.which("restorecon")
     if program is None or not host.path(_SELINUX).exists():
         return
@@ -93,7 +93,7 @@ def _label(home: Path, host: Host) -> None:
 
 
 def _require(*argv: str | Path) -> None:
-    """That it starts, and does what it is told; raises `StepFailed` with its words."""
+    """Runs a command that must succeed; raises `StepFailed` with its output."""
     done = run(*map(str, argv), within_s=_CHECK_WITHIN_S)
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
@@ -104,7 +104,7 @@ class Installed(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
     """Below the folder of units."""
     changed: tuple[str, ...]
-    """Of them: those that were otherwise before."""
+    """Those of them that differed before."""
 
 
 class Units:
@@ -126,7 +126,7 @@ class Units:
         host.services.enable(*OUR_UNITS)
         for name in OUR_UNITS:
             if name.endswith(_SOCKET):
-                continue  # systemd refuses while its service runs, and what it listens on stays
+                continue  # systemd refuses while its service runs, and its address stays the same
             if host.services.is_active(name) and any(each.startswith(name) for each in facts.changed):
                 host.services.restart(name)
         host.services.start(*OUR_UNITS)
@@ -144,9 +144,9 @@ class Units:
 
 
 def texts_of(host: Host, tree: Path, site: Site) -> dict[str, str]:
-    """The units of a tree, with drop-ins for what a unit takes otherwise; raises `InstallationError`.
+    """The units of a tree, with drop-ins for what differs from their defaults; raises `InstallationError`.
 
-    These are the runtime's socket, the node's name and the place of the library.
+    These are the runtime's socket, the node's name and the library's folder.
     """
     texts = units_of(tree)
     for daemon in ("broker", "crishim"):
@@ -166,7 +166,7 @@ def _variable(name: str, value: str) -> str:
 
 
 def put_units(host: Host, texts: dict[str, str]) -> None:
-    """Writes those that are otherwise on the host; systemd then knows all of them."""
+    """Writes those that differ on the host, then reloads systemd."""
     for name in other_units(host, texts):
         path = host.path(UNITS) / name
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ def put_units(host: Host, texts: dict[str, str]) -> None:
 
 
 def require_crishim(host: Host) -> None:
-    """It must answer for the runtime as kubelet will ask, and honour allocations; raises `StepFailed`."""
+    """Waits until crishim answers for the runtime and honours allocations; raises `StepFailed`."""
     until = time.monotonic() + _SPEAKS_WITHIN_S
     while (why := _why_silent(host)) is not None:
         if time.monotonic() >= until:
@@ -184,7 +184,7 @@ def require_crishim(host: Host) -> None:
 
 
 def _why_silent(host: Host) -> str | None:
-    """What keeps crishim from being in force; None: nothing does."""
+    """Why crishim is not in force; None if it is."""
     socket = host.path(crishim_of(host.root).listen)
     try:
         asyncio.run(_asked(socket))
@@ -194,7 +194,7 @@ def _why_silent(host: Host) -> str | None:
 
 
 def why_not_honoured(root: Path) -> str | None:
-    """By crishim's own word; None: it honours allocations."""
+    """From crishim's own condition; None: it honours allocations."""
     condition = last_condition(root, within_s=_FRESH_S, clock=time.time)
     if condition is None:
         return "crishim has not said whether it honours allocations"
@@ -202,7 +202,7 @@ def why_not_honoured(root: Path) -> str | None:
 
 
 async def _asked(socket: Path) -> None:
-    """As kubelet does when it starts."""
+    """The calls that kubelet makes when it starts."""
     client = UnaryClient(socket)
     try:
         for method in ("Version", "Status"):

@@ -1,4 +1,4 @@
-"""Runs a program of the host to its end, for a bounded time, and keeps what it says."""
+"""Runs a command on the host with a timeout, and captures its output."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 from partage_cli.installation.errors import StepFailed
 
 SHOWN: Final = 300
-"""Characters of what a program says, where people are told of it."""
+"""How much of a program's output is shown to people."""
 
 
 def run(
     *argv: str, within_s: float, environment: Mapping[str, str] | None = None, folder: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Raises `StepFailed` where it cannot be started or takes too long; what its end means is the caller's to say."""
+    """Raises `StepFailed` if it can't be started or takes too long; the caller checks the exit status."""
     try:
         return subprocess.run(  # noqa: S603  of the host, or of a tree
             argv,

@@ -1,7 +1,7 @@
-"""What stands in the way of a switch, in words that say what to use there instead. Pure.
+"""Why a node can't be switched, with what to use there instead. Pure.
 
-The oldest Kubernetes and containerd are those that `make rig-matrix` tries: older ones hand on what newer ones refuse,
-and nothing here is tried with them. A version that is not understood is none of them.
+The oldest Kubernetes and containerd are those that `make rig-matrix` tests: older ones pass on what newer ones refuse,
+and nothing here is tested with them. A version that can't be parsed does not count as too old.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ _RELEASE: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?!\d)", re.ASCII)
 @dataclass(frozen=True, kw_only=True)
 class SwitchFacts:
     endpoint: str
-    """That kubelet has."""
+    """Kubelet's present endpoint."""
     endpoint_next: str
-    """That kubelet will have when it starts again."""
+    """Kubelet's endpoint after its next start."""
     crishim: str
     """crishim's socket."""
     runtime: str
-    """What crishim is told to speak to."""
+    """The runtime socket in crishim's settings."""
     runtime_is_said: bool
-    """By the operator, in partage.toml."""
+    """The operator set it, in partage.toml."""
     read_only: tuple[str, ...] = ()
-    """Places that we must write to and that nothing can be written to."""
+    """Read-only places that we must write to."""
     library_folder: str = ""
-    """Where the containers' library shall lie, if nothing can be written there; another place can be said."""
+    """The folder of the containers' library, if it is read-only; another one can be configured."""
     has_machine: bool = False
-    """Whether `partage up` has made this host a machine of its own."""
+    """Whether `partage up` manages this host without Kubernetes."""
 
 
 def managed(system: str, kubelet: str = "") -> str:
-    """Why a host cannot be switched, by ID of os-release and kubelet's program; empty where it may be."""
+    """Why a host can't be switched, by ID of os-release and kubelet's program; empty if it can be."""
     why = _BY_SYSTEM["cos"] if kubelet == _OF_GKE else _BY_SYSTEM.get(system)
     return f"{why}: {INSTEAD}" if why else ""
 
 
 def refusals(facts: SwitchFacts) -> Iterator[str]:
-    """Each is one sentence and what to do; none: the node can be switched."""
+    """Reasons against a switch, each with what to do; none: the node can be switched."""
     if facts.has_machine:
         yield "`partage up` shares this host's cards without Kubernetes: `partage down --purge` first"
     for folder in facts.read_only:
@@ -94,7 +94,7 @@ def refusals(facts: SwitchFacts) -> Iterator[str]:
 
 
 class NodeInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """What kubelet tells the API server; empty: it has not."""
+    """Versions that kubelet reported to the API server; empty if it has not."""
 
     kubelet_version: str = ""
     container_runtime_version: str = ""
@@ -102,7 +102,7 @@ class NodeInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def too_old(info: NodeInfo) -> Iterator[str]:
-    """Each is one sentence and what to do; none: the node is as new as it must be."""
+    """Reasons why the node's versions are too old, each with what to do."""
     if _is_before(info.kubelet_version, OLDEST_KUBERNETES):
         yield _sentence(f"kubelet {info.kubelet_version}", "Kubernetes", OLDEST_KUBERNETES)
     name, found, version = info.container_runtime_version.partition(_CONTAINERD)

@@ -1,11 +1,11 @@
-"""Who keeps the services of a host: systemd, or a program that takes systemctl's words.
+"""The service manager of a host: systemd, or a program with systemctl's interface.
 
-Where systemd is not process 1, the file `etc/partage/services.json` may name such a program:
+If systemd is not process 1, the file `etc/partage/services.json` may name such a program:
 
     {"systemctl": ["/usr/local/bin/my-systemctl", "--some", "words"]}
 
-It must know `start`, `stop`, `restart`, `enable`, `disable`, `is-active`, `reset-failed` and `daemon-reload`, with the
-options that are used here, and outlive the caller.
+It must support `start`, `stop`, `restart`, `enable`, `disable`, `is-active`, `reset-failed` and `daemon-reload`, with
+the options that are used here, and outlive the caller.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _WITHIN_S: Final = 90.0
 
 
 class Systemctl:
-    """Each call blocks until it is done; raises `StepFailed`."""
+    """Runs systemctl; each call blocks until it is done and raises `StepFailed`."""
 
     def __init__(self, command: tuple[str, ...] = ("systemctl",)) -> None:
-        """`command`: how a script reaches it, too."""
+        """`command` is also used in scripts."""
         self.command = command
 
     def start(self, *units: str) -> None:
         self._do("start", *units)
 
     def stop(self, *units: str) -> None:
-        """A unit that failed would be kept with its times, and a timer of its name, started later, counts from them."""
+        """Resets failed units too: systemd keeps a failed timer's times, and counts from them after its next start."""
         self._do("stop", *units)
         self.ask("reset-failed", *units)
 
     def restart(self, unit: str) -> None:
-        """Also one that has failed too often."""
+        """Also restarts a unit that reached its start limit."""
         self.ask("reset-failed", unit)  # fails for a unit that was never loaded, and then there is nothing to reset
         self._do("restart", unit)
 
@@ -64,7 +64,7 @@ class Systemctl:
             raise StepFailed(f"`{' '.join((*self.command, *words))}` failed: {done.stderr.strip()[-SHOWN:]}")
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """What it answers to these words, also where that is no."""
+        """Runs systemctl and returns its result, also on failure."""
         return run(*self.command, *words, within_s=_WITHIN_S)
 
 
@@ -73,7 +73,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def services_of(root: Path) -> Systemctl:
-    """Raises `UnfitNode` where it is not known who keeps them."""
+    """Raises `UnfitNode` if the service manager is unknown."""
     path = root / SERVICES
     text = text_of(path)
     if not isinstance(text, Unseen):

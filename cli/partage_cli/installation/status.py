@@ -1,7 +1,7 @@
-"""How this node is: what is installed, which runtime kubelet has, and whether allocations are honoured.
+"""The status of this node: what is installed, kubelet's runtime, and whether allocations are honoured.
 
-Kubelet's files are not among those that are altered: to write them means to restart kubelet, which is for a switch with
-its way back. Of the tree only its units are compared; `partage node install` looks at every file of it.
+Kubelet's files are not among `altered`: rewriting them means restarting kubelet, which is the job of a switch with its
+rollback. Of the tree only the units are compared; `partage node install` checks every file of it.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """As `partage node status -o json` prints it."""
+    """The output of `partage node status -o json`."""
 
     version: str | None
     endpoint: Literal["crishim", "containerd", "other", "unknown"]
-    """That the kubelet has which runs now."""
+    """The endpoint of the running kubelet."""
     switch: turn.State | None
     armed_until: str | None
     on_trial: bool
     steps: Mapping[str, str]
     in_force: bool
     why: str
-    """Why not; empty where it is."""
+    """Why it is not in force; empty if it is."""
     speaks_for_good: bool
-    """Kubelet speaks to crishim, and will when it starts again."""
+    """Kubelet uses crishim, and will after its next start."""
     altered: tuple[str, ...] = ()
-    """Files of the installation that are missing or other than they were installed."""
+    """Files of the installation that are missing or differ."""
 
 
 def status(root: Path, journal: Journal) -> Status:
-    """Never fails for what it finds."""
+    """The node's status; never fails for what it finds."""
     try:
         listen = str(crishim_of(root).listen)
         kubelet: Kubelet | str = kubelet_of(LocalNode(root=root, name=""))
@@ -76,7 +76,7 @@ def status(root: Path, journal: Journal) -> Status:
 
 
 def altered(root: Path, journal: Journal) -> tuple[str, ...]:
-    """Their paths on the node; none while another version is tried, or all is taken out."""
+    """Their paths on the node; none while another version is tried, or partage is being removed."""
     is_changing = (root / VERSION_BACK).exists() or not {"upgrade", "uninstall"}.isdisjoint(journal.states)
     site = journal.facts("look", Site)
     if is_changing or site is None or not journal.version or not journal.is_done("units"):

@@ -1,8 +1,8 @@
-"""Carries out steps in their order, and takes them back in the reverse one, after a death at any point.
+"""Carries out steps in order, and undoes them in reverse, also after a crash at any point.
 
-A step first looks, and says what it would change and which facts its other half needs. The facts are in the journal
-before anything is changed; a run that finds a step begun uses those, since what it would see now is half changed.
-Doing a step twice, or half and then whole, is the same as once; so is taking it back.
+A step first plans: it returns its changes, and the facts that its other half needs. The facts are in the journal before
+anything is changed. A run that finds a step begun uses those, since the host is half changed by then. Doing a step
+twice, or half and then whole, has the same result as once; so has undoing it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ F = TypeVar("F")
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that a step would change, for people."""
+    """One change of a step, for people."""
 
     verb: str
     what: str
@@ -31,15 +31,15 @@ class Change:
 
 
 class NoFacts(msgspec.Struct, frozen=True):
-    """Of a step whose way back needs to know nothing."""
+    """The facts of a step that needs none to be undone."""
 
 
 @dataclass(frozen=True)
 class Plan(Generic[F]):
     changes: tuple[Change, ...]
-    """None: all is as it should be, and the step still asks whether it is."""
+    """Empty: everything is as it should be, and the step only verifies that."""
     facts: F
-    """For the journal: what the way there and the way back must know."""
+    """For the journal: what `do` and `undo` must know."""
 
 
 class Step(Protocol[F]):
@@ -50,7 +50,7 @@ class Step(Protocol[F]):
     def facts_type(self) -> type[F]: ...
 
     def plan(self, host: Host) -> Plan[F]:
-        """Changes nothing; raises `InstallationError` where it could not be done."""
+        """Changes nothing; raises `InstallationError` if the step is not possible."""
         ...
 
     def do(self, host: Host, facts: F) -> None: ...
@@ -59,7 +59,7 @@ class Step(Protocol[F]):
 
 
 def carry_out(steps: Sequence[Step[Any]], host: Host, journal: Journal, *, again: bool = False) -> None:
-    """Those that are not done, or all of them `again`; raises what a step raises, and leaves it begun."""
+    """Runs steps that are not done, or all of them with `again`; on an error the failed step stays begun."""
     for step in steps:
         is_done = journal.is_done(step.name)
         if is_done and not again:
@@ -73,7 +73,7 @@ def carry_out(steps: Sequence[Step[Any]], host: Host, journal: Journal, *, again
 
 
 def take_back(steps: Sequence[Step[Any]], host: Host, journal: Journal) -> None:
-    """Those that were begun, the last one first."""
+    """Undoes steps that were begun, the last one first."""
     for step in reversed(steps):
         facts = journal.facts(step.name, step.facts_type)
         if facts is not None:
@@ -82,5 +82,5 @@ def take_back(steps: Sequence[Step[Any]], host: Host, journal: Journal) -> None:
 
 
 def foreseen(steps: Sequence[Step[Any]], host: Host, journal: Journal) -> list[Change]:
-    """What `carry_out` would change, for `--dry-run`."""
+    """The changes that `carry_out` would make, for `--dry-run`."""
     return [change for step in steps if not journal.is_done(step.name) for change in step.plan(host).changes]

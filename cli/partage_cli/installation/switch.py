@@ -1,7 +1,7 @@
-"""Switches a node on and off: the steps in their order, and back again whatever happens between.
+"""Switches a node on and off: runs the steps in order, and rolls back on any error.
 
-A run that finds an earlier one half done goes back first, by the same script as the timer, and then begins at its
-first step: so there is one way there and one way back.
+A run that finds an earlier one half done rolls back first, by the same script as the timer, and then begins with the
+first step. So there is only one way forward and one way back.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from partage_cli.installation.tree import version_of
 from partage_plugins.errors import PartageError
 
 AFTER_S: Final = 120.0
-"""So long a switch may take before it goes back by itself."""
+"""Time limit of a switch, after which it is rolled back."""
 _SCRIPT_WITHIN_S: Final = 60.0
 _BACK_WITHIN_S: Final = 60.0
 _AGAIN_S: Final = 0.5
 
 
 def install(host: Host, journal: Journal, tree: Path) -> None:
-    """Up to a crishim that answers; kubelet is not touched. Raises `InstallationError`."""
+    """Installs up to a crishim that answers; does not touch kubelet. Raises `InstallationError`."""
     version = version_of(tree)
     if journal.version not in {"", version}:
         raise UnfitNode(f"version {journal.version} is installed: `partage node upgrade` puts {version} in its place")
@@ -67,7 +67,7 @@ def to_install(host: Host, journal: Journal, tree: Path) -> list[Change]:
 
 
 def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s: float) -> None:
-    """Raises `TurnedBack` where kubelet was given its runtime back, else what kept it from being touched."""
+    """Raises `TurnedBack` after a rollback, else the error that came before kubelet was touched."""
     if not journal.is_done("units"):
         raise UnfitNode("partage is not installed on this node: `partage node install` first")
     if _settled(host, journal):
@@ -91,7 +91,7 @@ def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s:
         since = datetime.now(UTC)
         try:
             go_back(host, journal)
-        except OSError as second:  # such as a full disk: the journal is put right by the next run
+        except OSError as second:  # such as a full disk: the next run repairs the journal
             host.say(f"{second}; the journal does not tell that the switch went back")
         _wait_back(host, site, since)
         raise TurnedBack(f"{error}; kubelet has its container runtime back, as before") from error
@@ -105,7 +105,7 @@ def to_switch_on(host: Host, *, after_s: float) -> list[Change]:
 
 
 def switch_off(host: Host, journal: Journal) -> None:
-    """Kubelet gets its container runtime back; containers go on."""
+    """Gives kubelet its container runtime back; containers keep running."""
     if "save" not in journal.states and turn.state(host.root) is None:
         host.say("this node is not switched on")
         return
@@ -116,11 +116,11 @@ def switch_off(host: Host, journal: Journal) -> None:
 
 
 def take_everything_back(host: Host, journal: Journal) -> None:
-    """To before `install`, but for the trees; kubelet speaks to its runtime, and nothing is left in the journal."""
+    """Undoes everything since `install`, but for the trees; kubelet uses its runtime, and the journal is empty."""
     switch_off(host, journal)
     site = journal.facts("look", Site)
     if site is not None:
-        nowhere = Path(os.devnull)  # what is taken back is known by the journal alone
+        nowhere = Path(os.devnull)  # the journal alone has what must be undone
         take_back([Look(), Unpack(nowhere), Units(nowhere, site)], host, journal)
     turn.remove(host.root)
     journal.take_version("")
@@ -135,7 +135,7 @@ def to_switch_off(journal: Journal) -> list[Change]:
 
 
 def go_back(host: Host, journal: Journal) -> None:
-    """To before the first step of the switch, from wherever an earlier run ended; kubelet is restarted if it must."""
+    """Rolls back to before the first step, from any state that an earlier run left; restarts kubelet if necessary."""
     if turn.state(host.root) in {"armed", "turning-back"}:
         _run_way_back(host)
     if turn.state(host.root) == "turned-back":
@@ -149,7 +149,7 @@ def go_back(host: Host, journal: Journal) -> None:
 
 
 def _settled(host: Host, journal: Journal) -> bool:
-    """Whether it is switched on and stays so; a run that died after the confirmation is finished."""
+    """Whether the switch is on and stays so; completes a run that died after the confirmation."""
     if turn.state(host.root) != "confirmed":
         return False
     now = status(host.root, journal)
@@ -189,7 +189,7 @@ def _files(journal: Journal) -> tuple[SavedFile, ...]:
 
 
 def _run_way_back(host: Host) -> None:
-    """The timer runs it too, if it fails here."""
+    """Runs the script; if it fails here, its timer runs it again."""
     path = host.path(WAY_BACK)
     try:
         done = run("/bin/sh", str(path), within_s=_SCRIPT_WITHIN_S)
@@ -200,7 +200,7 @@ def _run_way_back(host: Host) -> None:
 
 
 def _wait_back(host: Host, site: Site, since: datetime) -> None:
-    """Until kubelet has said since then that the node is ready; where it takes longer, that is said."""
+    """Waits until kubelet has reported the node as ready since then; prints a message if that takes too long."""
     until = time.monotonic() + _BACK_WITHIN_S
     while (why := asyncio.run(_why_not_back(host, site, since.replace(microsecond=0)))) is not None:
         if time.monotonic() >= until:

@@ -1,6 +1,7 @@
-"""What partage leaves on a node beside its switch: libraries, a folder below /run, and the trees with our own program.
+"""What else partage leaves on a node: libraries, a folder below /run, and the trees with our own program.
 
-The trees go last, by a script that is on the node before: it needs nothing of them, and can be said again by hand.
+The trees are removed last, by a script that is written to the node before: it does not need them, and can be run again
+by hand.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 RUN: Final = str(Path(INVENTORY_FILE).parent)
 CARDS: Final = f"{FOLDERS[0]}/{OUR_FILE}"
-"""By which the runtime puts cards into a container when it makes one, and never after."""
+"""The CDI spec of cards; a runtime reads it only when it creates a container."""
 LAST_ACT: Final = f"{STATE}/last-act"
-"""The script that takes away the rest, and itself."""
+"""The script that removes the rest, and itself."""
 
 
 class _Limits(msgspec.Struct, frozen=True):
@@ -44,17 +45,17 @@ class _Limits(msgspec.Struct, frozen=True):
 
 
 def trees(host: Host) -> tuple[Path, ...]:
-    """Of all versions on the node."""
+    """The trees of all versions on the node."""
     return tuple(path for path in _folders(host.path(TREES)) if (path / "VERSION").is_file())
 
 
 def libraries(host: Host) -> tuple[Path, ...]:
-    """Of all versions of the preload library."""
+    """The folders of all versions of the preload library."""
     return _folders(library_folder(host))
 
 
 def library_folder(host: Host) -> Path:
-    """As the node's file has it; raises `StepFailed`."""
+    """From the node's configuration file; raises `StepFailed`."""
     try:
         toml = read_toml(host.path(DEFAULT_PATH), required=False)
         found = resolve(BrokerSettings, "broker", toml=toml, environment={}, flags={})
@@ -64,18 +65,18 @@ def library_folder(host: Host) -> Path:
 
 
 def current_library(host: Host) -> str:
-    """The version that new containers get; empty for none."""
+    """The library version that new containers get; empty for none."""
     link = library_folder(host) / LINK
     return link.readlink().name if link.is_symlink() else ""
 
 
 def used_libraries(host: Host) -> frozenset[str]:
-    """Versions that containers have; a program whose library is gone runs without limits. Raises `StepFailed`."""
+    """Library versions in use; a program whose library is gone runs without limits. Raises `StepFailed`."""
     return frozenset(_used(host))
 
 
 def claims(host: Host) -> frozenset[ClaimName]:
-    """That the DRA driver put in force; one whose record can't be read has no name, and its pods are not found."""
+    """Claims that the DRA driver prepared; one whose record can't be read has no name, so its pods are not found."""
     records, found = ClaimRecords(host.root), set[ClaimName]()
     for uid in records.uids():
         with contextlib.suppress(DecodeError):
@@ -85,7 +86,7 @@ def claims(host: Host) -> frozenset[ClaimName]:
 
 
 def remove_specs(host: Host) -> None:
-    """By which runtimes put cards and claims into containers."""
+    """Removes the CDI specs of cards and claims."""
     host.path(CARDS).unlink(missing_ok=True)
     SpecFiles(host.root).keep_only(())
 
@@ -96,7 +97,7 @@ def remove(folders: Collection[Path]) -> None:
 
 
 def remove_libraries_but(host: Host, kept: Collection[str]) -> None:
-    """And what the broker has beside them."""
+    """Also removes the broker's other files beside them."""
     remove([each for each in libraries(host) if each.name not in kept])
     folder = library_folder(host)
     names = names_in(folder)
@@ -109,7 +110,7 @@ def remove_libraries_but(host: Host, kept: Collection[str]) -> None:
 
 
 def write_last_act(host: Host) -> Path:
-    """Puts the script there that removes trees and journal; it can die and be said again."""
+    """Writes the script that removes trees and journal; it can be interrupted and run again."""
     script = host.path(LAST_ACT)
     there, state, parent, itself = (
         shlex.quote(str(each)) for each in (host.path(TREES), script.parent, script.parent.parent, script)
@@ -139,7 +140,7 @@ def _used(host: Host) -> Iterator[str]:
     for name in () if isinstance(names, Unseen) else names:
         text = text_of(folder / name)
         if isinstance(text, Unseen):
-            continue  # its container has ended just now
+            continue  # its container has just ended
         try:
             yield Path(msgspec.json.decode(text, type=_Limits).library).name
         except msgspec.MsgspecError:

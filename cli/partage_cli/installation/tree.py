@@ -1,6 +1,6 @@
-"""The tree of programs that is installed: checked file by file, put in its place whole, and pointed to by one link.
+"""The installed tree of programs: verified file by file, put in place whole, and selected by one link.
 
-A tree runs at one path alone, `/opt/partage/<version>`. Its MANIFEST has a line for each file: mode, SHA-256, path.
+A tree runs only at the path `/opt/partage/<version>`. Its MANIFEST has a line for each file: mode, SHA-256, path.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from partage_cli.installation.host import Host
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 
 OUR_UNITS: Final = ("partage-broker.service", "partage-crishim.socket", "partage-crishim.service")
-"""In the order of their start. The advertiser is a pod, or people's unit."""
+"""In start order. The advertiser is a pod, or the operator's unit."""
 ADVERTISER_UNIT: Final = "partage-advertiser.service"
 SPARE_BYTES: Final = 256 << 20
-"""So much stays free beside a copy: a node whose disk is full loses its pods."""
+"""Space that must stay free beside a copy: a node whose disk is full loses its pods."""
 _LINE: Final = re.compile(r"(?P<mode>[0-7]{4}) (?P<sha256>[0-9a-f]{64}) (?P<path>[^/].*)")
 _VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,127}")
 _PIECE: Final = 1 << 20
@@ -35,7 +35,7 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def own_tree() -> Path | None:
-    """The one that this program runs from; None where it runs from something else, such as a wheel."""
+    """The tree that this program runs from; None if it runs from something else, such as a wheel."""
     tree = Path(sys.executable).parent.parent
     return tree if (tree / "MANIFEST").is_file() and (tree / "VERSION").is_file() else None
 
@@ -49,7 +49,7 @@ def version_of(tree: Path) -> str:
 
 
 def check(tree: Path) -> str:
-    """Its version; raises `BadTree` where a file is missing, is another one, or is not in the manifest."""
+    """Its version; raises `BadTree` if a file is missing, differs, or is not in the manifest."""
     version = version_of(tree)
     text = text_of(tree / "MANIFEST")
     if isinstance(text, Unseen):
@@ -68,9 +68,9 @@ def check(tree: Path) -> str:
 
 
 def place(root: Path, tree: Path) -> Path:
-    """The tree in its place, copied there where it is not, or not whole; raises `BadTree`, `DiskFull` and `OSError`.
+    """Puts the tree in place, unless it is there and whole; raises `BadTree`, `DiskFull` and `OSError`.
 
-    On a full disk, and until the copy is whole, what is there stays.
+    On a full disk, and until the copy is complete, existing files stay.
     """
     version = check(tree)
     home = root / TREES / version
@@ -101,7 +101,7 @@ def _copy(tree: Path, home: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Generator[None]:
-    """Waits while another one copies: the installer of the fleet and a person may want the same tree at once."""
+    """Waits while another process copies: the fleet's installer and a person may want the same tree at once."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -111,7 +111,7 @@ def _alone(folder: Path) -> Generator[None]:
 
 
 def put_on_disk(folder: Path) -> None:
-    """All that was written to its file system. sync(2) waits for every other one, too: busy disks, dead servers."""
+    """Syncs its file system. sync(2) would wait for all others too: busy disks, dead servers."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if _libc.syncfs(descriptor):
@@ -141,7 +141,7 @@ def _is_whole(tree: Path) -> bool:
 
 
 def point(host: Host, version: str) -> None:
-    """The one switch of versions."""
+    """Switches versions, by one rename."""
     link = host.path(CURRENT)
     beside = link.with_name(f".{link.name}")
     beside.unlink(missing_ok=True)
@@ -150,13 +150,13 @@ def point(host: Host, version: str) -> None:
 
 
 def pointed(host: Host) -> str:
-    """The version in force; empty where there is none."""
+    """The version in force; empty if there is none."""
     link = host.path(CURRENT)
     return link.readlink().name if link.is_symlink() else ""
 
 
 def units_of(tree: Path) -> dict[str, str]:
-    """Their texts, by their names; raises `BadTree`."""
+    """Unit texts by name; raises `BadTree`."""
     texts = {name: text_of(tree / "systemd" / name) for name in OUR_UNITS}
     if wrong := [text for text in texts.values() if isinstance(text, Unseen)]:
         raise BadTree(str(wrong[0]))
@@ -164,7 +164,7 @@ def units_of(tree: Path) -> dict[str, str]:
 
 
 def kept_units(host: Host, tree: Path) -> dict[str, str]:
-    """Those that the host has of a tree, as this one brings them: the advertiser's too, where it runs of a tree."""
+    """A tree's units; the advertiser's too, if the host has one that runs from a tree."""
     there, brought = text_of(host.path(UNITS) / ADVERTISER_UNIT), text_of(tree / "systemd" / ADVERTISER_UNIT)
     if isinstance(there, Unseen) or isinstance(brought, Unseen) or f"/{CURRENT}/" not in there:
         return units_of(tree)
@@ -172,7 +172,7 @@ def kept_units(host: Host, tree: Path) -> dict[str, str]:
 
 
 def other_units(host: Host, texts: dict[str, str]) -> list[str]:
-    """Those which the host has otherwise, or not at all."""
+    """Those that differ on the host, or are missing."""
     return [name for name, text in texts.items() if text_of(host.path(UNITS) / name) != text]
 
 

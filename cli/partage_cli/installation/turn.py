@@ -1,12 +1,12 @@
-"""How the switch of this node stands: the name of one file. Who renames it first has decided.
+"""The state of this node's switch: the name of one file. The process that renames it first wins.
 
-    armed          kubelet is being pointed to crishim; the way back starts when the time has run out
+    armed          kubelet is being pointed to crishim; the rollback starts when the time has run out
     confirmed      kubelet speaks through crishim, the node is ready and a pod has started
-    turning-back   the way back is under way
-    turned-back    kubelet was given what it had before
+    turning-back   the rollback is running
+    turned-back    kubelet has its former configuration
 
-A rename needs no room on a disk, is whole or not there, and can be done by a shell: so the way back needs nothing of
-ours, and a confirmation that comes too late meets a file that is no longer there.
+A rename needs no disk space, is atomic, and can be done by a shell. So the rollback needs no code of ours, and a
+confirmation that comes too late finds the file gone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def state(root: Path) -> State | None:
 
 
 def armed_until(root: Path) -> str:
-    """When the way back starts, for people; empty where the switch is not armed."""
+    """When the rollback starts, for people; empty if the switch is not armed."""
     text = text_of(root / TURN / "armed")
     return "" if isinstance(text, Unseen) else text.strip()
 
@@ -42,7 +42,7 @@ def arm(root: Path, until: str) -> None:
 
 
 def confirm(root: Path) -> bool:
-    """False: the way back has begun."""
+    """Returns False if the rollback has begun."""
     try:
         os.rename(root / TURN / "armed", root / TURN / "confirmed")  # noqa: PTH104  a link's target is not followed
     except FileNotFoundError:
@@ -60,5 +60,5 @@ def clear(root: Path) -> None:
 
 
 def remove(root: Path) -> None:
-    """As if there had never been a switch."""
+    """Removes the state, as if there had never been a switch."""
     shutil.rmtree(root / TURN, ignore_errors=True)

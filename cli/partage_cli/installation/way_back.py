@@ -1,9 +1,9 @@
-"""The way back as a script, and the units that start it. Pure.
+"""The rollback as a script, and the units that start it. Pure.
 
-The script has literal paths and needs sh, mv, rm and systemctl: neither our programs nor room on a disk. What it puts
-back lies ready beside its place, so that each file is one rename; first it removes what a switch that is late would
-rename there. Killed anywhere, it does the rest when it starts again. It runs when the time has run out, at a boot
-before kubelet starts, and when a step of the switch fails.
+The script has literal paths and needs sh, mv, rm and systemctl: neither our programs nor disk space. The former files
+are prepared beside their places, so that each is restored by one rename; first it removes what a late switch would
+rename there. If it is killed, it completes the rest when it is started again. It runs when the time has run out, at
+boot before kubelet starts, and when a step of the switch fails.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _AGAIN_S: Final = 10
 
 
 class PutBack(NamedTuple):
-    """A file and what lies ready to take its place."""
+    """A file and its prepared former content."""
 
     path: str
     ready: str
-    """Empty: the file was not there, and is removed."""
+    """Empty: the file did not exist, and is removed."""
     staged: str
-    """What the switch renames to `path`, unless this script was faster."""
+    """The file that the switch renames to `path`, unless this script was first."""
 
 
 def script(files: Sequence[PutBack], *, canary: str, kubelet: str, systemctl: Sequence[str], root: str) -> str:
-    """`canary` is a static pod's file, or empty; `kubelet` the service."""
+    """`canary` is a static pod's file, or empty; `kubelet` is its service."""
     control = shlex.join(systemctl)
     turn = shlex.quote(f"{root.rstrip('/')}/{TURN}")
     late = "".join(f"rm -f {shlex.quote(each.staged)} || failed=1\n" for each in files)
@@ -61,7 +61,7 @@ def _restored(each: PutBack) -> str:
 
 
 def units(*, kubelet: str, after_s: float, root: str) -> dict[str, str]:
-    """Their texts by their names. The timer counts from when it is started, and from each boot: no clock is trusted."""
+    """Unit texts by name. The timer counts from its start, and from each boot, independently of the clock."""
     path = f"{root.rstrip('/')}/{WAY_BACK}"
     return {
         SERVICE: f"""\

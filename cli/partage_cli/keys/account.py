@@ -1,7 +1,7 @@
-"""The account that alone may write keys into a cluster: this process itself, or a token of it that we may make.
+"""The only account that may write keys into a cluster: this process's own, or one for which it requests a token.
 
-An administrator who rotates keys reads as who they are, and writes as this account, by a token of some minutes. So a
-stolen right to write ConfigMaps is not enough to make nodes believe a key, and the audit log has both names.
+An administrator who rotates keys reads with their own identity, and writes as this account, with a short-lived token.
+So a stolen right to write ConfigMaps is not enough to make nodes trust a key, and the audit log has both names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Token(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def keys_account(server: ApiServer, kubeconfig: Path | None, namespace: str) -> AsyncGenerator[ApiServer]:
-    """The API server, as that account; raises `KubeError`."""
+    """The API server, called with that account; raises `KubeError`."""
     if (await identity(server)).user == f"system:serviceaccount:{namespace}:{ACCOUNT}":
         yield server
         return

@@ -1,12 +1,12 @@
-"""The extender's certificates: an authority of its own, what it issues, and when that is made again. Pure but for keys.
+"""The extender's certificates: its own CA, what that issues, and when to renew. Pure, but for key generation.
 
-The authority's key is kept, in a Secret that nothing mounts: without it every renewal would need another authority, and
-with that a copy on each control plane where kube-scheduler is no pod. Who reads Secrets of this namespace reads the
-caller's key beside it, so the authority's opens nothing more. An authority is followed by another two years before its
-end, which is trusted at once and signs when the old one would not outlive what it signs: so every copy of the
-authorities that is made within that year is good on both sides.
+The CA's key is kept, in a Secret that nothing mounts: without it every renewal would need another CA, and so another
+copy on each control plane where kube-scheduler is not a pod. Whoever can read Secrets of this namespace can read the
+caller's key beside it, so the CA's key gives no further access. Another CA is added two years before the last one ends.
+It is trusted at once, but signs only when the old one would not outlive the new certificate: so every copy of the CA
+bundle that is made within that year is valid on both sides.
 
-ECDSA on P-256: quick, and known to every kube-scheduler.
+ECDSA on P-256: fast, and supported by every kube-scheduler.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Subject:
-    """Whom a certificate is for: a server with names, or, without, a client."""
+    """The subject of a certificate: a server with DNS names, or a client without any."""
 
     common_name: str
     names: tuple[str, ...] = ()
@@ -68,13 +68,13 @@ def new_authority(now: datetime) -> Pair:
 
 
 def authority_files(pair: Pair) -> dict[str, bytes]:
-    """As its Secret holds it, beside others."""
+    """Its files in the Secret, which has those of other CAs too."""
     number = f"{_read(pair.certificate).serial_number:040x}"
     return {f"{number}.crt": pair.certificate, f"{number}.key": pair.key}
 
 
 def authorities_in(files: Mapping[str, bytes]) -> tuple[Pair, ...]:
-    """Those of a Secret, the oldest first."""
+    """The CAs in a Secret, the oldest first."""
     pairs = [
         Pair(content, files[f"{name.removesuffix('.crt')}.key"])
         for name, content in files.items()
@@ -89,12 +89,12 @@ def needs_another(authorities: Sequence[Pair], now: datetime) -> bool:
 
 
 def bundle(authorities: Sequence[Pair], now: datetime) -> bytes:
-    """All that are trusted now."""
+    """The certificates of all CAs that are valid now."""
     return b"".join(pair.certificate for pair in authorities if _read(pair.certificate).not_valid_after_utc > now)
 
 
 def issued(authorities: Sequence[Pair], subject: Subject, now: datetime) -> Pair:
-    """A new key with its certificate, by the oldest authority that outlives it: that is known everywhere."""
+    """A new key with a certificate from the oldest CA that outlives it, since that one is known everywhere."""
     end = now + LIFE
     signer = next(pair for pair in authorities if _read(pair.certificate).not_valid_after_utc >= end)
     authority, key = _read(signer.certificate), ec.generate_private_key(ec.SECP256R1())
@@ -113,7 +113,7 @@ def issued(authorities: Sequence[Pair], subject: Subject, now: datetime) -> Pair
 
 
 def why_renew(pair: Pair, subject: Subject, authorities: Sequence[Pair], now: datetime) -> str:
-    """Why this one is not to be kept; nothing where it is."""
+    """Why a certificate must be replaced; empty if it is valid."""
     try:
         found, key = _read(pair.certificate), _private(pair.key)
     except ValueError:

@@ -1,7 +1,7 @@
 """``partage keys``: make, show, list and retire the keys that sign allocations.
 
-Only words and options are decided here: what happens to files is `partage_base.keyring`'s business, and what happens
-in a cluster is said by `in_cluster`.
+This module has only arguments and options: `partage_base.keyring` works on the files, and `in_cluster` has the commands
+for a cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The words and options of ``partage keys ensure``, ``rotate`` and ``retire --in-cluster``."""
+"""Arguments and options of ``partage keys ensure``, ``rotate`` and ``retire --in-cluster``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def rotate(*, wait_s: float, kubeconfig: Path | None, namespace: str) -> None:
             rotated = await rotation.next_key(KeyStore(writer, namespace))
         cluster = _Cluster(server, namespace)
         known = await rotation.known_everywhere(cluster, rotated.new, wait=_patience(rotated.new, wait_s))
-        async with keys_account(server, kubeconfig, namespace) as writer:  # a token may have ended meanwhile
+        async with keys_account(server, kubeconfig, namespace) as writer:  # the first token may have expired
             await rotation.switched(KeyStore(writer, namespace), rotated, time.time())
         return rotated, known
 
@@ -103,7 +103,7 @@ def rotate(*, wait_s: float, kubeconfig: Path | None, namespace: str) -> None:
 
 
 def retire(key: KeyId, *, force: bool, kubeconfig: Path | None, namespace: str) -> None:
-    """As `partage keys retire --in-cluster`."""
+    """Runs `partage keys retire --in-cluster`."""
 
     async def done(server: ApiServer) -> KeyId:
         async with keys_account(server, kubeconfig, namespace) as writer:
@@ -116,7 +116,7 @@ def retire(key: KeyId, *, force: bool, kubeconfig: Path | None, namespace: str) 
 
 
 class _Cluster:
-    """Asked as who calls, not as the account that writes keys: that one may read nothing else."""
+    """Reads with the caller's identity, since the account that writes keys may read nothing else."""
 
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self._server, self._namespace = server, namespace
@@ -133,7 +133,7 @@ class _Cluster:
 
 
 def _patience(key: KeyId, wait_s: float) -> Callable[[Standing], Awaitable[bool]]:
-    """Says whom it waits for when that changes."""
+    """Prints the nodes that it waits for whenever they change."""
     told: list[tuple[str, ...]] = []
     ends_s = time.monotonic() + wait_s
 

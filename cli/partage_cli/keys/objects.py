@@ -1,13 +1,13 @@
-"""The cluster's objects that hold keys, and what is in them. Pure.
+"""The cluster's objects that hold keys, and their content. Pure.
 
     Secret     partage-signing               ID.key: private halves; signing: the id of the one that signs
     ConfigMap  partage-keys                  ID.pub: public halves; every node gets them
-    Secret     partage-extender-authority    NUMBER.crt, NUMBER.key: who vouches for the extender and its caller
-    Secret     partage-extender-tls          tls.crt, tls.key, ca.crt: the extender's, and who may ask it
-    Secret     partage-kube-scheduler-tls    the same of the kube-scheduler that asks
-    ConfigMap  partage-extender-ca           ca.crt: the authority's certificates, for everyone
+    Secret     partage-extender-authority    NUMBER.crt, NUMBER.key: the CAs of the extender and its caller
+    Secret     partage-extender-tls          tls.crt, tls.key, ca.crt: the extender's, and the CAs of its callers
+    Secret     partage-kube-scheduler-tls    the same for the kube-scheduler that calls it
+    ConfigMap  partage-extender-ca           ca.crt: the CAs' certificates, for everyone
 
-They hold files, by the names that `partage_base.keyring` gives them, so that a mount is a folder of keys.
+They hold files, with the names that `partage_base.keyring` uses, so that a mount is a folder of keys.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EXTENDER_TLS: Final = "partage-extender-tls"
 CALLER_TLS: Final = "partage-kube-scheduler-tls"
 EXTENDER_CA: Final = "partage-extender-ca"
 ACCOUNT: Final = "partage-keys"
-"""The service account that alone may write these."""
+"""The only service account that may write these."""
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABELS: Final = {
@@ -55,12 +55,12 @@ class Secret(msgspec.Struct, frozen=True):
     data: Mapping[str, str] | None = None
 
     def files(self) -> dict[str, bytes]:
-        """Raises `KeyRefused` for what is no base64, which the API server keeps out."""
+        """Raises `KeyRefused` for invalid base64, which the API server does not admit."""
         return {name: _unfolded(self.metadata.name, name, text) for name, text in (self.data or {}).items()}
 
     @property
     def is_ours(self) -> bool:
-        """Made here; another one is somebody's own choice."""
+        """Whether it was made here; another one is somebody's own choice."""
         return self.metadata.labels.get(MANAGED_BY) == ACCOUNT
 
 
@@ -71,14 +71,14 @@ class ConfigMap(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Signing:
-    """What the Secret `partage-signing` holds."""
+    """The content of the Secret `partage-signing`."""
 
     private: Mapping[KeyId, Ed25519PrivateKey]
     signs: KeyId | None
-    """The key that signs; None before any does."""
+    """The key that signs; None before there is one."""
 
     def public_files(self) -> dict[str, str]:
-        """The public half of each, as the ConfigMap has it."""
+        """The public half of each, as in the ConfigMap."""
         return {public_file(key): encode_public(half.public_key()).decode() for key, half in self.private.items()}
 
     def waiting(self) -> list[KeyId]:
@@ -103,7 +103,7 @@ def signing_of(secret: Secret) -> Signing:
 
 
 def public_of(config_map: ConfigMap) -> dict[KeyId, Ed25519PublicKey]:
-    """The keys that verify; what is no key costs that one alone."""
+    """The keys that verify, without invalid ones."""
     keys: dict[KeyId, Ed25519PublicKey] = {}
     for name, text in (config_map.data or {}).items():
         if name.endswith(PUBLIC_SUFFIX):
@@ -123,7 +123,7 @@ def public_file(key: KeyId) -> str:
 
 
 def folded(files: Mapping[str, bytes | None]) -> dict[str, str | None]:
-    """As a Secret's `data` has it; None takes a file away."""
+    """A Secret's `data`; None removes a file."""
     return {name: None if content is None else base64.b64encode(content).decode() for name, content in files.items()}
 
 

@@ -1,11 +1,11 @@
-"""Makes in a cluster what is missing: the first key, and the extender's certificates. Any number may do so at once.
+"""Creates in a cluster what is missing: the first key, and the extender's certificates. Concurrent runs are safe.
 
-The private half is written first, and not yet named as the one that signs: whoever makes the Secret has decided which
-key it is, so two runs at once make one. Then its public half is written where nodes get it, and only then is it named.
-A scheduler that starts in between finds no key that signs, and starts again; none ever signs with a key that nodes
-can't get. A run that ends between two writes leaves what the next one finishes.
+The private half is written first, not yet marked as the one that signs: the run that creates the Secret decides which
+key it is, so concurrent runs make only one. Then its public half is written where nodes get it, and only then is it
+marked. A scheduler that starts in between finds no signing key, and restarts; none ever signs with a key that nodes
+can't get. A run that dies between two writes leaves a state that the next one completes.
 
-A certificate, its key and the authority that it is checked by are one object, so they always match.
+A certificate, its key and its CA are in one object, so they always match.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CALLER: Final = "system:kube-scheduler"
 
 
 async def settled(work: Callable[[], Awaitable[T]]) -> T:
-    """What another run changes under this one is looked at again."""
+    """Runs `work`, and again if another run changed its objects meanwhile."""
     for _ in range(TRIES - 1):
         try:
             return await work()
@@ -97,12 +97,12 @@ def new_half() -> dict[str, bytes]:
 
 
 async def certificates_ensured(store: KeyStore, now: datetime) -> dict[str, str]:
-    """By Secret: why it was written, or is left alone; nothing where all is well."""
+    """Why each Secret was written or left alone, by name; empty if all are valid."""
     return await settled(lambda: _certificates_ensured(store, now))
 
 
 def subjects(namespace: str) -> dict[str, Subject]:
-    """Whose certificates there are, by the Secret that holds them."""
+    """The certificates' subjects, by the Secret that holds them."""
     service = f"partage-extender.{namespace}.svc"
     return {
         EXTENDER_TLS: Subject(service, names=(service, f"{service}.cluster.local")),
@@ -142,7 +142,7 @@ async def _mended(  # noqa: PLR0913, PLR0917  (all that a certificate is judged 
 
 
 async def _authorities(store: KeyStore, now: datetime) -> tuple[Pair, ...]:
-    """With one that outlives what it will sign. A new one is trusted for long before it signs anything."""
+    """The CAs, with one that outlives what it will sign. A new one is trusted long before it signs anything."""
     secret = await store.secret(AUTHORITY)
     if secret is None:
         secret = await store.make_secret(AUTHORITY, authority_files(new_authority(now)))

@@ -1,8 +1,8 @@
-"""Puts a new key in a cluster's place of the old one, and later takes the old one away. Each step can be repeated.
+"""Replaces the signing key of a cluster, and later retires the old one. Each step can be repeated.
 
-First every node gets the new public half and says that it has it; then, in one write, the new key signs and the old
-private half is gone. The old public half stays while pods live that it vouches for: their containers must be able to
-start again.
+First every node gets the new public half and reports it; then, in one write, the new key signs and the old private half
+is removed. The old public half stays while pods exist whose allocation it verifies: their containers must be able to
+restart.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from partage_cli.tables import few
 from partage_plugins.vocabulary.names import KeyId
 
 SETTLES_S: Final = 300.0
-"""After a switch so long until every scheduler signs with the new key: kubelet takes up to two minutes."""
+"""Time after a switch until every scheduler signs with the new key: kubelet takes up to two minutes."""
 
 
 class Cluster(Protocol):
-    """What nodes and pods say of keys."""
+    """The state of keys on nodes and pods."""
 
     async def standing(self, key: KeyId) -> Standing: ...
 
@@ -39,7 +39,7 @@ class Rotated:
 
 
 async def next_key(store: KeyStore) -> Rotated:
-    """The key that is to follow, made where none waits yet, with its public half where nodes get it."""
+    """The next key, created unless one is waiting, with its public half where nodes get it."""
     return await settled(lambda: _next_key(store))
 
 
@@ -55,7 +55,7 @@ async def _next_key(store: KeyStore) -> Rotated:
 
 
 async def known_everywhere(cluster: Cluster, key: KeyId, *, wait: Callable[[Standing], Awaitable[bool]]) -> Standing:
-    """Waits until every node in force trusts the key; raises `KeyKept` where `wait` gives it up."""
+    """Waits until every node in force trusts the key; raises `KeyKept` if `wait` gives up."""
     while (found := await cluster.standing(key)).lack:
         if not await wait(found):
             raise KeyKept(
@@ -66,7 +66,7 @@ async def known_everywhere(cluster: Cluster, key: KeyId, *, wait: Callable[[Stan
 
 
 async def switched(store: KeyStore, rotated: Rotated, now_s: float) -> None:
-    """The new key signs, and the old private half is gone."""
+    """Makes the new key sign and removes the old private half."""
     await settled(lambda: _switched(store, rotated, now_s))
 
 
@@ -81,9 +81,9 @@ async def _switched(store: KeyStore, rotated: Rotated, now_s: float) -> None:
 
 
 async def retired(store: KeyStore, cluster: Cluster, key: KeyId, *, force: bool, now_s: float) -> KeyId:
-    """Takes the public half away, so that nodes believe nothing that the key signed; says which key signs.
+    """Removes the public half, so that nodes trust nothing that the key signed; returns the key that signs.
 
-    Unless forced it refuses while that would keep a container from starting.
+    Unless forced it refuses while that would prevent a container from starting.
     """
     secret, signing, signs = await _signing(store)
     if key == signs:

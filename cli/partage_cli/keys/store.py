@@ -13,7 +13,7 @@ OPAQUE: Final = "Opaque"
 
 
 class KeyStore:
-    """Of one namespace, as whom the server is called."""
+    """The objects of one namespace, with the server's identity."""
 
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self._server = server
@@ -26,14 +26,14 @@ class KeyStore:
             return None
 
     async def make_secret(self, name: str, files: Mapping[str, bytes], *, type_: str = OPAQUE) -> Secret:
-        """Raises `Conflict` where another run made it meanwhile."""
+        """Raises `Conflict` if another run created it meanwhile."""
         body = {"kind": "Secret", "apiVersion": "v1", "type": type_, **_named(name), "data": folded(files)}
         return await self._server.create(secrets_path(self.namespace), body, Secret)
 
     async def change_secret(
         self, secret: Secret, files: Mapping[str, bytes | None], *, annotations: Mapping[str, str] | None = None
     ) -> Secret:
-        """All of it in one write; a file that is None is taken away. Raises `Conflict` where it is another by now."""
+        """Changes all in one write; a file that is None is removed. Raises `Conflict` if it has changed meanwhile."""
         version: dict[str, object] = {"resourceVersion": secret.metadata.resource_version}
         if annotations:
             version["annotations"] = annotations
@@ -47,7 +47,7 @@ class KeyStore:
             return None
 
     async def put_files(self, name: str, files: Mapping[str, str]) -> None:
-        """Into a ConfigMap, beside what is in it. Raises `Conflict` where another run made it meanwhile."""
+        """Puts files into a ConfigMap, besides its others. Raises `Conflict` if another run created it meanwhile."""
         found = await self.config_map(name)
         if found is None:
             body = {"kind": "ConfigMap", "apiVersion": "v1", **_named(name), "data": files}

@@ -1,4 +1,4 @@
-"""Who has the next key, and who still needs the old one: by heartbeats of nodes, and by what stands on pods. Pure."""
+"""Which nodes have the next key, and which pods need the old one: from heartbeats and from signatures. Pure."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from partage_plugins.vocabulary.names import KeyId
 
 
 class SignedPod(msgspec.Struct, frozen=True):
-    """A pod, as far as it says who signed its allocation."""
+    """The fields of a pod that tell who signed its allocation."""
 
     metadata: Meta = Meta()
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a key has come."""
+    """The distribution of a key."""
 
     have: tuple[str, ...]
-    """Nodes in force that say that they trust it."""
+    """Nodes in force that report that they trust it."""
     lack: tuple[str, ...]
-    """Nodes in force that do not say so, and those of which that can't be known."""
+    """Nodes in force that do not report it, and those whose state can't be decoded."""
     silent: tuple[str, ...]
-    """Nodes that were in force, and of which nothing was heard lately. They take no pods until they speak again."""
+    """Nodes that were in force, and have no recent heartbeat. They get no pods until they have one."""
 
 
 def standing(report: Report, key: KeyId) -> Standing:
@@ -43,7 +43,7 @@ def standing(report: Report, key: KeyId) -> Standing:
 
 
 def needing(pods: Iterable[SignedPod], key: KeyId) -> list[str]:
-    """Pods whose allocation the key signed: their containers could not start again without it."""
+    """Pods whose allocation the key signed: their containers could not restart without it."""
     return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods if _signed_by(pod) == key]
 
 

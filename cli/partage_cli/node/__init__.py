@@ -1,5 +1,5 @@
-"""``partage node``: what people do to the node they are on.
+"""``partage node``: commands for the node they run on.
 
-`waiting` looks whether the advertiser has let go of the driver, and `holders` who else holds it; the files by which it
-is asked to are `partage_cli.node.pause`.
+`rest` checks whether the advertiser has released the driver, and `holders` which other processes hold it; the files
+that request a pause are in `partage_cli.pauses`.
 """

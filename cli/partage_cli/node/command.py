@@ -1,4 +1,4 @@
-"""The words and options of ``partage node``."""
+"""Arguments and options of ``partage node``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which processes hold the driver: those that have one of its device nodes open, and ours that have its library mapped.
+"""Processes that hold the driver: with an open device node or, for our own, with its library mapped.
 
-A kernel module that a process holds cannot be unloaded, so an upgrade of the driver needs their names.
+A kernel module in use cannot be unloaded, so an upgrade of the driver needs their names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Holder:
 
 
 def holders(root: Path) -> tuple[Holder, ...]:
-    """By process number. Only root sees those of others, and only those of its own process namespace."""
+    """All holders by pid. Only root sees other users' processes, and only those of its own PID namespace."""
     numbers = names_in(root / "proc")
     found = (
         [] if isinstance(numbers, Unseen) else [_holder(root / "proc" / each) for each in numbers if each.isdecimal()]
@@ -37,7 +37,7 @@ def holders(root: Path) -> tuple[Holder, ...]:
 
 
 def _holder(process: Path) -> Holder | None:
-    """One that ends while we look holds nothing."""
+    """None also for a process that ends meanwhile."""
     is_ours = _is_ours(text_of(process / "cmdline"))
     if int(process.name) == os.getpid() or not (_has_device(process) or (is_ours and _has_library(process))):
         return None

@@ -1,6 +1,6 @@
-"""The words and options of `partage node install`, `switch-on`, `switch-off` and `upgrade`.
+"""Arguments and options of `partage node install`, `switch-on`, `switch-off` and `upgrade`.
 
-`contracts` is what `upgrade` asks other versions by.
+`upgrade` calls `contracts` of other versions.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def contracts() -> None:
 
 
 def installation_line(found: Status) -> str:
-    """Empty where nothing was ever installed."""
+    """Empty if nothing was ever installed."""
     if found.version is None and found.switch is None:
         return ""
     said = "in force" if found.in_force else f"not in force: {printable(found.why)}"

@@ -1,4 +1,4 @@
-"""The words and options of ``partage node uninstall``, and how it has the node's pods and advertiser leave."""
+"""Arguments and options of ``partage node uninstall``, and how the node's pods and advertiser are removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from partage_cli.pauses import pause
 
 _PAUSED_WITHIN_S: Final = 30.0
 _ADVERTISER_ENDS_WITHIN_S: Final = 45.0
-"""A pod that is deleted has half a minute for its end."""
+"""A deleted pod has half a minute to end."""
 
 
 @click.command(
@@ -72,7 +72,7 @@ def uninstall(root: Path, *, dry_run: bool, within_s: float, kubeconfig: Path | 
 
 
 def _leave(host: Host, kept: journal.Journal, kubeconfig: Path | None, within_s: float) -> None:
-    """Asked as kubelet where nothing else is said: it may evict the pods of its own node, and no others."""
+    """Drains the node as kubelet, unless a kubeconfig is given: it may evict only the pods of its own node."""
     site = kept.facts("look", Site)
     if site is None and kubelet_speaks(host):
         raise PodsStay(
@@ -80,20 +80,20 @@ def _leave(host: Host, kept: journal.Journal, kubeconfig: Path | None, within_s:
             "container runtime back as docs/crishim.md says, and say it again"
         )
     if site is None or ("save" not in kept.states and not kubelet_speaks(host)):
-        return  # no pod here holds a card by us
+        return  # no pod here has a card from us
     access = kubeconfig or (host.path(site.kubeconfig) if site.kubeconfig else None)
     claims = functools.partial(traces.claims, host)
     look_now = functools.partial(look, host.root)
     pause(host.root, "partage is being uninstalled")
     if not wait_until(lambda seen: seen.rests, look_now, _PAUSED_WITHIN_S).advertiser_runs:
-        _ask(access, lambda server: withdraw(server, site.node))  # nothing else tells that no pod is to come
+        _ask(access, lambda server: withdraw(server, site.node))  # nothing else prevents new pods
     _ask(access, lambda server: Drain(server, site.node, say=host.say, claims=claims).run(within_s))
     end_advertiser(host, look_now)
     _ask(access, lambda server: withdraw(server, site.node))
 
 
 def end_advertiser(host: Host, look_now: Callable[[], RestState], within_s: float = _ADVERTISER_ENDS_WITHIN_S) -> None:
-    """One that went on would write all of it again; raises `AdvertiserStays`."""
+    """Stops the advertiser, which would publish everything again; raises `AdvertiserStays`."""
     if host.services.is_active(ADVERTISER.unit):
         host.services.stop(ADVERTISER.unit)
     if wait_until(lambda seen: not seen.advertiser_runs, look_now, within_s).advertiser_runs:

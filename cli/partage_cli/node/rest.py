@@ -1,7 +1,7 @@
-"""Whether the node's cards rest, and waiting until they do or do not.
+"""Whether the node's cards are paused, and waiting until they are or are not.
 
-The advertiser says so in the inventory, after it has let go. Where none runs the inventory tells of the past, and all
-that counts is that no process of ours is left that holds the driver.
+The advertiser writes that into the inventory after it has released the driver. If none runs the inventory is outdated,
+and only whether a process of ours still holds the driver counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RestState:
 
     @property
     def others(self) -> tuple[Holder, ...]:
-        """Holders that are none of our business."""
+        """Holders that are not ours."""
         return tuple(each for each in self.holders if not each.is_ours)
 
     @property
@@ -45,7 +45,7 @@ class RestState:
 
     @property
     def works(self) -> bool:
-        """The cards are looked after again, as far as there is an advertiser."""
+        """The cards are advertised again, if an advertiser runs."""
         return not self.advertiser_runs or not self.resting
 
 
@@ -54,7 +54,7 @@ def look(root: Path) -> RestState:
     part = read.part(GPU) if isinstance(read, Inventory) else None
     cards = () if part is None else part.cards
     resting = sum(card.cause == HealthCause.PAUSED for card in cards)
-    # A lock that we may not look at is held: by the advertiser.
+    # A lock that we may not check is held, by the advertiser.
     return RestState(bool(is_held(root / ADVERTISER_LOCK)), len(cards), resting, holders(root))
 
 
@@ -66,7 +66,7 @@ def wait_until(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> RestState:
-    """The look that showed it, or the last one before the time was over."""
+    """Polls until `is_so`; returns that state, or the last one before the timeout."""
     until = clock() + within_s
     while True:
         seen = look_now()

@@ -1,4 +1,4 @@
-"""``partage nodes --events``: what partage's daemons reported in the last hour of nodes, cards and pods."""
+"""``partage nodes --events``: events of partage's daemons about nodes, cards and pods in the last hour."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LONGEST: Final = 300
 
 class Happened(Struct, frozen=True, kw_only=True):
     at: datetime
-    """When it was last so."""
+    """Time of the last occurrence."""
     about: str
-    """As `node n1` or `pod team/a`."""
+    """For example `node n1` or `pod team/a`."""
     reason: str
     times: int
     by: str
@@ -32,13 +32,13 @@ class Happened(Struct, frozen=True, kw_only=True):
 
 class LastHour(Struct, frozen=True, kw_only=True):
     events: tuple[Happened, ...]
-    """The oldest first."""
+    """Oldest first."""
     earlier: int = 0
-    """How many more there were before these."""
+    """How many earlier events were cut off."""
 
 
 async def last_hour(server: ApiServer, *, node: str | None) -> LastHour:
-    """Of everything, or of one node itself; raises `KubeError`."""
+    """Events about everything, or about one node; raises `KubeError`."""
     fields = (f"reportingComponent={each}" for each in REPORTERS)
     found = await asyncio.gather(
         *(server.list(events_path(), DaemonEvent, fields=each, limit=_AT_A_TIME) for each in fields)
@@ -47,7 +47,7 @@ async def last_hour(server: ApiServer, *, node: str | None) -> LastHour:
 
 
 def recent(events: Iterable[DaemonEvent], now: datetime, node: str | None) -> LastHour:
-    """Pure: those of the hour that ends now, and of them the latest."""
+    """The latest events of the hour that ends at `now`. Pure."""
     found = [
         Happened(
             at=each.at,

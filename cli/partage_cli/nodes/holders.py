@@ -1,4 +1,4 @@
-"""``partage nodes --pods``: who holds what of which card, as the scheduler counts it, and what is left."""
+"""``partage nodes --pods``: each card's holders, as the scheduler counts them, and what is left."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class HeldCard(Struct, frozen=True, kw_only=True):
     holders: tuple[HoldingPod, ...]
     share_left_milli: int
     memory_left_bytes: int
-    """Both without what holders have that the scheduler does not count, as kubelet's."""
+    """Neither subtracts what the scheduler does not count, such as what kubelet handed out."""
 
 
 class HeldCards(Struct, frozen=True, kw_only=True):
     cards: tuple[HeldCard, ...]
     notes: tuple[str, ...] = ()
-    """What this rests on that is not known for sure, a line each."""
+    """Uncertain assumptions of this result, a line each."""
 
 
 async def held_cards(server: ApiServer, *, namespace: str, root: Path, node: str | None) -> HeldCards:
-    """Of all nodes that say what they have, or of one. Raises `KubeError`, and `Refused` where that is not there."""
+    """The cards of all nodes with an inventory, or of one. Raises `KubeError`, and `Refused` if that does not exist."""
     scheduler = await told(server, namespace)
     async with looking(server, scheduler, scheduler.settings(root, namespace), root) as seen:
         names = sorted(each.name for each in seen.core.cluster.fleet.nodes)

@@ -1,4 +1,4 @@
-"""What ``partage nodes`` prints. Pure."""
+"""Output of ``partage nodes``. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 
 
 def as_table(report: Report, *, wide: bool) -> str:
-    """For people: a line for each card, and one for a node without.
+    """A table: a line for each card, and one for a node without cards.
 
-    With colours, which `click.echo` takes out where the output is no terminal.
+    It has colours, which `click.echo` removes if the output is not a terminal.
     """
     header = (*_HEADER[:-1], *_WIDE, _HEADER[-1]) if wide else _HEADER
     return table(header, (row for node in report.nodes for row in _rows(node, wide=wide)))

@@ -1,4 +1,4 @@
-"""The words and options of ``partage rollout``."""
+"""Arguments and options of ``partage rollout``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from partage_cli.tables import as_json
 from partage_cli.watch import watchable
 
 LEASE_S: Final = 60.0
-"""As the installers have it, unless the Lease says more."""
+"""The installers' default; the Lease may have a longer one."""
 _AGAIN_S: Final = 2.0
 _AT_A_TIME: Final = 500
 
@@ -83,7 +83,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 async def followed(
     server: ApiServer, namespace: str, version: str | None, *, within_s: float
 ) -> tuple[RolloutProgress, bool]:
-    """What there is once it is over or the time is, and whether it is over; raises `KubeError`."""
+    """The progress when the roll-out is over or the time is, and whether it is over; raises `KubeError`."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
     lease = RolloutLease(server, namespace=namespace, lease_s=LEASE_S)
@@ -100,7 +100,7 @@ async def followed(
 
 
 async def _looked(server: ApiServer, lease: RolloutLease, namespace: str, version: str | None) -> RolloutProgress:
-    """Nodes before the Lease: one that then does not hold it has given it back since, or is silent."""
+    """Reads nodes before the Lease: a node that no longer holds it then has given it back since, or is silent."""
     nodes = await server.list(nodes_path(), Node, labels=INSTALL, limit=_AT_A_TIME)
     holder = await lease.holder()
     leases = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
@@ -110,7 +110,7 @@ async def _looked(server: ApiServer, lease: RolloutLease, namespace: str, versio
 
 
 async def _installers(server: ApiServer, namespace: str) -> Callable[[str], str]:
-    """Why the installer of a node has not spoken."""
+    """A function that returns why a node's installer has reported nothing."""
     try:
         pods = await server.list(pods_path(namespace), OwnPod, labels=LABELS, limit=_AT_A_TIME)
     except NotAllowed:
@@ -119,7 +119,7 @@ async def _installers(server: ApiServer, namespace: str) -> Callable[[str], str]
 
 
 async def image_version(server: ApiServer, namespace: str) -> str | None:
-    """The tag of the installer's image, which is its version; None where it has only a digest, or is not there."""
+    """The tag of the installer's image, which is its version; None if it has only a digest, or does not exist."""
     try:
         found = await server.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{DAEMON_SET}", _DaemonSet)
     except NotFound:

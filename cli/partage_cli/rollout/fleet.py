@@ -1,7 +1,7 @@
-"""All nodes of the roll-out as the API server has them, and the way to a turn.
+"""The nodes of the roll-out in the API server, and how one of them gets its turn.
 
-Everything is read when a turn may have come, and then one node or the Lease alone is looked at until it changes: many
-nodes wait for long, and their Nodes are large.
+All nodes are read when a turn may have come. Afterwards only one node or the Lease is polled until it changes: many
+nodes wait for long, and Node objects are large.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _AT_A_TIME: Final = 500
 
 
 class Fleet:
-    """Its calls raise `KubeError` where the API server does not answer."""
+    """The fleet; its calls raise `KubeError` if the API server does not answer."""
 
     def __init__(self, server: ApiServer, lease: RolloutLease) -> None:
         self._server = server
         self.lease = lease
         self.size = 0
-        """How many nodes there were when all were read last."""
+        """Number of nodes when all were last read."""
         self._seen: dict[str, Member] = {}
 
     async def take_turn(self, me: str, version: str) -> Hold | None:
-        """Why `me` has to wait; None: it holds the Lease.
+        """Takes the Lease; returns why `me` has to wait, or None if it holds the Lease.
 
-        Between a look and the taking another node may have failed. A node says so before it gives the Lease back, so a
-        look after the taking knows of the failure that made room.
+        Another node may have failed between the check and the taking. A node reports a failure before it gives the
+        Lease back, so the check after the taking sees the failure that freed the Lease.
         """
         if (before := await self._hold(me, version)) is not None:
             return before
@@ -41,7 +41,7 @@ class Fleet:
         return after
 
     async def has_changed(self, waited: Hold) -> bool:
-        """Whether what the node waits for is otherwise than when it had to wait."""
+        """Whether the object that the node waits for has changed since."""
         if waited.on is None:
             return not await self.lease.holder()
         try:
@@ -51,7 +51,7 @@ class Fleet:
         return now != self._seen.get(waited.on)
 
     async def _hold(self, me: str, version: str) -> Hold | None:
-        """Nodes first: one that then does not hold the Lease has given it back since, or is silent."""
+        """Reads nodes first: a node that no longer holds the Lease then has given it back since, or is silent."""
         listing = await self._server.list(nodes_path(), Node, labels=INSTALL, limit=_AT_A_TIME)
         members = members_of(listing.items)
         self.size, self._seen = len(members), {member.name: member for member in members}

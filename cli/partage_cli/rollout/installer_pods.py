@@ -1,4 +1,4 @@
-"""Why a node's installer has not spoken, by its pod. Pure."""
+"""Why a node's installer has reported nothing, from its pod. Pure."""
 
 from __future__ import annotations
 

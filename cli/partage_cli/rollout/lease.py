@@ -1,8 +1,8 @@
-"""The Lease of a roll-out: who holds it may work, and renews it meanwhile.
+"""The Lease of a roll-out: its holder may work, and renews it meanwhile.
 
-Whether the holder is alive is judged by this process's clock alone: by how long the Lease has not changed here. The
-times in a Lease are never compared with a clock, so nodes may disagree about the time. A Lease that is seen for the
-first time counts as alive.
+Whether the holder is alive is decided by this process's monotonic clock alone: by how long the Lease has not changed
+here. The times in a Lease are never compared with a clock, so nodes may disagree about the time. A Lease that is seen
+for the first time counts as alive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from partage_base.kube import (
 )
 
 NAME: Final = "partage-rollout-0"
-"""Versions that had several began with this one, so that theirs and ours do not work at once."""
+"""Older versions had several Leases, of which this was the first, so theirs and ours exclude each other."""
 LABELS: Final[Mapping[str, str]] = {
     "app.kubernetes.io/name": "partage-installer",
     "app.kubernetes.io/component": "rollout",
@@ -34,7 +34,7 @@ LABELS: Final[Mapping[str, str]] = {
 
 
 class RolloutLease:
-    """As the API server has it; its calls raise `KubeError`."""
+    """The Lease in the API server; its calls raise `KubeError`."""
 
     def __init__(
         self, server: ApiServer, *, namespace: str, lease_s: float, clock: Callable[[], float] = time.monotonic
@@ -42,24 +42,24 @@ class RolloutLease:
         self._server, self._namespace, self._lease_s, self._clock = server, namespace, lease_s, clock
         self._seen: Lease | None = None
         self._since_s = 0.0
-        """Since when it is as it is."""
+        """When its spec last changed here."""
 
     async def holder(self) -> str:
-        """Who holds it and is alive; empty: nobody."""
+        """The holder, if it is alive; else empty."""
         written = await self._written()
         lasts_s = max(self._lease_s, float(written.lease_duration_seconds))
         return written.holder_identity if self._clock() - self._since_s < lasts_s else ""
 
     async def take(self, me: str) -> bool:
-        """Of one that `holder` has just shown as free, or as `me`'s; False where another one was quicker."""
+        """Takes a Lease that `holder` has just shown as free, or as `me`'s; returns False if another node was first."""
         return await self._write(me)
 
     async def renew(self, me: str) -> bool:
-        """False where `me` has it no more."""
+        """Returns False if `me` no longer holds it."""
         return (await self._written()).holder_identity == me and await self._write(me)
 
     async def give_back(self, me: str) -> None:
-        """Does nothing where `me` does not have it."""
+        """Does nothing if `me` does not hold it."""
         if (await self._written()).holder_identity == me:
             await self._write("")
 
@@ -71,7 +71,7 @@ class RolloutLease:
         return LeaseSpec() if self._seen is None else self._seen.spec
 
     async def _write(self, holder: str) -> bool:
-        """False where it is otherwise by now than it was seen last."""
+        """Returns False if it has changed since it was last read."""
         seen = self._seen or Lease(metadata=Meta(name=NAME, namespace=self._namespace, labels=LABELS))
         body = Lease(metadata=seen.metadata, spec=self._spec(seen.spec, holder))
         try:

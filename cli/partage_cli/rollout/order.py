@@ -1,17 +1,17 @@
-"""What is to be done with a node, and whose turn it is. Pure.
+"""What to do with a node, and whose turn it is. Pure.
 
-The labelled canary comes first, then one node at a time, and nobody after a failure. Each node decides that for itself,
-from what all nodes say and who holds the Lease, so there is no leader to lose. A node writes `working` after it has the
-Lease and before it touches anything, and what came of it before it gives the Lease back. So one that says `working` and
-does not hold it has gone silent in the middle: it may be the one that a new version broke, and it stops the others like
-one that failed. It goes on itself as soon as its installer lives again.
+The labelled canary comes first, then one node at a time, and none after a failure. Each node decides that itself, from
+what all nodes report and who holds the Lease, so there is no leader to lose. A node writes `working` after it has the
+Lease and before it changes anything, and the result before it gives the Lease back. So a node with `working` that does
+not hold the Lease went silent midway: the new version may have broken it, and it stops the others like a failed one. It
+continues as soon as its installer runs again.
 
-Being switched off waits for nobody: it is the way out of a version that fails.
+Switching off needs no turn: it is the way out of a version that fails.
 
-The host's own facts win over what was said: a node that a person has mended says so by itself, and the roll-out goes
-on. What failed stays so and is not tried again at that version: another try may restart kubelet once more, and who
-looks into it shall find the node as it failed. Another version, another label, or taking the annotation away begins
-again.
+The host's actual state takes precedence over what was reported: a node that a person has repaired reports it, and the
+roll-out continues. A failed node stays failed and is not retried at that version: another try may restart kubelet once
+more, and the node should stay as it failed for whoever investigates. Another version, another label, or removing the
+annotation starts over.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ import msgspec
 from partage_cli.rollout.told import Member, Told, Wish, telling
 
 Command = Literal["install", "upgrade", "switch-on", "uninstall"]
-"""Of `partage node`."""
+"""Subcommands of `partage node`."""
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
-    """By the word of its own `partage node status -o json`, as far as it is needed here."""
+    """The fields of the host's `partage node status -o json` that are needed here."""
 
     version: str | None = None
-    """What is installed; None: nothing is."""
+    """The installed version; None: nothing is installed."""
     in_force: bool = False
     why: str | None = ""
     """Why it is not in force."""
     altered: tuple[str, ...] = ()
-    """Files of the installation that are missing or other than they were installed."""
+    """Files of the installation that are missing or altered."""
 
     def is_as_asked(self, wish: Wish, version: str) -> bool:
         if wish is Wish.OFF:
@@ -45,7 +45,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted(node: Member, version: str, host: HostState) -> Told | tuple[Command, ...]:
-    """What the node says from now on, or what must be done first, until the host is as it should be."""
+    """What the node reports from now on, or the commands to run until the host has the wanted state."""
     if host.is_as_asked(node.wish, version):
         return telling(version, node.wish, "in-force" if node.wish is Wish.ON else "off")
     said = node.state(version)
@@ -59,7 +59,7 @@ def wanted(node: Member, version: str, host: HostState) -> Told | tuple[Command,
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """A node must wait, and looks at one thing until that changes."""
+    """A node must wait, and polls one object until that changes."""
 
     why: str
     on: str | None
@@ -67,7 +67,7 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 class Stoppage(msgspec.Struct, frozen=True):
-    """Why no further node begins at a version."""
+    """Why no further node starts at a version."""
 
     node: str
     why: str
@@ -76,7 +76,7 @@ class Stoppage(msgspec.Struct, frozen=True):
 def hold(me: str, version: str, members: Sequence[Member], holder: str) -> Hold | None:
     """Why the node `me`, one of the members, has to wait for its version; None: it may take the Lease, or has it.
 
-    `holder` has the Lease and is alive; empty: nobody.
+    `holder` has the Lease and is alive; empty if nobody has.
     """
     mine = next(member for member in members if member.name == me)
     if mine.state(version) != "working":

@@ -1,4 +1,4 @@
-"""How far a roll-out is, as people are told. Pure."""
+"""The progress of a roll-out, for people. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _HEADER = ("NODE", "VERSION", "STATE", "WHY")
 class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     version: str | None
-    """The one that it says something about."""
+    """The version that it reports on."""
     state: State | Literal["not-in-force"] | None
-    """`not-in-force` where the installer is done and the cluster sees otherwise; None where its installer has not
-    spoken since its label stands so."""
+    """`not-in-force` if the installer is done but the cluster disagrees; None if its installer has reported nothing
+    since its label changed."""
     why: str = ""
 
 
 class RolloutProgress(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None
-    """Where it goes to; None where that is not known."""
+    """The target version; None if it is unknown."""
     nodes: tuple[NodeProgress, ...]
     stopped: Stoppage | None = None
     canary: str | None = None
@@ -35,7 +35,7 @@ class RolloutProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether each node is as its label asks for, at this version."""
+        """Whether every node has the state that its label asks for, at this version."""
         return all(node.state in ("in-force", "off") and node.version == self.version for node in self.nodes)
 
 
@@ -47,9 +47,10 @@ def progress(
     why_not: Callable[[str], str] = lambda _: "",
     why_silent: Callable[[str], str] = lambda _: "",
 ) -> RolloutProgress:
-    """Towards `version`, or without one towards what the most nodes say something about; `holder` has the Lease.
+    """Progress towards `version`, else towards the version that most nodes report on; `holder` has the Lease.
 
-    `why_not`: why the cluster sees a node as not in force; `why_silent`: why its installer has not spoken.
+    `why_not` returns why the cluster considers a node not in force; `why_silent`, why its installer has reported
+    nothing.
     """
     aim = version or _most_told(members)
     nodes = tuple(_of_node(member, why_not, why_silent) for member in members)
@@ -68,7 +69,7 @@ def as_table(found: RolloutProgress) -> str:
 
 
 def as_line(found: RolloutProgress) -> str:
-    """All of it in one line."""
+    """A summary in one line."""
     if not found.nodes:
         return "no node is labelled: kubectl label node NODE partage.dev/install=yes"
     if found.version is None:

@@ -1,11 +1,11 @@
-"""What a node says of its installation: the labels that people give it, and what its installer writes on it. Pure.
+"""A node's installation state: the labels that people set, and the annotation of its installer. Pure.
 
     partage.dev/install=yes    shares its cards: the installer brings it into force and keeps it at its own version
-    partage.dev/install=off    is taken out again, with all that was installed
+    partage.dev/install=off    everything that was installed is removed again
     partage.dev/canary=yes     is the first at every version
 
-The installer's annotation `partage.dev/installed` says how far it is. What it says counts for one version and for the
-label that stood then; with another version or label the node begins again.
+The installer's annotation `partage.dev/installed` has the progress. It is valid for one version and for the label at
+that time; with another version or label the node starts over.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ State = Literal["waiting", "working", "in-force", "failed", "off"]
 
 
 class Wish(Enum):
-    """What the label `partage.dev/install` asks for."""
+    """The values of the label `partage.dev/install`."""
 
     ON = "yes"
     OFF = "off"
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What the annotation `partage.dev/installed` holds, as JSON."""
+    """The JSON content of the annotation `partage.dev/installed`."""
 
     v: Literal[1] = 1
     version: str
-    """The installer's own: where it brings the node to."""
+    """The installer's own, which is the node's target."""
     label: Wish
-    """What was asked for."""
+    """The label at that time."""
     state: State
     why: str = ""
 
@@ -60,18 +60,18 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     told: Told | None = None
 
     def state(self, version: str) -> State | None:
-        """How far it is at that version, with what it is asked for now; None where it has not said."""
+        """Its state at that version and its present label; None if it has reported none."""
         told = self.told
         return told.state if told is not None and (told.version, told.label) == (version, self.wish) else None
 
 
 def telling(version: str, wish: Wish, state: State, why: str = "") -> Told:
-    """With the reason as one printable line."""
+    """A report with the reason as one printable line."""
     return Told(version=version, label=wish, state=state, why=one_line(why, LONGEST_WHY).strip())
 
 
 def member_of(node: Node) -> Member | None:
-    """None for a node whose label asks for neither."""
+    """None for a node without a valid label."""
     meta = node.metadata
     try:
         wish = Wish(meta.labels.get(INSTALL, ""))
@@ -82,13 +82,13 @@ def member_of(node: Node) -> Member | None:
 
 
 def members_of(nodes: Iterable[Node]) -> tuple[Member, ...]:
-    """By name, those that are labelled."""
+    """The labelled nodes, by name."""
     found = (member_of(node) for node in nodes)
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.name))
 
 
 def _told(text: str | None) -> Told | None:
-    """What can't be read was not written by an installer of ours, and says nothing."""
+    """An invalid annotation was not written by our installer, and is ignored."""
     if text is None:
         return None
     try:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow  # each test starts processes
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_a_running_daemon_in_order(tmp_path: Path, number: signal.Signals) -> None:
     code, daemon = stopped(write_script(tmp_path), number=number)
-    assert (code, daemon.events) == (0, ["starting", "ready", "stop asked for", "given back", "stopped"])
+    assert (code, daemon.events) == (0, ["starting", "ready", "stop requested", "given back", "stopped"])
 
 
 def test_the_run_is_asked_and_finishes_what_it_does_before_the_stop(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_the_run_is_asked_and_finishes_what_it_does_before_the_stop(tmp_path: Pa
 
 def test_a_signal_during_the_start_cancels_it_and_gives_back_what_it_took(tmp_path: Path) -> None:
     code, daemon = stopped(write_script(tmp_path, start="log.info('half way'); await forever()"), at="half way")
-    assert (code, daemon.events) == (0, ["starting", "half way", "stop asked for", "given back", "stopped"])
+    assert (code, daemon.events) == (0, ["starting", "half way", "stop requested", "given back", "stopped"])
 
 
 def test_a_daemon_that_ends_by_itself_is_not_cut_short_by_the_first_signal_that_comes_then(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ then = lambda before: lambda number, frame: (before(number, frame), go_on.set())
         daemon.send(signal.SIGTERM)
         assert daemon.end() == 0
         assert daemon.events[:4] == ["starting", "ready", "stopping by itself", "draining"]
-        assert sorted(daemon.events[4:]) == ["given back", "stop asked for", "stopped"]
+        assert sorted(daemon.events[4:]) == ["given back", "stop requested", "stopped"]
 
 
 @pytest.mark.parametrize(

@@ -47,5 +47,5 @@ def test_a_daemon_with_a_plugin_missing_exits_with_78_and_names_it(tmp_path: Pat
     assert done.returncode == 78
     said = [event["event"] for event in events]
     assert "plugin loaded" in said
-    assert "a plugin is blocked that is not installed; is its name right?" in said
+    assert "a blocked plugin is not installed; is its name right?" in said
     assert any(event.startswith("plugin bad: import:") for event in said)

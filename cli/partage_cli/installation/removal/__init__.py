@@ -1,4 +1,4 @@
-"""Takes partage off a node and leaves no trace.
+"""Removes partage from a node without leaving a trace.
 
-`drain` has the pods leave that have cards here, and `uninstall` is all of it in its order.
+`drain` evicts the pods that have cards there, and `uninstall` is the whole procedure.
 """

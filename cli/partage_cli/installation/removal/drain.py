@@ -1,8 +1,8 @@
-"""Has the pods with allocations or claims leave a node through the Eviction API, which their budgets govern.
+"""Drains pods with allocations or claims from a node by the Eviction API, which honours disruption budgets.
 
-The node's own identity may do that: NodeRestriction lets kubelet evict the pods that are bound to it, and no others.
-It also lets it write annotations of its own Node, so that the cluster forgets the cards where no advertiser tells that
-they rest: without that pods would come for as long as the last heartbeat counts.
+The node's own identity may do that: NodeRestriction lets kubelet evict the pods that are bound to it, and no others. It
+may also patch annotations of its own Node, which removes the cards from the cluster when no advertiser reports that
+they are paused: otherwise pods would come for as long as the last heartbeat counts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 
 EVERY_S: Final = 1.0
 _AGAIN_S: Final = 5.0
-"""After the API server said no."""
+"""Delay after the API server refused an eviction."""
 _QUIET_ROUNDS: Final = 3
-"""A pod that was bound before the scheduler heard of the pause shows in one of them."""
+"""Rounds without pods before the drain ends: one bound before the scheduler saw the pause shows up in one of them."""
 _OVER: Final = frozenset(("Succeeded", "Failed"))
 _FEW: Final = 5
 Say = Callable[[str], None]
@@ -53,7 +53,7 @@ class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     resource_claim_statuses: tuple[_PodClaim, ...] = ()
     extended_resource_claim_status: _PodClaim = _PodClaim()
-    """Of a pod that asks for a device by a resource."""
+    """The claim of a pod that requests a device by an extended resource."""
 
 
 class _ClaimsOfPod(msgspec.Struct, frozen=True, rename="camel"):
@@ -61,7 +61,7 @@ class _ClaimsOfPod(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BoundPod(msgspec.Struct, frozen=True):
-    """A pod, as far as it matters here."""
+    """The fields of a pod that are needed here."""
 
     metadata: Meta
     spec: _ClaimsOfPod = _ClaimsOfPod()
@@ -72,7 +72,7 @@ class BoundPod(msgspec.Struct, frozen=True):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     def holds_cards(self, claims: Collection[ClaimName]) -> bool:
-        """By its allocation, or by one of these claims, its own or one that was made for it."""
+        """Whether it has an allocation, or one of these claims, its own or one made for it."""
         if self.status.phase in _OVER:
             return False
         status = self.status
@@ -83,7 +83,7 @@ class BoundPod(msgspec.Struct, frozen=True):
 
 
 async def withdraw(server: ApiServer, node: str) -> None:
-    """The cluster knows of no cards on the node, until an advertiser tells of them again; raises `KubeError`."""
+    """Removes the node's cards from the cluster, until an advertiser publishes them again; raises `KubeError`."""
     nothing = {"metadata": {"annotations": {INVENTORY: None}}}
     with contextlib.suppress(NotFound):  # the Node has left the cluster
         await server.patch(node_path(node), nothing, msgspec.Raw)
@@ -100,7 +100,7 @@ class Drain:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`claims`: those that are in force on the node."""
+        """`claims` returns those that are prepared on the node."""
         self._server, self._node, self._say, self._claims = server, node, say, claims
         self._clock, self._sleep = clock, sleep
         self._not_before: dict[str, float] = {}
@@ -139,7 +139,7 @@ class Drain:
             return
         try:
             await self._server.evict(meta.namespace, meta.name, uid=meta.uid)
-        except (NotFound, Conflict):  # gone, or another of that name: the next round sees
+        except (NotFound, Conflict):  # gone, or another of that name: the next round sees it
             return
         except KubeError as error:
             self._refused(pod, error)

@@ -1,7 +1,8 @@
-"""Takes partage off a node; what is left of it there is what running containers have, where an operator wanted that.
+"""Removes partage from a node; with `forced`, the libraries of running containers stay.
 
-The node's cards are paused first, so that no pod comes, and pods that hold cards leave. Then kubelet is given its
-runtime back, the daemons end, and files go. Killed anywhere, the next run goes on: each part finds done what is done.
+The node's cards are paused first, so that no pod comes, and pods that hold cards are evicted. Then kubelet gets its
+runtime back, the daemons are stopped, and files are removed. After a crash the next run continues: each part skips what
+is already done.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from partage_cli.installation.versions.daemons import DAEMONS
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """What the journal knows of a removal that is under way."""
+    """The journal's facts of a removal in progress."""
 
     kept: frozenset[str] = frozenset()
-    """Versions of the library that stay, since containers have them."""
+    """Library versions that stay, since containers use them."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,12 @@ class Uninstall:
     host: Host
     journal: Journal
     leave: Callable[[], None]
-    """Returns when no pod with cards is left; raises `PodsStay`, or what keeps it from knowing."""
+    """Returns when no pod with cards is left; raises `PodsStay`, or the error that prevents finding out."""
     switch_off: Callable[[], None]
-    """Takes back every step of the installation; raises `InstallationError`."""
+    """Undoes every step of the installation; raises `InstallationError`."""
 
     def foreseen(self) -> list[Change]:
-        """What would go; changes nothing."""
+        """What would be removed; changes nothing."""
         found = (*map(self.host.path, (TREES, traces.RUN, traces.CARDS)), traces.library_folder(self.host))
         return [
             Change("evict", "the pods that hold cards on this node"),
@@ -47,7 +48,7 @@ class Uninstall:
         ]
 
     def carry_out(self, *, forced: bool) -> Path:
-        """Returns the script that is to be executed in place of this program, as the last act."""
+        """Returns the script to execute in place of this program, as the last step."""
         removal = self.journal.facts("uninstall", Removal)
         if removal is None:
             if not forced:
@@ -69,7 +70,7 @@ class Uninstall:
         self.journal.forget("upgrade")
 
     def _end_daemons(self) -> None:
-        """Those that are not the installation's and have units of ours, such as the advertiser."""
+        """Stops daemons outside the installation that have units of ours, such as the advertiser."""
         for daemon in DAEMONS:
             unit = self.host.path(UNITS) / daemon.unit
             if unit.exists():

@@ -1,5 +1,5 @@
-"""Puts another version of partage in force on a node that runs one, and the one before where that does not work.
+"""Upgrades a node to another version of partage, and rolls back to the one before if that fails.
 
-`contracts` says which versions may follow one another (pure), `trial` is the way back, laid and taken away, `daemons`
-asks whether those of ours work, and `upgrade` is the step of the journal with what goes before and after it.
+`contracts` decides which versions may follow one another (pure), `trial` prepares and removes the rollback, `daemons`
+checks whether ours work, and `upgrade` is the journal's step with what comes before and after it.
 """

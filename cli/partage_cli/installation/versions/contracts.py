@@ -1,7 +1,7 @@
-"""What one version leaves on a node and what another can read, so that neither loses what the other did. Pure.
+"""The formats that each version writes on a node and can read, so that neither loses the other's data. Pure.
 
-Versions that follow one another read what both leave, since the node must be able to go back: containers of the first
-run on under the second, and those of the second under the first again.
+Consecutive versions must read what both write, since the node must be able to go back: containers of the first keep
+running under the second, and those of the second under the first again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from partage_plugins.vocabulary.allocation import ContainerAllocation
 class Contract(Struct, frozen=True):
     reads: frozenset[str]
     leaves: frozenset[str] = frozenset()
-    """Forms that it writes itself; none: others write what it says it reads."""
+    """Formats that it writes itself; empty: other programs write the formats that it announces as readable."""
 
 
 Contracts = Mapping[str, Contract]
-"""By what they are about, for people."""
+"""By subject, for people."""
 
 
 def _both_ways(form: object) -> Contract:
@@ -51,7 +51,7 @@ OURS: Final[Contracts] = {
     "the inventory": _both_ways(_form(Inventory)),
     "the condition of crishim": _both_ways(_form(Condition)),
 }
-"""Of this version."""
+"""Those of this version."""
 
 
 def encode(contracts: Contracts) -> bytes:
@@ -63,7 +63,7 @@ def decode(raw: bytes) -> Contracts:
 
 
 def require_neighbours(before: Contracts, after: Contracts) -> None:
-    """Raises `UnfitVersion` where one of them could not go on with what the other leaves on the node."""
+    """Raises `UnfitVersion` if one of them can't read what the other leaves on the node."""
     if unread := [*_unread(before, after, announced=True)]:
         raise UnfitVersion(
             f"the new version cannot read what this node has: {'; '.join(unread)}. Go there by a version between, or "

@@ -1,4 +1,4 @@
-"""The daemons of a node: which run, what they were started with, and whether they do their work."""
+"""The daemons of a node: which ones run, their flags and variables, and whether they work."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BROKER: Final = Daemon("broker", BROKER_ALIVE)
 CRISHIM: Final = Daemon("crishim", CRISHIM_CONDITION)
 ADVERTISER: Final = Daemon("advertiser")
 DAEMONS: Final = (BROKER, CRISHIM, ADVERTISER)
-"""In the order in which they start again: crishim asks the broker."""
+"""In restart order: crishim calls the broker."""
 
 
 def running(host: Host) -> tuple[Daemon, ...]:
@@ -54,7 +54,7 @@ def running(host: Host) -> tuple[Daemon, ...]:
 
 
 def started_with(host: Host, daemon: Daemon) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """The flags and variables of the one that runs; none where none does."""
+    """The flags and variables of the running daemon; empty if none runs."""
     for process in _processes(host.path("proc")):
         words = text_of(process / "cmdline")
         argv = [] if isinstance(words, Unseen) else words.rstrip("\0").split("\0")
@@ -72,7 +72,7 @@ def by_unit(units: Sequence[str]) -> tuple[Daemon, ...]:
 
 
 def asked(host: Host, tree: Path, program: str, *words: str, variables: Mapping[str, str] | None = None) -> str:
-    """What a program of a tree prints; raises `StepFailed` with what it says is wrong."""
+    """The output of a program of a tree; raises `StepFailed` with its error."""
     argv = (str(tree / "bin" / program), "--root", str(host.root), *words)
     environment = {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8", **(variables or {})}
     done = run(*argv, within_s=_CHECK_WITHIN_S, environment=environment, folder="/")
@@ -94,7 +94,7 @@ def kubelet_speaks(host: Host) -> bool:
 
 @dataclass(frozen=True)
 class Proof:
-    """What daemons must show after they were started: that they live, answer, and go on doing so."""
+    """The test of restarted daemons: they run, show signs of life and answer."""
 
     host: Host
     daemons: Sequence[Daemon]
@@ -105,7 +105,7 @@ class Proof:
     sleep: Callable[[float], None] = time.sleep
 
     def wait(self, since_s: float, within_s: float, *, give_up: Callable[[], str | None] = lambda: None) -> None:
-        """Raises `StepFailed` with what is missing since that time of the clock on the wall."""
+        """Raises `StepFailed` with what is still missing since that wall-clock time."""
         until = self.clock() + within_s
         while why := self.why_not(since_s):
             why = give_up() or (why if self.clock() >= until else None)
@@ -114,7 +114,7 @@ class Proof:
             self.sleep(_AGAIN_S)
 
     def why_not(self, since_s: float) -> str | None:
-        """The first thing that is not yet so."""
+        """The first condition that does not hold yet."""
         return next(filter(None, self._missing(since_s)), None)
 
     def _missing(self, since_s: float) -> Iterator[str | None]:

@@ -1,12 +1,12 @@
-"""A version on trial, and its way back: laid before it is in force, and taken away when it has proved itself.
+"""A version on trial, and its rollback: prepared before it is in force, and removed when it has passed.
 
-The link to the tree and the units are the only things on a host that say which version runs.
+The link to the tree and the units alone determine which version runs on a host.
 
-The script puts the version before in force where the new one does not start. It needs nothing of either version: a
-shell, and a few programs that every system has. systemd runs it whenever a daemon has ended (`ExecStopPost=` of the
-units); `now` in place of a unit acts at once. It only renames what was made before, so a full disk does not keep it
-from acting; and a death in the middle does no harm, since the next failure, or the next upgrade, runs it again. At the
-end it takes itself away.
+The script puts the version before in force if the new one does not start. It needs nothing of either version: a shell,
+and a few programs that every system has. systemd runs it whenever a daemon has ended (`ExecStopPost=` of the units);
+`now` in place of a unit acts at once. It only renames prepared files, so a full disk does not prevent it; and being
+killed in the middle does no harm, since the next failure, or the next upgrade, runs it again. At the end it removes
+itself.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from partage_cli.installation.programs import SHOWN, run
 from partage_cli.installation.tree import other_units, put_on_disk
 
 VERSION_BACK: Final = f"{STATE}/version-back"
-"""The script; there while a version is on trial. The units name it too."""
+"""The script; exists while a version is on trial. The units refer to it."""
 WENT_BACK: Final = f"{STATE}/went-back"
-"""One line that the script left."""
+"""A one-line message of the script."""
 _LINK_BACK: Final = f"{TREES}/.before"
 """The link to the version before, ready to be renamed."""
 _FAILURES: Final = "run/partage/trial"
-"""When daemons on trial have failed, a file for each."""
+"""Failure times of daemons on trial, a file for each."""
 _NOW: Final = "now"
 _SCRIPT_WITHIN_S: Final = 30.0
 _ALLOWED: Final = 2
-"""Failures of one daemon within the time below; the next one ends the trial."""
+"""Failures of one daemon within `_WITHIN_S`; the next one ends the trial."""
 _WITHIN_S: Final = 300
-"""Three starts that hang are timed out within that."""
+"""Long enough for three starts that hang and time out."""
 _BAD_CONFIGURATION: Final = 78
-"""A daemon that ends so is not started again by itself."""
+"""systemd does not restart a daemon with this exit code."""
 
 
 class Course(msgspec.Struct, frozen=True):
-    """What the journal knows of a change of versions that is under way."""
+    """The journal's facts of an upgrade in progress."""
 
     before: str
     target: str
     daemons: tuple[str, ...]
     """The units that ran."""
     tolerated: frozenset[str] = frozenset()
-    """Why crishim honoured no allocation, before."""
+    """Why crishim honoured no allocation before."""
     with_kubelet: bool = False
-    """It spoke through crishim."""
+    """Kubelet spoke through crishim."""
 
 
 def is_armed(host: Host) -> bool:
@@ -62,7 +62,7 @@ def is_armed(host: Host) -> bool:
 
 
 def went_back(host: Host) -> str | None:
-    """What the script left, where it has acted."""
+    """The script's message, if it has acted."""
     said = text_of(host.path(WENT_BACK))
     return None if isinstance(said, Unseen) else said.strip() or "the version before is in force again"
 
@@ -73,11 +73,11 @@ def has_failures(host: Host) -> bool:
 
 
 def arm(host: Host, course: Course, units: Mapping[str, str]) -> None:
-    """Everything that the way back needs, the script last; `units` are those that the target brings."""
+    """Prepares everything that the rollback needs, the script last; `units` are those of the target."""
     disarm(host)
     for name in other_units(host, dict(units)):
         text = text_of(host.path(UNITS) / name)
-        if not isinstance(text, Unseen):  # one that is new stays where it is: nothing starts it
+        if not isinstance(text, Unseen):  # a new one stays where it is: nothing starts it
             write_whole(host.path(UNITS) / _kept_unit(name), text.encode(), mode=0o644, synced=True)
     beside = host.path(f"{_LINK_BACK}.new")
     beside.unlink(missing_ok=True)
@@ -89,7 +89,7 @@ def arm(host: Host, course: Course, units: Mapping[str, str]) -> None:
 
 
 def go_back(host: Host, course: Course) -> None:
-    """Raises `StepFailed` where the version before cannot be linked."""
+    """Raises `StepFailed` if the version before can't be linked."""
     if is_armed(host):
         done = run("/bin/sh", str(host.path(VERSION_BACK)), _NOW, within_s=_SCRIPT_WITHIN_S)
         if is_armed(host):
@@ -101,7 +101,7 @@ def go_back(host: Host, course: Course) -> None:
 
 
 def disarm(host: Host) -> None:
-    """The script first: without it nothing acts on the rest."""
+    """Removes the script first: without it nothing uses the rest."""
     for each in (VERSION_BACK, _LINK_BACK, WENT_BACK):
         host.path(each).unlink(missing_ok=True)
     for left in host.path(UNITS).glob(_kept_unit("*")):
@@ -110,12 +110,12 @@ def disarm(host: Host) -> None:
 
 
 def _kept_unit(unit: str) -> str:
-    """Where the unit of the version before waits, beside its place; systemd does not read such names."""
+    """The name of the former unit, beside its place; systemd does not read such names."""
     return f".{unit}.before"
 
 
 def script(course: Course, units: Sequence[str], *, systemctl: Sequence[str] = ("systemctl",), root: str = "") -> str:
-    """`units`: all of ours that a version may bring; `root` is in front of every path, with no slash at its end."""
+    """`units`: all of ours that a version may have; `root` prefixes every path, without a trailing slash."""
 
     def path(inside: str) -> str:
         return shlex.quote(f"{root}/{inside}")

@@ -1,10 +1,10 @@
-"""Another version in force, in an order in which a death at any point leaves a node that works.
+"""Upgrades to another version, in an order in which a crash at any point leaves a working node.
 
-Checks come first: the new daemons read the node's configuration, and each version reads what the other leaves. Then, as
-one step of the journal, the way back is put in place, the link is set, and the daemons start again, the broker before
-crishim; systemd keeps crishim's socket meanwhile, so kubelet waits and containers notice nothing. A version that does
-not prove itself is gone again before this ends. Where this dies on the way, systemd runs the way back at the third
-failure of a daemon, and the next run goes back first.
+Checks come first: the new daemons read the node's configuration, and each version reads what the other writes. Then, as
+one step of the journal, the rollback is prepared, the link is set, and the daemons restart, the broker before crishim;
+systemd keeps crishim's socket meanwhile, so kubelet waits and containers are not affected. A version that fails its
+trial is rolled back before this returns. If this process dies midway, systemd runs the rollback at the third failure of
+a daemon, and the next run rolls back first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PROVED_WITHIN_S: Final = 60.0
 
 @dataclass(frozen=True)
 class NewVersion:
-    """The step: the version of a tree proves itself in force; taken back, the one before is at work again."""
+    """The step that puts a tree's version on trial; undoing it puts the one before in force again."""
 
     tree: Path
     clock: Callable[[], float] = time.monotonic
@@ -55,7 +55,7 @@ class NewVersion:
     facts_type = Course
 
     def plan(self, host: Host) -> Plan[Course]:
-        """Without changes where the version is in force; raises `UnfitVersion` where it could not be."""
+        """Has no changes if the version is in force; raises `UnfitVersion` if it can't be."""
         target, before = check(self.tree), _before(host)
         daemons, home = running(host), host.path(TREES) / target
         course = Course(
@@ -68,7 +68,7 @@ class NewVersion:
         if target == before:
             return Plan((), course)
         changes = [] if home.exists() else [Change("copy", f"{self.tree} to {home}")]
-        if home.exists():  # a tree runs at that path alone
+        if home.exists():  # a tree runs only at that path
             _require_fit(host, before, home)
         changes += [Change("write", each) for each in other_units(host, kept_units(host, self.tree))]
         changes.append(Change("point", f"{host.path(CURRENT)} to {target}; it points to {before}"))
@@ -89,7 +89,7 @@ class NewVersion:
         self._proof(host, facts, daemons).wait(time.time(), _PROVED_WITHIN_S, give_up=lambda: _failed(host))
 
     def undo(self, host: Host, facts: Course) -> None:
-        """Raises `StepFailed` where even the version before does not work; the next run goes on."""
+        """Raises `StepFailed` if even the version before does not work; the next run continues."""
         if trial.is_armed(host) or trial.went_back(host) is not None:
             trial.go_back(host, facts)
             daemons, since_s = by_unit(facts.daemons), time.time()
@@ -104,9 +104,9 @@ class NewVersion:
 
 
 def upgrade(host: Host, journal: Journal, step: NewVersion) -> None:
-    """Returns when the tree is in force and has proved itself; raises `NotProved` where the one before is back."""
+    """Returns when the tree is in force and passed its trial; raises `NotProved` after a rollback."""
     _finish_former(host, journal, step)
-    _before(host)  # where there is none, nothing is copied
+    _before(host)  # if there is none, nothing is copied
     home = place(host.root, step.tree)
     plan = step.plan(host)
     course = plan.facts
@@ -125,7 +125,7 @@ def upgrade(host: Host, journal: Journal, step: NewVersion) -> None:
 
 
 def _finish_former(host: Host, journal: Journal, step: NewVersion) -> None:
-    """What one that died has left goes back, unless it had proved itself."""
+    """Rolls back what a run that died has left, unless its version had passed."""
     course = journal.facts("upgrade", Course)
     if course is None:
         return
@@ -141,7 +141,7 @@ def _finish_former(host: Host, journal: Journal, step: NewVersion) -> None:
 
 
 def _end(host: Host, journal: Journal, course: Course) -> None:
-    """Leaves the version before, for a way back by hand, and libraries that containers have."""
+    """Keeps the version before, for a manual rollback, and libraries that containers use."""
     trial.disarm(host)
     journal.take_version(course.target)
     traces.remove([tree for tree in traces.trees(host) if tree.name not in (course.before, course.target)])
@@ -157,13 +157,13 @@ def _before(host: Host) -> str:
 
 
 def _install_library(host: Host, home: Path) -> None:
-    """Beside those that are there, which containers keep; the broker's unit does so too, but goes on without."""
+    """Installs it beside those that containers use; the broker's unit does so too, but goes on without."""
     _, variables = started_with(host, BROKER)
     asked(host, home, BROKER.program, "--install-library", variables=variables)
 
 
 def _require_fit(host: Host, before: str, home: Path) -> None:
-    """The new version understands the node and what is on it; raises `UnfitVersion`."""
+    """Checks that the new version understands the node and its data; raises `UnfitVersion`."""
     contracts.require_neighbours(_contracts(host, host.path(TREES) / before), _contracts(host, home))
     for daemon in running(host):
         flags, variables = started_with(host, daemon)

@@ -1,10 +1,10 @@
-"""What the cluster has for every host: the public keys, and settings. From mounted ConfigMaps to the host's /etc.
+"""Copies the cluster's public keys and settings from mounted ConfigMaps to the host's /etc.
 
-Keys on the host become those of the ConfigMap, which is their one authority: new ones are written first, then those
-that it has no more are taken away. Where it has no good key everything stays as it is, so a host that had a key is
-never without one. A key that is damaged in the ConfigMap alone stays on the host.
+The ConfigMap is the only authority for the host's keys: new ones are written first, then those that it no longer has
+are removed. If it has no valid key nothing changes, so a host that had a key is never without one. A key that is
+damaged only in the ConfigMap stays on the host.
 
-Settings are written only where the host has none, or has those that were written here: a file that a person wrote wins.
+Settings are written only if the host has none, or has those that were written here: a file that a person wrote wins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOR_ALL: Final = 0o644
 
 
 Wrote = Callable[[str], None]
-"""Hears of each change of the host, as `wrote /etc/…, which was missing`."""
+"""Called for each change of the host, as `wrote /etc/…, which was missing`."""
 
 
 class NoKeys(PartageError):
@@ -33,11 +33,11 @@ class NoKeys(PartageError):
 
 
 class TooMuch(PartageError):
-    """The settings are larger than any that we read."""
+    """The settings are larger than the limit."""
 
 
 def deliver_keys(source: Path, host: Path, wrote: Wrote) -> None:
-    """Makes the host's keys those of the folder `source`; raises `NoKeys` or `OSError`."""
+    """Replaces the host's keys by those of the folder `source`; raises `NoKeys` or `OSError`."""
     loaded = load_public_keys(source)
     if not loaded.keys:
         raise NoKeys(f"there is no key for hosts to trust: {loaded.faults[0]}; see the ConfigMap partage-keys")
@@ -57,7 +57,7 @@ def deliver_keys(source: Path, host: Path, wrote: Wrote) -> None:
 
 
 def deliver_settings(source: Path, host: Path, wrote: Wrote) -> str | None:
-    """Writes the host's settings, and says why not where a person's stand there; raises `TooMuch` or `OSError`."""
+    """Writes the host's settings, or returns why a person's file stays; raises `TooMuch` or `OSError`."""
     path = host / "etc/partage" / SETTINGS_FILE
     try:
         with (source / SETTINGS_FILE).open("rb") as file:
@@ -76,7 +76,7 @@ def deliver_settings(source: Path, host: Path, wrote: Wrote) -> str | None:
 
 
 def take_back(host: Path) -> None:
-    """Takes away what was delivered, and the folders if nothing else is in them; raises `OSError`."""
+    """Removes what was delivered, and the folders if they are empty then; raises `OSError`."""
     folder = KeyFolders.at_root(host).public
     for path in folder.glob(f"*{KEYS_SUFFIX}"):
         path.unlink()

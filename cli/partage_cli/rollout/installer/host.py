@@ -1,8 +1,8 @@
-"""The host that this container works on: runs its ``partage node`` there, in a chroot, for a bounded time.
+"""Runs the ``partage node`` of this container's host, in a chroot, with a timeout.
 
-The chroot is entered by a child of our own interpreter, so nothing of the host runs before the program itself. The
-child is in the host's network and among its processes, as the container is. It is never asked to end early: what it
-does is journalled, so one that takes too long is killed, and a later run goes on.
+A child process of our own interpreter enters the chroot, so nothing of the host runs before the program itself. The
+child is in the host's network and PID namespaces, as the container is. It is never asked to stop early: its work is
+journalled, so one that exceeds the timeout is killed, and a later run continues.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """What became of a program."""
+    """The result of a program."""
 
     code: int | None
-    """None where it was killed since it took too long."""
+    """None if it was killed after the timeout."""
     out: bytes = b""
     err: bytes = b""
 
     @property
     def last_words(self) -> str:
-        """The last line that it wrote for people, else for programs."""
+        """The last line of stderr, else of stdout."""
         lines = (self.err.strip() or self.out.strip()).decode(errors="replace").splitlines()
         return lines[-1].strip() if lines else ""
 
 
 Run = Callable[[Sequence[str], float], Awaitable[Ran]]
-"""Runs a program of the host, by its path there, for at most so many seconds."""
+"""Runs a program of the host, by its path there, with a timeout in seconds."""
 
 
 class HostProgram:
@@ -55,12 +55,12 @@ class HostProgram:
 
     @property
     def has_program(self) -> bool:
-        """Whether there is a version on the host whose commands can be run."""
+        """Whether the host has a version whose commands can be run."""
         return self._program() is not None
 
     async def state(self) -> HostState:
-        """By the host's own word; raises `OSError`."""
-        if not (self.root / JOURNAL).exists():  # while it is there something is installed
+        """The host's own report; raises `OSError`."""
+        if not (self.root / JOURNAL).exists():  # while it exists something is installed
             return HostState(why="nothing is installed")
         program = self._program()
         if program is None:
@@ -74,7 +74,7 @@ class HostProgram:
         return msgspec.structs.replace(state, version=state.version or "", why=state.why or "")
 
     async def do(self, command: Command) -> str | None:
-        """Runs one command to its end; None where it is done, else why not. Raises `OSError`."""
+        """Runs one command to its end; returns None on success, else the reason. Raises `OSError`."""
         program = self._program()
         if program is None:
             return f"there is no program for it on the host: /{TREES} has no version"
@@ -82,7 +82,7 @@ class HostProgram:
         return None if ran.code == 0 else f"`partage node {command}`: {_ended(ran, self._within_s)}"
 
     def _program(self) -> str | None:
-        """Of this version if it is there: a newer one knows how an older one installed."""
+        """This version's program if it exists: a newer one knows how an older one installed."""
         for tree in (f"{TREES}/{self._version}", CURRENT):
             if (self.root / tree / PROGRAM).exists():
                 return f"/{tree}/{PROGRAM}"
@@ -90,7 +90,7 @@ class HostProgram:
 
 
 def inside(root: Path, node: str) -> Run:
-    """Runs programs in a chroot of `root`, with the name of the node and nothing else of our environment."""
+    """Runs programs in a chroot of `root`, with the node's name and nothing else of our environment."""
     environment = {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8", "PARTAGE_NODE_NAME": node}
 
     async def run(argv: Sequence[str], within_s: float) -> Ran:
@@ -109,7 +109,7 @@ async def _ran(argv: Sequence[str], environment: dict[str, str], within_s: float
     try:
         async with asyncio.timeout(within_s):
             await process.wait()
-        with contextlib.suppress(TimeoutError):  # what it started may keep them open
+        with contextlib.suppress(TimeoutError):  # its children may keep them open
             async with asyncio.timeout(_PIPES_END_WITHIN_S):
                 await readers
     except TimeoutError:
@@ -123,7 +123,7 @@ async def _ran(argv: Sequence[str], environment: dict[str, str], within_s: float
 
 
 async def _last(stream: asyncio.StreamReader | None, kept: bytearray) -> None:
-    """Reads all of it and keeps the last of it."""
+    """Reads the whole stream and keeps its end."""
     while stream is not None and (piece := await stream.read(_MOST_BYTES)):
         kept += piece
         del kept[:-_MOST_BYTES]

@@ -1,11 +1,11 @@
-"""One node's installer: sees what is asked for, waits for its turn, works, and says what came of it.
+"""One node's installer: reads what is asked for, waits for its turn, works, and reports the result.
 
-Each round starts from what the Node and the host say now, so one that died anywhere goes on where it was:
+Each round starts from the current state of Node and host, so an installer that died at any point continues there:
 
-    keys, settings and tree are on the host     no turn is needed: nothing uses them yet, or they stood there before
-    `waiting` is told, and the Lease taken      it may be given back or run out: nothing was touched
-    `working` is told, then commands run        the next installer of this node goes on, once it has the Lease
-    what came of it is told                     the Lease goes back after that, never before
+    keys, settings and tree are on the host     needs no turn: they are unused yet, or were there before
+    `waiting` is reported, Lease is taken       it may be given back or expire: nothing was changed
+    `working` is reported, then commands run    the next installer of this node continues, once it has the Lease
+    the result is reported                      the Lease is given back after that, never before
 
 A node that is switched off needs no Lease.
 """
@@ -39,21 +39,21 @@ from partage_plugins.errors import PartageError
 _FIRST_S: Final = 1.0
 _MOST_S: Final = 30.0
 _ASK_PER_NODE_S: Final = 0.05
-"""So that all nodes together ask no more than so often, however many they are."""
+"""Limits the request rate of all nodes together, however many there are."""
 _SETTLES_WITHIN_S: Final = 60.0
 _SETTLE_LOOKS_S: Final = 1.0
 _PUT_BACK_AGAIN_S: Final = 600.0
-"""Before the same files are put back once more: somebody else may write them, and daemons restart each time."""
+"""Delay before the same files are restored again: somebody else may write them, and daemons restart each time."""
 _RENEWALS: Final = 4
-"""So many may fail before others take the node for silent."""
+"""Intervals in a Lease's duration: failed renewals before others consider the node silent."""
 _log = structlog.get_logger()
 
 
 class Supply(NamedTuple):
-    """Whether the host has what it needs before its turn."""
+    """Whether the host has everything it needs before its turn."""
 
     hinders: Literal["waiting", "failed"] | None = None
-    """What to say instead of going on."""
+    """The state to report instead of continuing."""
     why: str = ""
 
 
@@ -70,7 +70,7 @@ class Installer:
         woken: asyncio.Event,
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may_begin`: whether something that takes long may still be begun."""
+        """`may_begin`: whether long work may still be started."""
         self._settings, self._version, self._tree = settings, version, tree
         self._node, self._fleet, self._host = node, fleet, host
         self._woken, self._may_begin = woken, may_begin
@@ -84,11 +84,11 @@ class Installer:
         self._put_back: tuple[str, ...] = ()
         self._put_back_at = 0.0
         self.at_rest = asyncio.Event()
-        """Set but while a command runs on the host."""
+        """Set unless a command runs on the host."""
         self.at_rest.set()
 
     async def run(self) -> None:
-        """Works for ever; what goes wrong is tried again, more and more slowly."""
+        """Works forever; errors are retried with increasing delays."""
         while True:
             self._woken.clear()
             try:
@@ -101,7 +101,7 @@ class Installer:
             await self._until_due(hold)
 
     async def round(self) -> Hold | None:
-        """One round; what the node waits for, if for something. Raises `KubeError` or `OSError`."""
+        """One round; returns what the node waits for, if anything. Raises `KubeError` or `OSError`."""
         node = self._node.member
         if node is None:
             return None
@@ -127,16 +127,16 @@ class Installer:
         return await self._try(node, next_)
 
     async def _settle(self, node: Member, told: Told) -> None:
-        """Nothing is to be done but what goes on for as long as the node is in force."""
+        """Reports a final state, and removes deliveries from a node that is off."""
         if self._is_fresh:
-            await self._fleet.lease.give_back(node.name)  # which one that died here may have held
+            await self._fleet.lease.give_back(node.name)  # one that died here may have held it
             self._is_fresh = False
         if told.state == "off":
             await asyncio.to_thread(deliveries.take_back, self._host.root)
         await self._node.tell(told)
 
     async def _whole(self, host: HostState) -> HostState:
-        """The host with its own files as they were installed; how it is then. Kubelet is not touched."""
+        """Restores altered files of the host and returns its state afterwards. Kubelet is not touched."""
         now_s = asyncio.get_running_loop().time()
         is_again = host.altered == self._put_back and now_s - self._put_back_at < _PUT_BACK_AGAIN_S
         is_ours = host.version in ("", self._version)
@@ -154,12 +154,12 @@ class Installer:
         return await self._host.state()
 
     def _wrote(self, line: str) -> None:
-        """Says what was changed of a host that is in force: to the log, and on the Node until the next such change."""
-        _log.info("the host's files were not as they should be", done=line)
+        """Records a change of a host in force: in the log, and on the Node until the next such change."""
+        _log.info("host files differed from the installation", done=line)
         self._last_put_back = f"{datetime.now(UTC):%Y-%m-%d %H:%M}Z: {line}"
 
     def _supplied(self, node: Member) -> Supply:
-        """Gives the host what the cluster has for it. Blocks."""
+        """Copies the cluster's keys and settings to the host. Blocks."""
         if node.wish is Wish.OFF:
             return Supply()
         wrote = self._wrote if node.state(self._version) == "in-force" else lambda _line: None
@@ -173,7 +173,7 @@ class Installer:
         return Supply(why=note or "")
 
     def _with_tree(self, wish: Wish, supply: Supply) -> Supply:
-        """With this version's tree on the host as well, if it takes one. Blocks for seconds."""
+        """Also copies this version's tree to the host, if it needs one. Blocks for seconds."""
         if self._has_tree or (wish is Wish.OFF and self._host.has_program):
             return supply
         try:
@@ -204,7 +204,7 @@ class Installer:
         return None
 
     async def _work(self, wish: Wish, commands: tuple[Command, ...]) -> None:
-        """To its end, and says what came of it."""
+        """Runs the commands to the end, and reports the result."""
         await self._node.tell(self._said(wish, "working"))
         with self._at_work():
             why = await self._why_not_done(wish, commands)
@@ -212,11 +212,11 @@ class Installer:
             await self._tell_surely(self._said(wish, "failed" if why else done, why or ""))
 
     async def _why_not_done(self, wish: Wish, commands: tuple[Command, ...]) -> str | None:
-        """None where the host is as it should be after these commands."""
+        """Runs the commands; None if the host then has the wanted state."""
         state = HostState()
         try:
             for command in commands:
-                _log.info("at work on the host", command=command)
+                _log.info("running a command on the host", command=command)
                 why = await self._host.do(command)
                 if why is not None:
                     return why
@@ -235,7 +235,7 @@ class Installer:
         return None
 
     async def _settled(self, wish: Wish, state: HostState) -> HostState:
-        """Kubelet's word to crishim may be some seconds off, and it is no failure that it is not there at once."""
+        """Waits a while for the wanted state: kubelet's next call to crishim may come only after some seconds."""
         until = asyncio.get_running_loop().time() + min(self._settings.lapse_s, _SETTLES_WITHIN_S)
         while not state.is_as_asked(wish, self._version) and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(_SETTLE_LOOKS_S)
@@ -252,16 +252,16 @@ class Installer:
 
     @asynccontextmanager
     async def _renewed(self) -> AsyncGenerator[None]:
-        """With the Lease renewed meanwhile."""
+        """Keeps the Lease renewed in the block."""
         renewing = asyncio.create_task(self._keep_renewing())
         try:
             yield
         finally:
             renewing.cancel()
-            await asyncio.wait((renewing,))  # to await the task itself would take our own cancellation for its end
+            await asyncio.wait((renewing,))  # awaiting the task itself could not tell our own cancellation from its end
 
     async def _keep_renewing(self) -> None:
-        """What has begun goes on without the Lease too: others stop at a node that is at work and does not hold it."""
+        """Work continues without the Lease too: others stop at a node that is working and does not hold it."""
         while True:
             await asyncio.sleep(self._settings.lease_s / _RENEWALS)
             try:
@@ -282,7 +282,7 @@ class Installer:
                 return
 
     def _is_lapsing(self, node: Member, host: HostState) -> bool:
-        """Whether the node was in force and is not just now, as while it starts."""
+        """Whether the node was in force and is not at the moment, for instance while it starts."""
         if node.state(self._version) != "in-force" or host.is_as_asked(node.wish, self._version):
             self._lapsed_at = None
             return False
@@ -295,7 +295,7 @@ class Installer:
         return telling(self._version, wish, state, why)
 
     async def _until_due(self, hold: Hold | None) -> None:
-        """Until the Node says something else, what it waits for changed, or it is time for another look."""
+        """Waits until the Node or the object that it waits for has changed, or the next look is due."""
         within_s = self._settings.look_every_s if self._has_supply else self._settings.ask_every_s
         until = asyncio.get_running_loop().time() + within_s
         while (left_s := until - asyncio.get_running_loop().time()) > 0:

@@ -1,4 +1,4 @@
-"""The installer's own Node: follows its labels, and writes the annotation that says how far it is."""
+"""The installer's own Node: watches its labels, and writes the annotation with its progress."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _MOST_S: Final = 8.0
 
 class ReportedNode:
     def __init__(self, server: ApiServer, name: str, *, changed: Callable[[], None]) -> None:
-        """`changed` is called when its label says something else, or somebody else wrote its annotation."""
+        """`changed` is called when its label changed, or somebody else wrote its annotation."""
         self.name = name
         self._server, self._changed = server, changed
         self._version = -1
         self._repeats = Repeats(every_s=60)
         self.member: Member | None = None
-        """None while it is not known, or its label asks for nothing."""
+        """None while it is unknown, or has no valid label."""
 
     async def run(self) -> None:
         backoff = Backoff(first_s=_FIRST_S, most_s=_MOST_S)
@@ -43,7 +43,7 @@ class ReportedNode:
             self._take(seen)
 
     async def tell(self, told: Told) -> None:
-        """Writes it, unless it stands there already; raises `KubeError`."""
+        """Writes the annotation, unless it already has this content; raises `KubeError`."""
         if self.member is not None and self.member.told == told:
             return
         body = {"metadata": {"annotations": {INSTALLED: told.text()}}}
@@ -63,7 +63,7 @@ class ReportedNode:
                 self._repeats.failed("the API server can't be followed; it will be tried again", error)
 
     def _observe(self, node: Node | None, *, is_ours: bool = False) -> None:
-        """A watch may still tell what stood before our own patch: what failed would look as if it were at work."""
+        """Ignores states older than our last patch, which a watch may still deliver: a failure would look like work."""
         version = _version(node)
         if node is not None and version < self._version:
             return
@@ -74,6 +74,6 @@ class ReportedNode:
 
 
 def _version(node: Node | None) -> int:
-    """API servers count, though they don't promise it; what is no number is as good as any."""
+    """API servers count up, though they don't promise it; a version that is not a number is accepted."""
     text = "" if node is None else node.metadata.resource_version
     return int(text) if text.isascii() and text.isdecimal() else -1

@@ -1,6 +1,6 @@
-"""The installer as a daemon: alone on its host, and with its node's name and its tree's version for good.
+"""The installer as a daemon: one per host, with a fixed node name and tree version.
 
-At the end nothing is undone. A command that runs on the host may finish, as long as there is time; nothing is begun.
+A stop undoes nothing. A running command may finish while there is time; nothing new is started.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def start(settings: InstallerSettings, daemon: Daemon) -> InstallerLife:
     server = await daemon.stack.enter_async_context(await server_for("installer", settings.kubeconfig))
     if settings.percent is not None:
         _log.warning("the setting percent is not used any more: nodes are worked on one at a time")
-    _log.info("installs on this node when it is its turn", version=version)
+    _log.info("installing on this node when its turn comes", version=version)
     return InstallerLife(settings, daemon, server, tree=tree, version=version)
 
 
@@ -84,7 +84,7 @@ class InstallerLife:
 
 @contextmanager
 def _alone(host: Path) -> Generator[None]:
-    """Keeps a second installer off this host, by a lock on a folder that is the host's own: it leaves no file."""
+    """Excludes a second installer by a lock on a folder of the host, so that no lock file is left."""
     try:
         descriptor = os.open(host / "etc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

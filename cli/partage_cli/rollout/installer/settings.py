@@ -1,4 +1,4 @@
-"""What the installer can be told. Everything has a default that is right in our DaemonSet."""
+"""The installer's settings. Every default is right for our DaemonSet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partage_base.daemon.settings import CommonSettings, Setting
 
 
 class InstallerSettings(CommonSettings, frozen=True, kw_only=True):
-    """Of the daemon that installs partage on its node."""
+    """Settings of the daemon that installs partage on its node."""
 
     kubeconfig: Kubeconfig = None
     namespace: Annotated[

@@ -1,4 +1,4 @@
-"""``partage nodes``: the cluster's cards, as the nodes' inventories tell.
+"""``partage nodes``: the cluster's cards, from the nodes' inventories.
 
-`command` gathers, from the API server or from this node's own file; `reports` decides what it means; `shown` writes it.
+`command` reads them, from the API server or from this node's own file; `reports` interprets them; `shown` prints them.
 """

@@ -1,4 +1,4 @@
-"""``partage nodes --events``: what partage's daemons reported in the last hour of nodes, cards and pods."""
+"""``partage nodes --events``: Events of partage's daemons in the last hour, about nodes, cards and pods."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LONGEST: Final = 300
 
 class Happened(Struct, frozen=True, kw_only=True):
     at: datetime
-    """When it was last so."""
+    """Time of the last occurrence."""
     about: str
-    """As `node n1` or `pod team/a`."""
+    """Such as `node n1` or `pod team/a`."""
     reason: str
     times: int
     by: str
@@ -34,11 +34,11 @@ class LastHour(Struct, frozen=True, kw_only=True):
     events: tuple[Happened, ...]
     """The oldest first."""
     earlier: int = 0
-    """How many more there were before these."""
+    """Number of earlier ones that were left out."""
 
 
 async def last_hour(server: ApiServer, *, node: str | None) -> LastHour:
-    """Of everything, or of one node itself; raises `KubeError`."""
+    """Events about everything, or about one Node object; raises `KubeError`."""
     fields = (f"reportingComponent={each}" for each in REPORTERS)
     found = await asyncio.gather(
         *(server.list(events_path(), DaemonEvent, fields=each, limit=_AT_A_TIME) for each in fields)
@@ -47,7 +47,7 @@ async def last_hour(server: ApiServer, *, node: str | None) -> LastHour:
 
 
 def recent(events: Iterable[DaemonEvent], now: datetime, node: str | None) -> LastHour:
-    """Pure: those of the hour that ends now, and of them the latest."""
+    """The latest Events of the hour before `now`. Pure."""
     found = [
         Happened(
             at=each.at,

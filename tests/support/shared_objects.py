@@ -46,7 +46,7 @@ def _sysv(names: Sequence[str]) -> bytes:
 
 
 def _gnu(imported: int, count: int) -> bytes:
-    """A GNU hash table, all in one bucket; its empty Bloom filter fails every lookup, but has the size of a real one."""
+    """A GNU hash table, all in one bucket; its empty Bloom filter fails any lookup, but has the size of a real one."""
     first, defined = imported + 1, count - imported
     heads, chains = [0] * _BUCKETS, [2] * (defined - 1) + [3] if defined else []
     heads[0] = first if defined else 0

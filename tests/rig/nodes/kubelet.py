@@ -30,7 +30,7 @@ class Kubelet:
 
 
 def config(kubelet: Kubelet) -> str:
-    """KubeletConfiguration; the machine may have cgroups of version 1, so kubelet makes no levels of its own."""
+    """The KubeletConfiguration; the machine may have version 1 cgroups."""
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -78,7 +78,7 @@ class Client:
         self.say(what, card=card, body=body, flags=flags)
         return self.answer()
 
-    # ---- As the library does -----------------------------------------------------------------------------------------
+    # ---- Behaviour of the library ------------------------------------------------------------------------------------
 
     def hello(self, token: bytes = wire.NO_TOKEN, *, signals: bool = True) -> Result:
         self.number += 1

@@ -98,7 +98,7 @@ class DraStage(ClusterStage):
     def root(self) -> Path:
         return self.machine.path("/")
 
-    # ---- What users make ---------------------------------------------------------------------------------------------
+    # ---- Objects of users --------------------------------------------------------------------------------------------
 
     def claim(self, name: str, spec: Json) -> str:
         """Create a named claim, which several pods can use; returns its uid."""
@@ -158,7 +158,7 @@ class DraStage(ClusterStage):
         """A pod without a claim."""
         return self.rig.cluster.pods.create(TEAM, a_pod(name, **said))
 
-    # ---- What became of it -------------------------------------------------------------------------------------------
+    # ---- Resulting state ---------------------------------------------------------------------------------------------
 
     def claim_of(self, pod: Pod) -> Json:
         (status,) = pod.refresh()["status"]["resourceClaimStatuses"]

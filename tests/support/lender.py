@@ -84,7 +84,7 @@ class Lender:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    # ---- its life ----------------------------------------------------------------------------------------------------
+    # ---- lifecycle ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -115,7 +115,7 @@ class Lender:
     def forget(self) -> None:
         self.rows.clear()
 
-    # ---- what tests ask ----------------------------------------------------------------------------------------------
+    # ---- for tests ---------------------------------------------------------------------------------------------------
 
     def row(self, pid: int) -> Row:
         return [row for row in self.rows.values() if row.pid == pid][-1]
@@ -337,7 +337,7 @@ class Granter(Lender):
         for card in range(len(self._epochs)):
             self.close(card)
 
-    # ---- what tests ask ----------------------------------------------------------------------------------------------
+    # ---- for tests ---------------------------------------------------------------------------------------------------
 
     def heard_of(self, what: What, epoch: int | None = None, *, card: int = 0, pid: int | None = None) -> list[Packet]:
         """Packets about a card's time slices so far."""

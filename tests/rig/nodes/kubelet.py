@@ -57,7 +57,7 @@ def config(kubelet: Kubelet) -> str:
             "makeIPTablesUtilChains": False,
             "clusterDomain": "cluster.local",
             "clusterDNS": [str(kubelet.cluster_dns)],
-            "evictionHard": {},  # a test's pods end when the test says so
+            "evictionHard": {},  # only the test ends its pods
             "imageGCHighThresholdPercent": 100,
             "fileCheckFrequency": "2s",
             "syncFrequency": "10s",

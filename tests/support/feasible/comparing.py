@@ -107,7 +107,7 @@ class Comparison:
         self._clear()
 
     def _build(self, made: Made) -> None:
-        """Create pods last: kube-scheduler receives these kinds in this order, but nodes and pods in any."""
+        """Create pods last: kube-scheduler receives pods in order of creation, but nodes and pods in any order."""
         for resource, manifests in ((_VOLUMES, made.volumes), (_CSI_NODES, made.csi_nodes), (NODES, made.nodes)):
             for manifest in manifests:
                 self._api.create(resource.at(), manifest)

@@ -43,7 +43,7 @@ class SimulatedBroker:
         self.processes[place].append(process)
         self._places[process] = place
 
-    # ---- What processes say ------------------------------------------------------------------------------------------
+    # ---- Messages of processes ---------------------------------------------------------------------------------------
 
     def joined(self, process: Process) -> None:
         """Handle a request, which is answered at once."""
@@ -69,7 +69,7 @@ class SimulatedBroker:
     def _send(self, call: Callable[[], None]) -> None:
         self._events.at(self._events.now + self._case.sends_ns, lambda: self._tell(call))
 
-    # ---- What it does ------------------------------------------------------------------------------------------------
+    # ---- Actions and timers ------------------------------------------------------------------------------------------
 
     def _tell(self, call: Callable[[], None]) -> None:
         self.handled += 1

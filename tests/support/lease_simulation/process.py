@@ -135,7 +135,7 @@ class Process:
             self._wanted = epoch
             self._broker.wanted(self, epoch)
 
-    # ---- What the helper says ----------------------------------------------------------------------------------------
+    # ---- Messages of the helper --------------------------------------------------------------------------------------
 
     def drained(self, epoch: int, at: int, *, blocked: bool) -> None:
         self._broker.drained(self, epoch, at, blocked=blocked)
@@ -143,7 +143,7 @@ class Process:
     def idle(self, epoch: int) -> None:
         self._broker.idle(self, epoch)
 
-    # ---- What others see and do --------------------------------------------------------------------------------------
+    # ---- State and signals -------------------------------------------------------------------------------------------
 
     @property
     def is_working(self) -> bool:

@@ -62,7 +62,7 @@ class World:
         since = _BEGIN + self._case.skip_ns
         return tuple(took for process in processes for at, took in process.took if at >= since)
 
-    # ---- Who is there ------------------------------------------------------------------------------------------------
+    # ---- Setup -------------------------------------------------------------------------------------------------------
 
     def _add(self, number: int, container: Container) -> None:
         begin = _BEGIN + container.begins_ns

@@ -39,7 +39,7 @@ class World:
         self._up = bytearray()
         self._down = bytearray()
 
-    # Steps.
+    # Playing a story and checking it.
 
     def play(self, story: Iterator[int]) -> None:
         steps: list[Callable[[Iterator[int]], None]] = [
@@ -104,7 +104,7 @@ class World:
         assert set(self.told) == self.approved
         assert set(self.told.values()) <= {1}
 
-    # What may happen.
+    # Possible steps.
 
     def _open(self, story: Iterator[int]) -> None:
         body = wire.message(bytes(SIZES[next(story, 0) % len(SIZES)]))
@@ -195,7 +195,7 @@ class World:
             case _:
                 pass
 
-    # How it moves.
+    # Delivery of data.
 
     def _carry_one(self, which: int, size: int) -> None:
         if self.pair.over is not None:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 
-"""Writes what follows from the chart's values: the table in its README.md, and in values.schema.json all settings.
+"""Generates from the chart's values: the table in its README.md, and the settings in values.schema.json.
 
-The table is made of the comments in values.yaml, each of which stands above the value that it is about. The schema of a
-daemon's settings is made of their declarations, without those that the chart says itself. With --check nothing is
+The table is made of the comments in values.yaml, each of which is above the value that it describes. The schema of a
+daemon's settings is made of their declarations, without those that the chart itself sets. With --check nothing is
 written, and files that would change are named with exit code 1.
 """
 
@@ -40,7 +40,7 @@ SETTINGS: Final[Mapping[tuple[str, str], type[CommonSettings]]] = {
     ("sharepods", "settings"): SharePodSettings,
     ("ui", "settings"): UiSettings,
 }
-"""Whose settings are where among the values."""
+"""Settings of each daemon, by their path among the values."""
 SAID_BY_THE_CHART: Final = frozenset(
     (
         *("node_name", "root", "driver_root", "kubeconfig", "namespace", "metrics_address", "stop_deadline_s"),
@@ -50,9 +50,9 @@ SAID_BY_THE_CHART: Final = frozenset(
         *("tls_certificate", "tls_key", "ask_brokers"),
     )
 )
-"""By its templates or by values of their own: one place for each."""
+"""Set by templates or by values of their own, so that there is one place for each."""
 OF_UNITS: Final = frozenset(("metrics_address",))
-"""Not said of daemons that are units of their node, which have no port unasked."""
+"""Not set for daemons that are units of their node, which open no port by default."""
 LINE: Final = re.compile(r"(?P<indent> *)(?:# (?P<comment>.*)|(?P<key>\w+):.*)")
 MARKED: Final = re.compile(r"<!-- values -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -90,7 +90,7 @@ def _shown(value: object) -> str:
 
 
 def schema(settings: type[CommonSettings], said: AbstractSet[str] = SAID_BY_THE_CHART) -> dict[str, Any]:
-    """Of a daemon's settings: what is wrong is refused before anything is installed."""
+    """The schema of a daemon's settings, which rejects errors before anything is installed."""
     fields = {name: field for name, field in fields_of(settings).items() if name not in said}
     return {
         "type": "object",
@@ -102,13 +102,13 @@ def schema(settings: type[CommonSettings], said: AbstractSet[str] = SAID_BY_THE_
 def _schema_of(field: Field) -> dict[str, Any]:
     found = msgspec.json.schema(field.bounded, schema_hook=lambda _: {"type": "string"})
     if "pattern" in found:
-        # Python's ends of a text, as others write them.
+        # Python's anchors, as other dialects of regular expressions write them.
         found["pattern"] = found["pattern"].replace(r"\A", "^").replace(r"\Z", "$")
     return {**found, "description": field.setting.sentence}
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Each file with what should stand in it."""
+    """Each file with its expected content."""
     written = json.loads((CHART / "values.schema.json").read_text())
     for (above, name), settings in SETTINGS.items():
         said = SAID_BY_THE_CHART - OF_UNITS if above == "nodes" else SAID_BY_THE_CHART

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 
-"""Writes the YAML of manifests/ from the chart, one file for each template, with the template's comments.
+"""Renders the YAML of manifests/ from the chart, one file for each template, with the template's comments.
 
-Each folder is rendered by itself, and so is what is for the extender alone: what it is for is switched on, all else
-is as by default. Helm sorts objects by kind; here they stand as in their template, policies before the account that
-they hold for. What is not rendered is beside it, written by hand: kustomizations, and what people copy. With --check
-nothing is written, and files that would change are named with exit code 1.
+Each folder is rendered separately, and so is what only the extender needs: its own feature is switched on, everything
+else has its default. Helm sorts objects by kind; here they are in their template's order, policies before the account
+that they apply to. Other files are written by hand: kustomizations, and examples to copy. With --check nothing is
+written, and files that would change are named with exit code 1.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _ordered(file: str, documents: Sequence[str]) -> list[str]:
 
 
 def files(helm: Path) -> Iterator[tuple[Path, str]]:
-    """Each file with what should stand in it."""
+    """Each file with its expected content."""
     for what in FOLDERS:
         for file, text in rendered(helm, what).items():
             yield MANIFESTS / file, text

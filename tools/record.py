@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 
-"""Runs a command and draws what it prints as an animated SVG: each line appears when it was printed.
+"""Runs a command and draws its output as an animated SVG, in which each line appears at the time when it was printed.
 
     tools/record.py OUT.svg -- COMMAND...
 
-It shows a screen of 28 lines, which moves up as more come. A pause longer than two seconds is shown as two seconds. At
-the end the last screen stays for a while, and all starts anew.
+It shows a screen of 28 lines, which scrolls. A pause longer than two seconds is shown as two seconds. At the end the
+last screen stays for a while, and the animation starts over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 LONGEST_PAUSE_S: Final = 2.0
 STAYS_S: Final = 8.0
-"""How long all lines are shown before it starts anew."""
+"""How long the last screen is shown before the animation starts over."""
 COLUMNS: Final = 132
 SCREEN: Final = 28
 LINE_PX, CHAR_PX, MARGIN_PX = 18, 7.3, 16
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 def record(command: list[str]) -> list[Line]:
-    """What the command prints on stdout; its complaints go to ours."""
+    """Lines of the command's stdout; its stderr goes to ours."""
     lines: list[Line] = []
     shown_s, last = 0.0, time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as running:  # noqa: S603 - what was typed
@@ -54,7 +54,7 @@ def record(command: list[str]) -> list[Line]:
 
 
 def drawn(lines: list[Line]) -> str:
-    """Each line appears at its time, by animations that need no script; where none runs, the first screen is there."""
+    """Each line appears at its time, by animations without a script; where none run, the first screen is shown."""
     whole_s = lines[-1].at_s + STAYS_S
     width = round(2 * MARGIN_PX + CHAR_PX * max(len(line.text) for line in lines))
     height = 2 * MARGIN_PX + LINE_PX * min(len(lines), SCREEN)
@@ -72,7 +72,7 @@ def drawn(lines: list[Line]) -> str:
 
 
 def moves(lines: list[Line], whole_s: float) -> str:
-    """One line up with each line that the screen has no room for."""
+    """Scroll by one line for each line beyond the screen."""
     beyond = lines[SCREEN:]
     if not beyond:
         return ""

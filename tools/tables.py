@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 
-"""Writes the tables of docs/ that stand between two marks, from the code that declares what is in them.
+"""Generates the tables of docs/ between two marks, from the code that declares their contents.
 
     <!-- settings crishim -->
     …
     <!-- end -->
 
 `settings` takes `common` or a daemon, `metrics` a daemon or `labels`, `codes` and `commands` `cli`, `reasons`
-`scheduler`, `cards` and `programs` `simgpu`. A metric is found where its whole name and its sentence stand beside each
-other. With --check nothing is written, and pages that would change are named with exit code 1.
+`scheduler`, `cards` and `programs` `simgpu`. A metric is found where its full name and its sentence are adjacent. With
+--check nothing is written, and pages that would change are named with exit code 1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PACKAGES: Final = {
     "ui": ("ui/partage_ui", "UiSettings"),
 }
 REASONED: Final = ("plugins/gpu/partage_gpu", "plugins/partage_plugins", "scheduler/partage_scheduler")
-"""Packages that state reasons why a pod fits nowhere."""
+"""Packages with reasons why a pod fits nowhere."""
 METRIC: Final = re.compile(r"partage_[a-z0-9]+(_[a-z0-9]+)+")
 
 
@@ -108,7 +108,7 @@ def reasons(_daemon: str) -> Iterator[str]:
 
 
 def reasons_of(module: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """Those that have a public name, by themselves or among others."""
+    """Reasons with a public name, alone or in a collection."""
     for each in module.body:
         if not isinstance(each, ast.AnnAssign) or ast.unparse(each.target).startswith("_"):
             continue
@@ -154,7 +154,7 @@ MARKED: Final = re.compile(rf"<!-- (?P<what>{'|'.join(TABLES)}) (?P<of>\w+) -->\
 
 
 def current(page: str) -> str:
-    """The page with its tables as the code has them now."""
+    """The page with its tables regenerated."""
 
     def replaced(match: re.Match[str]) -> str:
         lines = "".join(f"{row}\n" for row in TABLES[match["what"]](match["of"]))

@@ -1,4 +1,4 @@
-"""What people type: `partage …` and `kubectl partage …`.
+"""The command line: `partage …` and `kubectl partage …`.
 
-Every subcommand lives in a module of its own and is imported only when it is called.
+Every subcommand lives in a module of its own, which is imported only when the subcommand is called.
 """

@@ -1,4 +1,4 @@
-"""How commands reach the cluster: the options, one question asked and answered, and as whom."""
+"""Access to the cluster for commands: the options, one question with its answer, and the caller's identity."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def ask_cluster(
     deadline_s: float = 10.0,
     connections: int = 4,
 ) -> A:
-    """The answer; raises `KubeError`. Blocks, and runs a loop of its own."""
-    access = Access.find(kubeconfig)  # it may start programs, so before there is a loop
+    """Ask the API server `question` and return the answer; raises `KubeError`. Blocks, and runs its own event loop."""
+    access = Access.find(kubeconfig)  # it may start programs (credential plugins), so before the loop exists
 
     async def asked() -> A:
         agent = f"partage/{VERSION}"
@@ -54,7 +54,7 @@ def ask_cluster(
 
 
 class Identity(NamedTuple):
-    """Who the API server takes us for, and its time."""
+    """The user name that the API server authenticated, and the server's time."""
 
     user: str
     at: str
@@ -78,7 +78,7 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 async def identity(server: ApiServer) -> Identity:
-    """As the API server answers; raises `KubeError`."""
+    """The caller's identity by a SelfSubjectReview; raises `KubeError`."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     found = await server.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", body, _Review)
     return Identity(found.status.user.username, found.metadata.at)

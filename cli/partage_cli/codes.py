@@ -1,7 +1,7 @@
-"""A short code for each kind of error that ends a command, to be looked up in docs/troubleshooting.md. Pure.
+"""A short code for each kind of error that ends a command; docs/troubleshooting.md explains them. Pure.
 
-Kinds are named and not imported: a command loads only what it needs. A kind without a code of its own has that of the
-nearest one above it.
+Exception classes are given by name, not imported: a command loads only what it needs. A class without a code of its own
+has that of its nearest base class.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class ErrorCode(NamedTuple):
-    """One code, and what the document says of it."""
+    """One code with the text of its row in docs/troubleshooting.md."""
 
     code: str
     means: str
@@ -107,11 +107,11 @@ CODES: Final[Mapping[str, ErrorCode]] = {
 
 
 def code_of(kind: type[BaseException]) -> ErrorCode | None:
-    """Of the nearest kind that has one; None of a defect."""
+    """The code of the nearest class in the MRO that has one; None for an unexpected exception, which is a defect."""
     names = (f"{each.__module__}.{each.__qualname__}" for each in kind.__mro__)
     return next((CODES[name] for name in names if name in CODES), None)
 
 
 def rows() -> list[ErrorCode]:
-    """Each once, by its number."""
+    """All codes without duplicates, sorted by number."""
     return sorted(set(CODES.values()))

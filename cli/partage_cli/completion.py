@@ -1,4 +1,4 @@
-"""``partage completion``: what a shell reads to complete commands and options, made by click from the same source."""
+"""``partage completion``: prints the shell completion script, which click generates from the commands and options."""
 
 from __future__ import annotations
 

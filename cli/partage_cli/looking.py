@@ -1,4 +1,4 @@
-"""One look at the cluster as a scheduler of partage sees it: by its settings and plugins, and the cluster's keys."""
+"""The cluster read once as a partage scheduler sees it: with its settings and plugins, and the cluster's keys."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from partage_scheduler.signatures import Trust, as_written
 class ClusterView:
     core: Core
     unchecked: str
-    """That allocations count which no key verified; empty where none does."""
+    """A note that allocations without a verified signature were counted; empty if there were none."""
 
 
 @asynccontextmanager
 async def looking(
     server: ApiServer, scheduler: KnownScheduler, settings: SchedulerSettings, root: Path
 ) -> AsyncGenerator[ClusterView]:
-    """The plugins have the scheduler's variables inside. Raises `KubeError`."""
+    """Read the cluster once. Inside the context the plugins see the scheduler's variables. Raises `KubeError`."""
     keys = await trusted_keys(server, settings.namespace, root)
     with scheduler.plugins() as registry:
         reader = _AllocationReader(registry, keys)
@@ -46,7 +46,7 @@ async def looking(
 
 
 class _AllocationReader:
-    """Reads allocations on pods; without keys as they are written."""
+    """Reads the allocations on pods; without any public key it takes them unverified."""
 
     def __init__(self, registry: Registry, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
         self._written = as_written(registry.kinds)

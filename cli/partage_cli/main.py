@@ -1,10 +1,10 @@
-"""``partage`` and ``kubectl partage``: finds the subcommand, and turns what is expected to go wrong into one line.
+"""``partage`` and ``kubectl partage``: finds the subcommand, and turns each expected error into one line.
 
-Subcommands stand in a table and are imported when they are called, so ``partage keys`` does not wait for numpy and a
-node can run what it has the libraries for.
+Subcommands are listed in a table and imported when they are called, so ``partage keys`` does not wait for numpy, and a
+node can run every command whose libraries it has.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 checked and found wrong, 130 interrupted. stdout is for data, stderr for
-people. Anything unexpected is a defect and keeps its traceback.
+Exit codes: 0 done, 1 failed, 2 usage error, 3 checked and found wrong, 130 interrupted. stdout is for data, stderr for
+people. An unexpected exception is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FAILED: Final = 1
 FOUND_WRONG: Final = 3
 INTERRUPTED: Final = 130
 COMPLETE_VARIABLE: Final = "_PARTAGE_COMPLETE"
-"""By which a shell asks for completions; click reads it."""
+"""Environment variable by which a shell requests completions; click reads it."""
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -38,12 +38,12 @@ Examples:
 
 
 class Subcommand(NamedTuple):
-    """Where a subcommand is, and what `partage --help` says of it without importing it."""
+    """The module of a subcommand, and its line in `partage --help`, which is shown without importing it."""
 
     module: str
     summary: str
     attribute: str = "command"
-    """Of the module."""
+    """Name of the command in `module`."""
 
 
 GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
@@ -99,7 +99,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
         "simulate": Subcommand("partage_cli.simulate.command", "Replay pods on a fleet, and compare policies."),
     },
 }
-"""As help shows them."""
+"""The groups in the order of `--help`."""
 SUBCOMMANDS: Final = {name: found for group in GROUPS.values() for name, found in group.items()}
 
 _AS_DOCKER: Final = (
@@ -124,11 +124,11 @@ _REMOVED: Final[Mapping[str, str]] = {
     "revoke": "docker rm -f CONTAINER",
     "run": _RUN,
 }
-"""What to type in place of commands that were here one release ago."""
+"""Replacements for commands that existed one release ago."""
 
 
 class RemovedCommand(click.ClickException):
-    """One line that says what to type instead, and the code of wrong usage."""
+    """One line with the replacement of a removed command; exits with the code of a usage error."""
 
     exit_code = 2
 
@@ -137,20 +137,19 @@ _EXTRAS: Final[Mapping[str, str]] = {
     "numpy": "decides as the scheduler does, which needs numpy: pip install 'partage[scheduler]'",
     "partage_simgpu": "simulates cards, which come apart from the rest: pip install 'partage[simulated]'",
 }
-"""What commands do with a module that only an extra brings, and how to have it."""
+"""Modules that only an extra installs: why a command needs one, and how to install it."""
 
 
 def lacking(name: str, error: ModuleNotFoundError) -> Exception:
-    """What a command says that lacks a module: which extra of ours it needs, or the defect itself."""
+    """The error for a missing module: which of our extras the command needs, or the original error, a defect."""
     what = _EXTRAS.get(error.name or "")
     return error if what is None else click.ClickException(f"partage {name} {what}")
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A click group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """The names in the table."""
         return sorted(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
@@ -164,7 +163,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """As click does; a command may find only while it runs that it needs an extra."""
+        """As in click; also catches a missing extra that a command notices only while it runs."""
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
@@ -173,7 +172,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a suggestion in every version of click that we allow."""
+        """As in click, with suggestions in every click version that we support."""
         if args[0] in _REMOVED and not ctx.resilient_parsing:
             raise RemovedCommand(f"`partage {args[0]}` is gone: {_REMOVED[args[0]]} (docs/docker.md)")
         if args[0] not in SUBCOMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
@@ -184,7 +183,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """From the table: a name is completed without importing a command."""
+        """Complete names from the table, without importing any command."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415  for shells alone
 
         found = [(name, each.summary) for name, each in sorted(SUBCOMMANDS.items()) if name.startswith(incomplete)]
@@ -193,7 +192,7 @@ class LazyGroup(click.Group):
         )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
-        """Lists the table, so that help imports nothing."""
+        """List the table, so that `--help` imports nothing."""
         width = max(map(len, SUBCOMMANDS))
         for title, group in GROUPS.items():
             with formatter.section(title):
@@ -230,12 +229,12 @@ def cli(context: click.Context, root: Path) -> None:
 
 
 def colour() -> bool | None:
-    """For `click.echo`; None: where the output is a terminal."""
+    """The `color` argument for `click.echo`; None lets click colour terminals only."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def main() -> NoReturn:
-    """Runs a command line to its exit code."""
+    """Run the command line and exit with its code."""
     sys.exit(_flushed(_run()))
 
 
@@ -257,13 +256,13 @@ def _run() -> int:
 
 
 def _flushed(code: int) -> int:
-    """A reader that went away (`partage keys list | head -1`) is no failure to talk about."""
-    if sys.stdout is None:  # it was closed before we started
+    """Flush stdout. A reader that went away (`partage keys list | head -1`) is not worth a message."""
+    if sys.stdout is None:  # stdout was closed before the start
         return code
     try:
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds a reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit has a reader
         if isinstance(error, BrokenPipeError):
             return code or FAILED
         return code or _failed(error, f"cannot write the output: {_of_the_system(error)}")
@@ -271,12 +270,12 @@ def _flushed(code: int) -> int:
 
 
 def _name() -> str:
-    """As kubectl names its plugins."""
+    """The program's name; kubectl names its plugins `kubectl-…`."""
     return "kubectl partage" if Path(sys.argv[0]).name.startswith("kubectl") else "partage"
 
 
 def _failed(error: Exception, message: str, code: int = FAILED) -> int:
-    """One line with a code that docs/troubleshooting.md explains."""
+    """Print one line with the error's code, which docs/troubleshooting.md explains."""
     from partage_cli.codes import code_of  # noqa: PLC0415  for what went wrong alone
 
     known = code_of(type(error))

@@ -1,4 +1,4 @@
-"""``partage man``: a manual page for each command, from the same words as its ``--help``."""
+"""``partage man``: a manual page for each command, from the same text as its ``--help``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partage_plugins.errors import Refused
 
 _STATUS: Final = "0 done, 1 failed, 2 wrong usage, 3 checked and found wrong, 130 interrupted."
 _AS_IT_IS: Final = "\b"
-"""Marks a paragraph of click's that keeps its lines."""
+"""click's mark for a paragraph whose line breaks are kept."""
 
 
 @click.command(
@@ -48,12 +48,12 @@ def command(words: tuple[str, ...], *, into: Path | None) -> None:
 
 
 def whole() -> click.Context:
-    """Of partage itself, from which all others are reached."""
+    """The context of `partage` itself, the root of all commands."""
     return click.Context(cli, info_name="partage", **cli.context_settings)
 
 
 def every(context: click.Context) -> Iterator[click.Context]:
-    """Of a command and all below it; of those that need more than is installed, it says so on stderr."""
+    """The context of a command and of all its subcommands; reports on stderr those whose libraries are missing."""
     yield context
     for name in _names(context):
         try:
@@ -65,7 +65,7 @@ def every(context: click.Context) -> Iterator[click.Context]:
 
 
 def page(context: click.Context) -> str:
-    """In the macros of man(7)."""
+    """The manual page of a command in the macros of man(7)."""
     what = context.command
     usage = " ".join((context.command_path, *what.collect_usage_pieces(context)))
     lines = [
@@ -96,7 +96,7 @@ def _names(context: click.Context) -> list[str]:
 
 
 def _below(context: click.Context, name: str) -> click.Context:
-    """Raises `ClickException` where it needs an extra."""
+    """A subcommand's context. Raises `ClickException` if the subcommand needs a missing extra."""
     found = context.command.get_command(context, name) if isinstance(context.command, click.Group) else None
     if found is None:
         raise Refused(f"`{context.command_path}` has no command {name!r}")
@@ -104,7 +104,7 @@ def _below(context: click.Context, name: str) -> click.Context:
 
 
 def _summary(context: click.Context, name: str) -> str:
-    """Of partage's own commands without importing them."""
+    """The summary of a subcommand; those of `partage` itself come from the table, without an import."""
     if context.command is cli:
         return SUBCOMMANDS[name].summary
     return _below(context, name).command.get_short_help_str(limit=200)
@@ -130,7 +130,7 @@ def _entries(records: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """As click reads them: a blank line between two, and some keep their lines."""
+    """Paragraphs by click's rules: separated by blank lines, and marked ones keep their line breaks."""
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         if paragraph.startswith(_AS_IT_IS):
             lines = paragraph.removeprefix(_AS_IT_IS).strip("\n").splitlines()
@@ -140,6 +140,6 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """So that nothing of it is a request or an escape of roff's."""
+    """Escape text so that roff reads no request or escape in it."""
     line = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line

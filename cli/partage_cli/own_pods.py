@@ -1,4 +1,4 @@
-"""Partage's own pods as the API server has them, as far as commands tell of them. Pure."""
+"""Partage's own pods in the API server, with the fields that commands use. Pure."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ class OwnContainer(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str | None:
-        """The image's, which is its version; None where it has only a digest."""
+        """The image's tag, which is its version; None for an image with only a digest."""
         return self.image.partition("@")[0].rpartition("/")[2].partition(":")[2] or None
 
 
 class OwnPodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Of a pod, or of the pods of a workload."""
+    """The spec of a pod, or of a workload's pod template."""
 
     node_name: str = ""
     containers: tuple[OwnContainer, ...] = ()
 
     @property
     def version(self) -> str | None:
-        """By the image of its first container."""
+        """The tag of the first container's image."""
         return self.containers[0].tag if self.containers else None
 
 
 class ContainerPhase(msgspec.Struct, frozen=True, rename="camel"):
-    """Of a container that waits or has ended."""
+    """The state of a container that waits or has terminated."""
 
     reason: str = ""
     message: str = ""

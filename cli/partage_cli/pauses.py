@@ -1,4 +1,4 @@
-"""The files by which the advertiser is asked to let go of the driver: one for each who asks, with a line of why."""
+"""The files that request the advertiser to release the driver: one for each requester, containing the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_BYTES: Final = 1024
 
 
 def said_pauses(root: Path) -> tuple[tuple[str, str], ...]:
-    """Who asks, and why, by name; what may not be read is left out."""
+    """Requesters and their reasons, sorted by name; unreadable files are skipped."""
     try:
         files = sorted((root / PAUSE_FOLDER).iterdir())
     except OSError:
@@ -22,14 +22,14 @@ def said_pauses(root: Path) -> tuple[tuple[str, str], ...]:
 
 
 def pause(root: Path, reason: str) -> None:
-    """Asks by hand; asked before, the reason is the new one. Raises `OSError`."""
+    """Request a pause by hand; a later call replaces the reason. Raises `OSError`."""
     folder = root / PAUSE_FOLDER
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     write_whole(folder / BY_HAND, f"{reason}\n".encode(), mode=0o644)
 
 
 def resume(root: Path) -> bool:
-    """Takes that back; whether it was asked. Raises `OSError`."""
+    """Withdraw the pause made by hand. Returns whether there was one. Raises `OSError`."""
     try:
         (root / PAUSE_FOLDER / BY_HAND).unlink()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One line on the terminal about what is waited for, once that takes longer than two seconds; it goes with the wait."""
+"""A progress line on the terminal for a wait longer than two seconds; it is erased when the wait ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLEAR: Final = "\r\x1b[K"
 
 
 class _Line:
-    """Drawn by a thread of its own, so that it also shows a wait that blocks."""
+    """A progress line drawn by its own thread, so that it also appears during blocking calls."""
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -49,12 +49,12 @@ class _Line:
 
 
 _drawn: Final = list[_Line | None]()
-"""The one of this process, while there is one, or None where none may be: a wait within another has none of its own."""
+"""The process's progress line, or None while lines are suppressed. A nested wait draws no line of its own."""
 
 
 @contextmanager
 def waiting(words: str) -> Generator[None]:
-    """While this lasts; nothing where stderr is no terminal."""
+    """Show a progress line during this context; does nothing unless stderr is a terminal."""
     if _drawn or not sys.stderr.isatty():
         yield
         return
@@ -68,7 +68,7 @@ def waiting(words: str) -> Generator[None]:
 
 @contextmanager
 def silent() -> Generator[None]:
-    """No line while this lasts: the terminal shows something else."""
+    """Suppress progress lines during this context, because something else is drawn on the terminal."""
     _drawn.append(None)
     try:
         yield
@@ -77,13 +77,13 @@ def silent() -> Generator[None]:
 
 
 def now(words: str) -> None:
-    """What is waited for now, where a line may be drawn at all."""
+    """Change the text of the current progress line, if there is one."""
     for line in filter(None, _drawn):
         line.words = words
 
 
 def tell(words: str) -> None:
-    """A line on stderr that stays, in place of the one that is drawn."""
+    """Print a permanent line on stderr, in place of the progress line."""
     for line in filter(None, _drawn):
         line.clear()
     click.echo(words, err=True)

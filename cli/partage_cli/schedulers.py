@@ -1,6 +1,6 @@
-"""How partage's schedulers decide, as they say themselves on their Leases, and by which keys allocations are believed.
+"""The settings of partage's schedulers as published on their Leases, and the keys that verify allocations.
 
-What looks at pods in their place goes by that, and by nothing of the machine where somebody asks.
+Commands that judge pods as a scheduler would use these settings, never those of the machine they run on.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from partage_scheduler.settings import SchedulerSettings
 _AT_A_TIME: Final = 1000
 _USUAL: Final = SchedulerSettings().scheduler_name
 _LATE_S: Final = 60.0
-"""More than a Lease lasts, and than clocks differ."""
+"""Longer than a Lease lasts plus the usual clock skew."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownScheduler:
-    """One scheduler, and how it decides by its own word."""
+    """One scheduler, with the settings that it published."""
 
     said: Published
     notes: tuple[str, ...] = ()
-    """What is not known of it, a line each."""
+    """What is unknown about it, one line each."""
 
     def settings(self, root: Path, namespace: str) -> SchedulerSettings:
         return SchedulerSettings(
@@ -57,7 +57,7 @@ class KnownScheduler:
 
     @contextmanager
     def plugins(self) -> Generator[Registry]:
-        """Its plugins, which find its variables and none of the caller's while this lasts."""
+        """The scheduler's plugins; during this context they see its variables and none of the caller's."""
         from partage_scheduler.core import plugins  # noqa: PLC0415 - it needs numpy, which the doctor does without
 
         callers = [name for name in os.environ if name.startswith(PREFIX) and name != TRACE_VARIABLE]
@@ -72,13 +72,13 @@ class KnownScheduler:
 
 
 async def told(server: ApiServer, namespace: str, named: str = "") -> KnownScheduler:
-    """How the one of that name decides, or the first one. Raises `KubeError`."""
+    """The scheduler of that name, or the first one. Raises `KubeError`."""
     found = await all_told(server, namespace)
     return next((each for each in found if each.said.scheduler_name == named), found[0])
 
 
 async def all_told(server: ApiServer, namespace: str) -> Sequence[KnownScheduler]:
-    """Each with how it decides, the usual one first; where none says so, one by defaults. Raises `KubeError`."""
+    """All schedulers with published settings, the default name first; else one with defaults. Raises `KubeError`."""
     listed = await server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
     if found := known_schedulers(listed.items):
         return found
@@ -87,7 +87,7 @@ async def all_told(server: ApiServer, namespace: str) -> Sequence[KnownScheduler
 
 
 def known_schedulers(leases: Iterable[Lease]) -> Sequence[KnownScheduler]:
-    """Those that say on their Leases how they decide, the usual one first."""
+    """The schedulers that published settings on their Leases, the default name first."""
     found = [(lease, said) for lease in leases if (said := of_lease(lease)) is not None]
     found.sort(key=lambda each: (each[1].scheduler_name != _USUAL, each[1].scheduler_name))
     return [KnownScheduler(said=said, notes=tuple(_doubts(lease, said))) for lease, said in found]
@@ -106,7 +106,7 @@ def _doubts(lease: Lease, said: Published) -> Iterator[str]:
 
 
 async def trusted_keys(server: ApiServer, namespace: str, root: Path) -> Mapping[KeyId, Ed25519PublicKey]:
-    """As the cluster has them for schedulers and nodes; where it has none, those below `root`."""
+    """The cluster's public keys for schedulers and nodes; those below `root` if the cluster has none."""
     try:
         config_map = await KeyStore(server, namespace).config_map(KEYS)
     except NotAllowed:

@@ -1,6 +1,6 @@
-"""``partage simgpu``: make simulated nodes, see them, load them, break them, remove them.
+"""``partage simgpu``: creates simulated nodes, lists them, loads them, injects faults and removes them.
 
-Only words and options are decided here: what a node is and how it runs is `partage_simgpu`'s business.
+Only the command line is here; `partage_simgpu` defines what a node is and how it runs.
 """
 
 from __future__ import annotations

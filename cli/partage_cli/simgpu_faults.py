@@ -1,7 +1,7 @@
-"""``partage simgpu inject``: makes things go wrong on a simulated node, and right again.
+"""``partage simgpu inject``: injects faults into a simulated node, and clears them.
 
-Each word here is a command to simgpud, with its arguments checked and explained. What a fault does to programs is
-simgpud's business.
+Each command here sends one control command to simgpud, after checking its arguments. simgpud implements what a fault
+does to programs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partage_cli.simgpu_options import DIR, NAME
 from partage_simgpu.node import Nodes, SimulatedNode
 
 Target: TypeAlias = Callable[[], SimulatedNode]
-"""The node that is meant, looked up when a fault is sent: `--help` needs none."""
+"""Finds the node when a fault is sent, so that `--help` needs none."""
 
 _CARD: Final = click.argument("card", type=click.IntRange(0, 31))
 

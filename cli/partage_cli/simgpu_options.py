@@ -1,4 +1,4 @@
-"""What commands of ``partage simgpu`` have in common: which folder, and which node."""
+"""Options that the commands of ``partage simgpu`` share: the folder and the node."""
 
 from __future__ import annotations
 

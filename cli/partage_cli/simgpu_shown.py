@@ -1,4 +1,4 @@
-"""What ``partage simgpu`` prints of nodes. Pure."""
+"""Output of ``partage simgpu`` about nodes. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MIB: Final = 1 << 20
 
 
 def as_table(nodes: Sequence[NodeReport], *, wide: bool) -> str:
-    """For people: a line for each card."""
+    """A table with one line for each card."""
     return table(_WIDE if wide else _HEADER, _rows(nodes, wide=wide))
 
 
 def as_json(nodes: Sequence[NodeReport]) -> bytes:
-    """For programs: a list of nodes."""
+    """A JSON list of nodes."""
     return msgspec.json.encode(nodes) + b"\n"
 
 

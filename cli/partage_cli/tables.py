@@ -1,4 +1,4 @@
-"""What commands print: columns, JSON, a few of many names, times as kubectl words them, bytes of cards. Pure."""
+"""Output of commands: tables, JSON, shortened lists of names, ages as kubectl prints them, card memory sizes. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WHOLE_FROM: Final = 99.95
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """One line a row, each column as wide as its widest cell; nothing at the end of lines. Cells may have colours."""
+    """One line for each row, columns as wide as their widest cell, no trailing spaces. Cells may have colours."""
     lines = [header, *rows]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(header))]
     return "".join(_line(line, widths) for line in lines)
 
 
 def as_json(found: object) -> bytes:
-    """For programs; docs/configuration.md has the shapes."""
+    """JSON output; docs/configuration.md documents the shapes."""
     return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
 
 
@@ -31,14 +31,14 @@ def as_yaml(found: object) -> bytes:
 
 
 def few(names: Iterable[str], most: int = 5) -> str:
-    """`a, b and 3 more`: each as one that moves no terminal's cursor."""
+    """`a, b and 3 more`; names are made printable, so that none moves the terminal's cursor."""
     found = [printable(name) for name in names]
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + more
 
 
 def age(seconds: float | None) -> str:
-    """`3d`, `5h`, `12m`, `40s`; a time to come counts as now."""
+    """`3d`, `5h`, `12m`, `40s`; a time in the future counts as now."""
     if seconds is None:
         return "unknown"
     whole = max(0, int(seconds))
@@ -47,7 +47,7 @@ def age(seconds: float | None) -> str:
 
 
 def amount(size_bytes: int | None) -> str:
-    """`5.2 GiB`, `80 GiB`, `512 MiB`, `0`; a hyphen where it is not known."""
+    """`5.2 GiB`, `80 GiB`, `512 MiB`, `0`; a hyphen if it is unknown."""
     if size_bytes is None:
         return "-"
     unit, name = next(((unit, name) for unit, name in _SIZES if size_bytes >= unit), (1, "B"))
@@ -57,17 +57,17 @@ def amount(size_bytes: int | None) -> str:
 
 
 def short_id(card_id: str) -> str:
-    """Enough of a card's id to tell it from others on its node: `GPU-6f0c1234`."""
+    """The start of a card's id, enough to tell it from others on its node: `GPU-6f0c1234`."""
     return card_id[:12]
 
 
 def pod_name(namespace: str, name: str) -> str:
-    """As one says it: the namespace that pods have where none is said is left out."""
+    """`namespace/name`, without the namespace `default`."""
     return printable(name if namespace == "default" else f"{namespace}/{name}")
 
 
 def printable(text: str) -> str:
-    """Text of others as one line that moves no terminal's cursor."""
+    """Untrusted text on one line, without characters that move the terminal's cursor."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 

@@ -1,4 +1,4 @@
-"""What a command shows, drawn again every two seconds on a screen of its own: the option ``--watch``."""
+"""The option ``--watch``: redraws a command's output every two seconds on the terminal's alternate screen."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ WATCH: Final = click.option(
 
 
 class _Terminal(io.StringIO):
-    """What a command writes, with the colours that a terminal gets."""
+    """Captures a command's output, and claims to be a terminal so that colours are kept."""
 
     def isatty(self) -> bool:
         return True
 
 
 def watchable(command: Callable[..., object]) -> Callable[..., object]:
-    """The same command with `--watch`, for tables alone."""
+    """The command with the option `--watch`, which works for tables only."""
 
     @WATCH
     @functools.wraps(command)
@@ -51,7 +51,7 @@ def watchable(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def watch(command: Callable[[], object], output: str) -> int:
-    """Until somebody has seen enough. What can't be asked is said, and the last that could stands below."""
+    """Redraw until the user quits. An error is shown in red above the last output that succeeded."""
     if output not in _AS_TABLES:
         raise click.UsageError(_TABLES_ALONE)
     if not sys.stdout.isatty():
@@ -81,7 +81,7 @@ def watch(command: Callable[[], object], output: str) -> int:
 
 
 def _said(command: Callable[[], object]) -> list[str]:
-    """Its table, and below it what it has to say of that."""
+    """The command's stdout, followed by its stderr."""
     out, err = _Terminal(), _Terminal()
     with silent(), redirect_stdout(out), redirect_stderr(err):
         command()

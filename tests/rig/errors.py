@@ -1,11 +1,11 @@
-"""Everything that is expected to go wrong with the rig, as one tree.
+"""All expected errors of the rig.
 
 RigError
 ├── MachineUnfit       this machine lacks something; the message says what to install or allow
-├── BuildFailed        a program of the rig could not be made; the tail of its log
-├── ComponentFailed    a component ended by itself or did not stop; the tail of its log
-├── NeverHappened      a wait ran out; what was waited for, what was seen last, and the tails of logs
-└── Refused            the API server said no; with its status, reason and message
+├── BuildFailed        a program of the rig could not be built; with the tail of its log
+├── ComponentFailed    a component ended by itself or did not stop; with the tail of its log
+├── NeverHappened      a wait ran out; with its subject, the last state, and the tails of logs
+└── Refused            the API server returned an error; with its status, reason and message
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MachineUnfit(RigError):
 
 
 class BuildFailed(RigError):
-    """A program could not be made."""
+    """A program could not be built."""
 
 
 class ComponentFailed(RigError):

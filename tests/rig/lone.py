@@ -1,6 +1,6 @@
-"""Machines without a cluster, and a runtime with nothing in front of it and no kubelet beside it.
+"""Machines without a cluster, and a runtime without a proxy and without a kubelet.
 
-critest wants to be its runtime's only client, and benchmarks of a proxy want to be its only client.
+critest needs to be its runtime's only client, and so do benchmarks of a proxy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SLEEPS: Final = {"metadata": {"name": "main", "attempt": 0}, "command": ["/bin/
 
 @dataclass(frozen=True)
 class LoneRuntime:
-    """Where it is, and with what it was made."""
+    """The runtime's location, and its parts."""
 
     machine: Machine
     containerd: Component
@@ -45,7 +45,7 @@ class LoneRuntime:
 
     @property
     def scratch(self) -> Path:
-        """A folder at the same path inside and outside; it goes with the runtime."""
+        """A folder with the same path inside and outside; it is removed with the runtime."""
         return self.machine.place.run_folder / "scratch"
 
     def crictl(self, *argv: str) -> str:
@@ -55,7 +55,7 @@ class LoneRuntime:
 
     @contextmanager
     def container(self, image: str, **config: Any) -> Generator[str]:
-        """The id of one that runs, with these fields of CRI; it goes with its pod."""
+        """The id of a running container with these CRI fields; it is removed with its pod."""
         whole = {**_SLEEPS, "image": {"image": image}, **config}
         files = [self.scratch / name for name in ("pod.json", "container.json")]
         self.scratch.mkdir(exist_ok=True)
@@ -76,19 +76,19 @@ class LoneRuntime:
 
 @dataclass(frozen=True)
 class LoneMachines:
-    """Machines joined by a bridge, on which nothing runs."""
+    """Machines connected by a bridge, on which nothing runs."""
 
     slot: Slot
     machines: Sequence[Machine]
 
     def connect(self, machine: Machine) -> None:
-        """Its cable, which ends with it; all that were started before it are joined already."""
+        """Connect a machine, until it ends; all that were started before it are connected already."""
         before = self.machines[: self.machines.index(machine)]
         network.connect(Addresses(self.slot.number), machine, before, str(self.slot.folder))
 
     @contextmanager
     def registry(self, programs: Programs) -> Generator[Registry]:
-        """At which each of them finds every image."""
+        """A registry from which the machines pull every image."""
         registry = Registry(str(Addresses(self.slot.number).host))
         with serving(registry.component(programs["docker-registry"], self.slot.folder)):
             for machine in self.machines:
@@ -103,7 +103,7 @@ def lone_machines(
     keep_logs: Path | None = None,
     init: Callable[[Slot], Init] | None = None,
 ) -> Generator[LoneMachines]:
-    """Of this machine they see the checkout and what is visible, even below /etc, /opt, /run and /var."""
+    """Machines that see the checkout and the `visible` paths of this machine, even below /etc, /opt, /run and /var."""
     require_fit()
     with slots.claimed(clean) as slot, ExitStack() as ends:
         addresses, seen = Addresses(slot.number), (CHECKOUT, *visible)
@@ -124,7 +124,7 @@ def lone_machines(
 def lone_runtime(
     stock: Mapping[str, Image], *, say: Callable[[str], None], releases: Sequence[str] = ()
 ) -> Generator[LoneRuntime]:
-    """A runtime that serves; its registry holds the stock, by name, and the sandbox's image."""
+    """A running runtime; its registry contains the stock, by name, and the sandbox image."""
     programs = ensure("default", *releases, say=say)
     with lone_machines("lone", visible=programs.folders) as lone, lone.registry(programs) as registry:
         for name, image in {images.SANDBOX: images.pause(), **stock}.items():

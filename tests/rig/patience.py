@@ -1,8 +1,8 @@
-"""How long a wait for something that must happen lasts, and what it reports where it ended in vain.
+"""The timeout of waits for events that must happen, and their error report.
 
-A wait's base is in seconds of a machine that does nothing else. Of each second of the clock counts what the machine
-gave to a process that wanted a processor, but at least a quarter. So a busy machine is waited for longer, also one that
-became busy during the wait, and no wait lasts longer than four times its base.
+A wait's base is in seconds on an otherwise idle machine. Each second of the clock counts by the fraction of CPU time
+that a runnable process got, but at least a quarter. So waits last longer on a busy machine, even if it became busy
+during the wait, and no wait lasts longer than four times its base.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ TAIL_LINES: Final = 15
 _READ_EVERY_S: Final = 0.05
 _TAIL_WIDTH: Final = 300
 _STOLEN: Final = 8
-"""The place of `steal` in the first line of /proc/stat."""
+"""Index of `steal` in the first line of /proc/stat."""
 
 
 @dataclass(frozen=True)
 class Strain:
-    """What kept processes from running."""
+    """Factors that kept processes from running."""
 
     load: float
-    """Processes that want to run, for each core: the kernel's average of the last minute."""
+    """Runnable processes for each core: the kernel's average of the last minute."""
     short: float
-    """The part of the time in which some process waited for a processor."""
+    """Fraction of the time in which some process waited for a processor."""
     stolen: float
-    """The part of the processors' time that the hypervisor gave to others."""
+    """Fraction of the processors' time that the hypervisor gave to others."""
 
     @property
     def given(self) -> float:
-        """The part of a second that a process which wants to run got of it."""
+        """Fraction of CPU time that a runnable process got."""
         return max(1 / MOST, min(1 / max(1.0, self.load), 1 - self.short) * (1 - self.stolen))
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Strain:
 
 @dataclass(frozen=True)
 class Reading:
-    """The kernel's counters at one moment; the times are sums since the machine's start."""
+    """The kernel's counters at one moment; times are sums since boot."""
 
     at_s: float
     load: float
@@ -74,7 +74,7 @@ def reading() -> Reading:
 
 
 def _short_s() -> float:
-    """0 where the kernel does not count it."""
+    """CPU pressure so far; 0 if the kernel does not measure it."""
     try:
         found = re.search(r"^some .*total=(\d+)", Path("/proc/pressure/cpu").read_text())
     except OSError:
@@ -88,7 +88,7 @@ def _stolen_s() -> float:
 
 
 class Wait:
-    """One wait, from now on."""
+    """One wait, starting now."""
 
     def __init__(self, base_s: float = PATIENCE_S, read: Callable[[], Reading] = reading) -> None:
         self._base_s = base_s
@@ -97,7 +97,7 @@ class Wait:
         self._began = self._last = read()
 
     def left_s(self) -> float:
-        """It lasts at least so much longer; 0 where it is over. It may be asked as often as one likes."""
+        """A lower bound of the remaining time; 0 when it is over. It may be called at any rate."""
         if time.monotonic() - self._last.at_s >= _READ_EVERY_S:
             now = self._read()
             self._counted_s += (now.at_s - self._last.at_s) * now.strain_since(self._last).given
@@ -113,7 +113,7 @@ _BEGAN: Final = reading()
 
 
 def patience_s(base_s: float = PATIENCE_S) -> float:
-    """For a call that waits by itself and takes a number: as the machine was since this process began, and is now."""
+    """A timeout for a call that waits by itself, from the machine's load between this process's start and now."""
     return base_s / reading().strain_since(_BEGAN).given
 
 
@@ -127,7 +127,7 @@ class Log:
     path: Path
 
     def tail(self, lines: int = TAIL_LINES) -> str:
-        """Its end, under its name."""
+        """The end of the log, with its name."""
         try:
             whole = self.path.read_text(errors="replace").splitlines()
             text = [line if len(line) <= _TAIL_WIDTH else line[:_TAIL_WIDTH] + "…" for line in whole[-lines:]]
@@ -137,11 +137,11 @@ class Log:
 
 
 What = str | Callable[[], object]
-"""What is waited for: in words, or a condition, whose source says it."""
+"""The subject of a wait: a text, or a condition whose source is shown."""
 
 
 def in_vain(what: What, last: object, wait: Wait, logs: Iterable[Logged] = ()) -> NeverHappened:
-    """What was waited for, what was seen last, how busy the machine was, and the logs of those concerned."""
+    """The error of a wait: its subject, the last state seen, the machine's load, and the related logs."""
     text = f"{what if isinstance(what, str) else _source(what)}: not within {wait}; last seen: {last}"
     return NeverHappened("\n".join([text, *(log.tail() for log in logs)]))
 

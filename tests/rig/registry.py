@@ -1,7 +1,7 @@
-"""The rig's registry: Debian's docker-registry on one address, filled by its HTTP API.
+"""The rig's registry: Debian's docker-registry on one address, filled through its HTTP API.
 
-It stands for every registry there is: containerd is told by `certs.d/_default` to ask it alone, so a name's
-host has no meaning here, and what was not pushed is not found rather than fetched.
+It stands in for all registries: `certs.d/_default` makes containerd query only this one, so the host in an image's name
+has no meaning here, and an image that was not pushed is not found instead of downloaded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_FOUND: Final = 404
 
 
 class Registry:
-    """The registry at one address, as those who push see it."""
+    """The registry at one address, for pushes."""
 
     def __init__(self, host: str, port: int = PORT) -> None:
         self.host = host
@@ -37,10 +37,10 @@ class Registry:
         return f"{self.host}:{self.port}"
 
     def component(self, program: Path, run_folder: Path) -> Component:
-        """The registry itself, not yet started; all that it writes is below the run folder."""
+        """The registry's process, not started; all its files are below the run folder."""
         folder = run_folder / "registry"
         folder.mkdir(parents=True, exist_ok=True)
-        settings = folder / "config.json"  # it reads YAML, of which JSON is a part
+        settings = folder / "config.json"  # it reads YAML, which includes JSON
         settings.write_text(json.dumps(self._settings(folder)))
         argv = (str(program), "serve", str(settings))
         made = Program(name="registry", argv=argv, log=run_folder / "logs/registry.log", run_folder=run_folder)
@@ -55,7 +55,7 @@ class Registry:
         return None if status == _OK else f"it answered {status}"
 
     def push(self, image: Image, name: str) -> None:
-        """Makes it known under this name. What is there already is not sent again."""
+        """Push an image under this name, without blobs that exist already."""
         repository, tag = place(name)
         with closing(_Session(self)) as session:
             for blob in image.blobs:
@@ -64,11 +64,11 @@ class Registry:
             session.put(f"/v2/{repository}/manifests/{tag}", image.manifest)
 
     def serve(self, certs: Path) -> None:
-        """Has a containerd whose `config_path` this is ask here for every name, and nowhere else."""
+        """Make the containerd with this `config_path` pull every name from here, and from nowhere else."""
         hosts = certs / "_default/hosts.toml"
         hosts.parent.mkdir(parents=True, exist_ok=True)
         here = f"http://{self.address}"
-        # containerd 1.6 reads no file without a table of hosts.
+        # containerd 1.6 ignores a file without a table of hosts.
         hosts.write_text(f'server = "{here}"\n\n[host."{here}"]\ncapabilities = ["pull", "resolve"]\n')
 
     def _settings(self, folder: Path) -> dict[str, object]:
@@ -81,7 +81,7 @@ class Registry:
 
 
 def place(name: str) -> tuple[str, str]:
-    """The repository and the tag of an image's name, as containerd asks for them."""
+    """Repository and tag of an image's name, as containerd requests them."""
     path, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:
         path, tag = name, "latest"
@@ -98,7 +98,7 @@ class _Session:
         self._connection = HTTPConnection(registry.host, registry.port, timeout=patience_s())
 
     def ask(self, method: str, path: str, content: bytes = b"", kind: str = "") -> tuple[int, str]:
-        """The status of the answer and where it points to."""
+        """Status and Location of the answer."""
         try:
             headers = {"Content-Type": kind} if kind else {}
             self._connection.request(method, path, content, headers)

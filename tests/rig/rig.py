@@ -3,8 +3,8 @@
     with running(RigSettings(nodes={"n1": NodeSettings(), "n2": NodeSettings()}), say=print) as rig:
         ...
 
-Parts are started side by side and waited for where the next one needs them. At the end everything is killed at once and
-taken back; the same happens, by the kernel and the next rig, when this process is killed.
+Parts are started in parallel, and waited for when another one needs them. At the end everything is killed at once and
+cleaned up; if this process is killed, the kernel and the next rig do the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rig.registry import Registry
 Say = Callable[[str], None]
 CHECKOUT: Final = Path(__file__).parents[2]
 IMAGES: Final = {images.SANDBOX: images.pause, "busybox": images.busybox, "glibc": images.glibc, "musl": images.musl}
-"""What every rig's registry holds, by the names that pods use."""
+"""Images in every rig's registry, by the names that pods use."""
 TWO_NODES: Final = {"n1": NodeSettings(), "n2": NodeSettings()}
 
 
@@ -44,7 +44,7 @@ class RigSettings:
     nodes: Mapping[str, NodeSettings] = field(default_factory=lambda: dict(TWO_NODES))
     control: ControlSettings = field(default_factory=ControlSettings)
     releases: tuple[str, ...] = ()
-    """Of programs, where not the usual ones: `kubernetes@1.34.4`."""
+    """Releases of programs instead of the defaults: `kubernetes@1.34.4`."""
 
 
 class Rig:
@@ -70,11 +70,11 @@ class Rig:
         return [self._registry_component, *self.control.components, *of_nodes]
 
     def tails(self) -> str:
-        """The end of every component's log, for those who must find out why something failed."""
+        """The end of every component's log, to diagnose a failure."""
         return "\n".join(component.tail() for component in self.components)
 
     def start(self) -> None:
-        """Everything that the settings ask for, up to nodes that are ready."""
+        """Start everything in the settings, up to ready nodes."""
         network.make_bridge(self.addresses, str(self.folder))
         self._registry_component.start()
         self.control.start()
@@ -89,7 +89,7 @@ class Rig:
             self._wait_ready(node)
 
     def stop(self) -> None:
-        """Ends every process. What else they leave behind is the slot's to clean."""
+        """Stop every process. The slot cleans up everything else."""
         for node in self.nodes.values():
             node.stop()
         for machine in self._machines.values():
@@ -102,7 +102,7 @@ class Rig:
         until(f"node {node.name} is ready", lambda: self._why_not_ready(node))
 
     def _why_not_ready(self, node: Node) -> str | None:
-        """A component that has ended will not come back by itself."""
+        """A component that has ended does not restart by itself, so the wait fails at once."""
         for component in node.components:
             component.require_running()
         return self.cluster.nodes.why_not_ready(node.name)
@@ -134,7 +134,7 @@ class Rig:
         self.nodes[name].start()
 
     def kubelet(self, machine: Machine, settings: NodeSettings) -> Kubelet:
-        """Its identity and all that its configuration says."""
+        """The parameters of a node's kubelet, with its identity."""
         identities, name, ip = self.control.identities, machine.place.name, machine.addresses.ip
         serving = identities.kubelet_server(name, ip)
         return Kubelet(
@@ -154,7 +154,7 @@ class Rig:
 
 @contextmanager
 def running(settings: RigSettings | None = None, *, say: Say, keep_logs: Path | None = None) -> Generator[Rig]:
-    """A rig that serves, and is gone afterwards. `keep_logs` is a folder that its logs are copied to at the end."""
+    """A running rig, removed afterwards. At the end its logs are copied to the folder `keep_logs`."""
     require_fit()
     settings = settings or RigSettings()
     programs = ensure("default", *settings.releases, say=say)

@@ -1,1 +1,1 @@
-"""What `make check` and `make test` run: a plan of jobs, a pool that runs them side by side, and a report."""
+"""The runner of `make check` and `make test`: a plan of jobs, a pool that runs them in parallel, and a report."""

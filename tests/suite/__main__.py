@@ -1,10 +1,9 @@
-"""`python -m suite check [JOB...]` and `python -m suite test [--all] [JOB...]`: the jobs named, or all.
+"""`python -m suite check [JOB...]` and `python -m suite test [--all] [JOB...]`: run the named jobs, or all.
 
-Each job prints one line as it ends, and its output only if it failed. A check that passed before on the same files is
-not run unless it is named. Nothing stops at the first failure. At the end of
-`test`, what failed and used other processes is run again (`suite.second`). The last lines say which tests and jobs took
-longest, why tests were skipped, name what was unsteady or failed, and count. Exit status: 0, 1 if anything failed, 2
-usage.
+Each job prints one line when it ends, and its output only if it failed. A check that passed before on the same files is
+skipped unless it is named. Nothing stops at the first failure. At the end of `test`, failed tests that used other
+processes are run again (`suite.second`). The last lines show the slowest tests and jobs, the reasons for skips, the
+unsteady and the failed tests, and the totals. Exit status: 0, 1 if anything failed, 2 usage.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from support.extent import EXTENT
 LOGS: Final = ROOT / ".cache/test"
 CHECKS: Final = {"computing": 2, "waiting": 1}
 TESTS: Final = {"computing": 1, "waiting": 4}
-"""On two cores what waits takes two fifths of a core, and what computes half of one, beside the others."""
+"""On two cores a waiting job uses two fifths of a core, and a computing job half of one, beside the others."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs what the command line names; answers the exit status."""
-    # A shell's job in the background ignores SIGINT, and its programs would, too; tests interrupt theirs.
+    """Run what the command line names; returns the exit status."""
+    # A shell's background job ignores SIGINT, and so would its programs; but tests interrupt theirs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -124,7 +123,7 @@ def _run(jobs: Sequence[Job], run: Run) -> int:
 
 
 def _remember(history: History, run: Run) -> None:
-    """A full disk turns no green run red."""
+    """Record the run; a full disk must not fail a green run."""
     try:
         history.remember(run, plan.PARTS)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""An audit hook that observes whether this process starts other processes or connects to them.
+"""An audit hook that detects whether this process starts other processes or connects to them.
 
-A connection to an address that this process has bound stays within the process and does not count. What C code does by
-itself, such as an event loop or gRPC that opens a socket, raises no event; whoever it talks to was started by someone.
+A connection to an address that this process has bound stays within the process and does not count. C code that opens
+sockets, such as an event loop or gRPC, raises no event; but its peer was started by some process.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TALKS: Final = frozenset(("socket.connect", "socket.sendmsg", "socket.sendto"))
 
 
 class ExternalUse:
-    """Counts uses of other processes, and calls `seen` at each of them, in whatever thread that is."""
+    """Counts uses of other processes, and calls `seen` for each, in the thread of the use."""
 
     def __init__(self, seen: Callable[[], None] = lambda: None) -> None:
         self.count = 0
         self._seen = seen
-        self._lock = threading.RLock()  # a finalizer may connect while the lock is held
+        self._lock = threading.RLock()  # reentrant: a finalizer may connect while the lock is held
         self._bound: WeakSet[socket.socket] = WeakSet()
         sys.addaudithook(self._audit)
 
@@ -53,7 +53,7 @@ def _name(bound: socket.socket) -> object:
 
 
 def _place(address: object) -> object:
-    """What two names of one address have in common: a port, whatever the host is called, or a path."""
+    """The common part of two names of one address: the port, regardless of the host's name, or the path."""
     if isinstance(address, tuple) and len(address) > 1 and isinstance(address[1], int):
         return address[1]
     return os.fsencode(address) if isinstance(address, (str, bytes, os.PathLike)) else address

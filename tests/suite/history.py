@@ -1,6 +1,6 @@
-"""What runs leave for later ones, in ~/.cache/partage: shared by all checkouts, so that it outlives a fresh clone.
+"""Results of runs for later ones, in ~/.cache/partage: shared by all checkouts, so that they outlive a fresh clone.
 
-`passed.jsonl` has a line for each whole run that was green; `unsteady.jsonl` one for each run, with its unsteady tests.
+`passed.jsonl` has a line for each complete green run; `unsteady.jsonl` one for each run, with its unsteady tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 WINDOW: Final = 9
-"""Runs before this one that count when a test is unsteady."""
+"""Number of earlier runs that count when a test is unsteady."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Checkout:
 
     @classmethod
     def find(cls, root: Path) -> Self:
-        """Without a commit where git does not answer, such as in an unpacked archive."""
+        """The checkout's state; without a commit if git fails, as in an unpacked archive."""
         commit, status = git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain")
         return cls(commit or "", status == "")
 
@@ -36,12 +36,12 @@ class Run:
     """`test` or `test-all`."""
     commit: str = ""
     clean: bool = False
-    """Of what git does not know or has not committed, there was nothing before and after."""
+    """Whether git had no untracked or uncommitted files, before and after."""
     seconds: int = 0
     unsteady: dict[str, str] = field(default_factory=dict[str, str])
-    """Why each unsteady test failed at first."""
+    """Why each unsteady test failed first."""
     jobs: Sequence[str] = ()
-    """The jobs that were asked for; a whole run names none."""
+    """The requested jobs; empty for a complete run."""
     part: str = ""
     green: bool = False
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
@@ -57,7 +57,7 @@ class History:
         return cls(cache_folder())
 
     def remember(self, run: Run, parts: Sequence[str]) -> None:
-        """The last of the parts of a commit that is green makes a whole run of them."""
+        """Record a run; the last green part of a commit completes a run of all parts."""
         _append(self._runs, run)
         if run.green and not run.jobs:
             _append(self._passed, run)
@@ -71,7 +71,7 @@ class History:
         return {each.part: each for each in same if each.green and each.part}
 
     def passed(self) -> list[Run]:
-        """The oldest first."""
+        """Complete green runs, the oldest first."""
         return _read(self._passed)
 
     def times_unsteady(self, test: str, job: str) -> int:
@@ -89,7 +89,7 @@ def git(root: Path, *words: str) -> str | None:
 
 
 def _append(path: Path, run: Run) -> None:
-    """In one write, so that two runs at once keep their lines apart."""
+    """Append in a single write, so that concurrent runs don't mix their lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
@@ -104,7 +104,7 @@ def _read(path: Path) -> list[Run]:
 
 
 def _decoded(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
-    """A line that a full disk or a kill cut off is left out."""
+    """Skip lines that a full disk or a kill has truncated."""
     for line in lines:
         try:
             yield json.loads(line)
@@ -118,7 +118,7 @@ _SHOWN: Final = 10
 
 
 def last(history: History, root: Path) -> list[str]:
-    """The newest green runs, whether HEAD is among them, and whether main has gone far without a whole `test-all`."""
+    """The newest green runs, whether HEAD is among them, and whether main is far ahead of the last green `test-all`."""
     runs, head = history.passed(), Checkout.find(root)
     lines = [_line(run) for run in runs[-_SHOWN:]] or ["no whole run has passed here yet"]
     of_head = [run for run in runs if run.commit == head.commit and run.clean]

@@ -1,8 +1,8 @@
-"""Cleans up behind a run that was interrupted or killed: a process of its own that waits for the run's end.
+"""Cleans up after a run that was interrupted or killed: a separate process that waits for the run's end.
 
-Everything that a run starts inherits the run's mark in its environment. What has it is killed, rigs whose owner is dead
-are taken back from the machine, and the run's folder is removed. A run that ends by itself dismisses the janitor, and
-keeps its folder if something failed; the next run removes it.
+Everything that a run starts inherits the run's mark in its environment. Processes with the mark are killed, rigs whose
+owner is dead are removed from the machine, and the run's folder is deleted. A run that ends normally dismisses the
+janitor, and keeps its folder if something failed; the next run deletes it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rig.machine.cleanup import clean
 from support.leftovers import MARK, kill_all_marked
 
 _NAME: Final = "pt"
-"""Short, as the number of a process behind it: sockets lie below it."""
+"""Short, like the PID after it: the folder contains sockets."""
 _OURS: Final = ".of-a-test-run"
 
 
 @contextmanager
 def run_folder() -> Generator[tuple[Path, Callable[[], None]]]:
-    """A folder for what tests write, and what removes it; all that this process leaves goes when it is killed."""
+    """A folder for the tests' files, and a function that removes it; if this process is killed, all is cleaned up."""
     remove_abandoned()
     folder = Path(tempfile.gettempdir()) / f"{_NAME}{os.getpid():x}"
     folder.mkdir(mode=0o700)
@@ -48,7 +48,7 @@ def run_folder() -> Generator[tuple[Path, Callable[[], None]]]:
 
 
 def remove_abandoned() -> None:
-    """The folders of runs that have ended."""
+    """Remove the folders of runs that have ended."""
     for marker in Path(tempfile.gettempdir()).glob(f"{_NAME}*/{_OURS}"):
         run = int(marker.parent.name.removeprefix(_NAME), 16)
         if not Path(f"/proc/{run}").exists():

@@ -1,7 +1,7 @@
-"""Which test is where, and why: `make test`, or `make test-all` alone.
+"""Lists which tests are in `make test`, and which only in `make test-all`, with reasons.
 
-Read from the sources, without running any. What it says is kept in tests/suite/list.txt, so that a change that loses a
-test, or moves one out of `make test`, shows in a review.
+It parses the sources without running any. The list is kept in tests/suite/list.txt, so that a change that loses a test,
+or moves one out of `make test`, is visible in a review.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MARK = "extended"
 
 
 def listing(root: Path) -> str:
-    """A line for each file of tests with their number; below it, and for jobs, what is in `make test-all` alone."""
+    """A line for each file of tests with their number, and below it those only in `make test-all`; then such jobs."""
     files = sorted([*(root / "tests").rglob("test_*.py"), *(root / "plugins").glob("*/tests/**/test_*.py")])
     lines = [line for file in files for line in _of_file(file, str(file.relative_to(root)))]
     jobs = [f"job {job.name}: make test-all alone: {job.extended}" for job in plan.everything() if job.extended]
@@ -42,7 +42,7 @@ def _tests(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunction
 
 
 def _why(marks: list[ast.expr]) -> str | None:
-    """The reason of a mark `extended` among these, wherever it stands in them."""
+    """The reason of an `extended` mark, at any depth in these expressions."""
     calls = (node for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Call))
     marked = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == _MARK)
     return next((str(ast.literal_eval(call.args[0])) for call in marked), None)

@@ -1,6 +1,6 @@
-"""Checks that passed, in ~/.cache/partage/checks: such a command passes again on the same files, so it is not run.
+"""Checks that passed, in ~/.cache/partage/checks: a command is not run again on the same files.
 
-This is for commands whose result follows from files alone, never for tests. One that failed is not remembered, nor one
+This is only for commands whose result depends on files alone, never for tests. Failures are not recorded, nor a check
 during which a file changed. All checkouts of the user share this: a fresh clone knows what was checked before a push.
 """
 
@@ -19,11 +19,11 @@ from suite.history import cache_folder, git
 
 _KEPT_S: Final = 14 * 24 * 3600
 _ALWAYS: Final = ("pyproject.toml", "simgpu/pyproject.toml", "requirements/*", "*.ini", "*.cfg", ".gitignore")
-"""What tools are configured by, and their versions."""
+"""The configuration of tools, and their versions."""
 
 
 class Passed:
-    """Keys of what passed, each an empty file. One that can't be read or written costs another run of the command."""
+    """Keys of passed checks, each an empty file. If one can't be read or written, the command runs again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class Passed:
 
 
 def key_of(root: Path, argv: Sequence[str], reads: Sequence[str]) -> str:
-    """Of the command, the interpreter, and all files that it reads with their modes; empty where they can't be told."""
+    """A hash of the command, the interpreter, and its files with their modes; empty if they can't be listed."""
     listed = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *reads, *_ALWAYS)
     if not listed:
         return ""
@@ -57,7 +57,7 @@ def key_of(root: Path, argv: Sequence[str], reads: Sequence[str]) -> str:
     for path in (root / name for name in sorted(set(listed.split("\0")) - {""})):
         try:
             content, is_program = path.read_bytes(), bool(path.stat().st_mode & 0o100)
-        except FileNotFoundError:  # deleted, and not yet committed so
+        except FileNotFoundError:  # deleted, but the deletion is not committed
             continue
         except OSError:
             return ""

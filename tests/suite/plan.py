@@ -1,9 +1,9 @@
-"""Which jobs there are, slow ones first: they set the time of the whole.
+"""The jobs, slow ones first, because they determine the total time.
 
-Folders of tests are found, not listed. One folder is one process, so that many run side by side.
+Folders of tests are discovered, not listed. Each folder is one process, so that many run in parallel.
 
-`make test` is what every push needs: each promise once, at the cheapest place that can break it. `make test-all` has
-everything: also the jobs that are `extended` here, and the tests that are marked so.
+`make test` is what every push needs: each guarantee is tested once, by the cheapest test that can detect a violation.
+`make test-all` runs everything: also the jobs that are `extended` here, and the tests that are marked so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGER_FUZZ_SECONDS: Final = 10
 # These share the one rig with two nodes.
 _ON_ONE_RIG: Final = ("bundle", "cli", "permissions", "simgpu")
 PARTS: Final = ("checks", "unit", "isolation", "simgpu", "real", "fuzz", "bench", "demo")
-# Why a job is in `make test-all` alone.
+# Why a job is only in `make test-all`.
 _EXTENDED: Final = {
     "pyright": "a second opinion on types: mypy is strict, too",
     "real/release": "builds all that people install, and installs it",
@@ -33,7 +33,7 @@ _EXTENDED: Final = {
 _OF_BENCHES: Final = "measures; what it measures has tests"
 _OF_DEMOS: Final = "shows what tests promise; `make demo` itself is in `make test`"
 _MAIN_DEMO: Final = "machine"
-# Measured, those that wait and those that compute; others of either kind are quicker, in the order of the alphabet.
+# By measured time, waiting and computing ones; the others of either kind are quicker, and come in alphabetical order.
 SLOW_FIRST: Final = (
     "real/installation",
     "real/release",
@@ -68,7 +68,7 @@ SLOW_FIRST: Final = (
 _HALF: Final = frozenset(
     ("codecs", "contract", "crishim", "cri", "gpu_allocator", "gpu_discovery", "gpu_node", "isolation", "rig")
 )
-"""Take as long as all others of the quick tests that compute."""
+"""These take as long as all other computing quick tests together."""
 _FORMAT: Final = (
     f"{BIN}/ruff format --check . && git ls-files -z --cached --others --exclude-standard -- '*.c' '*.h' | "
     f"xargs -0 -r {BIN}/clang-format --dry-run --Werror"
@@ -83,7 +83,7 @@ def inner_loop() -> list[Job]:
 
 
 def checks() -> list[Job]:
-    """All files, none of the tests."""
+    """Checks of all files, without tests."""
     return [
         Job("pyright", (f"{BIN}/pyright",), extended=_EXTENDED["pyright"], reads=_PYTHON),
         Job("mypy", (f"{BIN}/mypy", *_trees()), reads=_PYTHON),
@@ -110,7 +110,7 @@ def _quick_tests() -> list[Job]:
 
 
 def builds() -> list[Job]:
-    """What the rest uses: made here once, not by each of them."""
+    """Builds that the other jobs use: done here once, instead of by each of them."""
     libraries = "from partage_simgpu.build import built; built()"
     return [
         Job("rig: its programs", ("tools/rig-build", "default", "nvidia", "helm", "prometheus"), waits=True),
@@ -121,12 +121,12 @@ def builds() -> list[Job]:
 
 
 def built_beside() -> list[Job]:
-    """What few tests use, and nearly all of them late: it is built while others run. Who needs it earlier waits."""
+    """Builds that few tests use, and late: made while others run. A test that needs one earlier waits."""
     return [Job("bundle: its trees", ("tools/bundle",))]
 
 
 def every_push() -> list[Job]:
-    """Without what is extended."""
+    """Everything except extended jobs and tests."""
     return [_without_extended(job) for job in everything(FUZZ_SECONDS) if not job.extended]
 
 
@@ -139,7 +139,7 @@ def everything(fuzz_seconds: int = LONGER_FUZZ_SECONDS) -> list[Job]:
 
 
 def part_of(job: Job) -> str:
-    """By the first word of its name; unit tests are also those of the contract and of plugins."""
+    """The part, by the first word of the job's name; tests of the contract and of plugins count as unit tests."""
     first = job.name.replace("/", " ").split()[0]
     return first if first in PARTS else "unit" if job.is_pytest else "checks"
 
@@ -176,7 +176,7 @@ def _tests(name: str, folders: Iterable[Path], *flags: str, waits: bool = False)
 
 
 def _fuzzers(seconds: int) -> list[Job]:
-    """Each goes one way every time, so that a change is judged by what it changed; `make fuzz-all` goes new ways."""
+    """Each fuzzes with a fixed seed, so that a change is judged by its own effect; `make fuzz-all` uses new seeds."""
     flags = ("--seconds", str(seconds), "--seed", "1")
     return [Job(f"fuzz {name}", ("tools/named", "fuzz", name, *flags)) for name in _programs("fuzz")]
 

@@ -1,4 +1,4 @@
-"""Runs jobs side by side, as many at once as there are places."""
+"""Runs jobs in parallel, limited by a number of places."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from suite.record import ONLY, VARIABLE, Result, read
 ROOT: Final = Path(__file__).resolve().parents[2]
 _TO_CLEAN_UP_S: Final = 30.0
 _GIVES_WAY: Final = "5"
-"""What computes gives way to what waits, so that programs with deadlines get the processor when they want it."""
+"""Niceness of computing jobs, so that waiting jobs, which have deadlines, get the processor at once."""
 
 _TEMPORARY: Final = "PYTEST_DEBUG_TEMPROOT"
-"""Where pytest makes its folders. Each job has its own: pytest fails where another clears away what it looks at."""
+"""Where pytest creates its folders. Each job has its own: pytest fails if another run deletes what it looks at."""
 _ENDED_BY_US: Final = -signal.SIGKILL
 _LONGEST: Final = 120
-"""Of a name made from that of a test."""
+"""Maximum length of a file name made from a test's name."""
 _NO_TESTS: Final = 5
-"""Of pytest: the test that ended the process before was the last."""
+"""pytest's exit status if no test is left, because the one that ended the earlier process was the last."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command whose exit status is its result, or a run of pytest whose results are those of its tests."""
+    """A command whose exit status is its result, or a run of pytest with the results of its tests."""
 
     name: str
     argv: tuple[str, ...]
@@ -44,11 +44,11 @@ class Job:
 
     is_pytest: bool = False
     only: tuple[str, ...] = ()
-    """Ids of the tests to run; all of them where it is empty."""
+    """Ids of the tests to run; empty for all."""
     extended: str = ""
-    """Why `make test` leaves it out; `make test-all` never does."""
+    """Why `make test` leaves it out; `make test-all` runs it."""
     reads: tuple[str, ...] = ()
-    """Patterns of the files that decide its result; it is not run where it passed on the same. Without any it is."""
+    """Patterns of the files that determine its result: skipped if it passed on the same files. Empty: always run."""
 
     @property
     def file_name(self) -> str:
@@ -63,10 +63,10 @@ class Done:
     processor_seconds: float
     output: str
     problems: tuple[str, ...] = ()
-    """What went wrong and is no failure of a test."""
+    """Errors other than failed tests."""
     tests: tuple[Result, ...] = ()
     is_known: bool = False
-    """It was not run: it passed on the same files before."""
+    """It was skipped, because it passed on the same files before."""
 
     @property
     def failed(self) -> tuple[Result, ...]:
@@ -84,7 +84,7 @@ class Done:
 
 
 class Pool:
-    """Has places for jobs that compute, and others for jobs that wait. Tests write below `folder`."""
+    """Has places for computing jobs and places for waiting jobs. Tests write below `folder`."""
 
     def __init__(self, logs: Path, folder: Path, *, computing: int, waiting: int, passed: Passed | None = None) -> None:
         self._logs = logs
@@ -96,7 +96,7 @@ class Pool:
         self._stopped = False
 
     def run(self, jobs: Sequence[Job], say: Callable[[Done], None]) -> list[Done]:
-        """Starts the jobs in their order and tells of each as it ends. Interrupted, it ends their processes first."""
+        """Start the jobs in order and report each as it ends. On an interrupt, stop their processes first."""
         self._logs.mkdir(parents=True, exist_ok=True)
         done: list[Done] = []
         left = {waits: deque(job for job in jobs if job.waits is waits) for waits in self._places}
@@ -111,7 +111,7 @@ class Pool:
         return done
 
     def _started(self, left: Mapping[bool, deque[Job]], executor: Executor) -> Iterator[Future[Done]]:
-        """As they end. A place takes the other kind once nothing of its own is left: no core waits for one."""
+        """Results as they complete. A place takes the other kind's jobs once its own are used up: no core is idle."""
         running = dict[Future[Done], bool]()
         free = Counter(self._places)
         while True:
@@ -150,7 +150,7 @@ class Pool:
         return Done(job, time.monotonic() - started, processor, text, problems, tests)
 
     def _run_tests(self, job: Job, output: int) -> tuple[tuple[str, ...], tuple[Result, ...], float]:
-        """A test that ends its process counts as failed, and another process runs the rest."""
+        """Run tests; one that ends the process counts as failed, and another process runs the rest."""
         record = self._logs / f"{job.file_name}.jsonl"
         record.unlink(missing_ok=True)
         environment = {VARIABLE: str(record), _TEMPORARY: self._temporary(), **self._selection(job)}
@@ -171,7 +171,7 @@ class Pool:
         return () if is_told else (f"{job.name}: pytest ended with {status}",), tests, processor
 
     def _temporary(self) -> str:
-        """A short name: sockets lie below it."""
+        """A folder with a short name, because it contains sockets."""
         for number in count():
             with suppress(FileExistsError):
                 (self._folder / f"{number:x}").mkdir()
@@ -186,7 +186,7 @@ class Pool:
         return {ONLY: str(wanted)}
 
     def _run_process(self, job: Job, output: int, environment: Mapping[str, str]) -> tuple[int, float]:
-        """Its exit status, and the seconds of processor that it and its children took."""
+        """Run a process; returns its exit status and the CPU seconds of it and its children."""
         with self._lock:
             if self._stopped:
                 return _ENDED_BY_US, 0.0
@@ -202,14 +202,14 @@ class Pool:
             self._groups.add(process.pid)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
-            _signal(process.pid, signal.SIGKILL)  # what it left behind; the number is ours until it is waited for
+            _signal(process.pid, signal.SIGKILL)  # kill what it left; the group's id is ours until it is waited for
             self._groups.discard(process.pid)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         return process.returncode, used.ru_utime + used.ru_stime
 
     def _stop(self) -> None:
-        """As a key press would, so that tests can take back what they did to the machine; then for certain."""
+        """Interrupt as Ctrl-C would, so that tests can clean up the machine; then kill."""
         with self._lock:
             self._stopped = True
             for group in self._groups:

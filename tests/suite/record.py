@@ -1,9 +1,9 @@
-"""A pytest plugin: writes the result of each test to a file as soon as it is known.
+"""A pytest plugin: writes each test's result to a file as soon as it is known.
 
-The file outlives the process. So when a test ends its process (a crash in C code, a hang that no exception ends), its
-lane knows which test that was, and a second process that gets the same file runs the rest.
+The file outlives the process. So when a test ends its process (a crash in C code, a hang that no exception ends), the
+pool knows which test that was, and a second process with the same file runs the rest.
 
-Each result says whether the test used other processes, itself or through a fixture that it shares with other tests.
+Each result records whether the test used other processes, itself or through a fixture shared with other tests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from suite.external import ExternalUse
 
 VARIABLE: Final = "PARTAGE_TEST_RECORD"
 ONLY: Final = "PARTAGE_TEST_ONLY"
-"""Names a file with the ids of the tests to run; the others are left out, and the order stays."""
+"""Names a file with the ids of the tests to run; others are deselected, and the order stays."""
 GRACE_S: Final = 30.0
 _STDERR: Final = os.dup(2)
 _WHY_CHARACTERS: Final = 200
@@ -33,17 +33,17 @@ Outcome = Literal["running", "passed", "failed", "skipped"]
 
 @dataclass(frozen=True)
 class Result:
-    """A test is `running` until its teardown is over."""
+    """The result of a test, which is `running` until its teardown has ended."""
 
     test: str
     outcome: Outcome
     seconds: float = 0.0
     why: str = ""
-    """Of one that failed: the beginning of what was raised, after a colon. Of one that was skipped: the reason."""
+    """For a failed test the start of its exception, after a colon; for a skipped test the reason."""
     external: bool = False
-    """It used other processes."""
+    """Whether it used other processes."""
     shared: tuple[str, ...] = ()
-    """The fixtures with other processes that it shares with other tests."""
+    """Fixtures with other processes that it shares with other tests."""
 
 
 def read(path: Path) -> dict[str, Result]:
@@ -58,20 +58,20 @@ def _decoded(line: str) -> Result:
 
 
 _LIMIT_S: Final = 300.0
-"""Where a project of its own, such as the template, has no setting."""
+"""For a separate project without the setting, such as the template."""
 
 
 class Recorder:
     def __init__(self, path: Path, only: frozenset[str] | None = None) -> None:
         self._known = read(path)
         self._only = only
-        # Open all the time: tests are compared by their descriptors, and an audit hook writes at any moment.
+        # Always open: tests compare their open descriptors, and the audit hook may write at any moment.
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._reports: list[pytest.TestReport] = []
         self._running: Result | None = None
         self._armed = (0.0, 0.0)
         self._shared: set[tuple[str, str]] = set()
-        """Names of fixtures of more than one test that used other processes, and where each is defined."""
+        """Names of fixtures that are shared by tests and used other processes, with the place of their definition."""
         self._use = ExternalUse(self._uses_others)
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -107,7 +107,7 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
-        """Of a test that failed, for which pytest itself has just disarmed what ends the process."""
+        """Arm again after a test failed, because pytest has just cancelled the dump that ends the process."""
         self._armed = (0.0, 0.0)
         self._end_late(_limit(node))
 
@@ -115,9 +115,9 @@ class Recorder:
         faulthandler.cancel_dump_traceback_later()
 
     def _end_late(self, limit_s: float) -> None:
-        """Ends the process, with its stacks, where pytest-timeout's exception in the main thread ends no test.
+        """End the process with all tracebacks if pytest-timeout's exception in the main thread ends no test.
 
-        Each arming costs a thread, so that one serves all tests of the next seconds that have the same limit.
+        Each arming costs a thread, so one serves all tests of the next seconds that have the same limit.
         """
         every_s = GRACE_S / 3
         arming = limit_s, time.monotonic() // every_s
@@ -138,7 +138,7 @@ class Recorder:
         self._reports.append(report)
 
     def _uses_others(self) -> None:
-        """Written at once: the test may end its process."""
+        """Record the use at once, because the test may end its process."""
         if self._running is not None and not self._running.external:
             self._running = replace(self._running, external=True)
             self._write(self._running)
@@ -162,7 +162,7 @@ def _why(report: pytest.TestReport) -> str:
 
 
 def _reason(report: pytest.TestReport) -> str:
-    """Why it was skipped, or is expected to fail."""
+    """The reason of a skip or an expected failure."""
     said = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
     return " ".join(said.removeprefix("Skipped: ").split())[:_WHY_CHARACTERS]
 
@@ -173,6 +173,6 @@ def _limit(item: pytest.Item | pytest.Collector) -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    only = os.environ.pop(ONLY, None)  # of this process alone: a test may run tests of its own
+    only = os.environ.pop(ONLY, None)  # popped, as it is for this process only: a test may run pytest, too
     wanted = frozenset(Path(only).read_text(encoding="utf-8").splitlines()) if only else None
     config.pluginmanager.register(Recorder(Path(os.environ[VARIABLE]), wanted))

@@ -1,4 +1,4 @@
-"""What a run says: a line for each job as it ends, and at the end what took long, was skipped, unsteady or failed."""
+"""The output of a run: a line for each job as it ends, and a summary of slow, skipped, unsteady and failed tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def say(done: Done) -> None:
 
 
 def report(done: Sequence[Done], settled: Settled, seconds: float) -> int:
-    """Answers the exit status."""
+    """Print the summary; returns the exit status."""
     tests = sorted((test for each in done for test in each.tests), key=lambda test: -test.seconds)
     passed = sum(each.passed for each in done) + len(settled.unsteady)
     lines = ["", "seconds by job (wall, processor):"]
@@ -36,7 +36,7 @@ def report(done: Sequence[Done], settled: Settled, seconds: float) -> int:
 
 
 def _skips(tests: Iterable[Result]) -> list[str]:
-    """Each reason once, with how many tests had it: a promise that was not tried here is not hidden among the kept."""
+    """Each reason with its number of tests, so that guarantees that were not tested here are visible."""
     reasons = Counter(test.why for test in tests if test.outcome == "skipped")
     return [f"SKIPPED {count}: {reason or 'no reason given'}" for reason, count in sorted(reasons.items())]
 

@@ -1,7 +1,7 @@
-"""Second tries: a test that uses other processes and failed is run again when the rest of the run has ended.
+"""Second tries: a failed test that uses other processes is run again after the rest of the run.
 
-One that then passes is unsteady: it is named and counted, and the run stays green. It is run alone and, where it shares
-a fixture with other processes, also after the tests that used that fixture before it. If only the run alone passes, an
+If it then passes it is unsteady: it is named and counted, and the run stays green. It is run alone and, if it shares a
+fixture with other processes, also after the tests that used that fixture before it. If only the run alone passes, an
 earlier test left something behind, which is a failure.
 """
 
@@ -15,13 +15,13 @@ from suite.pool import Done, Job
 from suite.record import Result
 
 MOST: Final = 3
-"""With more than so many unsteady tests a run is red, so there is no second try for more."""
+"""With more unsteady tests a run is red, so more failures than this get no second try."""
 TOO_OFTEN: Final = 3
-"""Times of the last ten runs in which a test may not be unsteady."""
+"""A test that is unsteady in this many of the last ten runs is a failure."""
 
 Again = Callable[[Job], Done]
 Earlier = Callable[[str, str], int]
-"""How often a test of a job was unsteady in the last nine runs that had that job."""
+"""How often a test of a job was unsteady in the last nine runs that included the job."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Failed:
     job: Job
     first: Result
     before: tuple[str, ...] = ()
-    """The tests that used a shared fixture of it before it did, in their order."""
+    """The tests that used one of its shared fixtures before it, in order."""
 
     @property
     def text(self) -> str:
@@ -38,7 +38,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Settled:
-    """What is left of a run's failures after the second tries."""
+    """The failures that remain after the second tries."""
 
     failures: tuple[str, ...]
     unsteady: tuple[Failed, ...] = ()
@@ -57,7 +57,7 @@ def settle(done: Sequence[Done], again: Again, earlier: Earlier) -> Settled:
 
 
 def failures_of(done: Done) -> list[Failed]:
-    """A demonstration or a bench is a program that talks to others; it fails as a whole."""
+    """Failures of a job. A demonstration or a benchmark that talks to other processes fails as a whole."""
     job = done.job
     if not job.is_pytest:
         return [
@@ -73,7 +73,7 @@ def _before(failed: Result, tests: Sequence[Result]) -> tuple[str, ...]:
 
 
 def why_red(failed: Failed, again: Again) -> str | None:
-    """Runs it again; says why it is a failure all the same, or None if it is only unsteady."""
+    """Run the test again; returns why it is a failure, or None if it is only unsteady."""
     alone = _outcome(failed, "alone", (), again)
     if alone is not None:
         return f"alone{alone}"
@@ -83,7 +83,7 @@ def why_red(failed: Failed, again: Again) -> str | None:
 
 
 def _outcome(failed: Failed, how: str, before: tuple[str, ...], again: Again) -> str | None:
-    """Why it failed again, if it did."""
+    """Why it failed again, or None."""
     job = replace(failed.job, name=f"{failed.first.test} {how}")
     if not job.is_pytest:
         return "".join(problem.removeprefix(job.name) for problem in again(job).problems) or None

@@ -1,4 +1,4 @@
-"""Runs one test many times beside a load of every core, to see how often it fails and why."""
+"""Runs one test many times beside a load on every core, to find out how often and why it fails."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from suite.janitor import run_folder
 from suite.pool import Done, Job, Pool
 
 _LOAD: Final = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"
-"""Ends with its parent, however that ends."""
+"""Ends when its parent does, for any reason."""
 
 
 def steady(test: str, times: int, logs: Path) -> int:
-    """Prints each run and, where one failed, where its logs are; answers the exit status: 2 if no test was run."""
+    """Print each run, with the folder of its logs if it failed; returns the exit status: 2 if no test was run."""
     shutil.rmtree(logs / "steady", ignore_errors=True)
     failed = 0
     with run_folder() as (temporary, remove), _load():

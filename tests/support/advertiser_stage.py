@@ -1,7 +1,7 @@
-"""A node with simulated cards whose advertiser runs, as tests and demonstrations use it.
+"""A node with simulated cards and a running advertiser, for tests and demonstrations.
 
-It speaks as one does in a cluster: by the service account that we deliver, with a token for this node in a file that
-can be replaced while it runs.
+The advertiser authenticates as in a cluster: with the service account that we deliver, by a token for this node in a
+file that can be replaced while it runs.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from support.simgpu_stage import DRIVER, tell
 INVENTORY: Final = f"/{INVENTORY_FILE}"
 PORT: Final = 9500
 QUIET_S: Final = 3
-"""So short a watch over a card that came back that a test can wait for its end."""
+"""The quiet period after a card comes back, short enough for a test to wait for its end."""
 MODULE: Final = "partage_advertiser"
 DEVICE_PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 CHILD: Final = "partage_gpu.nvml.child"
 
 
 def kubeconfig(rig: Rig, node: str) -> Path:
-    """With a token that says which node it is for, as a pod of the DaemonSet has one, in a file beside it."""
+    """A kubeconfig whose token, in a file beside it, is bound to the node as that of a DaemonSet's pod."""
     token = give_token(rig, node, rig.cluster.nodes.get(node))
     user = ADVERTISER.user
     config = {
@@ -63,7 +63,7 @@ def kubeconfig(rig: Rig, node: str) -> Path:
 
 
 def give_token(rig: Rig, node: str, bound_to: Json) -> Path:
-    """A new token in the node's file, in one step, as kubelet replaces it."""
+    """Replace the token in the node's file atomically, as kubelet does."""
     path = rig.control.identities.folder / f"advertiser-{node}.token"
     token = rig.cluster.token(ADVERTISER, bound_to)
     write_private(path.with_suffix(".new"), token.encode()).rename(path)
@@ -90,7 +90,7 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class AdvertiserStage:
-    """One node of a rig, its cards, and what is told of them."""
+    """One node of a rig with its cards, and what is reported about them."""
 
     rig: Rig
     name: str
@@ -112,7 +112,7 @@ class AdvertiserStage:
     def begin(
         self, *flags: str, env: Mapping[str, str] | None = None, access: Path | None = None, port: int = PORT
     ) -> Component:
-        """One that is started, and maybe not ready yet; with an `access` of before it needs no API server."""
+        """Start one without waiting for readiness; with an earlier `access` it needs no API server."""
         daemon = advertiser(access or kubeconfig(self.rig, self.name), self.name, *flags, env=env, port=port)
         component = self.node.daemon(daemon)
         component.start()
@@ -120,7 +120,7 @@ class AdvertiserStage:
         return component
 
     def once(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """The command as people type it on the node, to its end."""
+        """Run the command on the node as a user would, to its end."""
         return self.typed("--kubeconfig", str(kubeconfig(self.rig, self.name)), *words, env=env)
 
     def typed(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -134,7 +134,7 @@ class AdvertiserStage:
         )
 
     def tell_driver(self, command: str) -> str:
-        """What a person would type to break the simulated cards."""
+        """Send a control command to the simulated driver."""
         return tell(self.machine, command)
 
     def told_text(self) -> str | None:
@@ -156,7 +156,7 @@ class AdvertiserStage:
         return decode_inventory(text, (GPU,)) if text else None
 
     def wait_healths(self, *healths: str, within_s: float = PATIENCE_S) -> None:
-        """Until the cluster knows the cards to be so; a health is compared as far as it is given."""
+        """Wait until the cluster knows these healths of the cards; each is compared as a prefix."""
         self.wait(f"cards are {healths}", lambda: why_not(self.cards(), healths), within_s=within_s)
 
     def wait_written(self, *healths: str) -> None:
@@ -169,7 +169,7 @@ class AdvertiserStage:
         return self.rig.cluster.api.get(LEASES.at(OUR_NAMESPACE, self.name))
 
     def events(self) -> list[dict[str, Any]]:
-        """What people were told about the node by us."""
+        """The advertiser's Events about the node."""
         found = self.rig.cluster.api.list("/api/v1/namespaces/default/events")
         return [each for each in found if each.get("reportingComponent") == "partage-advertiser"]
 
@@ -184,7 +184,7 @@ class AdvertiserStage:
         return figures(self.machine, PORT)
 
     def figure(self, name: str) -> float:
-        """One of them; what was never counted is 0."""
+        """One metric; 0 if it was never counted."""
         return self.figures().get(name, 0.0)
 
     def wait_figure(self, name: str, least: float) -> None:
@@ -195,17 +195,17 @@ class AdvertiserStage:
         self.wait(f"{name} is at least {least:g}", why_lower)
 
     def wait_more(self, name: str, more: float) -> None:
-        """Until a metric is so much higher than now."""
+        """Wait until a metric has grown by `more`."""
         self.wait_figure(name, self.figure(name) + more)
 
     def processes(self, module: str) -> list[Path]:
-        """In /proc, the node's processes that run a module of ours."""
+        """The node's processes in /proc that run a module of ours."""
         namespace = Path(f"/proc/{self.machine.pid}/ns/pid").readlink()
         return [path for path in Path("/proc").glob("[0-9]*") if _runs(path, module, namespace)]
 
 
 def why_not(cards: tuple[Card, ...], healths: tuple[str, ...]) -> str | None:
-    """What is otherwise, if anything; a health is compared as far as it is given."""
+    """The difference from the expected healths, or None; each is compared as a prefix."""
     found = [card.health for card in cards]
     if len(found) == len(healths) and all(each.startswith(health) for each, health in zip(found, healths, strict=True)):
         return None
@@ -221,5 +221,5 @@ def _runs(process: Path, module: str, namespace: Path) -> bool:
     try:
         words = (process / "cmdline").read_bytes().split(b"\0")
         return module.encode() in words and (process / "ns/pid").readlink() == namespace
-    except OSError:  # it ended meanwhile
+    except OSError:  # the process ended meanwhile
         return False

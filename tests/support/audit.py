@@ -1,4 +1,4 @@
-"""What the advertisers asked of the API server, by its own audit log: a client's own count would prove nothing."""
+"""The advertisers' requests in the API server's audit log: a client's own count would prove nothing."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Asked(NamedTuple):
 
 
 class Audit:
-    """The log of one API server, from a point on."""
+    """The log of one API server, from a position on."""
 
     def __init__(self, folder: Path) -> None:
         self._policy, self._log = folder / "policy.json", folder / "audit.log"
         self._read_from = 0
 
     def settings(self) -> ControlSettings:
-        """A control plane that writes this log."""
+        """Settings of a control plane that writes this log."""
         rules = [{"level": "Metadata", "users": [ADVERTISER.user]}, {"level": "None"}]
         policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
         self._policy.write_text(json.dumps({**policy, "omitStages": ["RequestReceived", "ResponseStarted"]}))
@@ -43,15 +43,15 @@ class Audit:
         return ControlSettings(apiserver_flags=flags)
 
     def begin(self) -> None:
-        """What was asked up to now is not told any more."""
+        """Ignore all requests up to now."""
         self._read_from = self._log.stat().st_size if self._log.exists() else 0
 
     def asked(self) -> list[Asked]:
-        """Everything since."""
+        """All requests since `begin`."""
         return list(self._entries())
 
     def writes(self) -> Counter[tuple[str, str]]:
-        """How often which verb met which resource, without what only reads."""
+        """Number of writes by verb and resource."""
         return Counter((each.verb, each.resource) for each in self._entries() if each.is_write)
 
     def _entries(self) -> Iterator[Asked]:

@@ -1,6 +1,6 @@
-"""A root with Python, bash and the C library, and nothing else: no compiler, no network, no git, no checkout.
+"""A root file system with only Python, bash and the C library: no compiler, network, git or checkout.
 
-subprocess.run(in_bare_root(folder, shown, ["/shown/tools/real"]))    # `folder` is empty; root may do this
+subprocess.run(in_bare_root(folder, shown, ["/shown/tools/real"]))    # `folder` is empty; needs root
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ exec chroot "$root" /usr/bin/env -i HOME=/tmp PATH="$prefix"/bin:/usr/bin:/bin "
 
 
 def in_bare_root(folder: Path, shown: Path, argv: Sequence[str], **variables: str) -> list[str]:
-    """The command that runs another one there; `shown` is at `/shown`."""
+    """The command that runs `argv` there; `shown` is mounted at `/shown`."""
     programs = " ".join(str(shutil.which(name)) for name in _PROGRAMS)
     python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
     words = [str(folder), str(shown), str(python), sys.base_prefix, programs]

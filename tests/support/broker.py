@@ -1,6 +1,6 @@
-"""A broker as far as its control socket shows, with answers that a test chooses.
+"""A fake broker's control socket, with answers that a test chooses.
 
-It runs in a thread: who asks it blocks. Bytes go out as they are, so that it can break the protocol.
+It runs in a thread, because clients block. It may answer with raw bytes, to break the protocol.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def held(
     refused: int = 0,
     time: TimeTold | None = None,
 ) -> CardHeld:
-    """What a container holds of a card of which it was granted 8 GiB."""
+    """A container's use of a card, of which it was granted 8 GiB."""
     overhead_bytes = min(charged_bytes, GIB // 2)
     return CardHeld(
         card=card,
@@ -84,7 +84,7 @@ def held(
 
 
 def time_told(wanted: float, got: float) -> TimeTold:
-    """What a container wanted and got of a card's time, all the while."""
+    """A container that wants and gets these parts of a card's time in every window."""
     return TimeTold(
         wanted=Parts(s1=wanted, s10=wanted, s60=wanted),
         got=Parts(s1=got, s10=got, s60=got),
@@ -114,14 +114,14 @@ def container(ref: PodRef, *cards: CardHeld, name: str = "main", pids: Sequence[
 
 
 def told(*containers: ContainerTold, findings: tuple[str, ...] = (), library: str = "") -> Told:
-    """How things are on a node with one card."""
+    """The report of a node with one card."""
     used_bytes = sum(card.charged_bytes for each in containers for card in each.cards)
     card = CardTold(card=CARD, index=0, model="NVIDIA H100 80GB HBM3", memory_bytes=80 * GIB, used_bytes=used_bytes)
     return Told(broker="0.1.0", library=library, cards=(card,), containers=containers, findings=findings)
 
 
 class Broker:
-    """Listens below a node's root until it is closed; remembers what it was asked."""
+    """Listens below a node's root until it is closed; records the questions."""
 
     def __init__(self, root: Path, answering: Answering = usual) -> None:
         self.path = root / BROKER_SOCKET
@@ -134,7 +134,7 @@ class Broker:
         self._thread.start()
 
     def close(self) -> None:
-        """Nobody listens any more; the socket's file stays, as after a kill."""
+        """Stop listening; the socket's file stays, as after a kill."""
         self._server.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._server.close()
@@ -162,7 +162,7 @@ class Broker:
 
 
 def _listening(path: Path) -> socket.socket:
-    """Through a descriptor of its folder: an address holds only 107 bytes of path."""
+    """Bind by a descriptor of the folder, because a socket address holds only 107 bytes of path."""
     server, folder = socket.socket(socket.AF_UNIX), os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     server.bind(f"/proc/self/fd/{folder}/{path.name}")
     os.close(folder)

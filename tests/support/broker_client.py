@@ -1,4 +1,4 @@
-"""A process's half of the protocol in Python: what the library says, and what a hostile one might."""
+"""The client's side of the broker protocol in Python, for behaviour of the library and of hostile processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWER_S: Final = PATIENCE_S
 
 
 def connected(path: Path) -> socket.socket:
-    """A SEQPACKET connection; through a descriptor of the folder where the path is too long."""
+    """A SEQPACKET connection, by a descriptor of the folder because the path may be too long."""
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     peer.settimeout(ANSWER_S)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
@@ -33,7 +33,7 @@ def connected(path: Path) -> socket.socket:
 
 
 class Client:
-    """One process with its two sockets. Amounts are of card 0 unless said otherwise."""
+    """One process with its two sockets. Amounts are for card 0 by default."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,7 +68,7 @@ class Client:
         self.calls.send(wire.question(what, card=card, number=self.number, flags=flags, body=body))
 
     def answer(self) -> Packet:
-        """The next one; asserts that it is to the last question."""
+        """The next packet; asserts that it answers the last question."""
         packet = wire.read(self.calls.recv(wire.BYTES + 1))
         assert packet is not None, "the broker closed the connection"
         assert packet.number == self.number, packet
@@ -78,7 +78,7 @@ class Client:
         self.say(what, card=card, body=body, flags=flags)
         return self.answer()
 
-    # ---- As the library does -----------------------------------------------------------------------------------------
+    # ---- Behaviour of the library ------------------------------------------------------------------------------------
 
     def hello(self, token: bytes = wire.NO_TOKEN, *, signals: bool = True) -> Result:
         self.number += 1
@@ -118,7 +118,7 @@ class Client:
         return packet.result == Result.OK
 
     def take(self, amount: int, *, card: int = 0) -> bool:
-        """As an allocation: by credit where there is some."""
+        """Take memory as for an allocation, by credit if there is some."""
         wanted = self.used.get(card, 0) + amount
         if wanted > self.lent.get(card, 0) and not self.lend(wanted, card=card):
             return False
@@ -157,9 +157,9 @@ class Client:
         return wire.amounts_body(Amounts(used, have if lent is None else lent, self.changes))
 
     def obey(self) -> What | None:
-        """Answers one hint, if there is one; what it was.
+        """Answer one hint and return its kind, or None if there is none.
 
-        On `calls`, as the library does: what is given back must not come after what is asked for next.
+        The answer goes to `calls`, as in the library, so that memory given back arrives before the next request.
         """
         signals = self.signals
         assert signals

@@ -1,4 +1,4 @@
-"""A real Chromium without a screen, told what to do by its own protocol: what people see, not what was answered."""
+"""A headless Chromium driven by its DevTools protocol, to test what users see instead of what was answered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLAGS: Final = (
 
 
 class Tab:
-    """One page, which is asked by JavaScript what it shows."""
+    """One page, queried by JavaScript."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket, self._numbers = socket, itertools.count(1)
@@ -40,13 +40,13 @@ class Tab:
         raise AssertionError("the browser has ended")
 
     async def says(self, expression: str) -> Any:
-        """The value of JavaScript in the page."""
+        """The value of a JavaScript expression in the page."""
         found = await self.does("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
     async def text(self) -> str:
-        """As it is seen: what styles hide is not in it."""
+        """The visible text, without what styles hide."""
         return str(await self.says("document.body?.innerText ?? ''"))
 
     async def opens(self, address: str) -> None:
@@ -54,14 +54,14 @@ class Tab:
         await self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     async def until(self, expression: str) -> None:
-        """Until this holds in the page."""
+        """Wait until the expression is true in the page."""
         seen: list[Any] = []
         async with patient(expression, seen=lambda: seen[-1:]):
             while True:
                 try:
                     if await self.says(expression):
                         return
-                except AssertionError as gone:  # the page is being left
+                except AssertionError as gone:  # during a navigation
                     seen.append(str(gone))
                 await asyncio.sleep(0.05)
 
@@ -78,7 +78,7 @@ class Tab:
 
 @asynccontextmanager
 async def browser(program: Path) -> AsyncGenerator[Tab]:
-    """One tab of a browser that knows nothing and keeps nothing."""
+    """One tab of a browser with a fresh profile that is deleted afterwards."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         process = await asyncio.create_subprocess_exec(
             program,

@@ -1,4 +1,4 @@
-"""What the makefiles of this checkout build for tests: once for each state of the C sources, for all checkouts."""
+"""Builds by this checkout's makefiles for tests: once for each state of the C sources, shared by all checkouts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _BUILDS: Final = ROOT / ".cache/built"
 _READ: Final = tuple(
     ROOT / name for name in ("isolation/driver", "isolation/page", "isolation/preload", "simgpu/native")
 )
-"""Some makefiles read what others have."""
+"""Sources that makefiles of other folders also read."""
 OUT: Final = "OUT"
-"""Where it goes, in a target."""
+"""Placeholder for the output folder in a target."""
 
 
 def made(sources: Path, *words: str) -> Path:
-    """The folder of what make builds there, told these words; a target is named as `OUT/name`."""
+    """The folder with make's output for these words; a target is named `OUT/name`."""
     return _built(sources, words, is_of_objects=False)
 
 
 def objects_of(sources: Path, *words: str) -> Path:
-    """The folder of the objects that make builds there on the way."""
+    """The folder of object files of that build."""
     return _built(sources, words, is_of_objects=True) / "objects"
 
 

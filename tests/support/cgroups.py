@@ -1,4 +1,4 @@
-"""Control groups for processes of a test, in the hierarchy that all controllers share."""
+"""cgroups for processes of a test, in the unified hierarchy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rig.client.wait import found
 
 @contextmanager
 def control_group(name: str = "group") -> Generator[Path]:
-    """An empty one, in a folder of the test's own; skips the test where none can be made."""
+    """An empty cgroup in a folder of the test's own; skips the test if none can be created."""
     top = shared_hierarchy(Path("/proc/self/mountinfo").read_text())
     if top is None:
         pytest.skip("this machine has no control groups of version 2")
@@ -33,7 +33,7 @@ def control_group(name: str = "group") -> Generator[Path]:
 
 @contextmanager
 def memory_group(limit_bytes: int) -> Generator[Path]:
-    """One with a limit of memory, in either version of control groups; skips the test where none can be made."""
+    """A cgroup with a memory limit, of version 1 or 2; skips the test if none can be created."""
     first = Path("/sys/fs/cgroup/memory")
     top, limit = (first, "memory.limit_in_bytes") if first.is_dir() else (Path("/sys/fs/cgroup"), "memory.max")
     group = top / f"partage-test-{uuid.uuid4().hex[:12]}"
@@ -49,12 +49,12 @@ def memory_group(limit_bytes: int) -> Generator[Path]:
 
 
 def entering(group: Path) -> tuple[str, ...]:
-    """Words before a command that put it into the group from its first moment on."""
+    """A command prefix that moves the process into the cgroup before it execs."""
     return "sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"
 
 
 def _remove(folder: Path) -> None:
-    """A process leaves its group a moment after its end is told."""
+    """Remove the cgroup; a process leaves it a moment after its exit is reported."""
 
     def is_gone() -> bool:
         with suppress(OSError):

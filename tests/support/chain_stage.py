@@ -1,12 +1,12 @@
-"""Everything at once: two nodes with simulated cards and an FPGA board each, all of our daemons, and users.
+"""The whole system: two nodes with simulated cards and an FPGA board each, all of our daemons, and users.
 
     with chained(say=print) as chain:
         train = chain.pod("train", limits={GPU_MILLI: "500"})
         train.wait_running()
         assert ask(train, "take 100") == "took 100"
 
-The scheduler runs where a control plane would run it, with the account that it has in a cluster; on each node are the
-advertiser, crishim and a broker. The template FPGA plugin is installed on both sides, as a package would install it.
+The scheduler runs as in a control plane, with its account in the cluster; on each node are the advertiser, crishim and
+a broker. The template FPGA plugin is installed on both sides, as a package would install it.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ NODES: Final = ("n1", "n2")
 OURS: Final = "partage-scheduler"
 BOARDS: Final = "fpga.example.com/boards"
 EXCLUDING: Final = "excluding"
-"""The namespace whose pods the operator lets exclude others with a part of a card; who needs it makes it."""
+"""The one namespace allowed to use exclusions with parts of cards; tests that need it create it."""
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
 FOUND_WRONG: Final = 3
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 
 
 class Scheduler(SchedulerProcess):
-    """With a plugin that was installed beside ours; `nvidia_gpu` says whose word `nvidia.com/gpu` is."""
+    """The scheduler with a third-party plugin beside ours; `nvidia_gpu` says which dialect owns `nvidia.com/gpu`."""
 
     def __init__(
         self,
@@ -105,12 +105,12 @@ class Chain(ClusterStage):
     advertisers: dict[str, AdvertiserStage] = field(default_factory=dict[str, AdvertiserStage])
 
     def pod(self, name: str, *, limits: Mapping[str, str], **said: Any) -> Pod:
-        """One that waits for our scheduler; its program takes memory of its card as it is told."""
+        """A pod for our scheduler; its program allocates card memory on command."""
         fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, "scheduler": OURS, **said}
         return self.rig.cluster.pods.create(TEAM, a_pod(name, limits=limits, **fields))
 
     def allocation(self, pod: Pod) -> Allocation:
-        """What it was given; raises where nobody signed that."""
+        """The pod's allocation; raises unless it is signed."""
         pod.refresh()
         notes = pod.annotations
         verify(notes[ALLOCATION], notes[SIGNATURE], load_public_keys(KeyFolders.at_root(self.root).public).keys)
@@ -121,7 +121,7 @@ class Chain(ClusterStage):
         return grant
 
     def limits_of(self, pod: Pod) -> ContainerTold:
-        """What the node's broker keeps the pod's container within."""
+        """The limits of the pod's container in the node's broker."""
         return limits_of(self.machine_of(pod), pod)
 
     @property
@@ -129,13 +129,13 @@ class Chain(ClusterStage):
         return self.scheduler.said[-6000:]
 
     def partage(self, *words: str) -> str:
-        """What the command prints for an administrator; its exit status says what it found."""
+        """Output of the command run by an administrator; it may exit with "found wrong"."""
         done = self._partage(*words)
         assert done.returncode in {0, FOUND_WRONG}, done.stderr
         return done.stdout
 
     def failing(self, *words: str) -> str:
-        """Why it can't be, as the administrator is told."""
+        """The error message of a command that must fail."""
         done = self._partage(*words)
         assert done.returncode == 1, done.stdout
         return done.stderr
@@ -161,9 +161,9 @@ def chained(  # noqa: PLR0913 - said once, and by name
     profile: str = "none",
     scheduler: str = "partage_scheduler",
 ) -> Generator[Chain]:
-    """A cluster in which everything of ours runs, the scheduler with these further flags, crishim in this profile.
+    """A cluster in which all of our daemons run, the scheduler with further flags, crishim with this profile.
 
-    `scheduler` is the module that is run as one.
+    `scheduler` is the module to run as the scheduler.
     """
     key = Ed25519PrivateKey.generate()
     add_pair(KeyFolders.at_root(root), key)
@@ -193,7 +193,7 @@ def chained(  # noqa: PLR0913 - said once, and by name
 
 
 def _wait_leases(rig: Rig, names: AbstractSet[str]) -> None:
-    """Until somebody leads, and every node lives."""
+    """Wait until a scheduler leads and every node has a heartbeat."""
 
     def why_not() -> str | None:
         there = {lease["metadata"]["name"] for lease in rig.cluster.api.list(LEASES.at(OUR_NAMESPACE))}
@@ -203,7 +203,7 @@ def _wait_leases(rig: Rig, names: AbstractSet[str]) -> None:
 
 
 def start_advertiser(stage: AdvertiserStage, settings: Mapping[str, str] | None = None) -> None:
-    """With the plugins of this node, and these settings beside the defaults."""
+    """Start the advertiser with the node's plugins, and these settings on top of the defaults."""
     stage.start(env={**ENV, "PYTHONPATH": PLUGINS_FOLDER, **(settings or {})})
 
 
@@ -211,18 +211,18 @@ def _node(name: str, key: Ed25519PrivateKey, profile: str) -> NodeSettings:
     files = {**dict([public_file(key)]), **plugin_files()}
     daemon = crishim(
         0, "--profile", profile, env=ENV, node=name
-    )  # what a grant promises must be enforced, or it is refused
+    )  # enforcement is on, so a grant is rejected unless its limits are enforced
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
 
 
 def _furnish(name: str, node: Node) -> None:
-    """Cards and their driver with NVIDIA's description of it, a board, the library and a broker."""
+    """Install cards, their driver with NVIDIA's description of it, a board, the library and a broker."""
     equip(node, ("h100", "h100"), name=name)
     add_board(node.machine)
 
 
 def _wait_sharing(advertiser: AdvertiserStage) -> None:
-    """Until the cluster knows that the node's cards may be shared."""
+    """Wait until the cluster knows that the node's cards are allocatable."""
 
     def why_not() -> str | None:
         told = advertiser.told()

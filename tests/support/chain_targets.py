@@ -1,4 +1,4 @@
-"""Where daemons of a chain serve their metrics, with the labels that a PodMonitor would add."""
+"""Metrics addresses of a chain's daemons, with the labels that a PodMonitor would add."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PORTS: Final = {"advertiser": ADVERTISER_PORT, "broker": BROKER_PORT, "crishim":
 
 
 def scheduler_address(chain: Chain) -> str:
-    """Where the scheduler that runs now serves its page; it was told to take any port."""
+    """The metrics address of the running scheduler, which chose a free port."""
     found: list[str] = re.findall(r"metrics are served.*?(127\.0\.0\.1:\d+)", chain.scheduler.said)
     return found[-1]
 
 
 def targets(chain: Chain) -> Mapping[str, Mapping[str, str]]:
-    """By address."""
+    """Labels by address."""
     found = {scheduler_address(chain): {"node": "control"}}
     for name, node in chain.rig.nodes.items():
         found |= {f"{node.machine.addresses.ip}:{port}": {"node": name} for port in PORTS.values()}

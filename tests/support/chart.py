@@ -21,16 +21,16 @@ CHART: Final = FOLDER / "chart"
 RELEASE: Final = "partage"
 INTO: Final = ("--namespace", OUR_NAMESPACE)
 KUBERNETES: Final = "1.36.0"
-"""For which it is rendered where no cluster is asked."""
+"""The Kubernetes version to render for without a cluster."""
 EVERYTHING: Final = (
     *("extender.enabled=true", "kubeScheduler.enabled=true", "sharepods.enabled=true", "quotas.enabled=true"),
     *("reservations.enabled=true", "reservations.image=pause", "mutation.enabled=true", "ui.enabled=true"),
     *("criticalQuota.enabled=true", "dra.enabled=true", "dra.cards=all", "dra.parts={2,4}"),
     "dra.allocator=partage-scheduler",
 )
-"""All that can be switched on in a cluster without the Prometheus operator."""
+"""Every option that works in a cluster without the Prometheus operator."""
 UNCHECKED: Final = "settingsCheck.enabled=false"
-"""For clusters where no pod of ours runs: helm would wait for the Job that reads the settings."""
+"""For clusters in which none of our pods run: helm would wait for the Job that checks the settings."""
 _SOURCE: Final = "# Source: partage/templates/"
 
 
@@ -40,21 +40,21 @@ def helm_in(home: Path, kubeconfig: Path | None = None) -> Helm:
 
 @dataclass(frozen=True)
 class Helm:
-    """A program, a home for its caches and perhaps a kubeconfig. No setting of the machine has a say."""
+    """The program, a home for its caches and perhaps a kubeconfig. The machine's own settings have no effect."""
 
     program: Path
     home: Path
     kubeconfig: Path | None = None
 
     def run(self, *words: str | Path, values: Sequence[str] = ()) -> str:
-        """What it prints; `RigError` with what it complains of."""
+        """Helm's output; raises `RigError` with its error message."""
         ran = self.tried(*words, values=values)
         if ran.status != 0:
             raise RigError(f"helm {words[0]}: status {ran.status}: {ran.err.strip()}")
         return ran.out
 
     def tried(self, *words: str | Path, values: Sequence[str] = ()) -> Ran:
-        """`values` are as after --set."""
+        """Run helm; `values` are passed by --set."""
         given = [word for value in values for word in ("--set", value)]
         where = [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
         try:
@@ -75,7 +75,7 @@ class Helm:
         return self.run("template", RELEASE, CHART, "--kube-version", version, values=values)
 
     def rendered(self, *values: str, folders: Sequence[str] = ()) -> list[Manifest]:
-        """The objects, those of these folders of the templates or all."""
+        """The rendered objects: those of these template folders, or all."""
         documents = self.template(*values).split("\n---\n")
         chosen = [f"{_SOURCE}{folder}/" for folder in folders] or [_SOURCE]
         return [
@@ -85,7 +85,7 @@ class Helm:
         ]
 
     def refusal(self, *values: str, version: str = KUBERNETES) -> str:
-        """What it says instead of rendering."""
+        """The error message instead of a rendering."""
         ran = self.tried("template", RELEASE, CHART, "--kube-version", version, values=values)
         if ran.status == 0:
             raise AssertionError(f"helm renders {values}")
@@ -93,5 +93,5 @@ class Helm:
 
 
 def by_name(manifests: Sequence[Manifest]) -> dict[tuple[str, ...], Any]:
-    """By what the API server knows each by."""
+    """Manifests by kind, namespace and name."""
     return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in manifests}

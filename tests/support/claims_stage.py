@@ -3,7 +3,7 @@
     with allocating(claims, root=root, say=print) as stage:
         stage.claims.pod("train").wait_running()
 
-What lets only the scheduler write allocations is in force, and so are the rights that are delivered for it.
+The admission policy that lets only the scheduler write allocations is in force, with the RBAC that we deliver.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ClaimsStage:
 
 
 def forged(card: str) -> Json:
-    """An allocation of all of a card, as the API server takes it."""
+    """A forged allocation of a whole card that the API server accepts."""
     consumed = {"share": "1000", "memory": "1Gi"}
     result = {
         "request": "gpu",
@@ -71,7 +71,7 @@ def forged(card: str) -> Json:
 
 @contextmanager
 def allocating(claims: DraStage, *, root: Path, say: Callable[[str], None]) -> Generator[ClaimsStage]:
-    """Meanwhile our scheduler allocates what users of that stage claim."""
+    """Let our scheduler allocate the claims of that stage inside the context."""
     cluster, control = claims.rig.cluster, claims.rig.control
     manifests = [each for file in FILES for each in delivered(file)]
     for manifest in manifests:
@@ -99,7 +99,7 @@ def allocating(claims: DraStage, *, root: Path, say: Callable[[str], None]) -> G
 
 
 def publish(claims: DraStage, *, is_on: bool) -> None:
-    """Another driver runs from now on, which publishes the node's devices or not."""
+    """Restart the driver, with publishing of the node's devices on or off."""
     claims.kill_driver()
     for each in claims.slices():
         claims.rig.cluster.api.delete(RESOURCE_SLICES.at(name=each["metadata"]["name"]))
@@ -109,7 +109,7 @@ def publish(claims: DraStage, *, is_on: bool) -> None:
 
 
 def _join(cluster: Cluster) -> None:
-    """What the node's advertiser would say of it."""
+    """Write what the node's advertiser would write."""
     known = decode_inventory(inventory("dra"), (GPU,))
     text = encode_inventory(replace(known, ready=Ready(broker=True))).decode()
     cluster.nodes.annotate(NODE, {INVENTORY: text})

@@ -1,7 +1,6 @@
-"""A cluster of the rig that tests of a folder share, and the parts of ours that run on its nodes.
+"""A cluster of the rig shared by the tests of a folder, and our daemons on its nodes.
 
-Other stages derive from this one by what they add. A test finds no pod but its own, and none of them is left to the
-next.
+Other stages derive from this one. A test finds no pods but its own, and leaves none to the next.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from rig.rig import Rig
 
 @dataclass(frozen=True)
 class Listed:
-    """A container, as the runtime lists it."""
+    """A container in the runtime's list."""
 
     id: str
     pod: str
@@ -32,7 +31,7 @@ class ClusterStage:
 
     @property
     def node(self) -> Node:
-        """The first, which most stages are about."""
+        """The first node, the subject of most stages."""
         return next(iter(self.rig.nodes.values()))
 
     @property
@@ -41,11 +40,11 @@ class ClusterStage:
 
     @property
     def said(self) -> str:
-        """The end of what daemons beside the rig wrote, for the report of a failure."""
+        """The end of the logs of daemons outside the rig, for failure reports."""
         return ""
 
     def clear(self) -> None:
-        """Ends the test's pods, all at once."""
+        """Delete the test's pods, all at once."""
         self.rig.cluster.pods.delete_made()
 
     def machine_of(self, pod: Pod) -> Machine:
@@ -53,7 +52,7 @@ class ClusterStage:
         return self.rig.nodes[pod.node].machine
 
     def crictl(self, *arguments: str, machine: Machine | None = None) -> str:
-        """Past crishim, on the node that the stage is about or on another."""
+        """Run crictl against the runtime, bypassing crishim, on the stage's node or another."""
         program = str(self.rig.programs["crictl"])
         return (machine or self.machine).run(program, "--runtime-endpoint", ENDPOINT, "--timeout", "30s", *arguments)
 
@@ -70,7 +69,7 @@ class ClusterStage:
         ]
 
     def inspected(self, pod: Pod) -> dict[str, Any]:
-        """What the runtime tells of a container of the pod that runs."""
+        """The runtime's details of the pod's running container."""
         container = next(each for each in self.containers() if each.pod == pod.uid and each.running)
         found: dict[str, Any] = json.loads(self.crictl("inspect", container.id))["info"]
         return found

@@ -1,4 +1,4 @@
-"""Runs a command line within this process: a start of the interpreter costs more than most of what it does."""
+"""Runs a command line in this process: starting an interpreter costs more than most of the work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import structlog
 def run(
     main: Callable[[], object], argv: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """What `main` writes and its exit code, with these arguments and this environment alone."""
+    """Run `main` with only these arguments and this environment; returns its output and exit code."""
     out, err = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
     code: object = None
     streams = redirect_stdout(out), redirect_stderr(err)
@@ -36,7 +36,7 @@ def run(
 
 @contextmanager
 def _logs_as_before() -> Generator[None]:
-    """A command sets up the logs of its process, and no logger that it has used keeps that for who comes later."""
+    """Restore the logging configuration afterwards, and keep loggers from caching the command's configuration."""
     configure, before, root = structlog.configure, structlog.get_config(), logging.getLogger()
     handlers, level = root.handlers[:], root.level
 

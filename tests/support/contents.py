@@ -1,4 +1,4 @@
-"""What the objects of a cluster say, in lines to compare: all but what the cluster writes by itself. Pure."""
+"""Objects of a cluster as lines for comparison, without the fields that the cluster writes by itself. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rig.client.resources import Json
 
 _OF_THE_SERVER: Final = frozenset(("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"))
 _SEEN: Final = frozenset(("status", "conditions"))
-"""Of an object, rather than wanted of it."""
+"""Observed state, in contrast to desired state."""
 _ALIVE: Final = frozenset(("Lease", "Node"))
-"""Heartbeats change them all the time."""
+"""Heartbeats change these all the time."""
 
 
 def lines(objects: Iterable[Json]) -> Iterator[str]:
-    """Two objects say the same where their lines are the same; each has one at least."""
+    """Two objects are equal if their lines are; each object has at least one line."""
     for each in objects:
         metadata = each["metadata"]
         name = f"{each['kind']} {metadata.get('namespace', '')} {metadata['name']}"

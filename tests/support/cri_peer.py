@@ -1,4 +1,4 @@
-"""A container runtime with one container that runs, in a process of its own: `cri_peer.py SOCKET ID PID ANNOTATION`.
+"""A container runtime with one running container, in its own process: `cri_peer.py SOCKET ID PID ANNOTATION`.
 
 Prints a line when it listens.
 """

@@ -1,4 +1,4 @@
-"""A crishim in a machine, in front of the runtime that is there, and the figures it gives of itself."""
+"""A crishim on a machine, in front of the machine's runtime, and its metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.extent import is_all
 
 SOCKET: Final = "/run/partage/crishim.sock"
 ROUNDS: Final = int(os.environ.get("TEST_ROUNDS", "3" if is_all() else "1"))
-"""How often tests repeat what can go wrong by chance; `make test-all` does so more often, a soak asks for many."""
+"""Repetitions of tests that may fail by chance; more in `make test-all`, many in a soak."""
 PORT: Final = 9401
 
 
@@ -28,9 +28,9 @@ def crishim(
     number: int = 0,
     former: int | None = None,
 ) -> Daemon:
-    """The daemon, to be given to a node or to be started `inside` a machine; the `number` is for one beside others.
+    """The daemon, for a node or to start `inside` a machine; `number` distinguishes several on one machine.
 
-    It is ready when a socket answers that is not the `former` one, known by its inode.
+    It is ready when a socket answers other than the `former` one, which is known by its inode.
     """
 
     def why_not_ready(machine: Machine) -> str | None:
@@ -46,7 +46,7 @@ def crishim(
 
 @contextmanager
 def in_front(machine: Machine, daemon: Daemon) -> Generator[Component]:
-    """It serves inside; its end is a kill, as the end of everything around it."""
+    """Serve inside the context; it ends by a kill, like everything around it."""
     with serving(inside(machine, daemon)) as component:
         yield component
         component.require_running()

@@ -1,7 +1,7 @@
-"""A node whose kubelet speaks through crishim, as tests use it: what it has, who may sign, and which crishim runs.
+"""A node whose kubelet speaks through crishim: its cards, the signing keys, and the running crishim.
 
-The node has four cards with a simulated driver in a folder of its own, two of which are free for sharing, and one FPGA
-board. Nothing on it enforces parts of a card, so grants are whole cards unless a test says otherwise.
+The node has four cards with a simulated driver in its own folder, two of them allocatable, and one FPGA board. Nothing
+on it enforces parts of a card, so grants are whole cards unless a test sets otherwise.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def inventory(*, cards: bool = True) -> str:
 
 
 def public_file(key: Ed25519PrivateKey) -> tuple[str, str]:
-    """The path and the content of its public half on a node."""
+    """Path and content of the public key's file on a node."""
     public: Ed25519PublicKey = key.public_key()
     return f"{KEYS}/{key_id(public)}.pub", encode_public(public).decode()
 
@@ -79,7 +79,7 @@ def whole(card_id: str) -> GpuGrant:
 
 
 def half(card_id: str) -> GpuGrant:
-    """A part of a card, which somebody would have to enforce."""
+    """A grant of a part of a card, which needs enforcement."""
     return GpuGrant(card=CardId(card_id), share_milli=500, limit_milli=1000, memory_bytes=MEMORY // 2)
 
 
@@ -91,13 +91,13 @@ def allocation(pod: Pod, *grants: GpuGrant, container: str = "main", node: str =
 def crishim(
     number: int, *flags: str, env: Mapping[str, str] | None = None, former: int | None = None, node: str = NODE
 ) -> Daemon:
-    """The daemon, with the plugins of these nodes; ready when a socket that is not the `former` one answers."""
+    """The daemon with the plugins of these nodes; ready when a socket other than the `former` one answers."""
     own = {"PARTAGE_DRIVER_ROOT": DRIVER, "PYTHONPATH": PLUGINS_FOLDER, "PARTAGE_PLUGINS_BLOCK": "isolation"}
     return daemons.crishim(*flags, node=node, env={**own, **(env or {})}, number=number, former=former)
 
 
 def files(*keys: Ed25519PrivateKey) -> dict[str, str]:
-    """What is on the node before anything starts: inventory, keys, and the plugins that a package would bring."""
+    """Files on the node before anything starts: the inventory, keys, and the plugins of a package."""
     return {INVENTORY: inventory(), **dict(map(public_file, keys)), **plugin_files()}
 
 
@@ -114,7 +114,7 @@ def plugin_files() -> dict[str, str]:
 
 
 def install_board(machine: Machine) -> None:
-    """A /dev of the node's own with an FPGA board in it."""
+    """Give the node its own /dev with an FPGA board in it."""
     give_own_dev(machine)
     add_board(machine)
 
@@ -124,13 +124,13 @@ def add_board(machine: Machine) -> None:
 
 
 def give_own_dev(machine: Machine) -> None:
-    """What is made in its /dev from now on is not on the host."""
+    """Keep device nodes that are created in its /dev from now on off the host."""
     machine.run("sh", "-e", "-c", _OWN_DEV)
 
 
 @contextmanager
 def devices_in_dev(machine: Machine) -> Generator[None]:
-    """The driver's in the node's own /dev, too: runc binds them from there where a container may make none."""
+    """Copy the driver's devices to the node's /dev: runc binds them from there if a container can't create any."""
     machine.run("sh", "-c", f"cp -a {DRIVER}/dev/nvidia* /dev/")
     try:
         yield
@@ -140,7 +140,7 @@ def devices_in_dev(machine: Machine) -> Generator[None]:
 
 @contextmanager
 def without_driver(machine: Machine) -> Generator[None]:
-    """As on a node without cards: the device that every driver has is not there."""
+    """As on a node without cards: remove the device node that every driver has."""
     control = f"{DRIVER}/dev/nvidiactl"
     machine.run("mv", control, f"{control}.away")
     try:
@@ -150,7 +150,7 @@ def without_driver(machine: Machine) -> Generator[None]:
 
 
 def install_devices(machine: Machine) -> None:
-    """The simulated driver, and a /dev of the node's own with a board in it."""
+    """Install the simulated driver, and the node's own /dev with a board in it."""
     machine.run("mkdir", "-p", f"{DRIVER}/dev")
     for name in _DEVICES:
         machine.run("mknod", f"{DRIVER}/dev/{name}", "c", "1", "5")
@@ -174,7 +174,7 @@ mount --bind /run/devices/shm /dev/shm
 
 @dataclass
 class Stage(ClusterStage):
-    """The node and the crishim on it that runs now."""
+    """The node and its current crishim."""
 
     key: Ed25519PrivateKey
     crishim: Component
@@ -193,13 +193,13 @@ class Stage(ClusterStage):
         return self.rig.cluster.pods.create(TEAM, a_pod(self.name(what), **fields))
 
     def granted_pod(self, *grants: GpuGrant, gen: int = 1, key: Ed25519PrivateKey | None = None, **said: Any) -> Pod:
-        """A pod that was bound with these grants for its container."""
+        """A pod bound with these grants for its container."""
         pod = self.unbound_pod(**said)
         self.rig.cluster.bind(pod, NODE, allocation(pod, *grants, gen=gen), signed_by=key or self.key)
         return pod
 
     def pod_with(self, grants: Mapping[str, Mapping[str, object]], **said: Any) -> Pod:
-        """A pod that was bound with grants of any kinds, by container and kind."""
+        """A pod bound with grants of any kinds, by container and kind."""
         pod = self.unbound_pod(**said)
         containers = {
             ContainerName(name): {Kind(kind): each for kind, each in kinds.items()} for name, kinds in grants.items()
@@ -212,7 +212,7 @@ class Stage(ClusterStage):
         return pod.wait_waiting("CreateContainerError")
 
     def clear(self) -> None:
-        """Ends all pods at once, and waits for those that hold cards."""
+        """Delete all pods at once, and wait for those that hold cards."""
         holders = {pod.uid for pod in self.rig.cluster.pods.list(TEAM) if ALLOCATION in pod.annotations}
         made = self.rig.cluster.pods.end_made()
         uids = {each.pod for each in self.containers() if each.running}
@@ -221,7 +221,7 @@ class Stage(ClusterStage):
                 pod.wait_gone()
 
     def start_another(self, *flags: str, env: Mapping[str, str] | None = None) -> Component:
-        """A new crishim takes over the socket; the one before still runs, and ends by itself."""
+        """Start a new crishim that takes over the socket; the earlier one still runs, and ends by itself."""
         former = self.machine.path(SOCKET)
         self.number += 1
         daemon = crishim(self.number, *flags, env=env, former=former.stat().st_ino if former.exists() else None)
@@ -229,25 +229,25 @@ class Stage(ClusterStage):
         return before
 
     def replace(self, *flags: str, env: Mapping[str, str] | None = None) -> None:
-        """As an operator does who changes settings: the new one first, then the old one is told to end."""
+        """Replace crishim as an operator does to change settings: start the new one, then stop the old one."""
         self.start_another(*flags, env=env).stop()
 
     def created_as(self, pod: Pod) -> dict[str, Any]:
-        """The request of which the runtime made the pod's container."""
+        """The CreateContainer request that reached the runtime for the pod's container."""
         config: dict[str, Any] = self.inspected(pod)["config"]
         return config
 
     def metrics(self) -> dict[str, float]:
-        """The figures of crishim now, by name with labels."""
+        """Current metrics of crishim, by name with labels."""
         return figures(self.machine, daemons.PORT + self.number)
 
     def write(self, path: str, text: str) -> None:
-        """A file of the node, in one step, as an operator's tools write."""
+        """Write a file of the node atomically, as an operator's tools do."""
         self.machine.write(f"{path}.new", text)
         self.machine.path(f"{path}.new").rename(self.machine.path(path))
 
     def kill_container(self, pod: Pod, container: str = "main") -> None:
-        """Its process dies, as a program that crashes; kubelet starts it again."""
+        """Kill the container's process like a crash; kubelet restarts it."""
         before = pod.container(container).get("restartCount", 0)
         found = next(
             each for each in self.containers() if (each.pod, each.name) == (pod.uid, container) and each.running

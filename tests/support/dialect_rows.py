@@ -1,4 +1,4 @@
-"""The rows by which dialects conform, `plugins/dialects/tests/conformance/NAME.yaml`, and all dialects to read them.
+"""The conformance rows of dialects, `plugins/dialects/tests/conformance/NAME.yaml`, and all dialects to read them.
 
 A file is a list of rows for the plugin `NAME-dialect`:
 
@@ -6,9 +6,9 @@ A file is a list of rows for the plugin `NAME-dialect`:
       pod: {metadata: {...}, spec: {...}}           # as the API server keeps it
       request: {main: {share_milli: 500, limit_milli: 1000, memory_bytes: 1073741824}}
 
-`request` has fields of `GpuRequest` that differ from their defaults, by container; `budget` is what several use
-together, `{}` is nothing. In its place stands `refused` with a part of the sentence. `gang` is its name and
-how many pods are bound at once; `nvidia_gpu` sets who reads `nvidia.com/gpu`.
+`request` has the fields of `GpuRequest` that differ from their defaults, by container; `budget` names a budget that
+several containers share, `{}` is no request. `refused` replaces it with a part of the error message. `gang` is its name
+and its size; `nvidia_gpu` sets the owner of `nvidia.com/gpu`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {**self.pod, "metadata": named | self.pod.get("metadata", {})}
 
     def read(self) -> Pod:
-        """As the scheduler shows it to dialects."""
+        """The pod as the scheduler shows it to dialects."""
         return seen(msgspec.convert(self.manifest, ApiPod))
 
 
@@ -66,7 +66,7 @@ def rows_of(file: Path) -> list[Row]:
 
 
 def all_plugins(**environment: str) -> Registry:
-    """Those of a scheduler with these variables, all that are installed."""
+    """All installed plugins of a scheduler with these variables."""
     registry = Registry(scheduler_hooks)
     with mock.patch.dict(os.environ, environment):
         report = registry.load(installed(SCHEDULER_GROUP), blocked_names(environment))

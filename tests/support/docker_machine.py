@@ -1,9 +1,9 @@
-"""A machine of the rig with Docker, on which an operator types commands, and `partage up` stands ready to be started.
+"""A machine of the rig with Docker, on which an operator runs commands; `partage up` can be started.
 
-with docker_machine() as machine:
-    machine.stage.start()
-    machine.types(f"partage docker install {PLACES}")
-    machine.types("docker run --runtime partage -e PARTAGE_SHARE=300 IMAGE")
+    with docker_machine() as machine:
+        machine.stage.start()
+        machine.types(f"partage docker install {PLACES}")
+        machine.types("docker run --runtime partage -e PARTAGE_SHARE=300 IMAGE")
 
 Nothing of it reaches the host.
 """
@@ -25,7 +25,7 @@ from support.machine_stage import MachineStage, ready_to_go_up
 from support.simgpu import built as built_simgpu
 
 PLACES: Final = f"--daemon-json {CONFIG} --pid-file {PID_FILE}"
-"""Where the machine's dockerd has what others have below /etc and /run."""
+"""Where the machine's dockerd has the files that others have below /etc and /run."""
 _COMMANDS: Final = Path(sys.prefix) / "bin"
 
 
@@ -35,14 +35,14 @@ class DockerMachine:
     stage: MachineStage
 
     def types(self, command: str) -> subprocess.CompletedProcess[str]:
-        """At root's shell, however it ends; what it says to people stands among what it prints."""
+        """Run a command in root's shell without checking its status; stderr is merged into stdout."""
         env = (f"PATH={_COMMANDS}:{self.docker.env['PATH']}", f"XDG_CACHE_HOME={shared().parents[1]}")
         return self.docker.program("env", *env, "sh", "-c", f"exec 2>&1; {command}")
 
 
 @contextmanager
 def docker_machine(keep_logs: Path | None = None) -> Generator[DockerMachine]:
-    """Docker serves on it; partage does not yet, and will have one simulated H100."""
+    """A machine with a running Docker; partage is not started yet, and will have one simulated H100."""
     programs = packaged_or_installed()
     visible = {*programs.folders, Path(sys.prefix), built_simgpu()}
     with (

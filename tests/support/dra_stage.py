@@ -1,10 +1,10 @@
-"""A cluster as a managed one: kube-scheduler allocates, kubelet is straight at containerd, the node has our driver.
+"""A cluster as a managed one: kube-scheduler allocates, kubelet uses containerd directly, the node has our driver.
 
     with claimed(say=print) as stage:
         pod = stage.pod("train", share=300, memory="8Gi")
         pod.wait_running()
 
-The node has simulated cards of the pool dra, a broker and the driver; nothing else of ours.
+The node has simulated cards of the pool dra, a broker and the driver; no other daemon of ours.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def device_class(limit_milli: int = 1000, name: str = CLASS) -> Json:
 
 
 def part_class(of: int) -> Json:
-    """Of fixed parts, for pods without claims too; as the chart makes it."""
+    """The class of fixed parts, which pods without claims can use too; as the chart creates it."""
     attributes, kind = f'device.attributes["{DRIVER}"]', f"1of{of}"
     chosen = f'"part" in {attributes} && {attributes}.part == "{kind}"'
     selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}" && {chosen}'}}]
@@ -73,7 +73,7 @@ def part_class(of: int) -> Json:
 
 
 def request(share: int | None = 300, memory: str | None = "1Gi", *, name: str = "gpu", **more: Any) -> Json:
-    """One device; without an amount all of it."""
+    """A request for one device; without an amount for all of it."""
     amounts = {"share": None if share is None else str(share), "memory": memory}
     asked_for = {name: amount for name, amount in amounts.items() if amount is not None}
     capacity = {"capacity": {"requests": asked_for}} if asked_for else {}
@@ -92,16 +92,16 @@ class DraStage(ClusterStage):
     claims: list[str] = field(default_factory=list[str])
     templates: list[str] = field(default_factory=list[str])
     scheduler: str = "default-scheduler"
-    """Who places its pods."""
+    """The scheduler of its pods."""
 
     @property
     def root(self) -> Path:
         return self.machine.path("/")
 
-    # ---- What users make ---------------------------------------------------------------------------------------------
+    # ---- Objects of users --------------------------------------------------------------------------------------------
 
     def claim(self, name: str, spec: Json) -> str:
-        """A named one, that pods may have together; its uid."""
+        """Create a named claim, which several pods can use; returns its uid."""
         body = {"apiVersion": _API, "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
         made = self.rig.cluster.api.create(RESOURCE_CLAIMS.at(TEAM), body)
         self.claims.append(name)
@@ -109,7 +109,7 @@ class DraStage(ClusterStage):
 
     @contextmanager
     def administrated(self) -> Generator[None]:
-        """Claims of the namespace may have `adminAccess`."""
+        """Allow claims of the namespace to have `adminAccess`."""
         path = NAMESPACES.at(name=TEAM)
         self.rig.cluster.api.patch(path, {"metadata": {"labels": {ADMIN_ACCESS: "true"}}})
         try:
@@ -118,13 +118,13 @@ class DraStage(ClusterStage):
             self.rig.cluster.api.patch(path, {"metadata": {"labels": {ADMIN_ACCESS: None}}})
 
     def allocate(self, name: str, allocation: Json) -> Json:
-        """As who may write `resourceclaims/binding` can; the claim."""
+        """Write an allocation with the right to `resourceclaims/binding`; returns the claim."""
         api, path = self.rig.cluster.api, RESOURCE_CLAIMS.at(TEAM, name)
         claim = api.get(path)
         return api.replace(f"{path}/status", {**claim, "status": {"allocation": allocation}})
 
     def pod(self, name: str, asked: Json | None = None, *, claim: str | None = None, **said: Any) -> Pod:
-        """With a claim of its own by a template, or the named one."""
+        """A pod with its own claim from a template, or with the named claim."""
         if claim is None:
             source = {"resourceClaimTemplateName": self._template(name, asked or devices(request()))}
         else:
@@ -132,7 +132,7 @@ class DraStage(ClusterStage):
         return self._pod(name, {"gpu": source}, said)
 
     def pod_with_two(self, name: str) -> Pod:
-        """Claims of its own, both in its container."""
+        """A pod with two claims of its own in one container."""
         names = {each: self._template(f"{name}-{each}", devices(request())) for each in ("one", "other")}
         return self._pod(name, {each: {"resourceClaimTemplateName": name} for each, name in names.items()}, {})
 
@@ -150,15 +150,15 @@ class DraStage(ClusterStage):
         return self.rig.cluster.pods.create(TEAM, made)
 
     def come_and_go(self, claim: str, *, times: int = 6) -> None:
-        """Pods that name the claim and their node, deleted at once: for them kubelet 1.36 lets go of a claim in use."""
+        """Create and at once delete pods with the claim and a node name: kubelet 1.36 then releases a claim in use."""
         for number in range(times):
             self.pod(f"{claim}-passing-{number}", claim=claim, node=self.node.name).delete_and_wait(grace_s=0)
 
     def plain(self, name: str, **said: Any) -> Pod:
-        """One without a claim."""
+        """A pod without a claim."""
         return self.rig.cluster.pods.create(TEAM, a_pod(name, **said))
 
-    # ---- What became of it -------------------------------------------------------------------------------------------
+    # ---- Resulting state ---------------------------------------------------------------------------------------------
 
     def claim_of(self, pod: Pod) -> Json:
         (status,) = pod.refresh()["status"]["resourceClaimStatuses"]
@@ -172,14 +172,14 @@ class DraStage(ClusterStage):
 
     @property
     def cdi(self) -> Path:
-        """Of the machine, whose /var/run is a link that would lead to the host's from here."""
+        """The machine's CDI folder; its /var/run is a link that would lead to the host's from here."""
         return self.root / CDI_FOLDER.removeprefix("var/")
 
     def specs(self) -> list[str]:
         return sorted(path.name for path in self.cdi.glob("partage.dev-share_*"))
 
     def slices(self) -> list[Json]:
-        """Of our driver."""
+        """Our driver's slices."""
         found = self.rig.cluster.api.get(RESOURCE_SLICES.at())["items"]
         return [each for each in found if each["spec"]["driver"] == DRIVER]
 
@@ -187,7 +187,7 @@ class DraStage(ClusterStage):
         return next(iter(self.slices()), None)
 
     def devices(self) -> list[Json]:
-        """As they are published."""
+        """The published devices."""
         return [device for each in self.slices() for device in each["spec"].get("devices", ())]
 
     def wait_published(self) -> Json:
@@ -197,12 +197,12 @@ class DraStage(ClusterStage):
         return found
 
     def prepares(self) -> float:
-        """How often kubelet asked for a claim, since the driver's start."""
+        """Number of prepare calls by kubelet since the driver's start."""
         told = figures(self.machine, PORT)
         return sum(count for series, count in told.items() if series.startswith("partage_dra_prepares_total"))
 
     def wait_said(self, pod: Pod, words: str) -> None:
-        """Until kubelet tells the pod's owner so."""
+        """Wait until an Event of the pod contains these words."""
 
         def why_not() -> str | None:
             said = [each.message for each in pod.events()]
@@ -211,7 +211,7 @@ class DraStage(ClusterStage):
         until(f"{pod.name} is told {words!r}", why_not)
 
     def running(self) -> list[str]:
-        """Ids of containers, by the runtime."""
+        """Ids of running containers, from the runtime."""
         return self.crictl("ps", "-q").split()
 
     def wait_nothing_left(self, uid: str) -> None:
@@ -251,7 +251,7 @@ class DraStage(ClusterStage):
 
 
 def dra_driver(rig: Rig, *flags: str, identity: Identity | None = None) -> Daemon:
-    """With kubelet's own identity, which may write the slices of its node, and read claims of its pods."""
+    """The driver with kubelet's identity, which may write the slices of its node and read the claims of its pods."""
     whose = identity or rig.control.identities.node(NODE)
     access = rig.control.identities.kubeconfig(whose, rig.control.server)
     argv = (sys.executable, "-P", "-m", "partage_dra", "--node-name", NODE, "--kubeconfig", str(access))
@@ -268,7 +268,7 @@ def claimed(
     reads_all: bool = False,
     releases: tuple[str, ...] = (),
 ) -> Generator[DraStage]:
-    """`reads_all`: the driver may read claims that no pod of its node has."""
+    """The stage; `reads_all` also lets the driver read claims that no pod of its node has."""
     settings = RigSettings(nodes={NODE: NodeSettings(files={INVENTORY: inventory("dra")})}, releases=releases)
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)

@@ -1,9 +1,9 @@
-"""A machine with simulated cards, a broker that no container runtime is beside, the agent, and Docker and Podman.
+"""A machine with simulated cards, a broker without a container runtime, the agent, and Docker and Podman.
 
     with shares_on(machine, "h100") as stage:
         docker.run("--runtime", "partage", "-e", "PARTAGE_SHARE=300", "tools", "true")
 
-Containers are created by `partage-oci`, which both engines know by this name; `stage.agent` can be stopped and killed.
+`partage-oci`, registered with both engines, creates containers; `stage.agent` can be stopped and killed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from support.simgpu_stage import DRIVER, install_driver, simgpud
 RUNTIME: Final = "partage"
 PROGRAM: Final = f"/opt/partage/{oci_program.NAME}"
 VISIBLE: Final = (Path(sys.prefix), built_simgpu())
-"""What a machine must see for this."""
+"""Paths that the machine must be able to see."""
 _COMMON: Final = ("--driver-root", DRIVER, "--node-name", "lone", "--log-format", "text")
 _FREE_WITHIN_S: Final = 30.0
 
@@ -47,12 +47,12 @@ class SharesStage:
         """The agent's records, in the order of ids."""
         found: list[dict[str, Any]] = []
         for each in sorted(self.machine.path(f"/{ENGINES_FOLDER}").glob("*.json")):
-            with suppress(FileNotFoundError):  # it has gone meanwhile
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 found.append(json.loads(each.read_bytes()))
         return found
 
     def held_milli(self) -> dict[str, int]:
-        """By card."""
+        """Share held on each card."""
         sums = Counter[str]()
         for record in self.held():
             sums.update({grant["card"]: grant["share"] for grant in record["grants"]})
@@ -72,7 +72,7 @@ def agent(*flags: str) -> Daemon:
 
 
 def install_program(machine: Machine, runtime: Path, *, at: str = PROGRAM, **settings: object) -> None:
-    """`partage-oci`, with this runtime below it."""
+    """Install `partage-oci`, configured with this runtime below it."""
     path = machine.path(at)
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(oci_program.built(), path)
@@ -82,7 +82,7 @@ def install_program(machine: Machine, runtime: Path, *, at: str = PROGRAM, **set
 
 @contextmanager
 def shares_on(machine: Machine, *cards: str, flags: tuple[str, ...] = ()) -> Generator[SharesStage]:
-    """Until the end of the block engines may start containers with shares of these cards."""
+    """Inside the context engines can start containers with shares of these cards."""
     install_driver(machine, cards)
     install_library(machine)
     started = [

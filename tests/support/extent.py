@@ -1,6 +1,6 @@
-"""How much a run tries: `make test-all` every step of each test, any other run a few of them that its commit chooses.
+"""How much a run tests: `make test-all` every step of each test, other runs a few that depend on the commit.
 
-Each commit tries other steps, and a run can be repeated:
+Each commit draws other steps, and a run can be repeated:
 
     PARTAGE_TEST_DRAW=<tree> tools/test JOB
 """
@@ -29,13 +29,13 @@ def is_all() -> bool:
 
 
 def examples(number: int) -> int:
-    """How many examples a property is tried with: all in `make test-all`, a third before a push, a tenth in `check`."""
+    """Number of examples for a property: all in `make test-all`, a third before a push, a tenth in `check`."""
     is_quick = os.environ.get("HYPOTHESIS_PROFILE") == "quick"
     return number if is_all() else max(1, number // (10 if is_quick else 3))
 
 
 def drawn(name: str, steps: Sequence[T], count: int) -> tuple[T, ...]:
-    """All steps in `make test-all`, otherwise as many as `count`, in their order.
+    """All steps in `make test-all`, otherwise `count` of them, in their order.
 
     The name is that of the test's job, a colon and what the steps are: `real/installation: kills of a switch`.
     """
@@ -49,7 +49,7 @@ def drawn(name: str, steps: Sequence[T], count: int) -> tuple[T, ...]:
 
 
 def draws() -> tuple[str, ...]:
-    """What was drawn in this process and how to repeat it, a line for each draw."""
+    """A line for each draw in this process, with how to repeat it."""
     return tuple(_draws)
 
 
@@ -66,7 +66,7 @@ def _tree() -> str:
 
 @cache
 def _tree_of(checkout: Path) -> str:
-    """The hash of what HEAD has."""
+    """The tree hash of HEAD."""
     argv = ["git", "-C", str(checkout), "rev-parse", "HEAD^{tree}"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The words of a fake API server: objects, refusals, merge patches and selectors. Pure."""
+"""Semantics of a fake API server: objects, errors, merge patches and selectors. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class No(Exception):
 
 
 def matching(path: str, query: dict[str, str]) -> Callable[[str, Object], bool]:
-    """Whether an object at a path belongs to a collection and its selectors."""
+    """A predicate for objects of a collection that match its selectors."""
     everywhere = _EVERYWHERE.fullmatch(path)
     where = re.escape(path) if everywhere is None else f"{everywhere[1]}(/namespaces/[^/]+)?/{everywhere[2]}"
     inside = re.compile(rf"{where}/[^/]+")

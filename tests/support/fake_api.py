@@ -1,4 +1,4 @@
-"""A small API server over a real socket, which also does what none should.
+"""A small API server on a real socket, which can also misbehave.
 
     async with FakeApi() as api:
         api.objects.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
@@ -6,8 +6,8 @@
         ...
         assert api.count("PATCH") == 1
 
-Lists, pages, watches with bookmarks and all plain verbs work as the real one's, as far as `fake_objects` goes.
-`stop()` and `start()` are an outage: the port stays the same. One loop serves a thousand clients.
+Lists, pages, watches with bookmarks and all plain verbs work as in the real one, within the limits of `fake_objects`.
+`stop()` and `start()` simulate an outage: the port stays the same. One loop serves a thousand clients.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ class FakeApi:
         self.objects = Objects(self._tell)
         self.asked: list[Asked] = []
         self.accepts: set[str] | None = None
-        """The Authorization headers that are let in; None lets everyone in."""
+        """Accepted Authorization headers; None accepts all."""
         self.weather: Weather | None = None
         self.lists = Lists.STREAMED
         self.holds_ends = False
-        """Lists that are streamed end only when `end_lists` says so."""
+        """Streamed lists end only on `end_lists`."""
         self._tls = tls
         self._port = 0
         self._expected: list[_Expected] = []
         self._watchers: set[Watcher] = set()
         self._disordered: set[str] = set()
-        """Where a watch ended that was told things out of order: to go on from its last version would skip some."""
+        """Paths where a watch with reordered events ended: resuming from its last version would skip some."""
         self._released = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._handling: web.Server | None = None
@@ -105,13 +105,13 @@ class FakeApi:
             for transport in [handler.transport for handler in self._handling.connections]:
                 if transport is not None:
                     transport.abort()
-            await self._handling.shutdown(0.01)  # 0 would be for ever
+            await self._handling.shutdown(0.01)  # 0 means no timeout
             self._server = None
         self._watchers.clear()
         await asyncio.sleep(0)
 
     def expect(self, fault: Fault, *, method: str = "", under: str = "", times: int = 1) -> None:
-        """The next requests of this method (or `WATCH`) under this path meet `fault`."""
+        """Apply `fault` to the next requests of this method (or `WATCH`) under this path."""
         self._expected.append(_Expected(fault, method, under, times))
 
     def release(self) -> None:
@@ -129,7 +129,7 @@ class FakeApi:
             watcher.lines.put_nowait(bookmark(self.objects.version))
 
     def end_lists(self) -> None:
-        """Every list that is being streamed is whole, as of now."""
+        """End every list that is being streamed, as of now."""
         for watcher in self._watchers:
             watcher.tell_end(self.objects.version)
 
@@ -138,14 +138,14 @@ class FakeApi:
             watcher.lines.put_nowait(None)
 
     def write_to_watches(self, raw: bytes, *, then_cut: bool = False) -> None:
-        """These bytes, such as half a line or garbage; then the connection breaks."""
+        """Send these bytes, such as half a line or garbage, and optionally break the connection."""
         for watcher in self._watchers:
             watcher.lines.put_nowait(raw)
             if then_cut:
                 watcher.lines.put_nowait(b"")
 
     def expire_watches(self) -> None:
-        """History is forgotten, and every watch ends with the error that says so."""
+        """Compact the history, and end every watch with 410 Expired."""
         self.objects.compact()
         gone = No(410, "Expired", "too old resource version")
         self.write_to_watches(line_of("ERROR", gone.body()))
@@ -219,7 +219,7 @@ class FakeApi:
             raise No(401, "Unauthorized", "Unauthorized")
 
     def _later(self, seconds: float, asked: Asked) -> None:
-        """Whoever asked may have gone by then; so this must not end with his connection."""
+        """Do the request later, independently of the connection, which the client may have closed by then."""
 
         def do() -> None:
             with contextlib.suppress(No):
@@ -283,7 +283,7 @@ class FakeApi:
         return response
 
     def _watcher(self, asked: Asked) -> Watcher:
-        """Who is told first what he asked for: what happened since, or all that there is."""
+        """A watcher with its first lines queued: the changes since its version, or all objects."""
         watcher, since = Watcher(asked), asked.query.get("resourceVersion")
         if since is None:
             watcher.tell_all(self.objects.select(asked.path, asked.query), self.lists)
@@ -299,7 +299,7 @@ class FakeApi:
         return watcher
 
     def _is_late(self) -> bool:
-        """In a storm things change before a list has ended."""
+        """Whether changes come before the end of a list, as in a storm."""
         if self.weather is None or not self.weather.disturbed(b"")[1]:
             return False
         asyncio.get_running_loop().call_later(LATER_S, self.end_lists)
@@ -320,7 +320,7 @@ class FakeApi:
 
     async def _cut(self, request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None
-        request.transport.close()  # what was written still goes out
+        request.transport.close()  # bytes already written are still sent
         return web.StreamResponse()
 
 

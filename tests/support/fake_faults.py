@@ -1,4 +1,4 @@
-"""What a fake API server can do that none should: single faults, and a weather that deals them out at random."""
+"""Faults of a fake API server: single ones, and a weather that injects them at random."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Refuse:
-    """Answers with a status, in the API server's words or with `body` as it is."""
+    """Answers with a status and an API server's error object, or with `body` verbatim."""
 
     status: int
     reason: str = ""
@@ -36,46 +36,46 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Say:
-    """Answers 200 with these bytes, whatever was asked."""
+    """Answers 200 with these bytes, regardless of the request."""
 
     body: bytes
 
 
 @dataclass(frozen=True)
 class Flood:
-    """Answers 200 and goes on until the client has had enough."""
+    """Answers 200 and sends until the client closes."""
 
 
 @dataclass(frozen=True)
 class Hang:
-    """Takes the request and answers only when `api.release()` says so."""
+    """Accepts the request and answers only after `api.release()`."""
 
     after_success: bool = False
-    """It is done at once, and only the answer is late."""
+    """The request takes effect at once, and only the answer is delayed."""
 
 
 @dataclass(frozen=True)
 class Drop:
-    """Cuts the connection: before anything is done, or after all of it is."""
+    """Cuts the connection, before the request takes effect or after it."""
 
     after_success: bool = False
 
 
 @dataclass(frozen=True)
 class CutShort:
-    """Does it, and cuts the connection in the middle of the answer."""
+    """Does the request, and cuts the connection in the middle of the answer."""
 
 
 @dataclass(frozen=True)
 class CutWatch:
-    """Watches as asked, and breaks off after so many bytes, wherever that is."""
+    """Watches normally, and cuts the connection after this number of bytes, even within a line."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class Late:
-    """Does it only after a while, however long the client waits for it: it may have given up by then."""
+    """Does the request after a delay, even if the client has given up by then."""
 
     seconds: float
 
@@ -84,17 +84,17 @@ Fault = Refuse | Say | Flood | Hang | Drop | CutShort | CutWatch | Late
 
 
 class Weather(Protocol):
-    """Asked about every request and every line that a watch is to be told."""
+    """Decides faults for every request and every line of a watch."""
 
     def fault(self, asked: Asked) -> Fault | None: ...
 
     def disturbed(self, line: bytes) -> tuple[Sequence[bytes], bool]:
-        """What is written instead, and whether this comes after the next line only."""
+        """The lines to write instead, and whether they come only after the next line."""
         ...
 
 
 class Storm:
-    """Faults of all kinds, dealt out by a seed; `strength` 0 is fair weather."""
+    """Random faults of all kinds from a seed; `strength` 0 causes none."""
 
     def __init__(self, seed: int, *, strength: float, twice: float = 0.1, later: float = 0.1) -> None:
         self._random = random.Random(seed)  # noqa: S311

@@ -1,6 +1,7 @@
-"""What an API server holds: objects by path, their versions, and the history that watches go on from. No sockets.
+"""State of an API server: objects by path, their versions, and the history that watches resume from. No sockets.
 
-Only what our clients rely on: one version for all, conflicts, merge patches, bindings, selectors, compaction.
+It implements only what our clients rely on: one version for all, conflicts, merge patches, bindings, selectors,
+compaction.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Change:
     before: Object | None = None
 
     def as_seen(self, matches: Callable[[str, Object], bool]) -> tuple[str, Object] | None:
-        """As a watch tells it that selects: what no longer matches is deleted, what does now is added."""
+        """The change as a selecting watch reports it: objects that stop matching are DELETED, new matches ADDED."""
         was = self.before is not None and matches(self.path, self.before)
         if not matches(self.path, self.object):
             return ("DELETED", self.object) if was and self.kind == "MODIFIED" else None
@@ -124,7 +125,7 @@ class Objects:
         return {"kind": "Status", "status": "Success"}
 
     def begin_deletion(self, path: str) -> Object:
-        """As of a pod that runs: it has a deletionTimestamp from now on, and is there until it is deleted."""
+        """Set the deletionTimestamp, as for a running pod; the pod stays until it is deleted."""
         return self._store("MODIFIED", path, going(self.get(path)))
 
     def _bind(self, path: str, binding: Object) -> Object:
@@ -133,7 +134,7 @@ class Objects:
 
     def _store(self, kind: str, path: str, object_: Object) -> Object:
         if kind == "MODIFIED" and same(object_, self._held[path]):
-            return self._held[path]  # nothing is written and nobody is told, as with the real one
+            return self._held[path]  # as with the real one, nothing is written and no watch notified
         self.version += 1
         object_["metadata"]["resourceVersion"] = str(self.version)
         before = self._held.get(path)

@@ -1,4 +1,4 @@
-"""What the real API server does to pods beside storing them: bindings, conditions, deletion with grace. Pure."""
+"""What the real API server does to pods beyond storing them: bindings, conditions, graceful deletion. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.fake_answers import No, Object, merged
 
 
 def bound(path: str, pod: Object, binding: Object) -> Object:
-    """The pod as a binding leaves it, or what speaks against it: all in one step, as the real one does it."""
+    """The pod after a binding; raises if it can't be bound. All in one step, as in the real one."""
     _require_bindable(path, pod, binding)
     left: Object = merged(pod, {"metadata": {"annotations": binding.get("metadata", {}).get("annotations", {})}})
     left["spec"] = {**left["spec"], "nodeName": binding["target"]["name"]}
@@ -21,7 +21,7 @@ def bound(path: str, pod: Object, binding: Object) -> Object:
 
 
 def with_status(pod: Object, patch: Object, *, strategic: bool) -> Object:
-    """The pod with another status; a strategic patch knows conditions by their type."""
+    """The pod with another status; a strategic patch merges conditions by type."""
     new: Object = merged(pod, {"status": patch.get("status", {})})
     if strategic and "conditions" in patch.get("status", {}):
         old = pod.get("status", {}).get("conditions", [])
@@ -30,7 +30,7 @@ def with_status(pod: Object, patch: Object, *, strategic: bool) -> Object:
 
 
 def require_uid(pod: Object, options: Object) -> None:
-    """Whether what is to be deleted is what is meant."""
+    """Check the uid precondition of a deletion."""
     meta, wanted = pod["metadata"], options.get("preconditions", {}).get("uid")
     if wanted and wanted != meta["uid"]:
         raise _no(
@@ -39,7 +39,7 @@ def require_uid(pod: Object, options: Object) -> None:
 
 
 def going(pod: Object) -> Object:
-    """Deleted, but not gone before its containers have ended."""
+    """The pod with a deletionTimestamp, still waiting for its containers to end."""
     until = datetime.now(UTC) + timedelta(seconds=30)
     left: Object = merged(pod, {"metadata": {"deletionTimestamp": until.strftime("%Y-%m-%dT%H:%M:%SZ")}})
     return left

@@ -1,4 +1,4 @@
-"""Who watches a fake API server: the lines that each is told, in order or not, and how a list is streamed to him."""
+"""Watches of a fake API server: each one's lines, possibly reordered, and streamed lists."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from support.fake_answers import No, Object, matching
 from support.fake_faults import Asked, Weather
 
 LATER_S: Final = 0.02
-"""A line that is to come after the next one comes by itself after that."""
+"""A delayed line without a successor is sent after this time."""
 _ENDS: Final = "k8s.io/initial-events-end"
 _FORBIDDEN: Final = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
 
 
 class Lists(Enum):
-    """What becomes of a watch that asks for a list first."""
+    """How watches that request a list are handled."""
 
     STREAMED = auto()
     REFUSED = auto()
     IGNORED = auto()
-    """As by one that never heard of it: everything is told, and not where it ends."""
+    """Like a server without the feature: sends all objects, but no end marker."""
 
 
 class Watcher:
     def __init__(self, asked: Asked) -> None:
         self.matches = matching(asked.path, asked.query)
         self.lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        """None is the end."""
+        """None marks the end."""
         self.is_disordered = False
         self._query = asked.query
         self._kept: list[bytes] = []
-        """Lines that come later than they should."""
+        """Delayed lines."""
         self._waits_for_end = False
 
     def tell(self, line: bytes, weather: Weather | None) -> None:
@@ -57,7 +57,7 @@ class Watcher:
         self._waits_for_end = is_list and self._query.get("allowWatchBookmarks") == "true"
 
     def tell_end(self, version: int) -> None:
-        """Its end, where it was not told: nothing from before comes after it."""
+        """Send the list's end marker if it is still due, after all delayed lines."""
         if self._waits_for_end:
             self._waits_for_end = False
             self._tell_kept()

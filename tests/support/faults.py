@@ -1,6 +1,6 @@
-"""What alerts are for, brought about on the rig: each fault lasts as long as its block, and ends with it.
+"""Faults that trigger our alerts, injected on the rig: each lasts as long as its context.
 
-Each says the labels that its alert then has.
+Each yields the labels that its alert then has.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from support.simgpu_stage import DRIVER
 Labels = Mapping[str, str]
 Fault = Callable[[Chain], AbstractContextManager[Labels]]
 NODE: Final = "n2"
-"""On which faults of nodes are; a pod that a fault needs is put there, too."""
+"""The node for faults of nodes, and for the pods that they need."""
 OTHER_VERSION: Final = "99.0.0"
 _LEND: Final = Path(__file__).parents[1] / "real/chain/c/lend.c"
 _HANDLES: Final = 1000
-"""More than one container may have."""
+"""Above a broker's limit for one container."""
 _ENDLESS: Final = ("/usr/bin/flood", "--seconds", "100000", "--kernel-us", "3600000000")
 _FLOOD: Final = ("/usr/bin/flood", "--seconds", "100000")
 _USES_THE_CARD: Final = (
@@ -53,12 +53,12 @@ _USES_THE_CARD: Final = (
 
 
 def component(chain: Chain, daemon: str) -> Component:
-    """The last one of that name on the node."""
+    """The node's last component of that name."""
     return [each for each in chain.rig.nodes[NODE].others if each.name == f"{NODE}-{daemon}"][-1]
 
 
 def start_again(chain: Chain) -> None:
-    """The scheduler, at the address at which Prometheus knows it."""
+    """Start the scheduler at the address that Prometheus scrapes."""
     chain.scheduler.start("--metrics-address", scheduler_address(chain))
 
 
@@ -67,7 +67,7 @@ def card(chain: Chain) -> CardId:
 
 
 def pod_there(chain: Chain, name: str, milli: int, gib: int = 4, **said: Any) -> Pod:
-    """One that runs, with a part of the node's first card."""
+    """A running pod with a part of the node's first card."""
     limits = {GPU_MILLI: str(milli), GPU_MEMORY: f"{gib}Gi"}
     pod = chain.pod(name, limits=limits, annotations={CARDS: card(chain)}, **said)
     pod.wait_running()
@@ -76,7 +76,7 @@ def pod_there(chain: Chain, name: str, milli: int, gib: int = 4, **said: Any) ->
 
 @contextmanager
 def without_right(chain: Chain, resource: str) -> Generator[None]:
-    """The scheduler's role is narrower meanwhile."""
+    """Remove a right from the scheduler's role inside the context."""
     api, path = chain.rig.cluster.api, CLUSTER_ROLES.at(name="partage-scheduler")
     rules = api.get(path)["rules"]
     api.patch(path, {"rules": [each for each in rules if each["resources"] != [resource]]})
@@ -101,7 +101,7 @@ def no_scheduler(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def out_of_date(chain: Chain) -> Generator[Labels]:
-    """A kind that may not be followed any more, which is felt once a watch has ended."""
+    """Forbid watching a kind and cut its connections, because a running watch would not notice."""
     with without_right(chain, "resourcequotas"):
         port = urlsplit(chain.rig.control.server).port
         found = subprocess.run(("ss", "-Htnp", "dport", "=", str(port)), capture_output=True, text=True, check=True)
@@ -138,7 +138,7 @@ def not_in_force(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def lacks_key(chain: Chain) -> Generator[Labels]:
-    """It has another one instead."""
+    """The node has another key instead."""
     folder = chain.rig.nodes[NODE].machine.path(KEYS)
     (had,) = folder.iterdir()
     kept, (name, text) = had.read_text(), public_file(Ed25519PrivateKey.generate())
@@ -154,7 +154,7 @@ def lacks_key(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def refused(chain: Chain) -> Generator[Labels]:
-    """A pod whose allocation somebody signed who may not."""
+    """A pod whose allocation is signed with an untrusted key."""
     pod = chain.pod("forged", limits={GPU_MILLI: "1000"}, scheduler="nobody")
     wanted = allocation(pod, whole(card(chain)), node=NODE)
     chain.rig.cluster.bind(pod, NODE, wanted, signed_by=Ed25519PrivateKey.generate())
@@ -164,7 +164,7 @@ def refused(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def card_used_by_nobody(chain: Chain) -> Generator[Labels]:
-    """A process of the node itself, beside a pod that has the card."""
+    """A process of the node itself uses a card that a pod holds."""
     pod = pod_there(chain, "train", 300)
     assert ask(pod, "take 100") == "took 100"
     env = {**BYTECODE, "LD_LIBRARY_PATH": f"{DRIVER}/{LIBRARIES}"}
@@ -191,7 +191,7 @@ def guarantee_missed(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def broker_at_limit(chain: Chain) -> Generator[Labels]:
-    """A container that makes more handles of memory than a broker keeps for one."""
+    """A container that creates more memory handles than a broker tracks for one."""
     program = compiled(_LEND, flags=("-std=gnu11", "-ldl"))
     chain.rig.registry.push(workloads().with_files({"/usr/bin/lend": program}), "lend")
     pod = pod_there(chain, "lender", 300, image="lend", command=("/usr/bin/lend", str(_HANDLES)))
@@ -211,7 +211,7 @@ def card_lost(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def cards_paused(chain: Chain) -> Generator[Labels]:
-    """By somebody who does not end it."""
+    """Pauses the cards without ending the pause."""
     machine, asks = chain.rig.nodes[NODE].machine, (sys.executable, "-P", "-m", "partage_cli", "node")
     machine.run(*asks, "pause", "--wait", "0")
     try:
@@ -223,7 +223,7 @@ def cards_paused(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def other_version(chain: Chain) -> Generator[Labels]:
-    """A broker that is this one but for what it says of its version."""
+    """The same broker, except for the version that it reports."""
     folder = Path(chain.rig.nodes[NODE].machine.place.run_folder) / "another"
     shutil.copytree(Path(partage_base.__file__).parent, folder / "partage_base")
     file = folder / "partage_base/version.py"
@@ -258,4 +258,4 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "PartageVersionsDiffer": other_version,
     "PartageNoSchedulerLeads": no_scheduler,
 }
-"""By alert. PartageMetricsCut is not here: it takes more pods or containers than a rig can have."""
+"""Faults by alert. PartageMetricsCut is missing: it needs more pods or containers than a rig can have."""

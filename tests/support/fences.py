@@ -1,4 +1,4 @@
-"""The fenced blocks of README and docs/: what they are written in, and the commands that they have people type."""
+"""The fenced blocks of README and docs/: their languages, and the commands that readers type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BEFORE: Final = frozenset(("eval", "sudo"))
 
 
 class Block(NamedTuple):
-    """One fenced block, without the indent that it has in a list."""
+    """One fenced block, without its indentation in a list."""
 
     page: str
     heading: str
@@ -34,21 +34,21 @@ class Block(NamedTuple):
 
 
 class Typed(NamedTuple):
-    """A line that somebody types, with those that it goes on with."""
+    """A command line with its continuation lines."""
 
     where: Block
     line: str
 
     @property
     def stdin(self) -> str:
-        """What stands below `<<'END'`."""
+        """The here-document after `<<'END'`."""
         first, _, rest = self.line.partition("\n")
         return rest.rpartition("\n")[0] if _HERE.search(first) else ""
 
 
 @cache
 def blocks() -> tuple[Block, ...]:
-    """Of all pages, in their order."""
+    """The blocks of all pages, in order."""
     return tuple(each for page in PAGES for each in _blocks_of(str(page.relative_to(ROOT)), page.read_text()))
 
 
@@ -63,13 +63,13 @@ def of_kind(kind: str) -> tuple[Block, ...]:
 
 
 def typed() -> Iterator[Typed]:
-    """The commands of all blocks that show a console; not what they print."""
+    """The commands of all console blocks, without their output."""
     for block in of_kind("console"):
         yield from (Typed(block, line) for line in lines(block.text))
 
 
 def lines(console: str) -> list[str]:
-    """The commands of one console, each with the lines that it goes on with."""
+    """The commands of one console, each with its continuation lines."""
     found: list[str] = []
     end = ""
     goes_on = False
@@ -88,7 +88,7 @@ def lines(console: str) -> list[str]:
 
 
 def documents() -> Iterator[tuple[Block, Any]]:
-    """Every YAML of a block of its own, and of those that a command reads."""
+    """All YAML documents: of YAML blocks, and of here-documents."""
     texts = [(block, block.text) for block in of_kind("yaml")]
     texts += [(each.where, each.stdin) for each in typed() if each.stdin]
     for block, text in texts:
@@ -96,7 +96,7 @@ def documents() -> Iterator[tuple[Block, Any]]:
 
 
 def objects() -> Iterator[tuple[Block, dict[str, Any]]]:
-    """Those that are Kubernetes'; what a pod leaves out to be short is put in."""
+    """The Kubernetes objects; omitted required fields of pods are filled in."""
     for block, document in documents():
         manifest: dict[str, Any] = document if isinstance(document, dict) else {}
         if "kind" in manifest:
@@ -114,7 +114,7 @@ def _whole(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def commands(line: str) -> list[tuple[str, ...]]:
-    """The words of each program that a line starts, also of one behind `eval` or `sudo`, and of one behind a `--`."""
+    """The words of each program that a line starts, also after `eval`, `sudo` or `--`."""
     first, _, _ = line.partition("\n")
     shell = _HERE.sub("", first) if _HERE.search(first) else line
     shell = _SUBSTITUTED.sub(r"\g<command>", shell.replace("\\\n", " "))
@@ -136,7 +136,7 @@ def commands(line: str) -> list[tuple[str, ...]]:
 
 
 def given(words: Sequence[str], flag: str) -> list[str]:
-    """What stands behind that flag, each time."""
+    """All values of that flag."""
     return [value for name, value in pairwise(words) if name == flag]
 
 
@@ -146,7 +146,7 @@ def prose(page: Path) -> str:
 
 
 def spans(program: str) -> list[tuple[str, str]]:
-    """Commands of that program in running text, each once with a page that has it."""
+    """Commands of that program in running text without duplicates, each with a page that has it."""
     found = {
         code: str(page.relative_to(ROOT))
         for page in PAGES

@@ -1,4 +1,4 @@
-"""A small cluster of cards with the real allocator, without a host: nodes, pods, and what is where."""
+"""A small cluster of cards with the real allocator, without a host: nodes, pods and placements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GIB = 1 << 30
 
 
 def card(name: str, *, gib: int = 16, **fields: Any) -> Card:
-    """A card of that id; 16 GiB, healthy, ours."""
+    """A card with that id: 16 GiB, healthy, in the pool `shared`."""
     given: dict[str, Any] = {"model": "T4", "pool": "shared", **fields}
     return Card(
         id=CardId(name), index=0, memory_bytes=gib * GIB, compute_capability="7.5", pci=f"0000:{name}:00.0", **given
@@ -56,7 +56,7 @@ def ask(milli: int = 0, *, count: int = 1, gib: int | None = None, **fields: Any
 def pod(
     *asks: GpuRequest, roles: Sequence[Role] = (), cpu_milli: int = 0, uid: str = "pod", names: Sequence[str] = ()
 ) -> PodRequest:
-    """A pod with a container for each ask: `c0`, `c1`…; app containers unless said."""
+    """A pod with a container for each ask: `c0`, `c1`…; app containers by default."""
     containers = tuple(
         ContainerRequest(
             name=ContainerName(names[place] if names else f"c{place}"),
@@ -70,7 +70,7 @@ def pod(
 
 
 class Fleet:
-    """Nodes with cards, and pods on them; places each pod on the best node, the first of equals."""
+    """Nodes with cards and pods; places each pod on the best node, the first of equal ones."""
 
     def __init__(
         self, *nodes: Sequence[Card], policy: str = "binpack", shapes: Typical | None = (), cpu_milli: int | None = None
@@ -123,7 +123,7 @@ class Fleet:
         return fitting[int(scores.argmax())]
 
     def place(self, request: PodRequest, name: str | None = None) -> list[str] | None:
-        """Takes the pod where it is best; its cards, container by container. None where it fits nowhere."""
+        """Place the pod on the best node; returns its cards by container, or None if it fits nowhere."""
         slot = self.best(request)
         return None if slot is None else self.place_on(slot, request, name)
 

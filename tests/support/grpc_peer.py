@@ -1,7 +1,6 @@
-"""A gRPC server of somebody else's make on a unix socket, in a process of its own: `grpc_peer.py SOCKET`.
+"""A gRPC server of another implementation on a unix socket, in its own process: `grpc_peer.py SOCKET`.
 
-It answers by the method's name: Echo, Large (as many bytes as asked for), Headers, Refuse, Slow. Prints a line when it
-listens.
+Methods are Echo, Large (as many bytes as requested), Headers, Refuse, Slow. Prints a line when it listens.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A process that holds a plugin host, to be killed: prints its child's process id and waits."""
+"""A process with a plugin host, for tests that kill it: prints its child's PID and waits."""
 
 from __future__ import annotations
 

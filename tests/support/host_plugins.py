@@ -1,4 +1,4 @@
-"""Node plugins that a plugin host's child imports by path; what they do is in the name of the container."""
+"""Node plugins that a plugin host's child imports by path; the container's name selects their behaviour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.sides import THING
 
 
 class Obedient:
-    """Owns `thing` and does what the container's name says."""
+    """Owns the kind `thing`, and behaves as the container's name says."""
 
     @hookimpl
     def partage_kind(self) -> object:

@@ -1,7 +1,7 @@
-"""A cluster as operators have it before partage is installed: nodes with cards, partage's images in a registry, helm.
+"""A cluster before partage is installed: nodes with cards, partage's images in a registry, helm.
 
-What is installed runs as it does anywhere, in pods of its own images. Of Services only the API server's has an address
-here, by a rule on each node.
+What is installed runs as in any cluster, in pods from its own images. The only Service with a working address is the
+API server's, by a rule on each node.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from support.chart import CHART, INTO, RELEASE, Helm, helm_in
 from support.simgpu_stage import install_driver, simgpud
 
 REGISTRY: Final = "registry.example/partage"
-"""The rig's registry stands for every one."""
+"""Served by the rig's registry, which stands in for every registry."""
 SERVICES: Final = Resource("v1", "services")
 SLICES: Final = Resource("discovery.k8s.io/v1", "endpointslices")
 EXTENDER: Final = "partage-extender"
@@ -42,11 +42,11 @@ class InstallStage:
     rig: Rig
     helm: Helm
     images: Mapping[str, str]
-    """Of each tree, by its digest."""
+    """Image of each tree, by digest."""
 
     @property
     def values(self) -> list[str]:
-        """What this cluster's operator says of it."""
+        """The chart values that an operator sets for this cluster."""
         return [
             f"image.registry={REGISTRY}",
             *(f"image.{tree}={name}" for tree, name in self.images.items()),
@@ -60,16 +60,16 @@ class InstallStage:
         self.helm.run("upgrade", RELEASE, CHART, *INTO, values=[*self.values, *values])
 
     def uninstall(self) -> None:
-        """As the chart's page says."""
+        """Uninstall as the chart's page describes."""
         self.helm.run("uninstall", RELEASE, *INTO, "--wait")
         self.rig.cluster.kubectl.run("delete", "namespace", OUR_NAMESPACE)
 
     def pods(self, name: str) -> list[Pod]:
-        """Of one of our workloads."""
+        """Pods of one of our workloads."""
         return [each for each in self.rig.cluster.pods.list(OUR_NAMESPACE) if each.name.startswith(f"{name}-")]
 
     def give_extender_address(self) -> None:
-        """What kube-proxy and a DNS would do for it, of which there is neither."""
+        """Do what kube-proxy and DNS would do for the extender; the rig has neither."""
         cluster, address = self.rig.cluster, list[str]()
 
         def why_not() -> str | None:
@@ -93,7 +93,7 @@ class InstallStage:
 
 @contextmanager
 def installable(home: Path, *, say: Callable[[str], None]) -> Generator[InstallStage]:
-    """Two nodes with two cards each, and nothing of partage."""
+    """Two nodes with two cards each, without partage."""
     with running(RigSettings(control=ControlSettings(partage=False)), say=say) as rig:
         service: Json = rig.cluster.api.get(SERVICES.at("default", "kubernetes"))
         for name, node in rig.nodes.items():
@@ -107,7 +107,7 @@ def installable(home: Path, *, say: Callable[[str], None]) -> Generator[InstallS
 
 
 def give_address(machine: Machine, service: str, server: str, *, port: int = 443) -> None:
-    """What kube-proxy would do for a Service that pods of ours ask."""
+    """Do what kube-proxy would do for a Service that our pods call."""
     for chain in ("OUTPUT", "PREROUTING"):
         to = ("-d", service, "-p", "tcp", "--dport", str(port), "-j", "DNAT", "--to-destination", server)
         machine.run("iptables", "-t", "nat", "-A", chain, *to)

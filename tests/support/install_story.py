@@ -1,4 +1,4 @@
-"""The page "Install" as a new user follows it: from nothing to shared cards, to the next version, and out again."""
+"""The page "Install" as a new user follows it: installation, shared cards, an upgrade, and removal."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from support.story_stage import StoryStage
 
 Say = Callable[[str], None]
 PARTS: Final = frozenset(("2. The cluster", "3. The nodes", "4. The first shared card", "Upgrade", "Take it out"))
-"""Of the page, all of whose commands are typed."""
+"""The parts of the page whose commands are all typed."""
 FIRST_KERNELS: Final = "from helm install to a kernel on every node"
 _GIB: Final = 1 << 30
 _numbers: Final = itertools.count()
 
 
 def story(stage: StoryStage, say: Say) -> Mapping[str, float]:
-    """Seconds of each leg. Raises where a container of a user was touched, or anything is left in the end."""
+    """Seconds of each leg. Raises if a user's container was touched, or if anything is left at the end."""
     try:
         return _story(stage, say)
     except BaseException as error:
@@ -64,7 +64,10 @@ def _story(stage: StoryStage, say: Say) -> Mapping[str, float]:
 
 
 def _came_into_force(stage: StoryStage, legs: _Legs, number: int) -> list[Pod]:
-    """Pods with shares, one on each node: the first node was drained, the others had containers without cards."""
+    """Install, and return pods with shares, one on each node.
+
+    Only the first node was drained; others run containers.
+    """
     began_s = time.time()
     stage.follow("2. The cluster")
     legs.ended("helm install")
@@ -104,13 +107,13 @@ class _Legs:
 
 
 def _require_limits(stage: StoryStage, pod: Pod) -> None:
-    """Its program asked the broker for time by way of the library, and is held to what the pod asked for."""
+    """The program used the library to ask the broker for time, and has the limits that the pod requested."""
     told = stage.limits_of(pod)
     (card,) = told.cards
     assert (card.share_milli, card.granted_bytes) == (500, 4 * _GIB), card
 
 
 def _told(before: Sequence[str], after: Sequence[str]) -> str | None:
-    """What came and what went; None where nothing did."""
+    """Added and removed lines; None if there are none."""
     came, went = set(after) - set(before), set(before) - set(after)
     return "\n".join([*(f"+ {line}" for line in sorted(came)), *(f"- {line}" for line in sorted(went))]) or None

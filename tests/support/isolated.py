@@ -1,4 +1,4 @@
-"""A running broker over a simulated node, and containers prepared by it, for tests without a container runtime.
+"""A running broker on a simulated node, and containers prepared by it, for tests without a container runtime.
 
     with isolated(cards=("h100",)) as place:
         container = place.prepare(memory=1 << 30)              # one card; or memory=(1 << 30, 2 << 30) for several
@@ -6,7 +6,8 @@
         container.install(folder_of_the_library)               # then LD_PRELOAD=container.preload for programs
         place.broker.kill(); place.broker.start()              # as systemd would
 
-`place.node` is the simulated node, `place.told()` what `partage top` would read. Paths are short, as sockets want them.
+`place.node` is the simulated node, `place.told()` the report that `partage top` reads. Paths are short enough for
+sockets.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _DRIVER: Final = "root"
 
 
 class Broker:
-    """The process; as it is told to, it lives and dies."""
+    """The broker process, which tests start, stop and kill."""
 
     def __init__(self, root: Path, *, settings: Mapping[str, str]) -> None:
         self.root, self._settings = root, settings
@@ -129,7 +130,7 @@ class Contained:
         return self.folder / "broker"
 
     def install(self, built: Path) -> None:
-        """Puts the library where a mount would show it, so that programs without a container find their socket."""
+        """Copy the library to the path of its mount, so that programs outside a container find their socket."""
         for name in OBJECTS:
             shutil.copy(built / name, self.folder / "lib" / name)
 
@@ -138,7 +139,7 @@ class Contained:
         return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
 
     def client(self) -> Client:
-        """This process itself, as a client that said HELLO on both sockets."""
+        """A client in this process that sent HELLO on both sockets."""
         client = Client(self.socket)
         client.hello()
         return client
@@ -160,7 +161,7 @@ class Isolated:
         return self.broker.client.tell()
 
     def tell_inventory(self, card_bytes: int) -> None:
-        """As the advertiser would, of the first card: by it the broker knows how much memory there is to share."""
+        """Write an inventory of the first card, as the advertiser would; it tells the broker the card's capacity."""
         known = CardFacts(
             id=CardId(card_uuid(NODE, 0)),
             index=0,
@@ -190,9 +191,9 @@ class Isolated:
         first: int = 0,
         movable: bool = False,
     ) -> Contained:
-        """A container with so much of each card, from number `first` on; `share` and `limit` are of each, in milli.
+        """A container with this memory on each card from number `first` on; `share` and `limit` are for each, in milli.
 
-        `pod`: another container's; those of one that name the same `budget` have all that together. `gang`: of two.
+        `pod`: another container's; containers of one pod with the same `budget` share its grant. `gang`: a gang of two.
         """
         self._count += 1
         amounts = [memory] if isinstance(memory, int) else list(memory)
@@ -222,7 +223,7 @@ class Isolated:
 
 @contextmanager
 def served(root: Path, *, library: Path | None, driver_root: str, settings: Mapping[str, str]) -> Generator[Broker]:
-    """A broker on a folder of its own, which lends by that driver; it has ended afterwards."""
+    """A broker with its own root folder, which accounts for that driver's cards; it is stopped afterwards."""
     own = root / _LIBRARY / VERSION
     own.mkdir(parents=True)
     for name in OBJECTS:
@@ -252,9 +253,10 @@ def served(root: Path, *, library: Path | None, driver_root: str, settings: Mapp
 def isolated(
     *, cards: Sequence[str | Card] = ("h100",), library: Path | None = None, settings: Mapping[str, str] | None = None
 ) -> Generator[Isolated]:
-    """A simulated node and a broker; both are gone afterwards.
+    """A simulated node and a broker; both are removed afterwards.
 
-    `library` is a folder with the objects of the preload library that `prepare` hands out; without it, empty ones.
+    `library` is a folder with the objects of the preload library that `prepare` mounts; without it they are empty
+    files.
     """
     root = Path(tempfile.mkdtemp(prefix="pi-", dir="/tmp"))
     try:

@@ -1,6 +1,6 @@
-"""A node with simulated cards, crishim, and a broker that keeps containers within their memory.
+"""A node with simulated cards, crishim, and a broker that enforces memory limits.
 
-crishim takes promises for advisory unless a test says otherwise, so that nothing is refused that a test is not about.
+By default crishim treats limits as advisory, so that it rejects nothing that a test is not about.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SERVING: Final = ("/usr/bin/memory", "serve")
 LIBRARIES: Final = "/opt/partage/library"
 MIB: Final = 1 << 20
 CARD_MIB: Final = 79 * 1024
-"""What the inventory says that containers may have of a card."""
+"""Allocatable memory of a card in the inventory."""
 CARD: Final = CardId(UUIDS[0])
 ADVISORY: Final = ("--enforce", "advisory")
 ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "", "PARTAGE_DRIVER_ROOT": DRIVER}
@@ -47,7 +47,7 @@ BROKER_PORT: Final = 9470
 
 
 def image() -> images.Image:
-    """A program that takes memory as it is told."""
+    """A program that allocates memory on command."""
     program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
     return images.preloadable().with_files({SERVING[0]: program})
 
@@ -73,7 +73,7 @@ def memory(mib: int, *, share: int = 0, card: CardId = CARD) -> GpuGrant:
 
 
 def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
-    """With crishim; driver and broker come later, as they may."""
+    """A node with crishim only; driver and broker are started later, in any order."""
     files = {INVENTORY: inventory(), **dict(map(public_file, keys))}
     daemon = crishim(0, *ADVISORY, env=ENV)
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
@@ -86,20 +86,20 @@ def broker(*flags: str, node: str = NODE) -> Daemon:
 
 
 def install_library(machine: Machine, objects: Path | None = None) -> str:
-    """As an operator does, of a build or of what was built from this tree; the folder that new containers get."""
+    """Install the library as an operator does, of these objects or this tree; returns the folder for new containers."""
     built = built_library() if objects is None else objects
     argv = (*_BROKER, *_PLACES, "--install-library")
     return machine.run("env", f"PARTAGE_PRELOAD={built}", *argv).strip()
 
 
 def furnish(stage: IsolationStage) -> None:
-    """The image, the driver with NVIDIA's description of it, the library, and a broker."""
+    """Install the image, the driver with NVIDIA's description of it, the library, and a broker."""
     stage.rig.registry.push(image(), IMAGE)
     stage.brokers.append(equip(stage.node))
 
 
 def equip(node: Node, cards: Sequence[str] = CARDS, *, name: str = "rig") -> Component:
-    """Cards with their driver and NVIDIA's description of them, a /dev of its own, the library, and the broker."""
+    """Install cards with driver and NVIDIA's description of them, the node's own /dev, the library, and the broker."""
     install_driver(node.machine, cards, name=name)
     give_own_dev(node.machine)
     node.run(simgpud())
@@ -110,7 +110,7 @@ def equip(node: Node, cards: Sequence[str] = CARDS, *, name: str = "rig") -> Com
 
 @dataclass
 class IsolationStage(Stage):
-    """The node, the crishim on it that runs now, and its broker."""
+    """The node, its current crishim, and its broker."""
 
     brokers: list[Component] = field(default_factory=list[Component])
 
@@ -121,11 +121,11 @@ class IsolationStage(Stage):
         self.brokers[-1].kill()
 
     def start_another(self, *flags: str, env: Mapping[str, str] | None = None) -> Component:
-        """As the node's own crishim is set, but for these."""
+        """Start another crishim with the default flags and variables of the node's own, except for these."""
         return super().start_another(*(flags or ADVISORY), env={**ENV, **(env or {})})
 
     def limited_pod(self, *grants: GpuGrant, **said: Any) -> Pod:
-        """A pod whose program waits to be told what to take."""
+        """A pod whose program allocates on command."""
         fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, **said}
         return self.granted_pod(*grants, **fields)
 
@@ -133,7 +133,7 @@ class IsolationStage(Stage):
         return told_by(self.machine)
 
     def wait_forgotten(self, pod: Pod) -> None:
-        """Until the broker knows the pod no more."""
+        """Wait until the broker has removed the pod."""
         until(
             f"the broker has forgotten {pod.name}",
             lambda: "it has not" if any(each.pod.uid == pod.uid for each in self.told().containers) else None,
@@ -144,12 +144,12 @@ class IsolationStage(Stage):
 
 
 def ask(pod: Pod, words: str, container: str = "main") -> str:
-    """What the program in the pod, which runs all the time, answers."""
+    """The answer of the pod's serving program to a command."""
     return pod.exec(SERVING[0], "ask", words, container=container).strip()
 
 
 def seen(pod: Pod, container: str = "main") -> dict[str, int]:
-    """How large the card is and what is free, in MiB, as the program in the pod is told."""
+    """Total and free card memory in MiB, as the program in the pod sees them."""
     pairs = (word.split("=") for word in ask(pod, "view", container).split())
     return {name: int(value) // MIB for name, value in pairs}
 
@@ -159,7 +159,7 @@ def told_by(machine: Machine) -> Told:
 
 
 def limits_of(machine: Machine, pod: Pod) -> ContainerTold:
-    """What the broker there keeps the pod's container within."""
+    """The limits of the pod's container in that machine's broker."""
     (found,) = (each for each in told_by(machine).containers if each.pod.uid == pod.uid)
     return found
 

@@ -1,4 +1,4 @@
-"""What tests of our client need beside an API server."""
+"""Helpers for tests of our API client, beyond an API server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def access_to(
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
-    """Work that goes on meanwhile, and is ended after."""
+    """Run a coroutine in the background; it is cancelled at the end."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -41,7 +41,7 @@ async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task
 
 
 class Waits:
-    """A virtual sleep: it remembers for how long, and lets others go first."""
+    """A virtual sleep: records the durations, and yields to other tasks."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -58,7 +58,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def serving_context(authority: Authority, folder: Path, *, name: str = "localhost") -> ssl.SSLContext:
-    """For a fake server with a certificate for this DNS name, and for the address 127.0.0.1."""
+    """A server's TLS context with a certificate for this DNS name and for the address 127.0.0.1."""
     pair = authority.issue(Person(name), Use.SERVER, ips=[IPv4Address("127.0.0.1")], names=[name])
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*stored(folder, "server", pair))

@@ -1,4 +1,4 @@
-"""Kubeconfigs as people write them, in few words. JSON is YAML, too."""
+"""Kubeconfigs for tests, written as JSON, which is YAML, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rig.identity.certificates import Pair
 def write(
     path: Path, *, user: Any = None, server: str = "https://192.0.2.1:6443", cluster: dict[str, Any] | None = None
 ) -> Path:
-    """One cluster, one user, one context, which is the current one."""
+    """Write a kubeconfig with one cluster, one user and one current context."""
     said = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -47,7 +47,7 @@ def credential(token: str, *, expires: str | None = None) -> str:
 
 
 def certified(pair: Pair, *, expires: str) -> str:
-    """A credential that is a certificate."""
+    """A credential with a client certificate."""
     certificate, key = pair.certificate.decode(), pair.key.decode()
     return _credential({"clientCertificateData": certificate, "clientKeyData": key, "expirationTimestamp": expires})
 

@@ -1,7 +1,7 @@
-"""Ends what a test run leaves when it is killed: programs that it started would go on and take a processor each.
+"""Kills programs left over by a test run that was killed, which would each keep a processor busy.
 
-Every program inherits the run's mark in its environment. A process of its own waits for the run's end, however that
-comes, and kills what has the mark, also what is in a session of its own.
+Every program inherits the run's mark in its environment. A watcher process waits for the end of the run, even by a
+kill, and kills every process with the mark, including those in other sessions.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ MARK: Final = "TEST_RUN_MARK"
 _ENDS_WITHIN_S: Final = 10.0
 _AGAIN_S: Final = 0.001
 _FLAGS, _ENVIRONMENT_ENDS = 5, 47
-"""Fields of proc(5)'s `stat` behind the state."""
+"""Indices of proc(5)'s `stat` fields after the state."""
 _OF_KERNEL: Final = 0x200000
 
 
 def watch(run: int, mark: str) -> int:
-    """Starts the process that waits for the process `run`; answers its number."""
+    """Start the watcher of the process `run`; returns its PID."""
     argv = [sys.executable, "-I", "-S", __file__, str(run), mark]
     return os.posix_spawn(sys.executable, argv, {}, setsid=True)
 
 
 def kill_marked(mark: str) -> bool:
-    """Whether there were any; they have let go of all that they held."""
+    """Kill all processes with the mark and wait for them; returns whether there were any."""
     entry = f"{MARK}={mark}".encode()
     killed: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             if entry in _environment(process).split(b"\0"):
                 killed.append(os.pidfd_open(int(process.name)))
                 os.kill(int(process.name), signal.SIGKILL)
@@ -45,23 +45,23 @@ def kill_marked(mark: str) -> bool:
 
 
 def kill_all_marked(mark: str) -> None:
-    """Those too that a program started meanwhile."""
+    """Repeat until there are none, because a marked process may start others meanwhile."""
     while kill_marked(mark):
         pass
 
 
 def _environment(process: Path) -> bytes:
-    """Once there is one: who starts a program goes on a moment before the program has its environment."""
+    """A process's environment, waiting for it: between spawn and exec it is empty for a moment."""
     until = time.monotonic() + _ENDS_WITHIN_S
     while not (text := (process / "environ").read_bytes()) and time.monotonic() < until:
         if not _is_beginning(process):
-            return (process / "environ").read_bytes()  # it may have come between
+            return (process / "environ").read_bytes()  # it may have appeared in between
         time.sleep(_AGAIN_S)
     return text
 
 
 def _is_beginning(process: Path) -> bool:
-    """It lives and is no thread of the kernel's, and yet its environment lies nowhere."""
+    """Whether a living user process has no environment yet."""
     state, *fields = (process / "stat").read_text().rpartition(")")[2].split()
     return state not in "ZX" and not int(fields[_FLAGS]) & _OF_KERNEL and fields[_ENVIRONMENT_ENDS] == "0"
 

@@ -1,4 +1,4 @@
-"""A broker as far as a program's library knows one. It lends by the limit, and misbehaves as a test wants it to.
+"""The broker's side of the library protocol. It enforces the limits, and misbehaves as a test requires.
 
     with lender(folder / "broker", {card_uuid(NODE, 0): 256 << 20}) as broker:
         ...                                     # programs whose library lies in folder/lib find it there
@@ -13,7 +13,7 @@
         broker.heard_of(What.WANT, epoch)       # packets so far
         broker.generous = True                  # each that wants the card gets it alone
 
-It remembers every packet, keeps no books but `lent`, and believes what it is told. One thread; nothing here is fast.
+It records every packet, tracks nothing but `lent`, and trusts its clients. It has one thread and is not fast.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Row:
 
 
 Answering = Callable[["Lender", Row, Packet], bytes | None]
-"""What goes back for a question; None: nothing."""
+"""The answer to a packet; None sends nothing."""
 
 
 def honest(broker: Lender, row: Row, packet: Packet) -> bytes | None:
@@ -75,16 +75,16 @@ class Lender:
         self.rows: dict[bytes, Row] = {}
         self.heard: list[tuple[int, Packet]] = []
         self.pieces: dict[tuple[int, int], set[int]] = {}
-        """Names, by pid and its number."""
+        """Names of shared memory, by PID and number."""
         self.sizes: dict[int, int] = {}
         self.opened: set[tuple[int, int]] = set()
-        """Pids and names."""
+        """PIDs and names."""
         self._reports: dict[tuple[int, int], Amounts] = {}
         self._number = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    # ---- its life ----------------------------------------------------------------------------------------------------
+    # ---- lifecycle ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -115,7 +115,7 @@ class Lender:
     def forget(self) -> None:
         self.rows.clear()
 
-    # ---- what tests ask ----------------------------------------------------------------------------------------------
+    # ---- for tests ---------------------------------------------------------------------------------------------------
 
     def row(self, pid: int) -> Row:
         return [row for row in self.rows.values() if row.pid == pid][-1]
@@ -130,7 +130,7 @@ class Lender:
         return self._reports.pop((pid, number))
 
     def recall(self, pid: int, card: int = 0) -> None:
-        """Wants unused credit back; does not wait for it."""
+        """Request unused credit back, without waiting for it."""
         signals = self.row(pid).signals
         assert signals is not None, "the process listens to no hints"
         signals.send(wire.hint(What.RECALL, card, 0))
@@ -142,7 +142,7 @@ class Lender:
         return sum(row.lent.get(card, 0) for row in self.rows.values())
 
     def wait(self, holds: Callable[[], bool], what: str) -> None:
-        """Until something holds that a packet may bring about."""
+        """Wait for a condition that a packet may make true."""
 
         def holds_soon() -> bool:
             return holds() or (self._changed.wait(0.05) and holds())
@@ -176,7 +176,7 @@ class Lender:
         return wire.answer(packet, Result.OK)
 
     def _leave(self, row: Row, packet: Packet) -> bytes:
-        """It is lent on if no process has it open."""
+        """The memory stays lent if any process has it open."""
         names = self.pieces.get((row.pid, packet.shared.number), set())
         if any(name in names for _, name in self.opened):
             row.lent[packet.card] -= packet.shared.freed
@@ -274,7 +274,7 @@ class Lender:
 
 @contextmanager
 def lender(path: Path, limits: Mapping[str, int]) -> Generator[Lender]:
-    """One that serves; gone afterwards. `limits`: bytes by the cards' UUIDs."""
+    """A serving lender, stopped afterwards. `limits`: bytes by card UUID."""
     broker = Lender(path, limits)
     broker.start()
     try:
@@ -284,7 +284,7 @@ def lender(path: Path, limits: Mapping[str, int]) -> Generator[Lender]:
 
 
 class Granter(Lender):
-    """Grants leases as a test wants it to, on a page of lines. Whatever is written holds for all processes."""
+    """Grants time slices as a test requires, on a page of lines. Each written line applies to all processes."""
 
     def __init__(self, path: Path, limits: Mapping[str, int]) -> None:
         super().__init__(path, limits)
@@ -295,16 +295,16 @@ class Granter(Lender):
         self.idle_us = 500
         self.loss, self.loss_after_s = Loss.FREE, 1.0
         self.joined: list[tuple[int, int]] = []
-        """Pids and cards, in order."""
+        """PIDs and cards, in order."""
         self.leases: list[tuple[int, Packet, float]] = []
-        """What was said of leases, by which process, and when."""
+        """Packets about time slices, with PID and time."""
         self._page = _page()
         self._epochs = [0] * len(limits)
 
     # ---- lines -------------------------------------------------------------------------------------------------------
 
     def line(self, card: int, state: LineState, *, until: float = 0.0) -> int:
-        """Writes a line, and says so; its epoch. `until`: of time.monotonic()."""
+        """Write a line and send the hint; returns the epoch. `until` is a time of time.monotonic()."""
         epoch = self._epochs[card] = after(self._epochs[card])
         self._page.write(card, pack(state, epoch, int(until * 1e9)), wake=True)
         for row in list(self.rows.values()) if self.gives_hints else []:
@@ -314,7 +314,7 @@ class Granter(Lender):
         return epoch
 
     def epoch(self, card: int = 0) -> int:
-        """Of the line that stands there."""
+        """Epoch of the current line."""
         return self._epochs[card]
 
     def close(self, card: int = 0) -> int:
@@ -330,17 +330,17 @@ class Granter(Lender):
         return self.line(card, LineState.FREE)
 
     def new_page(self) -> None:
-        """As another broker has: all closed, in other epochs."""
+        """Start a new page like another broker's: all lines closed, with other epochs."""
         self._page.close()
         self._page = _page()
         self._epochs = [1000] * len(self._epochs)
         for card in range(len(self._epochs)):
             self.close(card)
 
-    # ---- what tests ask ----------------------------------------------------------------------------------------------
+    # ---- for tests ---------------------------------------------------------------------------------------------------
 
     def heard_of(self, what: What, epoch: int | None = None, *, card: int = 0, pid: int | None = None) -> list[Packet]:
-        """What was said of a card's leases so far."""
+        """Packets about a card's time slices so far."""
         return [
             packet
             for by, packet, _ in list(self.leases)
@@ -351,7 +351,7 @@ class Granter(Lender):
         ]
 
     def wait_for(self, what: What, epoch: int, *, card: int = 0, pid: int | None = None, times: int = 1) -> Packet:
-        """Until it is said, or so many times."""
+        """Wait for such a packet, or for `times` of them."""
         self.wait(
             lambda: len(self.heard_of(what, epoch, card=card, pid=pid)) >= times, f"{what.name} of {epoch} is said"
         )
@@ -393,7 +393,7 @@ def _page() -> Page:
 
 @contextmanager
 def granter(path: Path, limits: Mapping[str, int]) -> Generator[Granter]:
-    """One that serves; gone afterwards. `limits`: bytes by the cards' UUIDs."""
+    """A serving granter, stopped afterwards. `limits`: bytes by card UUID."""
     broker = Granter(path, limits)
     broker.start()
     try:

@@ -13,4 +13,4 @@ LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop] | None]] = {
     "uvloop": uvloop.new_event_loop,
 }
 
-uvloop.new_event_loop().close()  # libuv's pipe for signals is made once a process and stays: no test's leak
+uvloop.new_event_loop().close()  # libuv creates its signal pipe once per process and keeps it: not a leak of a test

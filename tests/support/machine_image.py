@@ -1,6 +1,6 @@
-"""Images for one machine without a registry: made of this machine's own files, and packed as engines load them.
+"""Images for one machine without a registry, built from this machine's own files and packed for engines to load.
 
-Containers of the workloads' image use a card as any program does, by its driver. Nothing of ours is in it.
+Containers of the workloads' image use a card like any program, by its driver. The image contains nothing of ours.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from rig.images.image import layout
 
 
 def workloads() -> images.Image:
-    """The small programs that use a card, beside shell and tools."""
+    """The small programs that use a card, with a shell and tools."""
     return images.preloadable().with_files({f"/usr/bin/{name}": built() / name for name in WORKLOADS})
 
 
 def write_archive(path: Path, stock: Mapping[str, images.Image]) -> Path:
-    """An archive of these images, by the short names that commands take."""
+    """Write an archive of these images, with the short names that commands use."""
     path.write_bytes(layout({f"docker.io/library/{name}:latest": image for name, image in stock.items()}))
     return path

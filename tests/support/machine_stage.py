@@ -1,4 +1,4 @@
-"""One machine without Kubernetes: a machine of the rig on which `partage up` runs, with simulated cards.
+"""A machine of the rig without Kubernetes, on which `partage up` runs with simulated cards.
 
 with machine_up() as stage:
     stage.partage("ps")
@@ -24,9 +24,9 @@ from support.bytecode import BYTECODE
 from support.simgpu import built as built_simgpu
 
 UP: Final = "try:    partage docker install"
-"""What `partage up` says when containers may have a share."""
+"""Printed by `partage up` once containers can have a share."""
 VISIBLE: Final = (Path(sys.prefix), built_simgpu())
-"""What a machine must see for this."""
+"""Paths that the machine must be able to see."""
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli")
 
 
@@ -38,24 +38,24 @@ def up_env() -> dict[str, str]:
 class MachineStage:
     machine: Machine
     up: Component
-    """`partage up` in the foreground, to be started, stopped and killed."""
+    """`partage up` in the foreground, which tests start, stop and kill."""
 
     def partage(self, *words: str, timeout_s: float = 60.0) -> str:
-        """What the command prints; an error, with its words, where it fails."""
+        """Output of the command; raises with its output if it fails."""
         return self.machine.run(*PARTAGE, *words, timeout_s=timeout_s)
 
     def partage_done(self, *words: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """As `partage`, however it ends."""
+        """As `partage`, without checking the exit code."""
         argv = (*self.machine.way_in, *PARTAGE, *words)
         return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=patience_s(timeout_s), cwd="/")
 
     @property
     def said(self) -> str:
-        """By `partage up` and all that it started."""
+        """Output of `partage up` and of everything that it started."""
         return self.up.program.log.read_text(errors="replace")
 
     def start(self) -> None:
-        """Again; returns when containers may have a share."""
+        """Start it again; returns once containers can have a share."""
         before = self.said.count(UP)
         self.up.start()
         self.wait_up(before + 1)
@@ -72,7 +72,7 @@ class MachineStage:
 def bare_machine(
     words: Sequence[str] = ("--simulated", "h100"), *, keep_logs: Path | None = None
 ) -> Generator[MachineStage]:
-    """`partage up` with these words stands ready to be started; nothing of it is there yet."""
+    """A machine with `partage up` and these options, not started yet."""
     with lone_machines("lone", visible=VISIBLE, keep_logs=keep_logs) as lone:
         (machine,) = lone.machines
         with ready_to_go_up(machine, words) as stage:
@@ -81,7 +81,7 @@ def bare_machine(
 
 @contextmanager
 def ready_to_go_up(machine: Machine, words: Sequence[str]) -> Generator[MachineStage]:
-    """As `bare_machine`, on a machine that is there, and sees what `up` needs."""
+    """As `bare_machine`, on an existing machine that can see what `up` needs."""
     up = inside(machine, Daemon("up", (*PARTAGE, "up", "--foreground", *words), lambda _: None, up_env()))
     up.program.log.parent.mkdir(parents=True, exist_ok=True)
     up.program.log.touch()
@@ -93,7 +93,7 @@ def ready_to_go_up(machine: Machine, words: Sequence[str]) -> Generator[MachineS
 
 @contextmanager
 def machine_up(cards: int = 1, *, keep_logs: Path | None = None) -> Generator[MachineStage]:
-    """A machine whose containers may have a share of so many simulated H100."""
+    """A machine whose containers can have shares of this number of simulated H100."""
     with bare_machine(("--simulated", "h100", "--cards", str(cards)), keep_logs=keep_logs) as stage:
         stage.start()
         yield stage

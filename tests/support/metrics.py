@@ -1,4 +1,4 @@
-"""What a daemon of a node counts, asked from the host: a program started in the node for each question is slow."""
+"""Metrics of a node's daemons, fetched from the host: starting a program in the node for each request is slow."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rig.patience import patience_s
 
 
 def everywhere(port: int) -> str:
-    """For `--metrics-address`, so that the host can ask."""
+    """A value of `--metrics-address` that the host can reach."""
     return f"0.0.0.0:{port}"
 
 
 def asked(machine: Machine, port: int, path: str = "/metrics") -> tuple[int, str]:
-    """Status and text; OSError where nothing answers."""
+    """Status and text; raises OSError if nothing answers."""
     with closing(http.client.HTTPConnection(str(machine.addresses.ip), port, timeout=patience_s())) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -23,7 +23,7 @@ def asked(machine: Machine, port: int, path: str = "/metrics") -> tuple[int, str
 
 
 def why_not_ready(machine: Machine, port: int) -> str | None:
-    """As kubelet asks."""
+    """Query /readyz, as kubelet does."""
     try:
         status, text = asked(machine, port, "/readyz")
     except OSError as error:
@@ -32,7 +32,7 @@ def why_not_ready(machine: Machine, port: int) -> str | None:
 
 
 def figures(machine: Machine, port: int) -> dict[str, float]:
-    """By series as on the page: `partage_crishim_held_total{outcome="passed"}`."""
+    """Values by series as on the page: `partage_crishim_held_total{outcome="passed"}`."""
     _, text = asked(machine, port)
     lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
     return {series: float(value) for series, _, value in lines}

@@ -1,4 +1,4 @@
-"""NVIDIA's packages that tests run or compare with: fetched once, from the package index or Debian, never installed."""
+"""NVIDIA's packages that tests run or compare with: fetched once from the package index or Debian, never installed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Package(NamedTuple):
     name: str
     version: str
     sha256: tuple[str, ...]
-    """Of each wheel that may be chosen."""
+    """Digests of all acceptable wheels."""
     for_any: bool = True
-    """A wheel for this machine and Python; else one for a certain Python on x86_64, of which only text is read."""
+    """Whether the wheel is for this machine and Python; else it is for one Python on x86_64, and only text is read."""
 
 
 NVML_HEADER = Package(
@@ -60,7 +60,7 @@ _OTHER_CONTENT = "DO NOT MATCH THE HASHES"
 
 
 def unpacked(package: Package) -> Path:
-    """The folder of its files; skips the test where it can't be had."""
+    """The folder of the package's files; skips the test if it can't be fetched."""
     folder = _KEPT / f"{package.name}-{package.version}"
     _KEPT.mkdir(parents=True, exist_ok=True)
     with (_KEPT / "lock").open("w") as lock:
@@ -71,7 +71,7 @@ def unpacked(package: Package) -> Path:
 
 
 def driver_root(branch: str) -> Path:
-    """A root with the libraries of a branch of the driver; skips the test where they can't be had."""
+    """A root with the libraries of a driver branch; skips the test if they can't be fetched."""
     component = f"driver-{branch}"
     try:
         libcuda = ensure(component)[f"libcuda.so.1@{component}"]

@@ -1,4 +1,4 @@
-"""Objects of the API server in few words: as the JSON that is written there, and as the scheduler reads them."""
+"""Builders of API objects: as JSON to write, and as the types that the scheduler reads."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pod_body(  # noqa: PLR0913  each is said where it matters
     status: Json | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
-    """A pod of one container, `main`, as it is sent; `gang` and `size` make it one of a gang."""
+    """A pod with one container, `main`, as a client sends it; `gang` and `size` add it to a gang."""
     noted = {**(annotations or {}), **({} if gang is None else {keys.GANG: gang})}
     noted |= {} if size is None else {keys.GANG_SIZE: str(size)}
     asked = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value} | dict(requests or {})
@@ -74,7 +74,7 @@ def pod_body(  # noqa: PLR0913  each is said where it matters
 def pod(
     name: str, labels: Json | None = None, *, uid: str = "", created: int = 0, version: int = 0, **more: Any
 ) -> ApiPod:
-    """The same as the API server tells of it, with what it adds."""
+    """The pod as the API server returns it, with the fields that it adds."""
     body = pod_body(name, labels, **more)
     body["metadata"] |= {
         "uid": uid or f"uid-{name}",
@@ -93,7 +93,7 @@ def node_body(
     images: Iterable[Json] = (),
     **room: str,
 ) -> dict[str, Any]:
-    """A large node as it is sent; `inventory` is one, or what stands where one should. `room` is what it offers."""
+    """A large node as a client sends it; `inventory` may be (malformed) text. `room` sets its allocatable resources."""
     text = encode_inventory(inventory).decode() if isinstance(inventory, Inventory) else inventory
     return {
         "metadata": {
@@ -123,7 +123,7 @@ def node(  # noqa: PLR0913  each is said where it matters
     unschedulable: bool = False,
     **more: Any,
 ) -> ApiNode:
-    """A small one, as the API server tells of it."""
+    """A small node as the API server returns it."""
     spec = {"taints": [*taints], "unschedulable": unschedulable}
     body = node_body(name, inventory, labels, spec=spec, cpu=cpu, memory=memory, **more)
     body["metadata"] |= {"uid": uid or f"uid-{name}", "resourceVersion": str(version) if version else ""}
@@ -131,13 +131,13 @@ def node(  # noqa: PLR0913  each is said where it matters
 
 
 def of_cards(cards: Iterable[Card], *, ready: Ready = READY, reads: Reads | None = None, **part: Any) -> Inventory:
-    """What a node says that has these cards."""
+    """The inventory of a node with these cards."""
     found = GpuPart(driver="580", cuda="13.0", cards=tuple(cards), **part)
     return Inventory(kinds={GPU.name: found}, ready=ready, reads=reads or Reads())
 
 
 def given(allocation: Allocation, signature: str = "good") -> dict[str, str]:
-    """The annotations of a pod that was given this."""
+    """The annotations of a pod with this allocation."""
     return {keys.ALLOCATION: encode_allocation(allocation), keys.SIGNATURE: signature}
 
 

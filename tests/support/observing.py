@@ -1,4 +1,4 @@
-"""The rules and dashboards of the chart, and every question that they ask Prometheus."""
+"""The chart's rules and dashboards, and all of their Prometheus queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DASHBOARDS: Final = tuple(sorted((FOLDER / "chart/files/dashboards").glob("*.jso
 _NAMES: Final = re.compile(r"\b(?:partage_\w+|DCGM_\w+|[a-z_]+:[a-z0-9_]+:[a-z0-9_]+)\b")
 _VARIABLES: Final = {"$node": ".*", "$card": ".*", "$namespace": ".*", "$pod": ".*", "$__rate_interval": "1m"}
 _SOONER: Final = {"[7d:1h]": "[1m:1s]"}
-"""What has no answer before an hour is over."""
+"""Queries that have no result before an hour has passed, with a shorter equivalent."""
 
 
 RUNBOOKS: Final = (FOLDER.parent / "docs/runbooks.md").read_text()
@@ -33,7 +33,7 @@ class Typed(NamedTuple):
 
 
 def commands() -> tuple[Typed, ...]:
-    """What runbooks have people type, each once."""
+    """The commands in runbooks, without duplicates."""
     lines = [each.line for each in fences.typed() if each.where.heading.startswith("Partage")]
     found = [Typed(words, "on the node" in line) for line in lines for words in fences.commands(line)]
     return tuple(dict.fromkeys(each for each in found if each.words[0] in {"kubectl", "partage"}))
@@ -45,13 +45,13 @@ class Query(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """Of the metrics and records that it reads."""
+        """Names of the metrics and records that it reads."""
         return frozenset(_NAMES.findall(self.expr))
 
 
 @cache
 def rules() -> tuple[dict[str, Any], ...]:
-    """Of all groups, in their order."""
+    """The rules of all groups, in order."""
     return tuple(rule for group in msgspec.yaml.decode(RULES.read_bytes())["groups"] for rule in group["rules"])
 
 
@@ -69,7 +69,7 @@ def dashboard(path: Path) -> dict[str, Any]:
 
 
 def queries() -> Iterator[Query]:
-    """Of rules and dashboards, with something in the place of Grafana's variables."""
+    """The queries of rules and dashboards, with values substituted for Grafana's variables."""
     for rule in rules():
         yield Query(str(rule.get("alert") or rule["record"]), rule["expr"])
     for path in DASHBOARDS:

@@ -1,4 +1,4 @@
-"""What partage-oci makes of a config.json, said again in Python over the parsed content."""
+"""A reference implementation of partage-oci's changes to a config.json, in Python on the parsed content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VARIABLES: Final = ("PARTAGE_", "DOCKER_RESOURCE_PARTAGE")
 
 
 def parsed(content: bytes) -> Any:
-    """Raises ValueError for what is no JSON, also where Python reads more than that."""
+    """Raises ValueError for invalid JSON, including constants that only Python accepts."""
 
     def refuse(word: str) -> Any:
         raise ValueError(word)
@@ -34,7 +34,7 @@ def depth(value: Any) -> int:
 
 
 def asks(config: Any) -> bool:
-    """Whether our words are in it."""
+    """Whether our keys or variables are in it."""
     variables = _list(_member(_member(config, "process"), "env"))
     keys = _dict(_member(config, "annotations"))
     return any(isinstance(one, str) and one.startswith(_VARIABLES) and "=" in one for one in variables) or any(
@@ -43,7 +43,7 @@ def asks(config: Any) -> bool:
 
 
 def cleaned(config: Any) -> Any:
-    """The same without cards."""
+    """The configuration without cards."""
     if not isinstance(config, dict):
         return config
     numbers = _kernel() | {

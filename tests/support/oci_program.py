@@ -1,6 +1,6 @@
-"""partage-oci as tests run it: in a folder of its own with its settings, with an agent or a broker that they choose.
+"""partage-oci in a folder with its settings, with an agent or a broker that the test chooses.
 
-The runtime that it becomes is a program that shows what it was given: `SHOWS_WORDS`, or one of the system's own.
+It execs a runtime that shows its input: `SHOWS_WORDS`, or one of the system's own programs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME: Final = "partage-oci"
 SOURCES: Final = ROOT / "oci/runtime"
 SHOWS_WORDS: Final = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
 ANSWER_MS: Final = 200
-"""In tests; for an agent that never answers it is too short to notice."""
+"""Too short to notice while an agent never answers."""
 _PEER: Final = struct.Struct("3i")
 
 
@@ -37,13 +37,13 @@ def built() -> Path:
 
 @cache
 def sanitized() -> Path:
-    """The same, which waits briefly for answers, and ends with REPORTED where memory or arithmetic go wrong."""
+    """The program with short timeouts, which exits with REPORTED on memory and arithmetic errors."""
     waits = f"-DANSWER_MS={ANSWER_MS} -DBROKER_MS={ANSWER_MS} -DBROKER_ABSENT_MS={ANSWER_MS}"
     return made(SOURCES, f"{OUT}/{NAME}", f"CFLAGS=-O1 -g {waits}", "SANITIZE=address,undefined") / NAME
 
 
 class Program:
-    """One installed partage-oci; its runtime shows the words that it was called with."""
+    """One installed partage-oci; its runtime prints its arguments."""
 
     def __init__(self, folder: Path, program: Path) -> None:
         self.folder = folder
@@ -60,14 +60,14 @@ class Program:
         return path
 
     def configure(self, *lines: str, **settings: object) -> None:
-        """The usual settings of tests but for these, and other lines behind them."""
+        """Write the default settings with these changes, and more lines after them."""
         usual: dict[str, object] = {"socket": self.socket, "broker": self.broker, "runtime": self.runtime}
         known = usual | {"agent_wait_ms": 0} | settings
         text = [f"{name} {value}" for name, value in known.items()] + list(lines)
         (self.folder / f"{NAME}.conf").write_text("\n".join(text) + "\n")
 
     def bundle(self, config: object, name: str = "bundle") -> Path:
-        """A container's folder, with a config.json of these bytes or of this content."""
+        """A container's bundle, with a config.json of these bytes or this content."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         content = config if isinstance(config, bytes) else json.dumps(config).encode()
@@ -77,30 +77,30 @@ class Program:
     def run(
         self, *words: object, stdin: bytes = b"", cwd: Path | None = None, inside: Sequence[object] = ()
     ) -> subprocess.CompletedProcess[bytes]:
-        """`inside` is a command that runs it."""
+        """Run it; `inside` is a command prefix."""
         argv = list(map(str, (*inside, self.path, *words)))
         environment = os.environ | OPTIONS
         return subprocess.run(argv, input=stdin, capture_output=True, cwd=cwd, env=environment, check=False)
 
     def create(self, config: object, *flags: object) -> subprocess.CompletedProcess[bytes]:
-        """As Docker's shim calls it."""
+        """Call it as Docker's shim does."""
         logged = ("--log", self.log, "--log-format", "json")
         return self.run(*logged, *flags, "create", "--bundle", self.bundle(config), "c1")
 
     def version(self) -> tuple[int, int]:
-        """Another one when the bundle's config.json was written."""
+        """Changes whenever the bundle's config.json is written."""
         found = (self.folder / "bundle/config.json").stat()
         return found.st_ino, found.st_mtime_ns
 
     def config(self) -> Any:
-        """What the bundle's config.json says now."""
+        """The bundle's current config.json."""
         return json.loads((self.folder / "bundle/config.json").read_bytes())
 
 
 class Daemon:
     """Listens at a socket; gives its answers in order and repeats the last one.
 
-    An empty answer ends the connection. None leaves it open, as a daemon that hangs does.
+    An empty answer closes the connection. None leaves it open, like a daemon that hangs.
     """
 
     def __init__(self, path: Path, answers: Sequence[bytes | None]) -> None:
@@ -115,7 +115,7 @@ class Daemon:
         self._thread.start()
 
     def close(self) -> None:
-        """All that came before is read first."""
+        """Stop listening, after the pending requests are read."""
         self._server.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         for each in (self._server, *self._open):
@@ -144,7 +144,7 @@ class Daemon:
 
 @contextmanager
 def daemon(path: Path, *answers: bytes | None) -> Generator[Daemon]:
-    """One that answers so, as long as the block lasts."""
+    """A daemon with these answers, inside the context."""
     running = Daemon(path, answers)
     try:
         yield running

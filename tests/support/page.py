@@ -1,4 +1,4 @@
-"""The commands of a page of docs, and a reader who types them."""
+"""The commands of a documentation page, and a reader who types them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PART: Final = re.compile(r"^## (?P<heading>.+?)\n(?P<text>.*?)(?=^## |\Z)", re.
 _BLOCK: Final = re.compile(r"^```(?P<kind>\w*)\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONSOLE: Final = "console"
 _TYPED_WITHIN_S: Final = 900.0
-"""A command waits for all nodes, one after the other; what it may take is for others to judge."""
+"""A command waits for all nodes, one after the other; other tests judge the duration."""
 
 
 def commands(page: Path = INSTALL) -> dict[str, list[str]]:
-    """By the headings of the parts that have some, each with the lines that it goes on with; not what they print.
+    """Commands by heading, each with its continuation lines and without output; headings without commands are left out.
 
-    What comes before the first heading has the page's name for one.
+    Commands before the first heading are under the page's name.
     """
     text = f"## {page.name}\n{page.read_text(encoding='utf-8')}"
     found = {
@@ -38,13 +38,13 @@ def commands(page: Path = INSTALL) -> dict[str, list[str]]:
 
 @dataclass
 class Reader:
-    """Somebody with a shell, in which a command finds what the ones before it exported."""
+    """A shell user: each command sees what the ones before it exported."""
 
     folder: Path
     environment: dict[str, str]
 
     def types(self, command: str) -> str:
-        """All that it says; an error where it fails."""
+        """The command's output; raises if it fails."""
         with tempfile.NamedTemporaryFile() as exported:
             done = subprocess.run(
                 ("bash", "-c", f'{command}\nstatus=$?; env -0 >"$0"; exit $status', exported.name),

@@ -1,4 +1,4 @@
-"""A node whose cards NVIDIA's device plugin hands out, a scheduler that reserves some, and a witness of it all.
+"""A node whose cards NVIDIA's device plugin allocates, a scheduler that reserves some, and a witness that checks.
 
 with pooled(root, say=print) as pools, Witness(pools) as witness:
     pools.native("train").wait_running()
@@ -49,7 +49,7 @@ class Pools:
     chain: Chain
 
     def native(self, name: str) -> Pod:
-        """One that asks kubelet for a card."""
+        """A pod that requests a card from kubelet."""
         made = a_pod(name, image="busybox", command=IDLE, limits={RESOURCE: "1"})
         return self.chain.rig.cluster.pods.create(TEAM, made)
 
@@ -63,7 +63,7 @@ class Pools:
         return [card.pool for card in self.chain.advertisers[NODE].cards()]
 
     def wait_all_kubelets(self) -> None:
-        """Until no card is reserved, and kubelet may give all of them."""
+        """Wait until no card is reserved, so that kubelet can allocate all of them."""
 
         def why_not() -> str | None:
             held = [pod.name for pod in self.reservations()]
@@ -75,7 +75,7 @@ class Pools:
 
 @contextmanager
 def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[Pools]:
-    """Without a pod yet; all cards are kubelet's."""
+    """The stage without pods; all cards are kubelet's."""
     flags = ("--reserve-image", images.SANDBOX, "--reserve-quiet-s", str(QUIET_S))
     with chained(root, say=say, keep_logs=keep_logs, flags=flags, nodes=(NODE,), profile="gpu-operator") as chain:
         _allow(chain)
@@ -87,7 +87,7 @@ def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = N
 
 
 def _allow(chain: Chain) -> None:
-    """What `manifests/reservations` delivers."""
+    """Create what `manifests/reservations` delivers."""
     api = chain.rig.cluster.api
     (namespace,) = delivered("reservations/namespace.yaml")
     role, binding = delivered("reservations/rbac.yaml")
@@ -99,9 +99,9 @@ def _allow(chain: Chain) -> None:
 
 
 class Witness:
-    """Looks all the time, while it is open: what kubelet gave to whom, and which containers of ours are on which card.
+    """While it is open, samples what kubelet allocated, and which containers of ours are on which card.
 
-    A container of ours that the runtime lists before and after kubelet's answer was there at the time of the answer.
+    A container of ours that the runtime lists before and after kubelet's answer existed at the time of the answer.
     """
 
     def __init__(self, pools: Pools) -> None:
@@ -111,9 +111,9 @@ class Witness:
         self.wrong: list[str] = []
         self.samples = 0
         self.native_seen = 0
-        """Samples in which kubelet had given a card to a native pod."""
+        """Samples in which kubelet had allocated a card to a native pod."""
         self.shared_seen = 0
-        """And in which a container of ours was on one."""
+        """Samples in which a container of ours was on a card."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -124,13 +124,13 @@ class Witness:
         self._thread.join()
 
     def wait_looks(self, more: int) -> None:
-        """Until it looked so often again."""
+        """Wait for this number of further samples."""
         wanted = self.samples + more
         until("the witness looks", lambda: None if self.samples >= wanted else f"it looked {self.samples} times")
 
     def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_EVERY_S):
-            with suppress(CriError):  # kubelet or containerd is busy; the next one counts
+            with suppress(CriError):  # kubelet or containerd is busy; the next sample counts
                 asyncio.run(self._sample())
 
     async def _sample(self) -> None:
@@ -151,7 +151,7 @@ class Witness:
 
 
 async def _shared(runtime: RuntimeClient) -> set[OnCard]:
-    """All that were created and have not ended."""
+    """Containers that were created and have not exited."""
     ours = [each for each in await runtime.containers() if CONTAINER in each.annotations and not each.exited]
     return {
         (str(grant.card), each.id)
@@ -162,7 +162,7 @@ async def _shared(runtime: RuntimeClient) -> set[OnCard]:
 
 @dataclass
 class Churn:
-    """Native pods and shares come and go, by chance."""
+    """Creates and deletes native pods and shares at random."""
 
     pools: Pools
     seed: int = 0
@@ -176,7 +176,7 @@ class Churn:
         self._random = random.Random(self.seed)  # noqa: S311  nothing is kept secret
 
     def step(self) -> None:
-        """One pod comes or goes."""
+        """Create or delete one pod."""
         living = [each for kind in (self.natives, self.shares) for each in kind]
         if living and (len(living) >= 2 * CARDS or self._random.random() < 0.4):
             self._end(self._random.choice(living))
@@ -189,7 +189,7 @@ class Churn:
             self.shares.append(self.pools.share(f"share-{self.made}", milli))
 
     def end(self) -> None:
-        """All of them go."""
+        """Delete all of them."""
         for pod in (*self.natives, *self.shares):
             self._end(pod)
         for pod in self.pools.chain.rig.cluster.pods.list(TEAM):

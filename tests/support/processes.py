@@ -1,4 +1,4 @@
-"""Processes that a test started, found by what they have in their environment."""
+"""Processes started by a test, found by a variable in their environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def started_with(mark: str) -> list[str]:
-    """The command lines, without folders, of processes that have `NAME=VALUE` in their environment."""
+    """Command lines, without folders, of processes with `NAME=VALUE` in their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""What the kernel says of a process."""
+"""Facts about a process from /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 def lives(pid: int) -> bool:
-    """A zombie does not: an orphan is reaped by its new parent, for which no test waits."""
+    """Whether it is alive. A zombie is not: orphans are reaped by their new parent, and no test waits for that."""
     try:
         return _stat(pid)[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -18,23 +18,23 @@ def lives(pid: int) -> bool:
 
 
 def cpu_s(pid: int) -> float:
-    """Time on a processor so far."""
+    """CPU time so far."""
     fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def waited_s(pid: int) -> float:
-    """How long its main thread was ready to run and had no processor: the fault of a machine that is full."""
+    """Time that its main thread was runnable without a processor, as on an overloaded machine."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 def descriptors(pid: int) -> int:
-    """How many it has open."""
+    """Number of open descriptors."""
     return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208  entries may vanish meanwhile
 
 
 def status(pid: int, field: str) -> int:
-    """A number of its status; of memory they are KiB. `ProcessLookupError` where one that has ended has none."""
+    """A number of its status, KiB for memory. Raises `ProcessLookupError` if the process has ended and lacks it."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1])
@@ -42,5 +42,5 @@ def status(pid: int, field: str) -> int:
 
 
 def _stat(pid: int) -> list[str]:
-    """From the state on: a name before it may hold anything."""
+    """The fields from the state on; the name before it may contain anything."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

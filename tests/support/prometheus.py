@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes what a test names, by the rules of the chart."""
+"""A real Prometheus that scrapes a test's targets with the chart's rules."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from support.observing import RULES
 HOST: Final = "127.0.0.1"
 EVERY: Final = "1s"
 FASTER: Final = 60
-"""So many times sooner alerts fire: a minute of `for` or of a range is a second."""
+"""Speed-up of alerts: a minute of `for` or of a range becomes a second."""
 LEAST_S, MOST_S = 5, 60
-"""For so long each waits at least, since a scrape may be late, and at most, which is what an hour becomes."""
+"""Bounds of `for`: the least because a scrape may be late, the most because it stands for an hour."""
 _UNITS_S: Final = {"m": 60, "h": 3600, "d": 86400}
 
 
@@ -40,7 +40,7 @@ class Prometheus:
         return f"http://{HOST}:{self._port}"
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """The data of an answer; `AssertionError` with what it says is wrong."""
+        """The data of an answer; raises `AssertionError` with the whole answer on an error."""
         with closing(http.client.HTTPConnection(HOST, self._port, timeout=patience_s())) as connection:
             connection.request("GET", f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
             said = json.loads(connection.getresponse().read())
@@ -48,26 +48,26 @@ class Prometheus:
         return said["data"]
 
     def query(self, expr: str) -> list[dict[str, str]]:
-        """The labels of each series that it answers."""
+        """The labels of each series in the result."""
         return [each["metric"] for each in self.ask("query", query=expr)["result"]]
 
     @property
     def firing(self) -> dict[str, list[dict[str, str]]]:
-        """By alert."""
+        """Firing alerts, by name."""
         found = dict[str, list[dict[str, str]]]()
         for labels in self.query('ALERTS{alertstate="firing"}'):
             found.setdefault(labels["alertname"], []).append(labels)
         return found
 
     def fired(self, since_s: float) -> set[str]:
-        """Alerts that fired in the last so many seconds, if only for a moment."""
+        """Alerts that fired within the last `since_s` seconds, even briefly."""
         asked = f'max_over_time(ALERTS{{alertstate="firing"}}[{max(1, int(since_s))}s])'
         return {labels["alertname"] for labels in self.query(asked)}
 
     def why_not_up(self, targets: int) -> str | None:
         try:
             up = self.ask("targets", state="active")["activeTargets"]
-        except (OSError, json.JSONDecodeError) as error:  # it listens a moment before it knows anything
+        except (OSError, json.JSONDecodeError) as error:  # it listens a moment before it is ready
             return str(error)
         well = [each for each in up if each["health"] == "up"]
         return None if len(well) == targets else f"{len(well)} of {targets} targets are up: {up}"
@@ -75,7 +75,7 @@ class Prometheus:
 
 @contextmanager
 def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Generator[Prometheus]:
-    """Its targets by address, with the labels that each gets. Alerts fire `FASTER`."""
+    """Run it on targets by address, with the labels of each. Alerts fire `FASTER`."""
     folder.mkdir()
     rules = msgspec.yaml.decode(RULES.read_bytes())
     for group in rules["groups"]:
@@ -103,7 +103,7 @@ def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Genera
 
 
 def faster(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """The same alert on a clock that goes `FASTER`; what it compares stays."""
+    """The alert with its durations divided by `FASTER`; its thresholds stay."""
     number, unit = int(rule["for"][:-1]), _UNITS_S[rule["for"][-1]]
     waits_s = min(MOST_S, max(LEAST_S, number * unit // FASTER))
     return {**rule, "for": f"{waits_s}s", "expr": re.sub(r"\[(\d+)m\]", r"[\1s]", rule["expr"])}
@@ -111,7 +111,7 @@ def faster(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def served(text: str) -> Generator[str]:
-    """The address of a page of metrics that somebody else's exporter might have."""
+    """The address of a metrics page like another exporter's."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

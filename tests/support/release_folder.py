@@ -1,4 +1,4 @@
-"""The folder that `make release` makes, for this machine and this Python, and what its README has people type."""
+"""The folder made by `make release` for this machine and this Python, and the commands in its README."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ReleaseFolder:
         return self.path.name
 
     def commands(self, part: str) -> list[str]:
-        """What the README says there, line by line."""
+        """Commands of a part of the README, line by line."""
         return page.commands(self.path / "README.md")[part]
 
 

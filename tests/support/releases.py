@@ -1,4 +1,4 @@
-"""Releases of partage, made by the commands of the page "Install": of this checkout, and of others beside it."""
+"""Releases of partage, made by the commands of the page "Install", from this checkout and from others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Release:
 
 
 def release(rig: Rig, checkout: Path, folder: Path) -> Release:
-    """Built, pushed into the rig's registry and unpacked in that folder, by what that checkout says of a bundle."""
+    """Build a release with that checkout's tools, push it into the rig's registry, and unpack it in that folder."""
     *_, archive = bundle(checkout, "all", "--out", str(folder)).splitlines()
     bundle(checkout, "push", f"{rig.registry.address}/partage", "--plain-http", "--out", str(folder))
     subprocess.run(("tar", "-xf", archive, "-C", folder), check=True)
@@ -28,14 +28,14 @@ def release(rig: Rig, checkout: Path, folder: Path) -> Release:
 
 
 def clone(commit: str, folder: Path) -> Path:
-    """A checkout of that commit of this repository, of which nothing is written into the repository itself."""
+    """Clone that commit of this repository; nothing is written into the repository itself."""
     git("clone", "--quiet", "--shared", "--no-checkout", str(CHECKOUT), str(folder))
     git("-C", str(folder), "checkout", "--quiet", "--detach", commit)
     return folder
 
 
 def newer_checkout(folder: Path) -> Path:
-    """Of a commit after this one, which has no other content."""
+    """A checkout of a commit after this one with the same content."""
     clone("HEAD", folder)
     identity = ("-c", "user.name=next", "-c", "user.email=next@example.invalid")
     git("-C", str(folder), *identity, "commit", "--quiet", "--allow-empty", "--message", "Another version")
@@ -43,7 +43,7 @@ def newer_checkout(folder: Path) -> Path:
 
 
 def commit_of(name: str) -> str | None:
-    """Its whole hash; None where there is no such commit here."""
+    """The full hash; None if there is no such commit here."""
     words = ("git", "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
     done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     return done.stdout.strip() or None
@@ -54,7 +54,7 @@ def git(*words: str) -> None:
 
 
 def bundle(checkout: Path, *words: str) -> str:
-    """What `tools/bundle` prints, of a checkout that has no environment of its own, and takes this one's."""
+    """Output of `tools/bundle` of a checkout without an environment, using this one's."""
     argv = (sys.executable, "-P", "-m", "partage_bundle", *words)
     env = {**os.environ, "PYTHONPATH": str(checkout / "bundle")}
     return subprocess.run(argv, cwd=checkout, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout

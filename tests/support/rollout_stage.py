@@ -1,7 +1,6 @@
-"""Installers of many made-up nodes in one process: their real work on real folders, before any API server.
+"""Installers of many made-up nodes in one process: the real code on real folders, with any API server.
 
-What is made up is the outermost edge alone: the host's ``partage node``, which here notes what it was told and fails
-where a test says so.
+Only the outermost part is fake: the host's ``partage node``, which records its commands and fails on request.
 """
 
 from __future__ import annotations
@@ -41,23 +40,23 @@ def name_of(number: int) -> str:
 
 @dataclass
 class MadeUpHost:
-    """A folder, and what its `partage node` is told."""
+    """A folder with a fake `partage node`."""
 
     root: Path
     trouble: str = ""
-    """Why switching on and upgrading fail, if they do."""
+    """Error of switching on, upgrading and uninstalling, if any."""
     version: str = ""
     in_force: bool = False
     late_looks: int = 0
-    """So many looks after it came into force it does not say so yet."""
+    """Number of status calls after coming into force that still report it as not in force."""
     touched: list[str] = field(default_factory=list[str])
     """Commands that changed something, or tried to."""
     altered: tuple[str, ...] = ()
-    """Files of the installation that are not as they were installed."""
+    """Files of the installation that were altered."""
     stays_altered: bool = False
-    """Whether installing again changes nothing of that."""
+    """Whether reinstalling leaves them altered."""
     looks: int = 0
-    """How often it was asked how it is."""
+    """Number of status calls."""
     at_work: Callable[[], Awaitable[object]] | None = None
     """Called within each command that changes something."""
 
@@ -92,10 +91,10 @@ class MadeUpHost:
 
 
 class Mortal(ApiServer):
-    """A client whose process may die: from then on none of its calls comes to an end.
+    """A client whose process may die: from then on none of its calls returns.
 
-    A task that is cancelled while it connects can leave its socket with the loop, which a process that is killed can't.
-    So the dead of a test hang, and are cancelled at its end.
+    A task that is cancelled while it connects can leave its socket with the loop, unlike a killed process. So a dead
+    client hangs, and is cancelled at the end of the test.
     """
 
     def __init__(self, access: Access, *, dies: Callable[[], bool] = lambda: False) -> None:
@@ -123,7 +122,7 @@ class Mortal(ApiServer):
         return await self._outlived(super().list(path, item_type, labels=labels, fields=fields, limit=limit))
 
     async def _written(self, call: Coroutine[Any, Any, T]) -> T:
-        """It may die before a call that changes something, and after it."""
+        """A writing call; the process may die before and after it."""
         with contextlib.closing(call):
             self.is_dead = self.is_dead or self._dies()
             done = await self._outlived(call)
@@ -139,13 +138,13 @@ class Mortal(ApiServer):
             return done
 
     async def live(self) -> None:
-        """Returns, if it is not dead."""
+        """Return if alive, otherwise hang."""
         if self.is_dead:
             await asyncio.Event().wait()
 
 
 class RolloutStage:
-    """The fleet of a test. Its Nodes are the test's to make and to label."""
+    """A test's fleet. The test creates and labels the Nodes."""
 
     def __init__(self, folder: Path, server_of: Callable[[str], Mortal], settings: InstallerSettings = QUICK) -> None:
         self._folder, self.server_of = folder, server_of
@@ -161,7 +160,7 @@ class RolloutStage:
         self.trees = {version: a_tree(folder / version, version) for version in (V1, V2)}
 
     def set(self, **settings: float) -> None:
-        """For installers that are started from now on."""
+        """Change settings of installers that are started later."""
         self.settings = replace(self.settings, **settings)
 
     def host(self, name: str) -> MadeUpHost:
@@ -172,13 +171,13 @@ class RolloutStage:
         return self.hosts[name]
 
     def start(self, *names: str, version: str = V1) -> None:
-        """An installer on each, as a pod of the DaemonSet would start it."""
+        """Start an installer on each node, as a pod of the DaemonSet would."""
         for name in names:
             server = self._running[name] = self.server_of(name)
             self._tasks.add(asyncio.create_task(self._live(name, version, server), name=f"installer of {name}"))
 
     def kill(self, *names: str) -> None:
-        """From now on nothing that they do reaches the API server or the host."""
+        """From now on no call of theirs reaches the API server or the host."""
         for name in names:
             self._running.pop(name).is_dead = True
 
@@ -191,7 +190,7 @@ class RolloutStage:
 
     @property
     def touched(self) -> list[str]:
-        """Nodes that a command was run on that changes something."""
+        """Nodes on which a command that changes something was run."""
         return sorted(name for name, host in self.hosts.items() if host.touched)
 
     async def _live(self, name: str, version: str, server: Mortal) -> None:

@@ -1,4 +1,4 @@
-"""Our scheduler as a process against a real API server, that tests kill, freeze and start again."""
+"""Our scheduler as a process against a real API server; tests kill, freeze and restart it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SchedulerProcess:
     def __init__(
         self, kubeconfig: Path, root: Path, *flags: str, name: str = "scheduler", module: str = "partage_scheduler"
     ) -> None:
-        """`module` is another daemon of the scheduler's room, where it is not the scheduler itself."""
+        """`module` may be another daemon in the scheduler's folder."""
         self._log = root / f"{name}.log"
         self._command = [sys.executable, "-P", "-m", module, "--kubeconfig", str(kubeconfig)]
         self._command += ["--root", str(root), *flags]
@@ -37,12 +37,12 @@ class SchedulerProcess:
 
     @property
     def status(self) -> int | None:
-        """With which it ended; None while it runs, or before it ever did."""
+        """Its exit status; None while it runs, or before it was ever started."""
         return None if self._process is None else self._process.poll()
 
     @property
     def is_running(self) -> bool:
-        """Whether it is the process that was started last."""
+        """Whether the last started process still runs."""
         return self._process is not None and self.status is None
 
     @property
@@ -64,7 +64,7 @@ class SchedulerProcess:
             self._process.wait()
 
     def once(self, *flags: str) -> subprocess.CompletedProcess[str]:
-        """Another one, to its end."""
+        """Run another process to its end."""
         return subprocess.run(
             [*self._command, *flags], capture_output=True, text=True, check=False, timeout=patience_s()
         )

@@ -1,4 +1,4 @@
-"""A whole scheduler and a fake API server in one loop: nodes with cards, pods, and what is true of them afterwards."""
+"""A whole scheduler and a fake API server in one loop: nodes with cards, pods, and checks of the final state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CARDS: Final = 2
 
 
 def settings_below(root: Path, **more: Any) -> SchedulerSettings:
-    """A scheduler with a key of its own, which is quick to try again."""
+    """Settings of a scheduler with its own key and short backoff."""
     folders = KeyFolders.at_root(root)
     if not folders.private.exists():
         add_pair(folders, Ed25519PrivateKey.generate())
@@ -48,7 +48,7 @@ def settings_below(root: Path, **more: Any) -> SchedulerSettings:
 
 
 def an_inventory(name: str, *, health: str = "ok") -> Inventory:
-    """Of that node; its first card is in that health."""
+    """The node's inventory; `health` is that of its first card."""
     cards = tuple(card(f"{name}-{place}", health="ok" if place else health) for place in range(CARDS))
     return of_cards(cards, reads=Reads(crit=CRIT))
 
@@ -80,7 +80,7 @@ class Running:
 async def scheduler(
     api: FakeApi, settings: SchedulerSettings, *, deadline_s: float = 10.0, doubt_s: float = 0.5
 ) -> AsyncGenerator[Running]:
-    """It runs inside, and is killed at the end: nothing is waited for or handed back."""
+    """A scheduler that runs inside the context and is killed at its end, without a graceful stop."""
     failures: list[Exception] = []
     metrics = Metrics("scheduler")
     async with ApiServer(access_to(api.url), user_agent="test", deadline_s=deadline_s, connections=40) as server:
@@ -130,7 +130,7 @@ def unbound(api: FakeApi) -> list[str]:
 
 
 class Truth:
-    """What the API server took, from the first change to the last; `check` raises where anything was wrong."""
+    """Checks the whole history of the API server; `check` raises if anything was wrong."""
 
     def __init__(self, api: FakeApi, root: Path) -> None:
         self._changes, self._keys = api.objects.history, load_public_keys(KeyFolders.at_root(root).public).keys

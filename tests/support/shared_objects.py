@@ -1,4 +1,4 @@
-"""Shared objects made by hand: as much of one as says what it exports."""
+"""Minimal ELF shared objects, with only the parts that define their exports."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SONAME = b"libmade.so.1"
 
 
 def spare_name(number: int) -> str:
-    """As our objects call an entry without a meaning."""
+    """The name that our objects give to an unused entry."""
     return f"partage_spare_{number:02x}".ljust(63, "_")
 
 
 def shared_object(
     functions: Sequence[str], *, imported: Sequence[str] = ("memcpy",), gnu: bool = True, machine: int = 62
 ) -> bytes:
-    """Exports `functions`, with a table of GNU's or of the old kind."""
+    """An object that exports `functions`, with a GNU or a SysV hash table."""
     names = [*imported, *functions]
     text, starts = b"\0" + SONAME + b"\0", []
     for name in names:
@@ -39,14 +39,14 @@ def shared_object(
 
 
 def _sysv(names: Sequence[str]) -> bytes:
-    """All in one bucket; nobody looks a name up in it."""
+    """A SysV hash table with one bucket; no test looks a name up in it."""
     count = len(names) + 1
     chains = [0, *range(2, count), 0][:count]
     return struct.pack(f"<{3 + count}I", 1, count, 1 if names else 0, *chains)
 
 
 def _gnu(imported: int, count: int) -> bytes:
-    """All in one bucket, which a filter lets nobody find: as wide as one that is filled has to be."""
+    """A GNU hash table, all in one bucket; its empty Bloom filter fails any lookup, but has the size of a real one."""
     first, defined = imported + 1, count - imported
     heads, chains = [0] * _BUCKETS, [2] * (defined - 1) + [3] if defined else []
     heads[0] = first if defined else 0
@@ -72,7 +72,7 @@ def _whole(text: bytes, symbols: bytes, table: bytes, kind: int, machine: int) -
 
 
 def found_by_hash(content: bytes, name: str) -> bool:
-    """Whether the dynamic linker would find it in an object of GNU's kind made here."""
+    """Whether the dynamic linker would find it in a GNU-style object made here."""
     tags = dict(struct.iter_unpack("<qQ", content[_dynamic_at(content) :][: 6 * 16]))
     table, value = tags[0x6FFFFEF5], gnu_hash(name.encode())
     buckets, first, words, shift = struct.unpack_from("<4I", content, table)

@@ -1,4 +1,4 @@
-"""SharePods as a test speaks of them."""
+"""SharePods in tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GPUID: Final = "kubeshare/GPUID"
 
 
 def installed(cluster: Cluster) -> None:
-    """What we deliver for SharePods, but for what runs their controller."""
+    """Install what we deliver for SharePods, except for their controller."""
     for file in ("crd", "admission", "rbac"):
         cluster.kubectl.run("apply", "-f", str(FOLDER / f"sharepods/{file}.yaml"))
 
@@ -43,7 +43,7 @@ def uninstalled(cluster: Cluster) -> None:
 
 
 def a_sharepod(name: str, request: str = "", *, annotations: Mapping[str, str] | None = None, **spec: Any) -> Json:
-    """As KubeShare's documents write one; `request` is a part of a card."""
+    """A SharePod as in KubeShare's documentation; `request` is a part of a card."""
     asks = {"kubeshare/gpu_request": request, "kubeshare/gpu_limit": "1.0", "kubeshare/gpu_mem": "1073741824"}
     container = {"name": "cuda", "image": NO_IMAGE, "resources": {"limits": {"cpu": 1, "memory": "500Mi"}}}
     return {
@@ -59,7 +59,7 @@ def by_hand(name: str, request: str, *, node: str, gpuid: str, **spec: Any) -> J
 
 
 class Stage:
-    """Those of one namespace."""
+    """The SharePods of one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str = TEAM) -> None:
         self.cluster, self.namespace = cluster, namespace
@@ -82,7 +82,7 @@ class Stage:
             return None
 
     def card(self, name: str) -> str:
-        """Where its pod is."""
+        """The card of its pod."""
         pod = self.pod(name)
         assert pod is not None
         allocation = decode_allocation(pod.annotations[ALLOCATION], [GPU])
@@ -102,7 +102,7 @@ class Stage:
         return self.share(name)
 
     def wait_placed(self, name: str) -> tuple[str, str]:
-        """Until it says its node and its GPUID, and its card; the pair."""
+        """Wait until it reports its node, its GPUID and its card; returns node and GPUID."""
 
         def is_placed(share: Json) -> bool:
             status, notes = share.get("status", {}), share["metadata"].get("annotations", {})
@@ -113,11 +113,11 @@ class Stage:
         return share["spec"]["nodeName"], share["metadata"]["annotations"][GPUID]
 
     def wait_somewhere(self, name: str) -> None:
-        """Until it is placed, or told why it is not yet: the controller is at work."""
+        """Wait until it is placed, or has a status that says why not: the controller is running."""
         self.wait("was looked at", name, lambda share: bool(share.get("status")))
 
     def wait_condition(self, name: str, reason: str) -> str:
-        """Until its condition has that reason; the message."""
+        """Wait until its condition has that reason; returns the message."""
         self.wait(f"says {reason}", name, lambda _: self.condition(name)[1] == reason)
         return self.condition(name)[2]
 
@@ -125,7 +125,7 @@ class Stage:
         until(f"pod {name} is gone", lambda: None if self.pod(name) is None else "it is there", within_s)
 
     def ends(self, name: str, phase: str) -> None:
-        """As kubelet would say it."""
+        """Set the phase, as kubelet would."""
         self.cluster.api.patch(PODS.at(self.namespace, name, "status"), {"status": {"phase": phase}})
 
     def events(self, name: str) -> list[ObjectEvent]:

@@ -1,10 +1,10 @@
-"""Programs in containers that share one simulated card, and what each had of it, by the card's own account.
+"""Programs in containers that share one simulated card, and the time of each, as accounted by the card.
 
     with isolated(cards=("t4",), library=built_library()) as place:
         with sharing(place, Sharer("train", 700, "flood"), Sharer("serve", 300, "launch-wait")) as running:
             seconds = watched(place, running, 10)         # a part of the card's time for each, second by second
 
-A program is one of the simulated card's workloads, or several at once; it knows nothing of us.
+A program is one of the simulated card's workloads, possibly in several processes; it contains no code of ours.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Sharer:
     name: str
     share: int
     program: str
-    """A workload's name, or the path of a program that takes `--seconds` as they do."""
+    """A workload's name, or the path of a program that takes `--seconds` like them."""
     words: tuple[str, ...] = ()
     limit: int = 1000
     processes: int = 1
     """In each container."""
     containers: int = 1
-    """Of one pod, with one budget if there are several."""
+    """Of one pod; several share one budget."""
     seconds: float = FOR_LONG_S
     card: int = 0
     gang: str | None = None
-    """Of two pods; this is one."""
+    """A gang of two pods, of which this is one."""
     memory_bytes: int = MEMORY
     movable: bool = False
 
@@ -68,25 +68,25 @@ class Running:
 
     @property
     def time(self) -> TimeTold | None:
-        """As the broker tells it; None where it does not meter."""
+        """The broker's report; None if it does not meter time."""
         return self.containers[0].told().cards[0].time
 
     def is_known(self) -> bool:
-        """All its processes are ours to the broker: the library spoke to it."""
+        """Whether the broker knows all its processes, because the library has connected."""
         return self._pids <= {each.pid for container in self.containers for each in container.told().processes}
 
     def busy_ns(self, account: Mapping[int, int]) -> int:
-        """What they ever had, by the card's account of processes."""
+        """Total time of its processes, by the card's own accounting."""
         ended = [process.args for process in self.processes if process.poll() not in {None, 0}]
         assert not ended, f"{self.sharer.name}: a program failed: {ended}"
         return sum(account.get(pid, 0) for pid in self._pids)
 
     def lines(self) -> list[dict[str, Any]]:
-        """What they said at their end, which is waited for."""
+        """Wait for the programs' last lines."""
         return [json.loads(process.communicate(timeout=FOR_LONG_S)[0]) for process in self.processes]
 
     def said(self) -> dict[str, Any]:
-        """What its one process says at its beginning, which is waited for."""
+        """Wait for the first line of its only process."""
         assert self.processes[0].stdout is not None
         return dict(json.loads(self.processes[0].stdout.readline()))
 
@@ -116,7 +116,7 @@ def _prepared(place: Isolated, sharer: Sharer) -> Iterator[Contained]:
 
 
 def start(place: Isolated, sharer: Sharer) -> Running:
-    """Returns once the broker knows all its processes."""
+    """Start it; returns once the broker knows all its processes."""
     running = Running(place, sharer)
     try:
         until(running.is_known, why=lambda: f"{sharer.name}: the broker does not know its programs")
@@ -137,7 +137,7 @@ def sharing(place: Isolated, *sharers: Sharer) -> Generator[list[Running]]:
 
 
 def each_second(place: Isolated, running: Sequence[Running], step_s: float = 1.0) -> Iterator[tuple[float, ...]]:
-    """Parts of the card's time, for ever: of each second, or step, what each had in it."""
+    """Fractions of the card's time for each, measured every step, endlessly."""
     at, had = _had(place, running)
     while True:
         time.sleep(step_s)
@@ -152,7 +152,7 @@ def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
 
 
 def bar(parts: Sequence[float]) -> str:
-    """A second of the card, as long as a line is wide; a letter for each container."""
+    """One step's fractions as a line of text; a letter for each container."""
     widths = [round(part * WIDTH) for part in parts]
     drawn = "".join(letter * width for letter, width in zip("ABC", widths, strict=False))
     return drawn[:WIDTH].ljust(WIDTH, ".")

@@ -1,4 +1,4 @@
-"""Plugins given as classes, behind the real registry and façades."""
+"""Plugins given as classes, in the real registry and façades."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Things(Struct, frozen=True):
 
 
 def all_promises(grant: Thing, part: Things | None) -> frozenset[Promise]:
-    """A thing called `part…` promises memory; others promise nothing."""
+    """A thing called `part…` needs its memory enforced, others need nothing."""
     del part
     return frozenset[Promise](("memory",)) if grant.id.startswith("part") else frozenset()
 
 
 def plugin(**answers: object) -> type:
-    """A plugin that answers these hooks, named without `partage_`, so; what is an exception it raises."""
+    """A plugin whose hooks, named without `partage_`, return these answers; an exception is raised instead."""
 
     def said(answer: object) -> Any:
         def hook(_: object) -> object:
@@ -85,7 +85,7 @@ MAIN, SIDE = ContainerName("main"), ContainerName("side")
 
 
 class Record(scheduler.Record):
-    """What the scheduler would remember for a plugin that is made anew."""
+    """The scheduler's record, from which a plugin is rebuilt."""
 
     def __init__(self) -> None:
         self.known: dict[Slot, tuple[NodeName, Inventory]] = {}

@@ -2,12 +2,11 @@
 
     with simulated_node(tmp_path, cards=("h100", "l4")) as node:
         told = workload(node, "flood", "--count", "10")  # its line of JSON
-
     with simulated_node(tmp_path, cards=(card("t4", memory_mib=1024, context_mib=64),)) as node: ...
     with simulated_node(tmp_path, cards=(card("h100", mig=("1g.10gb", "3g.40gb")),)) as node: ...
 
-While you work on a part, PARTAGE_SIMGPU=/tmp/my-out makes all of this use the build in that folder, such as one of
-`make -C simgpu/native OUT=/tmp/my-out /tmp/my-out/simgpud`; libraries that are not there are left out.
+During development, PARTAGE_SIMGPU=/tmp/my-out makes all of this use the build in that folder, such as one made by `make
+-C simgpu/native OUT=/tmp/my-out /tmp/my-out/simgpud`; libraries missing there are left out.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ _NEWER_DRIVER: Final = "615.71.05"
 
 
 def card(name: str, *, mig: Sequence[str] = (), **changed: object) -> Card:
-    """A card of a profile, with fields of the profile changed: `card("t4", memory_mib=512)`."""
+    """A card of a profile with changed fields: `card("t4", memory_mib=512)`."""
     return Card(msgspec.structs.replace(load_profile(name), **changed), tuple(mig))
 
 
 def simulated_names(library: str) -> tuple[set[str], set[str]]:
-    """The names that a library of ours simulates, and those that it only exports: one function stands behind these."""
+    """Names that a library of ours simulates, and names that it only exports, all of which share one function."""
     said = subprocess.check_output(["nm", "-D", "--defined-only", str(built() / library)], text=True)
     address_of = {name: address for address, _, name in map(str.split, said.splitlines())}
     ((absent, _),) = Counter(address_of.values()).most_common(1)
@@ -66,7 +65,7 @@ def simulated_names(library: str) -> tuple[set[str], set[str]]:
 def simulated_node(
     folder: Path, *, cards: Sequence[str | Card] = ("h100",), name: str = NODE
 ) -> Generator[SimulatedNode]:
-    """One that runs, with its driver root in `folder`/root. It is gone afterwards, whatever the test did to it."""
+    """A running node with its driver root in `folder`/root. It is removed afterwards in any state."""
     all_cards = [card(one) if isinstance(one, str) else one for one in cards]
     node = make_node(folder / "root", name, all_cards, build=built())
     node.start()
@@ -77,19 +76,19 @@ def simulated_node(
 
 
 def newer_driver(node: SimulatedNode) -> None:
-    """From now on its driver is of the branch that holds control groups to limits."""
+    """Switch its driver to a branch that enforces cgroup limits."""
     other_driver(node, _NEWER_DRIVER)
 
 
 def other_driver(node: SimulatedNode, version: str) -> None:
-    """As if another one had been installed, and all of it started again."""
+    """Change the driver's version and restart the node."""
     conf = node.root / CONF
     conf.write_text(conf.read_text().replace(f"driver = {DRIVER}", f"driver = {version}"))
     node.restart()
 
 
 def driver_past(node: SimulatedNode) -> Path:
-    """The driver's file by a name that the library does not know: who opens it is past the library."""
+    """The driver's file under a name that the library does not know, to bypass the library."""
     path = node.root / "driver.so"
     if not path.is_symlink():
         path.symlink_to(node.library("cuda"))
@@ -97,7 +96,7 @@ def driver_past(node: SimulatedNode) -> Path:
 
 
 def workload(node: SimulatedNode, program: str, *arguments: str) -> dict[str, Any]:
-    """Runs one to its end and reads its line; `error` in it is None unless it failed."""
+    """Run a workload to its end and parse its line; `error` is None unless it failed."""
     done = subprocess.run(
         [built() / program, *arguments], env=node.environment, capture_output=True, text=True, check=False
     )

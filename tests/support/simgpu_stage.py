@@ -1,7 +1,7 @@
 """Simulated cards on a machine of the rig, and NVIDIA's own programs with them.
 
-The driver is where an operator installs it, below /run/nvidia/driver. simgpud runs among the node's processes, as a
-kernel driver knows all of them.
+The driver is in an operator's usual folder, /run/nvidia/driver. simgpud runs in the node's PID namespace, so that it
+sees all its processes as a kernel driver does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from support.simgpu import built, card
 DRIVER: Final = "/run/nvidia/driver"
 CDI: Final = "/var/run/cdi"
 CDI_HOOK: Final = "/opt/nvidia/nvidia-cdi-hook"
-"""Where everybody may run it, as it must be: root of a pod with users of its own is nobody on the node."""
+"""Executable for all users, which is required: root of a pod with user namespaces is nobody on the node."""
 RESOURCE: Final = "nvidia.com/gpu"
 CARDS: Final = ("h100", "l4")
 UUIDS: Final = tuple(card_uuid("rig", ordinal) for ordinal in range(len(CARDS)))
@@ -33,7 +33,7 @@ _DEVICE_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
 
 
 def install_driver(machine: Machine, cards: Sequence[str | Card] = CARDS, *, name: str = "rig") -> None:
-    """The driver's files, as it is installed in a folder of its own. UUIDs of cards follow from the name."""
+    """Install the driver's files in its own folder. The cards' UUIDs are derived from the name."""
     root = machine.path(DRIVER)
     root.mkdir(parents=True, exist_ok=True)
     lay_out(root, built(), described(name, [card(one) if isinstance(one, str) else one for one in cards]))
@@ -44,7 +44,7 @@ def simgpud() -> Daemon:
 
 
 def device_plugin() -> Daemon:
-    """NVIDIA's, which finds cards by NVML and tells containerd by CDI which ones a container has."""
+    """NVIDIA's device plugin, which finds cards by NVML and passes them to containerd by CDI."""
     programs = ensure("nvidia", say=print)
     flags = {
         "--driver-root": DRIVER,
@@ -62,7 +62,7 @@ def tell(machine: Machine, command: str) -> str:
 
 
 def generate_cdi(machine: Machine, driver_root: str = DRIVER) -> dict[str, Any]:
-    """What NVIDIA's tool writes of the cards of a driver in the machine, which is then in force."""
+    """Generate and install NVIDIA's CDI file for the cards of a driver on the machine."""
     programs = ensure("nvidia", say=print)
     hook = machine.path(CDI_HOOK)
     hook.parent.mkdir(parents=True, exist_ok=True)

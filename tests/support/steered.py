@@ -1,7 +1,7 @@
-"""Child processes that do what a test tells them: each line of Python is answered with a line of JSON.
+"""Child processes driven by tests: each line of Python is answered with a line of JSON.
 
-An answer is a pair: `ok` and the value, the name of the side that refused and its number, or anything else and why.
-The child's own side is a script of the tests that use it.
+An answer is a pair: `ok` and the value, the name of the refusing component and its error number, or anything else and a
+reason. The child's script belongs to the tests that use it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Said(Exception):
 
 
 def eventually(found: Callable[[], T | None], what: str) -> T:
-    """The first answer that is something."""
+    """Poll until the answer is not None."""
     return wait.found(what, found, every_s=0.001)
 
 
 class Child:
-    """It reads lines and writes lines, and does not outlive the test."""
+    """A process that reads and writes lines, and is killed at the end of the test."""
 
     def __init__(
         self, command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
@@ -56,13 +56,13 @@ class Child:
         return self.process.pid
 
     def say(self, line: str) -> None:
-        """Sends a line without waiting for what becomes of it."""
+        """Send a line without waiting for the answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def has_answered(self, *, within_s: float = 0) -> bool:
-        """Whether a line is there, which may have come together with the one before, or the end."""
+        """Whether a line or the end of output is available; several lines may arrive together."""
         assert self.process.stdout is not None
         if b"\n" in self._heard:
             return True
@@ -75,7 +75,7 @@ class Child:
         return not piece or b"\n" in piece
 
     def line(self) -> str:
-        """The next that it writes."""
+        """The next line of its output."""
         wait.found("the program answers", lambda: self.has_answered(within_s=0.1), every_s=0)
         line, ended, self._heard = self._heard.partition(b"\n")
         assert line or ended, f"the program ended with {self.process.wait(patience_s())}"
@@ -89,7 +89,7 @@ class Child:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
-            with suppress(BrokenPipeError):  # what it was told last did not reach it
+            with suppress(BrokenPipeError):  # the last line sent did not reach it
                 stream.close()
 
 
@@ -97,7 +97,7 @@ class Steered(Child):
     def __init__(
         self, command: Sequence[str | Path], *, env: Mapping[str, str], refusals: str, pass_fds: Sequence[int] = ()
     ) -> None:
-        """`refusals` is the name under which it tells errors that are numbers."""
+        """`refusals` is the name under which it reports numeric errors."""
         self._refusals = refusals
         super().__init__(command, env=env, pass_fds=pass_fds)
 
@@ -105,7 +105,7 @@ class Steered(Child):
         self.close()
 
     def answer(self) -> Any:
-        """The value of the line that was sent last."""
+        """The answer to the last line sent."""
         kind, value = json.loads(self.line())
         if kind == self._refusals:
             raise Said(kind, value)
@@ -113,12 +113,12 @@ class Steered(Child):
         return value
 
     def ask(self, line: str) -> Any:
-        """The value of an expression, or None of a statement."""
+        """The value of an expression, or None for a statement."""
         self.say(line)
         return self.answer()
 
     def error(self, line: str) -> int:
-        """The error of an expression; 0 if there is none."""
+        """The error number of an expression; 0 if there is none."""
         try:
             self.ask(line)
         except Said as said:

@@ -1,6 +1,6 @@
-"""What a reader of the page "Install" has, and looks at: a cluster to try it in, releases, and a shell.
+"""The setting of the page "Install": a cluster to try it in, releases, and a reader's shell.
 
-A release is what `make bundle` makes of a commit: its images are in the rig's registry, its chart lies in a folder.
+A release is made from a commit by `make bundle`: its images are in the rig's registry, its chart is in a folder.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from trial.cluster import CUDA_PROGRAM, RUNS, Trial
 WITHIN_S: Final = 240.0
 _A_NODE: Final = "gpu-1"
 _CHARTS: Final = (".cache/bundle/partage-VERSION/chart", ".cache/bundle/partage-NEW/chart")
-"""These stand in the page for what its reader has."""
+"""Paths in the page that are replaced by the reader's own."""
 _OF_DRAINING: Final = ("kubectl drain ", "kubectl uncordon ")
 _WAITS: Final = ("sleep", "987654")
 _LOOKED_AT: Final = "/etc /opt /usr/local/lib /var/lib /run/partage /run/cdi /run/systemd/system /run/systemd/transient"
 _OTHERS: Final = "/var/lib/containerd /var/lib/kubelet /var/lib/cni /var/lib/partage-rig"
-"""The runtime's own, and the rig's, of which all nodes see everything."""
+"""Folders of the runtime and of the rig; nodes share the rig's."""
 _HASHED: Final = f"/etc /opt /usr/local/lib /var/lib/partage /run/partage /run/cdi {systemd_node.CONFIG}"
 _SKIPPED: Final = " ".join(f"-path {each} -prune -o" for each in _OTHERS.split())
 _FILES: Final = f"""
@@ -46,7 +46,7 @@ _SERVICES: Final = """
     systemctl list-units --all --plain --no-legend --type=service,socket,timer | cut -d ' ' -f 1
 """
 _KUBELETS_OWN: Final = "kube-node-lease"
-"""The namespace of heartbeats; the first comes some time after the node is ready."""
+"""The namespace of heartbeats; the first one comes some time after the node is ready."""
 _COMES_AND_GOES: Final = ("events", "events.events.k8s.io")
 
 
@@ -55,12 +55,12 @@ class StoryStage:
     trial: Trial
     reader: Reader
     releases: Sequence[Release]
-    """One, and the next."""
+    """One release, and the next."""
     followed: set[str] = field(default_factory=set[str])
     """Parts of the page."""
 
     def follow(self, part: str, *, nodes: Sequence[str] = (_A_NODE,), drained: bool = True, release: int = 0) -> str:
-        """Types what the page says in that part, of these nodes and that release; all that is said."""
+        """Run the commands of that part of the page, with these nodes and that release; returns all output."""
         self.followed.add(part)
         return "".join(
             self.reader.types(self._mine(command, nodes, release))
@@ -74,11 +74,11 @@ class StoryStage:
         return command.replace(_A_NODE, " ".join(nodes))
 
     def bystander(self, node: str, name: str) -> Pod:
-        """A pod that has nothing to do with cards."""
+        """A pod without cards."""
         return self.trial.rig.cluster.pods.create(TEAM, a_pod(name, image="busybox", command=_WAITS, node=node))
 
     def shared_pod(self, name: str, node: str | None = None) -> Pod:
-        """One that runs a kernel on half a card, says when that was, and stays."""
+        """A pod that runs a kernel on half a card, prints the time of that, and stays."""
         command = ["/bin/sh", "-c", RUNS]
         selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
         limits = {"partage.dev/gpu-milli": "500", "partage.dev/gpu-memory": "4Gi"}
@@ -91,7 +91,7 @@ class StoryStage:
         return self.trial.rig.cluster.pods.get("default", "half")
 
     def kernel_at_s(self, pod: Pod) -> float:
-        """When its first kernel had ended, in seconds since 1970."""
+        """The time when its first kernel had ended, in seconds since 1970."""
         pod.wait_running(within_s=WITHIN_S)
         pod.wait("has run a kernel", lambda _: None if pod.logs().strip() else "it has written nothing")
         said = pod.logs().strip()
@@ -99,26 +99,26 @@ class StoryStage:
         return int(said) / 1e9
 
     def limits_of(self, pod: Pod) -> ContainerTold:
-        """What the node's broker keeps the pod's container within."""
+        """The limits of the pod's container in the node's broker."""
         assert pod.node is not None
         (found,) = (each for each in told_by(self.trial.machines[pod.node]).containers if each.pod.uid == pod.uid)
         return found
 
     def processes(self) -> dict[str, list[tuple[int, int]]]:
-        """Of all containers of users, by node: each with the time of its start."""
+        """PIDs and start times of all users' container processes, by node."""
         return {name: systemd_node.processes(each, " ".join(_WAITS)) for name, each in self.trial.machines.items()}
 
     def restarts(self) -> dict[str, int]:
-        """Of users' pods."""
+        """Restart counts of users' pods."""
         return {
             pod.name: sum(each["restartCount"] for each in pod.object["status"].get("containerStatuses", ()))
             for pod in self.trial.rig.cluster.pods.list(TEAM)
         }
 
     def files(self) -> dict[str, list[str]]:
-        """All that an installation may touch on each node: kinds, modes, owners, links and contents; and its units.
+        """What an installation may touch on each node: kinds, modes, owners, links and contents; and systemd units.
 
-        A node sees the machine's files where it has none of its own. They are left out, since others may write them.
+        A node sees the machine's own files where it has none. They are left out, because others may write them.
         """
         before = _listed(_FILES)
         found = {name: _listed(_FILES, machine) for name, machine in self.trial.machines.items()}
@@ -129,7 +129,7 @@ class StoryStage:
         }
 
     def objects(self) -> list[str]:
-        """All that the API server can list and what it says; of nodes what does not change with each heartbeat."""
+        """All objects that the API server can list, with their content; of nodes only what heartbeats don't change."""
         kubectl = self.trial.rig.cluster.kubectl
         listed = kubectl.run("api-resources", "--verbs=list", "-o", "name").split()
         kinds = ",".join(kind for kind in listed if kind not in _COMES_AND_GOES)
@@ -138,7 +138,7 @@ class StoryStage:
         return sorted({*contents.lines(others), *(s for n in self.trial.machines for s in self._node(n))})
 
     def told(self) -> str:
-        """What the cluster and the nodes' services say, for who must find out why something failed."""
+        """State and logs of the cluster and the nodes' services, to diagnose a failure."""
         kubectl = self.trial.rig.cluster.kubectl
         pods = kubectl.tried("get", "pods", "-A", "-o", "wide").out
         events = kubectl.tried("get", "events", "-A", "--sort-by=.lastTimestamp").out[-8000:]
@@ -162,7 +162,7 @@ class StoryStage:
 
 
 def reader_of(trial: Trial, folder: Path, home: Path) -> Reader:
-    """Who works in that folder, on the workstation: kubectl, helm and a kubeconfig, and no partage."""
+    """A reader who works in that folder on a workstation with kubectl, helm and a kubeconfig, but no partage."""
     programs = (trial.rig.programs["kubectl"], ensure("helm")["helm"])
     environment = {
         **os.environ,
@@ -175,7 +175,7 @@ def reader_of(trial: Trial, folder: Path, home: Path) -> Reader:
 
 
 def _listed(script: str, machine: Machine | None = None) -> set[str]:
-    """The lines of a script that passes over what it does not find, on a node or on this machine."""
+    """Output lines of a script that ignores missing files, run on a node or on this machine."""
     way_in = machine.way_in if machine else ()
     argv = (*way_in, "sh", "-c", f"({script}) 2>/dev/null; true")
     return set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines())

@@ -1,6 +1,6 @@
-"""What befalls a node while it is switched, and what must be true of it afterwards.
+"""Faults during a node's switch to crishim, and what must hold afterwards.
 
-Each fault strikes when kubelet starts with crishim for its runtime, which is after the way back was laid.
+Each fault occurs when kubelet starts with crishim as its runtime, after the rollback was prepared.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _numbers: Final = itertools.count()
 
 class Fault(NamedTuple):
     strikes: str
-    """A script; kubelet does not start where it fails."""
+    """A script; if it fails, kubelet does not start."""
     mended: str = "true"
     before: str = "true"
 
 
 def _on_a_small_disk(folder: str) -> str:
-    """With what stands there now."""
+    """Move the folder with its contents to a small tmpfs."""
     return (
         f"cp -a {folder} /opt/kept; mount -t tmpfs -o size=256k none {folder}; cp -a /opt/kept/. {folder}; "
         "rm -r /opt/kept"
@@ -54,7 +54,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
 
 @contextmanager
 def befallen(stage: SwitchStage, fault: Fault) -> Generator[None]:
-    """The fault strikes meanwhile, and is mended in the end."""
+    """Inject the fault inside the context, and repair it at the end."""
     stage.machine.run("sh", "-ec", fault.before)
     stage.on_start_of_kubelet(fault.strikes)
     try:
@@ -66,7 +66,7 @@ def befallen(stage: SwitchStage, fault: Fault) -> Generator[None]:
 
 
 def a_running_pod(stage: SwitchStage) -> tuple[Pod, str]:
-    """And the command by which its process is found."""
+    """A running pod, and the command line of its process."""
     number = next(_numbers)
     command = f"sleep {86400 + number}"
     wished = a_pod(f"pod-{number}", image="busybox", command=command.split(), node=NODE)
@@ -76,7 +76,7 @@ def a_running_pod(stage: SwitchStage) -> tuple[Pod, str]:
 
 
 def require_containerd(stage: SwitchStage) -> None:
-    """The node is ready, by a kubelet that starts pods and that speaks to containerd."""
+    """The node is ready, and kubelet starts pods through containerd."""
     stage.wait_ready()
     pod, _ = a_running_pod(stage)
     pod.delete()

@@ -1,6 +1,6 @@
-"""One node of a real cluster that systemd keeps, to be switched; a bundle stands ready below /opt/bundle.
+"""One node of a real cluster, run by systemd, whose runtime tests switch; a bundle is at /opt/bundle.
 
-It has the checkout's programs in the shape of an unpacked tree.
+The bundle has the checkout's programs in the layout of an unpacked tree.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ NODE: Final = "n1"
 _PARTAGE_TOML: Final = (
     '[broker]\nlibrary_folder = "/opt/partage-library"\n[crishim]\nmount_roots = ["/opt/partage-library"]\n'
 )
-"""Below /usr a node of the rig has what the machine has."""
+"""Not below /usr, which a node of the rig shares with the machine."""
 VERSION: Final = "0.1.0-g000000000001"
 BUNDLE: Final = "/opt/bundle"
 EXTRA_ARGS: Final = "/etc/default/kubelet"
-"""Where people put flags of kubelet."""
+"""The file for additional kubelet flags."""
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli", "node")
 _MORTAL: Final = (sys.executable, "-P", str(Path(__file__).with_name("node_programs") / "mortal.py"))
 _KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""As the way into the node tells it."""
+"""Statuses of a killed command, as the way into the node reports them."""
 _DAEMONS: Final = {"partage-crishim": "partage_crishim", "partage-broker": "partage_isolation"}
 
 
@@ -55,27 +55,27 @@ class SwitchStage:
     rig: Rig
     machine: Machine
     log: Path
-    """Of all services of the node."""
+    """Log of all services of the node."""
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     untouched: list[str] = field(default_factory=list[str])
-    """Its files before anything of ours was installed."""
+    """The node's files before anything of ours was installed."""
 
     def node(self, *words: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
-        """`partage node …` there, however it ends."""
+        """Run `partage node …` there, without checking its status."""
         return _run(self.argv(*words), timeout_s)
 
     def killed_after(self, point: str, *words: str) -> None:
-        """`partage node …` there, which is killed at that point of its own (`node_programs/mortal.py`)."""
+        """Run `partage node …` there and kill it at a named point of its code (`node_programs/mortal.py`)."""
         ended = _run((*self.machine.way_in, *_MORTAL, point, *words), 120)
         assert ended.returncode in _KILLED, f"{point}: {ended.returncode}: {ended.stderr}"
 
     def started(self, *words: str) -> subprocess.Popen[bytes]:
-        """`partage node …` there, to be killed; what it says is in a log of its own."""
+        """Start `partage node …` there, to be killed; its output goes to a separate log."""
         with (self.rig.logs / "started.log").open("ab") as log:
             return subprocess.Popen(self.argv(*words), stdout=log, stderr=log, cwd="/", env=_environment())
 
     def kill(self, command: subprocess.Popen[bytes]) -> None:
-        """As the kernel would: the one in the node, not only the way in."""
+        """Kill the command in the node, not just the process that entered it."""
         for child in Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split():
             os.kill(int(child), signal.SIGKILL)
         command.wait()
@@ -99,14 +99,14 @@ class SwitchStage:
         return self.machine.run("systemctl", *words).strip()
 
     def kubelet_endpoint(self) -> str:
-        """By its configuration file."""
+        """The endpoint in kubelet's configuration file."""
         return str(json.loads(self.machine.path(CONFIG).read_text())["containerRuntimeEndpoint"])
 
     def wait_ready(self, why: str = "the node is ready") -> None:
         until(why, lambda: self.rig.cluster.nodes.why_not_ready(NODE))
 
     def reboot(self) -> None:
-        """All ends, and the machine starts with the same disks."""
+        """Stop the machine and boot it with the same disks."""
         folder = str(self.rig.folder)
         self.machine.stop()
         mine = self.machine.addresses.veth
@@ -117,7 +117,7 @@ class SwitchStage:
         systemd_node.boot(self.rig, self.machine)
 
     def on_start_of_kubelet(self, script: str) -> None:
-        """What befalls the node when a kubelet starts that is told to speak to crishim; its status is that script's."""
+        """Run this script whenever kubelet starts with crishim as its runtime; kubelet does not start if it fails."""
         body = f"grep -q crishim {CONFIG} || exit 0\n{script}\n"
         self.machine.write("/etc/fault.sh", body)
         self.machine.write(f"{UNITS}/kubelet.service.d/fault.conf", "[Service]\nExecStartPre=/bin/sh /etc/fault.sh\n")
@@ -130,7 +130,7 @@ class SwitchStage:
 
     @contextmanager
     def kubelet_with(self, argument: str) -> Generator[None]:
-        """Kubelet has that argument too, as people give it one."""
+        """Give kubelet a further argument inside the context, in the usual way."""
         self.machine.write(EXTRA_ARGS, f"KUBELET_EXTRA_ARGS={argument}\n")
         flag, _, value = argument.partition("=")
         folders = [self.machine.path(value)] if flag == "--config-dir" else []
@@ -150,11 +150,11 @@ class SwitchStage:
         self.machine.write(path, content)
 
     def processes(self, name: str) -> list[tuple[int, int]]:
-        """Of containers that run a command of this name: process ids, each with the time of its start."""
+        """PIDs and start times of container processes with a command of this name."""
         return systemd_node.processes(self.machine, name)
 
     def put_bundle(self) -> None:
-        """The checkout's programs in the shape of an unpacked tree, at a place that is none of a tree's."""
+        """Write the checkout's programs in the layout of an unpacked tree, outside the folders of installed trees."""
         files: dict[str, tuple[str, int]] = {"VERSION": (f"{VERSION}\n", 0o644)}
         for name, module in _DAEMONS.items():
             files[f"bin/{name}"] = (f'#!/bin/sh\nexec {sys.executable} -P -m {module} "$@"\n', 0o755)
@@ -171,7 +171,7 @@ class SwitchStage:
 
 
 def files_of(machine: Machine) -> list[str]:
-    """All that an installation may touch: kinds, modes, links and contents."""
+    """Everything that an installation may touch: kinds, modes, links and contents."""
     places = f"/etc /opt /usr/local/lib /var/lib/partage /run/partage {CONFIG}"
     look = f"find {places} -printf '%y %m %p %l\\n'; find {places} -type f -exec sha256sum {{}} +"
     return sorted(machine.run("sh", "-c", f"({look}) 2>/dev/null; true").splitlines())
@@ -179,7 +179,7 @@ def files_of(machine: Machine) -> list[str]:
 
 @contextmanager
 def switch_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[SwitchStage]:
-    """A node that is ready, with containerd, and a bundle beside it."""
+    """A ready node with containerd, and a bundle."""
     ensure("systemd", say=say)
     with running(RigSettings(nodes={}, control=ControlSettings()), say=say, keep_logs=keep_logs) as rig:
         log = rig.logs / "services.log"

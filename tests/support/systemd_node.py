@@ -1,6 +1,6 @@
-"""A node of a rig whose process 1 is a real systemd, which keeps containerd and kubelet as on any host.
+"""A node of a rig with a real systemd as PID 1, which runs containerd and kubelet as on any host.
 
-Kubelet is set up as by kubeadm: a configuration file, and a service that reads kubeadm's flags and people's.
+Kubelet is set up as by kubeadm: a configuration file, and a service that reads kubeadm's flags and users' flags.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WantedBy=multi-user.target
 
 
 def made(rig: Rig, name: str, number: int, log: Path) -> Machine:
-    """Not yet started; all that its services say goes to that log."""
+    """Create the machine without starting it; the output of all its services goes to that log."""
     visible = (CHECKOUT, Path(sys.prefix), *rig.programs.folders)
     init = systemd_init(rig.addresses.slot, rig.folder, name, log)
     place = Place(name, rig.folder / "nodes" / name, rig.logs, rig.folder, visible, init)
@@ -60,15 +60,15 @@ def made(rig: Rig, name: str, number: int, log: Path) -> Machine:
 
 
 def boot(rig: Rig, machine: Machine, others: Sequence[Machine] = ()) -> None:
-    """Again with the same disks, too."""
+    """Start the machine, also again with the same disks."""
     machine.start()
     network.connect(rig.addresses, machine, others, str(rig.folder))
     wait_booted(machine)
-    machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
+    machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # otherwise it is the host's
 
 
 def furnish(rig: Rig, machine: Machine) -> None:
-    """With the units of containerd and kubelet, which do not run yet."""
+    """Write the units of containerd and kubelet without starting them."""
     machine.path(UNITS).mkdir(parents=True, exist_ok=True)
     settings = rig.kubelet(machine, NodeSettings())
     machine.write(CONFIG, kubelet.config(settings))
@@ -83,7 +83,7 @@ def furnish(rig: Rig, machine: Machine) -> None:
 
 
 def serve(rig: Rig, machine: Machine) -> None:
-    """Starts both, and returns when the node is ready."""
+    """Start both; returns when the node is ready."""
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "enable", "--now", "containerd", "kubelet")
     name = machine.place.name
@@ -91,7 +91,7 @@ def serve(rig: Rig, machine: Machine) -> None:
 
 
 def processes(machine: Machine, command: str) -> list[tuple[int, int]]:
-    """Of containers that run this command: process ids, each with the time of its start."""
+    """PIDs and start times of container processes with this command."""
     found: list[tuple[int, int]] = []
     for pid in machine.run("sh", "-c", f"pgrep -x -f '{command}' || true").split():
         fields = machine.path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,7 +1,7 @@
-"""One machine without Kubernetes whose process 1 is a real systemd.
+"""One machine without Kubernetes, with a real systemd as PID 1.
 
-It has the least of units that a machine has: what a distribution starts at boot would be done to the machine that all
-this runs on, such as emptying its /tmp.
+It has a minimal set of units: what a distribution starts at boot would affect the machine that all this runs on, such
+as emptying its /tmp.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class SystemdStage:
     machine: Machine
     lone: LoneMachines
     log: Path
-    """Of all its services."""
+    """Log of all its services."""
 
     def partage(self, *words: str, timeout_s: float = 90.0) -> subprocess.CompletedProcess[str]:
         argv = (*self.machine.way_in, "env", *(f"{k}={v}" for k, v in up_env().items()), *PARTAGE, *words)
         return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=patience_s(timeout_s), cwd="/")
 
     def up(self, *words: str) -> str:
-        """What it says on the way."""
+        """Run `partage up`; returns its messages."""
         done = self.partage("up", *words)
         assert done.returncode == 0, done.stderr + self.told()
         return done.stderr
@@ -51,7 +51,7 @@ class SystemdStage:
         return "\n".join((self.log.read_text(errors="replace"), self.machine.component.tail(40)))
 
     def reboot(self) -> None:
-        """All ends, and the machine starts with the same disks."""
+        """Stop the machine and boot it with the same disks."""
         self.machine.stop()
         folder, bridge = str(self.lone.slot.folder), Addresses(self.lone.slot.number).bridge
         until("its cable is gone", lambda: ", ".join(set(network.devices_of(folder)) - {bridge}) or None)
@@ -87,7 +87,7 @@ def systemd_machine(
 
 
 def init(number: int, folder: Path, name: str, log: Path) -> Init:
-    """Systemd as process 1 of the machine with this name; all that its services say goes to that log."""
+    """Systemd as PID 1 of the machine with this name; the output of all its services goes to that log."""
     program = ensure("systemd", say=print)["systemd"]
     cgroups.make(number, name)
     units = base_units(folder / "units" / name, log)
@@ -100,7 +100,7 @@ def init(number: int, folder: Path, name: str, log: Path) -> Init:
 
 
 def base_units(folder: Path, log: Path) -> Path:
-    """What every unit leans on; all that services say goes to one file."""
+    """The targets that every unit needs, with the output of all services in one file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     (folder / "service.d").mkdir(parents=True)

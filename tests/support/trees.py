@@ -1,4 +1,4 @@
-"""Trees of a version, with a MANIFEST as the bundle writes it: made up, or with the programs of this checkout."""
+"""Trees of a version, with a MANIFEST as the bundle writes it: fake ones, or with the programs of this checkout."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rig.rig import CHECKOUT
 from support.bytecode import BYTECODE
 
 MARK: Final = "PARTAGE_TEST_TREE"
-"""The variable by which a process says of which tree it is."""
+"""Variable that holds the version of a process's tree."""
 SEES_CHECKOUT: Final = (
     "/etc/systemd/system/service.d/checkout.conf",
     "[Service]\nPrivateTmp=no\nProtectHome=no\n"
     + "".join(f"Environment={name}={value}\n" for name, value in BYTECODE.items()),
 )
-"""For nodes with trees of a checkout's programs: it may lie where units see nothing of the machine's."""
+"""Drop-in for nodes with trees of the checkout's programs, which may be in a folder that units can't see by default."""
 _PROGRAMS: Final = ("partage", "partage-crishim", "partage-broker", "partage-advertiser")
 PROGRAM: Final = b"#!/bin/sh\necho made up\n"
 
 
 def a_tree(folder: Path, version: str, files: Mapping[str, bytes] | None = None) -> Path:
-    """Files below `bin` can be run."""
+    """A fake tree; files below `bin` are executable."""
     files = {"bin/partage": PROGRAM, "lib/large": b"x" * 100_000, "VERSION": f"{version}\n".encode(), **(files or {})}
     lines: list[str] = []
     for name, content in sorted(files.items()):
@@ -38,7 +38,7 @@ def a_tree(folder: Path, version: str, files: Mapping[str, bytes] | None = None)
 
 
 def make_tree(folder: Path, version: str, *, instead: Mapping[str, str] | None = None, library: Path) -> Path:
-    """`folder`/<version>, which works; `instead` are lines of a shell before a program is executed, by its name."""
+    """A working tree `folder`/<version>; `instead` has shell lines that run before a program's exec, by program."""
     files = {f"systemd/{unit.name}": unit.read_bytes() for unit in (CHECKOUT / "manifests/systemd").iterdir()}
     for program in _PROGRAMS:
         before, real = (instead or {}).get(program, ""), Path(sys.executable).parent / program

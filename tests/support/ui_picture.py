@@ -1,4 +1,4 @@
-"""Draws the picture of the page: a real browser's view of a cluster that a fake API server and fake brokers tell of.
+"""Takes the screenshot of the page: a real browser on a cluster of a fake API server and fake brokers.
 
 python -P tests/support/ui_picture.py docs/ui.png
 """
@@ -22,7 +22,7 @@ TOKEN: Final = "operator"  # noqa: S105 - of the fake API server
 
 
 class Tenant(NamedTuple):
-    """A container with a part of a card, and what it does with it."""
+    """A container with a part of a card, and its use of it."""
 
     namespace: str
     name: str
@@ -46,7 +46,7 @@ TENANTS: Final = (
 
 
 def an_hour_ago(history: History) -> None:
-    """As if the page had looked for an hour."""
+    """Fill the history as if the page had been open for an hour."""
     now = time.time()
     for tenant in TENANTS:
         card = a_card(tenant.card)

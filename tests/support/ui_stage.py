@@ -1,4 +1,4 @@
-"""A cluster in a fake API server, as the page reads it, and people whose tokens and rights it knows."""
+"""A cluster in a fake API server, as the page reads it, and users with tokens and rights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SENTENCE: Final = "0/2 nodes are available: 2 Insufficient GPU share."
 
 @dataclass
 class People:
-    """By their tokens; and which namespaces each may list the pods of: `*` is all, and nodes."""
+    """Users by token, and the namespaces whose pods each may list: `*` is all, including nodes."""
 
     of_token: dict[str, str] = field(default_factory=dict[str, str])
     may: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
@@ -48,7 +48,7 @@ class People:
 
 
 class UiApi(FakeApi):
-    """Reviews tokens and rights, and says what brokers tell."""
+    """Answers TokenReviews and SubjectAccessReviews, and proxies fake brokers' reports."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ def a_grant(card: Card, *, milli: int = 500, limit: int = 1000, gib: int = 8) ->
 
 
 def held(grant: GpuGrant, *, wanted: float = 0.5, got: float = 0.5, gib: float = 5, refused: int = 0) -> CardHeld:
-    """What a broker tells of this grant."""
+    """A broker's report on this grant."""
     time = broker.time_told(wanted, got)
     return CardHeld(
         card=grant.card,
@@ -155,7 +155,7 @@ def held(grant: GpuGrant, *, wanted: float = 0.5, got: float = 0.5, gib: float =
 
 
 def told_of(cards: tuple[Card, ...], *containers: ContainerTold, findings: tuple[str, ...] = ()) -> Told:
-    """What the broker of a node with these cards tells."""
+    """The report of the broker of a node with these cards."""
     charged = [one for each in containers for one in each.cards]
     used = {card.id: sum(one.charged_bytes for one in charged if one.card == card.id) for card in cards}
     tell = tuple(
@@ -178,7 +178,7 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     began: Callable[[History], None] = lambda _history: None,
 ) -> AsyncGenerator[Site]:
-    """The page of this cluster, on a port of its own. `began` says what it has seen before."""
+    """The page of this cluster on a free port. `began` fills its history."""
     failed: list[Exception] = []
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer(access_to(api.url), user_agent="test", connections=16))

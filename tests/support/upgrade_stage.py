@@ -1,6 +1,6 @@
-"""A machine whose process 1 is a real systemd, with containerd, and all daemons of a node as units of a tree.
+"""A machine with a real systemd as PID 1, containerd, and all daemons of a node as units of a tree.
 
-No kubelet: `crictl` asks crishim as kubelet does, so every call that would be lost is seen.
+There is no kubelet: `crictl` calls crishim as kubelet does, so any lost call is noticed.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class UpgradeStage:
         return self.systemd.machine
 
     def tree(self, version: str, **instead: str) -> None:
-        """Another version, unpacked; `instead` by program, with underlines."""
+        """Unpack another version; `instead` is by program, with underscores."""
         lines = {name.replace("_", "-"): text for name, text in instead.items()}
         make_tree(self.machine.path(f"/{TREES}"), version, instead=lines, library=self.library)
 
     def install(self, version: str) -> None:
-        """As `partage node install` leaves it, with the unit of an advertiser beside."""
+        """Install as `partage node install` does, plus the unit of an advertiser."""
         self.tree(version)
         self.machine.path(f"/{CURRENT}").symlink_to(version)
         for unit in (*OUR_UNITS, ADVERTISER):
@@ -69,14 +69,14 @@ class UpgradeStage:
         self.systemd.systemctl("start", *OUR_UNITS, ADVERTISER)
 
     def upgrading(self, version: str) -> subprocess.Popen[str]:
-        """By that version's own program."""
+        """Start an upgrade with that version's own program."""
         tree = f"/{TREES}/{version}"
         command = f"echo $$ >{UPGRADE_PID}; exec {tree}/bin/partage node upgrade --tree {tree}"
         argv = [*self.machine.way_in, "sh", "-c", command]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
 
     def upgrade(self, version: str) -> tuple[int, str]:
-        """How it ends, and its last line."""
+        """Exit status and last line of an upgrade."""
         work = self.upgrading(version)
         _, said = work.communicate(timeout=patience_s())
         return work.returncode, said.strip().splitlines()[-1] if said.strip() else ""
@@ -86,7 +86,7 @@ class UpgradeStage:
         return str(self.machine.path(f"/{TREES}").joinpath("current").readlink())
 
     def running_version(self, unit: str) -> str:
-        """Of the process that systemd keeps now; empty where it starts one."""
+        """Version of the unit's running process; empty while systemd starts one."""
         pid = self.systemd.systemctl("show", "--property", "MainPID", "--value", unit)
         if pid == "0":
             return ""
@@ -97,12 +97,12 @@ class UpgradeStage:
         return next((each.removeprefix(f"{MARK}=") for each in environment if each.startswith(f"{MARK}=")), "")
 
     def crictl(self, *words: str) -> str:
-        """Through crishim."""
+        """Run crictl through crishim."""
         argv = (str(self.programs["crictl"]), "--runtime-endpoint", f"unix://{SOCKET}", "--timeout", "30s")
         return self.machine.run(*argv, "--image-endpoint", "unix:///run/containerd/containerd.sock", *words)
 
     def start_container(self, name: str) -> str:
-        """Its id."""
+        """Start a container; returns its id."""
         pod = {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", "attempt": 0}, "linux": {}}
         container = {"metadata": {"name": "main"}, "image": {"image": "busybox"}, "command": list(_SLEEPS)}
         for what, text in (("pod", pod), ("container", container)):
@@ -114,7 +114,7 @@ class UpgradeStage:
         return made
 
     def process_of(self, container: str) -> tuple[int, str]:
-        """Its process, and when that was started."""
+        """PID and start time of its process."""
         found: dict[str, Any] = json.loads(self.crictl("inspect", container))
         pid = int(found["info"]["pid"])
         return pid, self.machine.run("cat", f"/proc/{pid}/stat").rpartition(")")[2].split()[19]
@@ -122,7 +122,7 @@ class UpgradeStage:
 
 @contextmanager
 def upgrade_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[UpgradeStage]:
-    """Version 1 works there."""
+    """The stage with version 1 running."""
     own = ("containerd", "runc", "cni", "iptables", "cri-tools", "docker-registry", "busybox", "gcc", "musl")
     programs = ensure(*own, say=say)
     library = _library(keep_logs / "library")
@@ -136,7 +136,7 @@ def upgrade_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[U
         with serving(runtime(machine, programs, registry)):
             path, text = public_file(Ed25519PrivateKey.generate())
             machine.write(path, text)
-            machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # which is the host's
+            machine.run("mount", "-t", "tmpfs", "libraries", "/usr/local/lib")  # otherwise it is the host's
             stage = UpgradeStage(systemd, programs, library)
             stage.install("1.0-g1")
             until("crishim answers", lambda: _why_silent(stage))
@@ -144,7 +144,7 @@ def upgrade_stage(*, say: Callable[[str], None], keep_logs: Path) -> Generator[U
 
 
 def _library(folder: Path) -> Path:
-    """All that a release carries built: units may write nowhere, and so compile nothing."""
+    """Everything that a release contains prebuilt: units have no writable folders, and can't compile."""
     folder.mkdir(parents=True, exist_ok=True)
     built = built_library()
     for each in (*(built / name for name in OBJECTS), built_page()):

@@ -1,4 +1,4 @@
-"""The words and options of ``partage audit``."""
+"""The command line of ``partage audit``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 
 
 def _kinds(schedulers: Sequence[KnownScheduler]) -> tuple[AnyKind, ...]:
-    """Those that any of them knows."""
+    """The kinds that any of the schedulers knows."""
     found: dict[str, AnyKind] = {}
     for each in schedulers:
         with each.plugins() as registry:
@@ -97,7 +97,7 @@ def _kinds(schedulers: Sequence[KnownScheduler]) -> tuple[AnyKind, ...]:
 
 
 def _placing(schedulers: Sequence[KnownScheduler]) -> Sequence[str]:
-    """Their names; none where a kube-scheduler of any name may place pods by them."""
+    """The schedulers' names; empty if one extends kube-schedulers, because then any scheduler name may use partage."""
     is_asked = any(each.said.extends for each in schedulers)
     return () if is_asked else [each.said.scheduler_name for each in schedulers]
 
@@ -114,7 +114,7 @@ def _of_cluster(cluster: SeenCluster, read: of_pods.Read, ours: Sequence[str]) -
 def _of_here(
     cluster: SeenCluster, root: Path, name: str, runtime: Path, kinds: tuple[AnyKind, ...]
 ) -> Iterator[Finding]:
-    """Nothing where this is no node of partage."""
+    """The comparisons on this node; none unless it is a node of partage."""
     if not sources.is_node(root):
         return
     here = sources.here(root, name, runtime)

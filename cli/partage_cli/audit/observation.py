@@ -1,4 +1,4 @@
-"""What was gathered, as it was said. Pure."""
+"""The gathered facts, as their sources state them. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Keys = Mapping[KeyId, Ed25519PublicKey]
 
 @dataclass(frozen=True, kw_only=True)
 class SeenPod:
-    """A pod that has not ended, and the allocation on it."""
+    """A pod that has not terminated, with its allocation."""
 
     pod: ApiPod
     allocation: Allocation | None = None
     key: KeyId | None = None
-    """That signed it, by its own word."""
+    """Key id in the signature annotation, unverified."""
     fault: str = ""
-    """Why the allocation is not to be believed."""
+    """Why the allocation is invalid."""
 
     @property
     def name(self) -> str:
@@ -39,43 +39,43 @@ class SeenPod:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenNode:
-    """A node, and what it says it has."""
+    """A node with its inventory."""
 
     node: ApiNode
     inventory: Inventory | None = None
     fault: str = ""
     beat_age_s: float | None = None
-    """Since its advertiser said that this still holds; None: it never did."""
+    """Age of the advertiser's last heartbeat; None if there never was one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenCluster:
-    """What the API server says."""
+    """The API server's state."""
 
     pods: tuple[SeenPod, ...]
     nodes: Mapping[str, SeenNode]
     keys: Keys = field(default_factory=dict[KeyId, Ed25519PublicKey])
-    """Empty where there are none: then no signature was checked."""
+    """If empty, no signature was checked."""
     unread: tuple[str, ...] = ()
-    """Objects that can't be read: which, and why."""
+    """Undecodable objects, each with the reason."""
     claims: frozenset[ClaimUid] | None = None
-    """That are allocated; None where the API server does not say."""
+    """Allocated claims; None if the API server does not list them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenClaims:
-    """What the DRA driver of this node put in force."""
+    """The claims that this node's DRA driver prepared."""
 
     records: tuple[ClaimRecord, ...] = ()
     unread: tuple[str, ...] = ()
-    """Records that can't be read: which, and why."""
+    """Undecodable records, each with the reason."""
     files: frozenset[ClaimUid] = frozenset()
     """Claims that have a CDI file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenHere:
-    """What this node says; `Unseen` where it could not be asked."""
+    """This node's own state; `Unseen` for each source that could not be queried."""
 
     name: str
     inventory: str | Unseen
@@ -85,7 +85,7 @@ class SeenHere:
 
 
 def seen_pods(pods: Iterable[ApiPod], kinds: Iterable[AnyKind], keys: Keys) -> Iterator[SeenPod]:
-    """With their allocations; signatures are checked where there are keys."""
+    """Pods with their allocations; signatures are verified if there are keys."""
     known = tuple(kinds)
     for pod in pods:
         text = pod.metadata.annotations.get(ALLOCATION)

@@ -1,4 +1,4 @@
-"""Allocations against the nodes' inventories: the cards are there, and no two pods have the same part. Pure."""
+"""Allocations against inventories: every card exists, and no part of a card is allocated twice. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Uses = Sequence[tuple[SeenPod, Usage]]
 
 
 def nodes(cluster: SeenCluster) -> Iterator[Finding]:
-    """Nodes with pods that hold cards can be asked, and take part."""
+    """Nodes whose pods hold cards exist, report an inventory, and have a recent heartbeat."""
     about, uses = About("nodes"), _uses(cluster)
     found = [
         finding
@@ -32,7 +32,7 @@ def nodes(cluster: SeenCluster) -> Iterator[Finding]:
 
 
 def cards(cluster: SeenCluster) -> Iterator[Finding]:
-    """Every card that is held is there and shared, and is not given away twice."""
+    """Every card in use exists, belongs to the pool `shared`, and is not overcommitted."""
     about, uses = About("cards"), _uses(cluster)
     known = {name: there for name in sorted(uses) if (there := _cards_of(cluster.nodes.get(name))) is not None}
     found = [
@@ -45,7 +45,7 @@ def cards(cluster: SeenCluster) -> Iterator[Finding]:
 
 
 def _uses(cluster: SeenCluster) -> dict[str, list[tuple[SeenPod, Usage]]]:
-    """What pods hold of cards, by the node that they are on."""
+    """What pods hold of cards, by node."""
     found: dict[str, list[tuple[SeenPod, Usage]]] = {}
     for each in cluster.pods:
         for usage in () if each.allocation is None else usages(each.allocation):
@@ -54,7 +54,7 @@ def _uses(cluster: SeenCluster) -> dict[str, list[tuple[SeenPod, Usage]]]:
 
 
 def _cards_of(node: SeenNode | None) -> Cards | None:
-    """None where the node does not say, which `nodes` finds."""
+    """The node's cards; None without an inventory, which `nodes` reports."""
     if node is None or node.inventory is None:
         return None
     part = node.inventory.part(GPU)

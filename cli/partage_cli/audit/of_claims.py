@@ -1,4 +1,4 @@
-"""Claims that the DRA driver put in force here: records, CDI files, the broker's limits, the API server. Pure."""
+"""Claims that the DRA driver prepared here: records, CDI files, the broker's limits, the API server. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _END: Final = "delete the pods that have the claim"
 
 
 def claims(here: SeenHere, allocated: frozenset[ClaimUid] | None) -> Iterator[Finding]:
-    """`allocated`: what the API server has; None where it does not say. Nothing where there are none."""
+    """Compare them. `allocated`: claims of the API server; None if it does not list them. No claims: no findings."""
     about = About("claims")
     if isinstance(here.claims, Unseen):
         yield about.unknown(str(here.claims), do="ask again as root, on the node")

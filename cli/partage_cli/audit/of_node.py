@@ -1,4 +1,4 @@
-"""One node against the API server: its own inventory, the runtime's containers, the broker's limits. Pure."""
+"""One node against the API server: its local inventory, the runtime's containers, the broker's limits. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AS_ROOT: Final = "ask again as root, on the node"
 
 
 class _Running(NamedTuple):
-    """A container of the runtime that has not ended, and what crishim wrote on it."""
+    """A container that has not exited, with crishim's allocation annotation."""
 
     container: ListedContainer
     allocation: ContainerAllocation
@@ -32,7 +32,7 @@ class _Running(NamedTuple):
 
 
 def inventory(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
-    """The cluster was told what crishim is told."""
+    """The node's annotation has the same inventory as the local file that crishim reads."""
     about, node = About("inventory"), cluster.nodes.get(here.name)
     if node is None:
         yield about.wrong(f"the API server knows no node {here.name}", do="say its name by --node-name")
@@ -52,7 +52,7 @@ def inventory(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) ->
 
 
 def runtime(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
-    """What runs with cards was allocated them, and what was allocated cards runs with them."""
+    """Containers run with exactly the cards that were allocated to their pods."""
     about = About("runtime")
     if isinstance(here.containers, Unseen):
         yield about.unknown(str(here.containers), do=_AS_ROOT)
@@ -71,7 +71,7 @@ def runtime(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> I
 
 
 def broker(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
-    """The broker holds the containers that the runtime runs to their limits, and no others."""
+    """The broker has limits for the runtime's containers, and for no others."""
     about = About("broker")
     if isinstance(here.broker, Unseen):
         yield about.unknown(str(here.broker), do=_AS_ROOT)
@@ -102,7 +102,7 @@ def _of_broker(
 
 
 def _of_limits(about: About, limits: ContainerTold, each: _Running, pod: SeenPod | None) -> Iterator[Finding]:
-    """Of one that was resized while it ran the pod says what it was granted."""
+    """Compare a container's limits. If it was resized while running, the pod has the current grants."""
     grants, gen = each.allocation.of(GPU), each.allocation.gen
     if pod is not None and pod.allocation is not None and limits.gen == pod.allocation.gen > gen:
         grants = _allocated(pod, each.container.name)
@@ -123,7 +123,7 @@ def _with_grants(containers: Iterable[ListedContainer], kinds: tuple[AnyKind, ..
         try:
             allocation = decode_container(text, kinds)
         except DecodeError:
-            continue  # said by `runtime`
+            continue  # reported by `runtime`
         found[allocation.key] = _Running(each, allocation)
     return found
 
@@ -158,5 +158,5 @@ def _held(grants: Iterable[GpuGrant]) -> list[tuple[str, int, int, int]]:
 
 
 def _is_part(grant: GpuGrant) -> bool:
-    """Less than the whole card, so that somebody must hold it to that."""
+    """Less than the whole card, so that limits are needed."""
     return grant.share_milli < WHOLE_MILLI

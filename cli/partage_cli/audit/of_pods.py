@@ -1,4 +1,4 @@
-"""Pods against their own allocations: signatures, keys, and what was asked for. Pure."""
+"""Pods against their own allocations: signatures, keys, and requests. Pure."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from partage_plugins.vocabulary.names import grantee_in_words
 from partage_scheduler.objects import seen
 
 Read = Callable[[Pod], PodRequest]
-"""What a pod asks for, in whatever dialect; raises `PartageError`."""
+"""Reads a pod's request in any dialect; raises `PartageError`."""
 _FORGED = "delete the pod, and find who writes alloc.partage.dev/ annotations"
 _AGAIN = "delete the pod: it is placed again"
 _ELSEWHERE = "name {} in schedulerName in what the pod is made from, and delete the pod"
 
 
 def unread(cluster: SeenCluster) -> Iterator[Finding]:
-    """Nothing is known of what can't be read."""
+    """Report the objects that can't be decoded."""
     about = About("unread")
     yield from (about.wrong(each, do="delete it, or write it again") for each in cluster.unread)
 
 
 def signatures(cluster: SeenCluster) -> Iterator[Finding]:
-    """Every allocation is signed, for this pod on this node."""
+    """Every allocation has a valid signature, for this pod on this node."""
     about = About("signatures")
     faults = [about.wrong(f"pod {each.name}: {each.fault}", do=_FORGED) for each in cluster.pods if each.fault]
     yield from faults
@@ -40,7 +40,7 @@ def signatures(cluster: SeenCluster) -> Iterator[Finding]:
 
 
 def keys(cluster: SeenCluster) -> Iterator[Finding]:
-    """Which keys pods still need."""
+    """Count the pods that need each key."""
     about = About("keys")
     used = Counter(each.key for each in cluster.pods if each.allocation is not None and each.key is not None)
     for key in sorted({*used, *cluster.keys}):
@@ -48,7 +48,7 @@ def keys(cluster: SeenCluster) -> Iterator[Finding]:
 
 
 def requests(cluster: SeenCluster, read: Read, *, ours: Sequence[str]) -> Iterator[Finding]:
-    """A pod on a node has exactly the cards that it asks for. `ours` are schedulers; none: any may be."""
+    """A bound pod has exactly the cards that it requests. `ours`: our schedulers; empty if any may use partage."""
     about = About("requests")
     pods = [each for each in cluster.pods if each.pod.node and not each.fault]
     wrong = [
@@ -60,7 +60,7 @@ def requests(cluster: SeenCluster, read: Read, *, ours: Sequence[str]) -> Iterat
 
 
 def _placed_by(each: SeenPod, ours: Sequence[str]) -> str:
-    """Another scheduler would place it again as it did."""
+    """The advice: a pod that another scheduler bound would be bound the same way again."""
     is_ours = not ours or each.allocation is not None or each.pod.spec.scheduler_name in ours
     return _AGAIN if is_ours else _ELSEWHERE.format(" or ".join(ours))
 
@@ -84,7 +84,7 @@ def _of_pod(each: SeenPod, read: Read) -> Iterator[str]:
 def _of_container(
     name: ContainerName, asked: GpuRequest | None, given: Iterable[GpuGrant], *, is_resized: bool
 ) -> Iterator[str]:
-    """Of one that was resized the scheduler signed other amounts than it asks for."""
+    """Compare one container. After a resize, the signed amounts differ from the request by design."""
     grants, who = tuple(given), grantee_in_words(name)
     if asked is None:
         yield f"{who} has {len(grants)} cards and asks for none"

@@ -1,7 +1,7 @@
-"""What the scheduler counts, by its metrics page, against what stands on nodes and pods. Pure.
+"""The scheduler's metrics page against nodes and pods. Pure.
 
-It counts every 15 s, what is under way stands nowhere yet, and of allocations that were changed since it saw them it
-still counts the old ones: so a difference is a warning, worth a second look.
+The scheduler counts every 15 s, bindings in flight are nowhere in the API server yet, and an allocation that was
+changed after the scheduler read it still counts as before: so a difference is a warning, worth a second look.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from partage_scheduler.cluster.unknown import everywhere
 from partage_scheduler.objects import ApiPod
 
 Asked = Callable[[ApiPod], Unknown | None]
-"""What a pod without an allocation asks for, if anything."""
+"""The request of a pod without an allocation, if it has one."""
 _LINE: Final = re.compile(r"^partage_scheduler_(\w+) ([-+.0-9eE]+|NaN)$", re.MULTILINE)
 _CLOSE: Final = 1e-6
 _LEADS, _IN_FLIGHT, _CARDS = "leads", "in_flight_pods", "cards"
@@ -28,7 +28,7 @@ _SHARE, _MEMORY = "allocated_share_ratio", "allocated_memory_ratio"
 
 
 def scheduler(page: str | Unseen, cluster: SeenCluster, asks: Asked) -> Iterator[Finding]:
-    """It knows the same cards, and has given away the same of them."""
+    """The scheduler has the same number of cards, and the same allocated ratios."""
     about = About("scheduler")
     if isinstance(page, Unseen):
         yield about.unknown(str(page), do="say where its metrics are: http://HOST:PORT/metrics")
@@ -68,7 +68,7 @@ def _counted(cluster: SeenCluster, asks: Asked) -> dict[str, float]:
 
 
 def _allocations(each: SeenPod, inventory: Inventory, asks: Asked) -> Iterator[Allocation]:
-    """What counts of a pod, by what stands on it now: its allocation, or else what it asks for, on every card."""
+    """A pod's allocations as they count now: the signed one, or else its request on every card."""
     if each.allocation is not None:
         yield each.allocation
     elif (unknown := asks(each.pod)) is not None:

@@ -1,4 +1,4 @@
-"""Pods that say something of cards and get none by it: they name no scheduler of ours, or nothing reads it. Pure."""
+"""Pods whose request for cards has no effect: they name no scheduler of ours, or no dialect reads it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULT: Final = "default-scheduler"
 
 
 def words(cluster: SeenCluster, readings: Readings) -> Iterator[Finding]:
-    """One finding for each system and scheduler, or for each sentence, however many pods there are."""
+    """One finding for each pair of system and scheduler, or for each sentence, regardless of the number of pods."""
     found = [*_of_others(cluster, readings), *_of_ours(cluster, readings)]
     ours = " or ".join(readings.schedulers)
     yield from found or [About("words").ok(f"no pod says something of cards that {ours} does not read")]
@@ -41,7 +41,7 @@ def _of_others(cluster: SeenCluster, readings: Readings) -> Iterator[Finding]:
 
 
 def _advice(said: list[Spoken], scheduler: str, ours: str) -> str:
-    """Where ours reads nothing of it either, its name alone would not help."""
+    """The advice: if our dialects don't read the keys either, changing the scheduler name is not enough."""
     advice = f"name {ours} in schedulerName, unless {scheduler} itself gives cards here"
     unread = next((each.words for each in said if not (each.words.is_read and each.is_word)), None)
     return advice if unread is None else f"{advice}. {unread.remedy}"

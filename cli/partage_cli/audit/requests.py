@@ -1,4 +1,4 @@
-"""What each pod asks for and says of cards, as the scheduler that it names reads it; others as the first one does."""
+"""What each pod requests, read with the settings of the scheduler that it names, or else of the first scheduler."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Reading(NamedTuple):
     request: PodRequest | PartageError
     spoken: tuple[Spoken, ...]
     unread: str | None
-    """What of it nothing reads, in a sentence, where it is on a node."""
+    """A sentence about the keys that no dialect reads, for a pod that is bound."""
 
 
 class Readings:
     def __init__(self, schedulers: Sequence[str]) -> None:
-        """By their names; the first reads the pods of others, too."""
+        """`schedulers`: names; the first one also reads the pods of foreign schedulers."""
         self.schedulers = schedulers
         self._of_pods: dict[PodUid, Reading] = {}
 
     def add(self, cluster: SeenCluster, scheduler: str, side: SchedulerSide) -> None:
-        """Reads its pods, by the settings that its plugins have now."""
+        """Read this scheduler's pods with the settings that its plugins have now."""
         lexicon, others = lexicon_of(side), scheduler == self.schedulers[0]
         given = {name for each in cluster.nodes.values() for name in each.node.status.allocatable}
         for each in cluster.pods:
@@ -40,7 +40,7 @@ class Readings:
         return self._of_pods[each.pod.uid]
 
     def request(self, pod: Pod) -> PodRequest:
-        """What it asks for; raises what dialects raise."""
+        """The pod's request; raises what its dialect raised."""
         found = self._of_pods[pod.ref.uid].request
         if isinstance(found, PartageError):
             raise found
@@ -51,7 +51,7 @@ class Readings:
 
 
 def _reading(each: SeenPod, side: SchedulerSide, lexicon: Lexicon, given: Collection[str]) -> Reading:
-    """`given`: resources that nodes have."""
+    """`given`: the extended resources that nodes offer."""
     pod = seen(each.pod)
     absent = () if each.pod.node else [name for name in resources_of(pod) if name not in given]
     spoken = tuple(lexicon.spoken(pod, absent=absent))

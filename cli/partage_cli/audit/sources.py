@@ -1,4 +1,4 @@
-"""Gathers what the API server says, and what this node says where it is one of ours."""
+"""Gathers the state of the API server, and of this node if partage runs on it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_BYTES: Final = 4 << 20
 
 
 async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ...], root: Path) -> SeenCluster:
-    """All of it; raises `KubeError`. Pods last: what they were given is on nodes that are known then."""
+    """Read everything; raises `KubeError`. Pods come last, so that the nodes that they were bound to are known."""
     keys = await trusted_keys(server, namespace, root)
     nodes = await server.list(nodes_path(), ApiNode, limit=_PAGE)
     leases = await server.list(leases_path(namespace), ApiLease, limit=_PAGE)
@@ -61,7 +61,7 @@ async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ..
 
 
 async def _allocated(server: ApiServer) -> frozenset[ClaimUid] | None:
-    """A node's own identity may not list claims, and older clusters have none."""
+    """Allocated claims; None if listing is denied, as to a node's identity, or absent, as in older clusters."""
     try:
         found = await server.list(resource_claims_path(), Claim, limit=_PAGE)
     except (NotAllowed, NotFound):
@@ -70,7 +70,7 @@ async def _allocated(server: ApiServer) -> frozenset[ClaimUid] | None:
 
 
 def here(root: Path, name: str, runtime: Path) -> SeenHere:
-    """This node; whatever can't be asked says why."""
+    """Read this node; a source that can't be queried becomes an `Unseen` with the reason."""
     return SeenHere(
         name=name,
         inventory=text_of(root / INVENTORY_FILE),
@@ -81,7 +81,7 @@ def here(root: Path, name: str, runtime: Path) -> SeenHere:
 
 
 def page_of(url: str) -> str | Unseen:
-    """The metrics page at an address."""
+    """Fetch a metrics page."""
     if not url.startswith(("http://", "https://")):
         return Unseen(Path(url), "is no address of http")
     try:

@@ -1,4 +1,4 @@
-"""The broker of this node and the library that it puts into containers: whether limits of memory would hold."""
+"""The node's broker and the library that it mounts into containers: whether memory limits would be enforced."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.places import BROKER_ALIVE, BROKER_SOCKET
 
 OBJECTS: Final = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1")
-"""What a program may ask the loader for."""
+"""Names that a program may pass to the dynamic loader."""
 _READABLE: Final = stat.S_IROTH
 _PASSABLE: Final = stat.S_IROTH | stat.S_IXOTH
 
 
 def broker(node: LocalNode) -> Iterator[Finding]:
-    """It goes its rounds, answers, and finds every container within its limits."""
+    """It is alive, answers, and reports no container above its limits."""
     path = node.path(BROKER_ALIVE)
     about, age_s = About("broker", (str(path), str(node.path(BROKER_SOCKET)))), age_of(path)
     if isinstance(age_s, Unseen) and not age_s.is_missing:
@@ -39,7 +39,7 @@ def broker(node: LocalNode) -> Iterator[Finding]:
 
 
 def library(node: LocalNode) -> Iterator[Finding]:
-    """What containers get is all there, and every user in them can read it."""
+    """The library is complete, and readable for every user in a container."""
     try:
         folder = BrokerClient(node.root).tell().library
     except (ControlError, Refused) as error:
@@ -86,7 +86,7 @@ def _serving(told: Told) -> str:
 
 
 def _wrong(folder: Path) -> str | None:
-    """What keeps a program of any user from loading it."""
+    """Why a program of some user could not load the library, if so."""
     for path, needed in ((folder, _PASSABLE), *((folder / name, _READABLE) for name in OBJECTS)):
         status = status_of(path)
         if isinstance(status, Unseen):

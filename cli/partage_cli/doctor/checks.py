@@ -1,6 +1,7 @@
-"""Runs checks side by side, each in a thread of its own: one that hangs costs its own finding and nothing else.
+"""Runs checks in parallel, each in its own thread: one that hangs loses only its own findings.
 
-A thread cannot be ended from outside, and what hangs here hangs in the kernel. So these threads never keep the process.
+A thread can't be killed, and a check that hangs does so inside the kernel. So the threads are daemon threads, which
+never keep the process alive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether pods with claims can start here: cards that are for claims, and a DRA driver that answers kubelet."""
+"""Whether pods with claims can start here: cards in the pool `dra`, and a DRA driver that answers kubelet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _START: Final = "`kubectl -n partage-system get pods -l app.kubernetes.io/name=p
 
 
 def claims(node: LocalNode) -> Iterator[Finding]:
-    """Nothing where no card is for claims, and none is in force."""
+    """Yields nothing if no card is in the pool `dra` and no claim is prepared."""
     about = About("claims", (str(node.path(DRA_SOCKET)), str(node.path(DRA_REGISTRATION))))
     read = inventory_of(node)
     part = read.part(GPU) if isinstance(read, Inventory) else None
@@ -64,7 +64,7 @@ def _is_readable(records: ClaimRecords, uid: ClaimUid) -> bool:
 
 
 def _why_silent(node: LocalNode) -> str | None:
-    """By both sockets: kubelet looks for the one, and asks at the other. Raises `PermissionError`."""
+    """Why one of both sockets doesn't connect: kubelet registers by one, calls the other. Raises `PermissionError`."""
     for path, who in ((DRA_REGISTRATION, "kubelet finds no DRA driver"), (DRA_SOCKET, "no DRA driver answers")):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
             caller.settimeout(_WITHIN_S)

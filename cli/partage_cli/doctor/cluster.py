@@ -1,4 +1,4 @@
-"""What the API server has of this node: its object, its annotation, its heartbeat; and whether its clock is ours."""
+"""This node in the API server: its Node, its annotation and its heartbeat; and whether the clocks agree."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ _ACCOUNT: Final = "partage-advertiser"
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What the API server answered, or why not."""
+    """The API server's answers, or the error in place of each."""
 
     identity: Identity | KubeError
     node: Node | KubeError
     lease: Lease | KubeError
     renewal: KubeError | None
-    """Why the heartbeat could not be written; it was tried without effect."""
+    """Why the heartbeat could not be written, by a dry run."""
     now: datetime
 
 
 def cluster(node: LocalNode) -> Iterator[Finding]:
-    """Asks with the identity of the kubeconfig; without one as this node's kubelet, which may see its own node."""
+    """Query with the kubeconfig's identity; without one as this node's kubelet, which may read its own Node."""
     about = About("api", (f"node {node.name}",))
     try:
         facts = _asked(node)
@@ -85,7 +85,7 @@ def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen, keys: Itera
 
 
 def annotation(written: str | None, file: str | Unseen, node: LocalNode) -> Finding:
-    """The cluster must be told what crishim is told."""
+    """The annotation must equal the inventory file that crishim reads."""
     about = About("annotation", (f"node {node.name}: {ANNOTATION}", str(node.path(INVENTORY_FILE))))
     if isinstance(file, Unseen):
         return about.unknown(str(file))
@@ -102,7 +102,7 @@ def annotation(written: str | None, file: str | Unseen, node: LocalNode) -> Find
 
 
 def in_force(node: Node, lease: Lease | KubeError, now: datetime) -> Finding:
-    """The words of `partage nodes` and `partage rollout`."""
+    """Whether the node is in force, by the rules of `partage nodes` and `partage rollout`."""
     name = node.metadata.name
     about = About("in-force", (f"node {name}",))
     if isinstance(lease, KubeError) and not isinstance(lease, NotFound):
@@ -117,7 +117,7 @@ def in_force(node: Node, lease: Lease | KubeError, now: datetime) -> Finding:
 
 
 def keys_known(lease: Lease, here: Sequence[str], node: LocalNode) -> Finding:
-    """The cluster must know which keys the node trusts: by that a key is given up, or is kept."""
+    """The Lease must name the keys that the node trusts: retiring a key depends on it."""
     about = About("keys-told", (f"lease {node.namespace}/{node.name}: {KEYS}",))
     told = keys_told(lease)
     if not told:
@@ -133,7 +133,7 @@ def keys_known(lease: Lease, here: Sequence[str], node: LocalNode) -> Finding:
 
 
 def clock(there: str, here: datetime) -> Finding:
-    """A clock that is wrong makes heartbeats look stale, and certificates expired."""
+    """A wrong clock makes heartbeats look stale and certificates expired."""
     about = About("clock", ("creationTimestamp of an answer",))
     try:
         off_s = (here - datetime.fromisoformat(there).astimezone(UTC)).total_seconds()
@@ -200,7 +200,7 @@ async def _facts(server: ApiServer, node: LocalNode) -> ClusterFacts:
 
 
 async def _renewed(server: ApiServer, node: LocalNode, lease: msgspec.Raw | KubeError) -> object:
-    """As the advertiser does, without effect."""
+    """Renew the Lease as the advertiser does, in a dry run."""
     if isinstance(lease, NotFound):
         body = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -215,7 +215,7 @@ async def _renewed(server: ApiServer, node: LocalNode, lease: msgspec.Raw | Kube
 
 
 async def or_error(answer: Awaitable[A]) -> A | KubeError:
-    """Where one answer less must not hide the others."""
+    """Turn a `KubeError` into a result, so that one failed request doesn't hide the other answers."""
     try:
         return await answer
     except KubeError as error:

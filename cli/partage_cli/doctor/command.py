@@ -1,4 +1,4 @@
-"""The words and options of ``partage doctor``, and the list of its checks."""
+"""The command line of ``partage doctor``, and the list of its checks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _CHECKS_OF_A_MACHINE: Final[Mapping[str, Check]] = {
     "agent": machine.agent,
     "engines": machine.engines,
 }
-"""Without kubelet and signatures, and with engines of its own."""
+"""Checks for a machine with Docker or Podman: no kubelet and no signatures, but an agent and engines."""
 
 
 @click.command(
@@ -118,7 +118,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 def look(
     root: Path, *, driver_root: Path | None, node_name: str | None, kubeconfig: Path | None, namespace: str
 ) -> list[Finding]:
-    """All findings of this machine; of the cluster where it is no node."""
+    """All findings about this machine; about the cluster, if it is not a node."""
     settings, mistakes = _crishim_settings(root)
     decision = read_decision(root)
     node = LocalNode(
@@ -135,7 +135,7 @@ def look(
 
 
 def _crishim_settings(root: Path) -> tuple[CrishimSettings, list[Finding]]:
-    """What the node's file tells crishim; flags and variables of its unit are not known here."""
+    """The settings of crishim in the node's file; flags and variables of its unit are not known here."""
     path = root / DEFAULT_PATH
     try:
         toml = read_toml(path, required=False)

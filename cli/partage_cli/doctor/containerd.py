@@ -1,6 +1,6 @@
-"""How the container runtime is set up: who runs containers by default, CDI, checkpoints, and NVIDIA's own runtime.
+"""The container runtime's configuration: default runtime, CDI, checkpoints, and NVIDIA's container runtime.
 
-The runtime itself is asked, as crishim does: what its files say is not always what it runs with.
+The facts come from the running runtime over CRI, as for crishim: its files may differ from what it runs with.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENVVAR: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 
 _VERSION: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 _RESTORED_FROM, _RESTORED_BEFORE = (2, 1), (2, 4)
-"""Versions of containerd that make containers from checkpoints, and of which the older ones do not say so."""
+"""Versions of containerd that restore checkpoints on create; the lower ones don't report it."""
 
 
 class _NvidiaConfig(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class _NvidiaConfig(msgspec.Struct, frozen=True):
 
 
 def container_runtime(node: LocalNode) -> Iterator[Finding]:
-    """One finding where the runtime gives no answer."""
+    """One finding if the runtime doesn't answer."""
     socket = node.path(node.crishim.runtime)
     config, runtime = config_at(socket), runtime_at(socket)
     if isinstance(config, Unseen):
@@ -46,7 +46,7 @@ def container_runtime(node: LocalNode) -> Iterator[Finding]:
 
 
 def default_runtime(about: About, config: RuntimeConfig, *, guarded: bool) -> Finding:
-    """Where NVIDIA's runtime runs every pod, images can ask for cards, unless crishim keeps them from it."""
+    """If NVIDIA's runtime runs every pod, images can request cards, unless crishim's guard prevents it."""
     program = config.program_of("")
     if config.default_handler is None or program is None:
         return about.unknown("the runtime does not say who runs pods that name no handler; crishim assumes NVIDIA's")
@@ -62,7 +62,7 @@ def default_runtime(about: About, config: RuntimeConfig, *, guarded: bool) -> Fi
 
 
 def cdi(about: About, config: RuntimeConfig) -> Finding:
-    """Whether the runtime looks for devices where we write them."""
+    """Whether the runtime reads CDI specs from the folder that we write to."""
     if config.cdi is None:
         return about.unknown("the runtime does not say whether CDI is on, so cards are attached by hand")
     if not config.cdi:
@@ -80,7 +80,7 @@ def cdi(about: About, config: RuntimeConfig) -> Finding:
 
 
 def restore(about: About, config: RuntimeConfig, runtime: Runtime | Unseen) -> Finding:
-    """Whether it makes containers from checkpoints when it is asked to create one: their cards can't be counted."""
+    """Whether creating a container may restore a checkpoint; such a container's cards can't be accounted for."""
     if config.restores:
         return about.wrong(
             "containerd restores checkpoints when it creates containers, whose cards can't be counted then, so crishim "
@@ -102,7 +102,7 @@ def restore(about: About, config: RuntimeConfig, runtime: Runtime | Unseen) -> F
 
 
 def nvidia_runtime(node: LocalNode) -> Iterator[Finding]:
-    """Whether NVIDIA's runtime believes a variable of any container."""
+    """Whether NVIDIA's runtime obeys NVIDIA_VISIBLE_DEVICES of unprivileged containers."""
     path = node.path(NVIDIA_CONFIG)
     about, text = About("runtime-variables", (str(path),)), text_of(path)
     if isinstance(text, Unseen):
@@ -117,7 +117,7 @@ def nvidia_runtime(node: LocalNode) -> Iterator[Finding]:
 
 
 def variables(about: About, *, believes: bool, guarded: bool) -> Finding:
-    """By what NVIDIA's runtime believes, and whether crishim blanks the variable."""
+    """`believes`: NVIDIA's runtime obeys the variable; `guarded`: crishim blanks it."""
     if not believes:
         return about.ok("unprivileged containers cannot ask for cards by variable")
     if guarded:

@@ -1,4 +1,4 @@
-"""The daemons of this node: whether each is there and does its work, by its socket, its lock and its signs of life."""
+"""The node's daemons: whether each is running and working, by its socket, its lock and its liveness files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def crishim(node: LocalNode) -> Iterator[Finding]:
 
 
 def crishim_condition(node: LocalNode) -> Iterator[Finding]:
-    """What crishim says is wrong with it: then it serves, and may honour no allocation."""
+    """The faults that crishim reports; with them it still serves, but may reject all allocations."""
     path = node.path(CRISHIM_CONDITION)
     about = About("crishim-condition", (str(path),))
     condition = last_condition(node.root, within_s=_FRESH_S, clock=time.time)
@@ -57,7 +57,7 @@ def crishim_condition(node: LocalNode) -> Iterator[Finding]:
 
 
 def in_condition(about: About, condition: Condition) -> Iterator[Finding]:
-    """A finding for each fault."""
+    """One finding for each fault."""
     if not condition.faults:
         yield about.ok("crishim honours allocations")
     for fault in condition.faults:
@@ -69,13 +69,13 @@ def in_condition(about: About, condition: Condition) -> Iterator[Finding]:
 
 
 def kubelet_speaks(node: LocalNode) -> Iterator[Finding]:
-    """Kubelet really spoke through crishim within the last moments."""
+    """Kubelet has spoken through crishim in the last seconds."""
     path = node.path(KUBELET_SPOKE)
     yield spoke(About("kubelet-speaks", (str(path),)), age_of(path))
 
 
 def spoke(about: About, age_s: float | Unseen) -> Finding:
-    """By how long ago; kubelet asks for the status every five seconds."""
+    """Judge the age of kubelet's last call; kubelet asks for the runtime's status every five seconds."""
     if isinstance(age_s, Unseen):
         if not age_s.is_missing:
             return about.unknown(str(age_s), do="ask again as root")
@@ -106,7 +106,7 @@ def advertiser(node: LocalNode) -> Iterator[Finding]:
 
 
 def is_held(lock: Path) -> bool | Unseen:
-    """Whether a process holds that lock; a file that is not there is not held."""
+    """Whether a process holds that lock; a missing file is not locked."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -124,13 +124,13 @@ def is_held(lock: Path) -> bool | Unseen:
 
 
 def age_of(path: Path) -> float | Unseen:
-    """How long ago the file was touched."""
+    """Seconds since the file was last touched."""
     status = status_of(path)
     return status if isinstance(status, Unseen) else time.time() - status.st_mtime
 
 
 def is_fresh(age_s: float) -> bool:
-    """Whether who touches it every 5 s still does."""
+    """Whether a file that is touched every 5 s is recent."""
     return -_CLOCK_SLACK_S <= age_s <= _FRESH_S
 
 
@@ -151,7 +151,7 @@ def keys(node: LocalNode) -> Iterator[Finding]:
 
 
 def private_keys(node: LocalNode) -> Iterator[Finding]:
-    """No private half lies where it need not."""
+    """No private keys are on this node."""
     folder = KeyFolders.at_root(node.root).private
     names = names_in(folder)
     if not isinstance(names, Unseen) and any(name.endswith(".key") for name in names):

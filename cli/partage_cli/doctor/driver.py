@@ -1,6 +1,6 @@
 """The driver: its kernel module, its libraries, its device nodes.
 
-NVML is not asked: a driver that hangs would hold us.
+NVML is not called: a driver that hangs would block this process.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ _DISPLAY: Final = "0x03"
 
 @dataclass(frozen=True, kw_only=True)
 class DriverFacts:
-    """What was seen of the driver."""
+    """The observed facts about the driver."""
 
     module: str | Unseen
-    """The version of the loaded kernel module, as far as it says."""
+    """Version of the loaded kernel module; empty if its text has none."""
     on_bus: int
-    """Cards that the PCI bus shows."""
+    """Cards on the PCI bus."""
     minors: tuple[int, ...] = ()
-    """Of the cards that the module drives."""
+    """Device minors of the cards that the module drives."""
     devices: frozenset[str] = frozenset()
-    """Names of device nodes that are there."""
+    """Names of existing device nodes."""
     libraries: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """By name, the versions that are installed."""
+    """Installed versions of each library."""
     looked_at: tuple[str, ...] = ()
     driver_root: str = "/"
 
 
 def driver(node: LocalNode) -> Iterator[Finding]:
-    """Three findings, or one where there is no driver."""
+    """Three findings, or a single one without a driver."""
     root = Path(installed_root(str(node.path(node.driver_root))))
     yield from judged(seen(replace(node, driver_root=Path("/") / root.relative_to(node.root))))
 
 
 def seen(node: LocalNode) -> DriverFacts:
-    """Looks below the driver's root first, then below the node's, as the node plugin does."""
+    """Search below the driver root first, then below the node's root, as the node plugin does."""
     roots = (node.path(node.driver_root), node.root)
     versions = [text_of(root / _MODULE / "version") for root in roots]
     text = next((each for each in versions if isinstance(each, str)), versions[-1])

@@ -1,4 +1,4 @@
-"""Where the doctor is asked on a machine that is no node: says so, and looks at the cluster instead."""
+"""The doctor on a machine that is not a node: reports that, and checks the cluster instead."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class ListedCluster(NamedTuple):
     leases: Sequence[Lease]
     report: Report
     labelled: frozenset[str]
-    """Nodes that are to be in force."""
+    """Nodes whose label turns partage on."""
     scheduler: KnownScheduler
 
 
 def is_no_node(node: LocalNode) -> bool:
-    """Neither kubelet nor anything of partage is here."""
+    """Neither kubelet nor any file of partage is on this machine."""
     there = [status_of(node.path(each)) for each in _OF_A_NODE]
     return all(isinstance(each, Unseen) and each.is_missing for each in there) and process_of(node) is None
 
@@ -50,14 +50,14 @@ def findings(node: LocalNode) -> Iterator[Finding]:
 
 
 def not_asked(error: KubeError) -> Finding:
-    """Why nothing is known of the cluster."""
+    """Why the cluster could not be queried."""
     if isinstance(error, BadAccess):
         return About("api").unknown(str(error), do="say --kubeconfig, or ask on a node")
     return About("api").wrong(str(error), do="is the API server up, and do the credentials hold?")
 
 
 def judged(report: Report, labelled: frozenset[str], scheduler: KnownScheduler) -> Iterator[Finding]:
-    """The scheduler, and every node that has cards or is to have them."""
+    """Judge the scheduler, and every node that has cards or is labelled for partage."""
     about = About("scheduler")
     yield from (about.warning(each, do="look at its pods' logs") for each in scheduler.notes)
     if not scheduler.notes:
@@ -74,7 +74,7 @@ def judged(report: Report, labelled: frozenset[str], scheduler: KnownScheduler) 
 
 
 async def listed(server: ApiServer, namespace: str) -> ListedCluster:
-    """Raises `KubeError` where the API server does not say."""
+    """Raises `KubeError` if the API server doesn't answer."""
     nodes, leases, scheduler = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
         server.list(leases_path(namespace), Lease, limit=_AT_A_TIME),

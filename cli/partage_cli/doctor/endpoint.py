@@ -1,8 +1,8 @@
-"""Which runtime kubelet speaks to, out of all the places where that can be said. Pure.
+"""Which runtime endpoint kubelet uses, among all the places that can set it. Pure.
 
-From the weakest to the strongest: kubelet's default, its configuration file, the drop-ins of its ``--config-dir`` in
-the order of their names, its flag. The process that runs was started with what stood there then; the next one will be
-started with what stands there now: both are judged.
+In ascending precedence: kubelet's default, its configuration file, the drop-ins of its ``--config-dir`` in the order of
+their names, its flag. The running process was started with the settings of that time, and the next one will be started
+with the current settings: both are judged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RESTART: Final = "systemctl restart kubelet"
 
 @dataclass(frozen=True)
 class Say:
-    """A place that sets the endpoint."""
+    """A place that sets the endpoint, with its value."""
 
     where: str
     endpoint: str
@@ -30,18 +30,18 @@ class Say:
 
 @dataclass(frozen=True)
 class Setup:
-    """How a kubelet is started, as far as its endpoint goes."""
+    """How a kubelet is started, as far as it affects the endpoint."""
 
     says: tuple[Say, ...] = ()
-    """From the weakest to the strongest."""
+    """In ascending precedence."""
     unseen: tuple[str, ...] = ()
-    """Places that may say something and could not be read."""
+    """Places that may set the endpoint and could not be read."""
     config: str = "kubelet's configuration"
-    """Where the configuration file is."""
+    """Path of the configuration file."""
 
     @property
     def in_force(self) -> Say | None:
-        """What holds; None where a place that was not seen might hold instead."""
+        """The setting in force; None if an unreadable place might override it."""
         last = self.says[-1] if self.says else None
         if last is not None and last.by_flag:
             return last
@@ -53,13 +53,13 @@ class EndpointFacts:
     wanted: str
     """crishim's socket."""
     now: Setup | None
-    """Of the process that runs; None where there is none to be seen."""
+    """Of the running process; None if none is visible."""
     next: Setup | None
-    """Of the next start; None where nothing says how kubelet is started."""
+    """Of the next start; None if nothing says how kubelet is started."""
 
 
 def judged(facts: EndpointFacts) -> Finding:
-    """Whether kubelet speaks to crishim, and where to change it."""
+    """Whether kubelet speaks to crishim, and which file to change if not."""
     about = About(CHECK, tuple(_told(facts)))
     setup = facts.now or facts.next
     if setup is None:
@@ -80,7 +80,7 @@ def judged(facts: EndpointFacts) -> Finding:
 
 
 def path_of(endpoint: str) -> str:
-    """The socket of an endpoint; /var/run is /run wherever there is a kubelet."""
+    """The path of an endpoint's socket; /var/run is /run on every machine with a kubelet."""
     path = endpoint.strip().removeprefix("unix://")
     return path.removeprefix("/var") if path.startswith("/var/run/") else path
 

@@ -1,4 +1,4 @@
-"""What a check found. Pure."""
+"""The results of checks. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 
 class Severity(enum.Enum):
-    """How bad it is, from the best to the worst."""
+    """The severity of a finding, in ascending order."""
 
     OK = "ok"
     UNKNOWN = "not checked"
-    """We could not see; `found` says why."""
+    """The check could not be made; `found` says why."""
     WARNING = "warning"
-    """Works, and will bite."""
+    """It works now, but will cause trouble."""
     WRONG = "wrong"
-    """Keeps partage from working, or from protecting."""
+    """Partage does not work, or does not protect."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,17 +24,17 @@ class Finding:
     """The outcome of one check, for people and programs."""
 
     check: str
-    """A stable name."""
+    """The check's stable name."""
     status: Severity
     found: str
     looked_at: tuple[str, ...] = ()
     advice: str = ""
-    """What to do; empty where there is nothing to do."""
+    """What to do; empty if nothing."""
 
 
 @dataclass(frozen=True)
 class About:
-    """Findings of one check: `About("driver", looked_at).wrong("…", do="…")`."""
+    """A factory of one check's findings: `About("driver", looked_at).wrong("…", do="…")`."""
 
     check: str
     looked_at: tuple[str, ...] = ()
@@ -49,7 +49,6 @@ class About:
         return Finding(check=self.check, status=Severity.WARNING, found=found, looked_at=self.looked_at, advice=do)
 
     def wrong(self, found: str, *, do: str) -> Finding:
-        """Does not work, or does not protect."""
         return Finding(check=self.check, status=Severity.WRONG, found=found, looked_at=self.looked_at, advice=do)
 
 

@@ -1,4 +1,4 @@
-"""Every node of the cluster without a shell on one: by Nodes, Leases, Events, and what the nodes' brokers tell."""
+"""Checks every node without a shell on it: by Nodes, Leases, Events, and the answers of the nodes' brokers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from partage_cli.versions.running import PART_OF, Running, running
 
 _AT_A_TIME: Final = 500
 _STATUS: Final = re.compile(r": [45]\d\d\b")
-"""In the words of an answer: by it nodes are silent for one reason, whatever their pods are called."""
+"""The HTTP status in an error message. Silent nodes are grouped by it, because pods' names make the messages differ."""
 
 
 class FleetFacts(NamedTuple):
-    """What was gathered; an error in place of what may not be read hides nothing else."""
+    """The gathered facts. A request that was denied is stored as its error and hides nothing else."""
 
     cluster: ListedCluster
     pods: Sequence[OwnPod] | KubeError
@@ -40,7 +40,7 @@ class FleetFacts(NamedTuple):
 
 
 def findings(kubeconfig: Path | None, namespace: str) -> Iterator[Finding]:
-    """Of all nodes; asks the brokers last, since that is slow where nodes are silent."""
+    """Findings about all nodes; queries the brokers last, because silent nodes make that slow."""
     try:
         fleet = ask_cluster(kubeconfig, lambda server: _read(server, namespace), deadline_s=DEADLINE_S)
     except KubeError as error:
@@ -55,7 +55,7 @@ def findings(kubeconfig: Path | None, namespace: str) -> Iterator[Finding]:
 
 
 def judged_fleet(fleet: FleetFacts, told: AllTold | KubeError, now: datetime) -> Iterator[Finding]:
-    """Each part by itself, in the order of the checks on a node."""
+    """Judge each part by itself, in the order of the checks on a node."""
     seen = fleet.cluster
     yield from judged(seen.report, seen.labelled, seen.scheduler)
     yield from _cards(seen.report.nodes)
@@ -107,7 +107,7 @@ def _brokers(told: AllTold | KubeError) -> Iterator[Finding]:
 
 
 def _keys(nodes: Iterable[NodeReport], known: frozenset[str] | KubeError) -> Iterator[Finding]:
-    """Pods that were signed by a key which a node does not trust do not start there."""
+    """Pods signed with a key that their node doesn't trust do not start there."""
     if isinstance(known, KubeError):
         yield About("keys-told").unknown(str(known))
         return
@@ -147,7 +147,7 @@ def _versions(found: Iterable[Running]) -> Iterator[Finding]:
 
 
 async def _read(server: ApiServer, namespace: str) -> FleetFacts:
-    """Raises `KubeError` where not even the nodes may be read."""
+    """Raises `KubeError` if not even the nodes can be read."""
     cluster = await listed(server, namespace)
     pods, keys, events = await asyncio.gather(
         or_error(server.list(pods_path(namespace), OwnPod, labels=PART_OF, limit=_AT_A_TIME)),
@@ -163,7 +163,7 @@ async def _read(server: ApiServer, namespace: str) -> FleetFacts:
 
 
 async def _events(server: ApiServer) -> Sequence[DaemonEvent]:
-    """Of our daemons alone: a cluster has many of others."""
+    """Warnings of our daemons only: a cluster has many others."""
     fields = (f"type=Warning,reportingComponent={each}" for each in REPORTERS)
     found = await asyncio.gather(
         *(server.list(events_path(), DaemonEvent, fields=each, limit=_AT_A_TIME) for each in fields)

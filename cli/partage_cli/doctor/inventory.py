@@ -1,4 +1,4 @@
-"""What the advertiser wrote of this node, who lets its cards rest, and who else hands them out."""
+"""The inventory that the advertiser wrote, pauses of the cards, and other allocators of the same cards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TAKE_OUT: Final = (
 
 
 def inventory(node: LocalNode) -> Iterator[Finding]:
-    """The file, and how the cards in it are."""
+    """The inventory file, and the health of the cards in it."""
     about = About("inventory", (str(node.path(INVENTORY_FILE)),))
     read = inventory_of(node)
     if isinstance(read, Unseen) and not read.is_missing:
@@ -71,7 +71,7 @@ def inventory_of(node: LocalNode) -> Inventory | Unseen | DecodeError:
 
 @dataclass(frozen=True)
 class NativeFacts:
-    """What kubelet's folders show of others who hand out cards."""
+    """Other allocators of cards, as kubelet's folders show them."""
 
     registered: Registered
     has_driver: bool
@@ -79,7 +79,7 @@ class NativeFacts:
 
 
 def native(node: LocalNode) -> Iterator[Finding]:
-    """No card is handed out by two."""
+    """No card has two allocators."""
     checkpoint, registry = node.path(CHECKPOINT), node.path(REGISTRY)
     about = About("device-plugin", (str(checkpoint), str(registry)))
     text, sockets = text_of(checkpoint), names_in(registry)
@@ -97,7 +97,7 @@ def native(node: LocalNode) -> Iterator[Finding]:
 
 
 def handed_out(about: About, facts: NativeFacts) -> Finding:
-    """By who has registered and which cards are ours."""
+    """Compare the registered devices with partage's cards."""
     cards = () if facts.part is None else facts.part.cards
     known, ours = {card.id for card in cards}, {card.id for card in cards if card.pool != "kubelet"}
     unreserved = ours - {card.id for card in cards if card.reservation}

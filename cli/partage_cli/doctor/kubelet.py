@@ -1,6 +1,6 @@
-"""Gathers how kubelet was started, and how it will be: its process, its systemd unit, its files.
+"""Gathers how kubelet was started and will be started: from its process, its systemd unit and its files.
 
-Where the unit is not systemd's, the files that packages put flags into are read by their usual names.
+If no systemd unit is found, the files in which packages keep kubelet's flags are read from their usual paths.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from partage_cli.doctor.variables import environment_file
 _UNIT: Final = "kubelet.service"
 _UNIT_FOLDERS: Final = tuple(
     f"/{each}/systemd/system" for each in ("etc", "run", "usr/local/lib", "usr/lib", "lib")
-)  # the first that has a file of a name wins
+)  # the first folder with a file of that name wins
 FLAG_FILES: Final = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet")
 USUAL_CONFIG: Final = "/var/lib/kubelet/config.yaml"
 _PROGRAM: Final = "kubelet"
 
 
 class _KubeletConfiguration(msgspec.Struct, frozen=True):
-    """Other fields are none of ours."""
+    """The one field that matters here; all others are ignored."""
 
     containerRuntimeEndpoint: str | None = None  # noqa: N815  as kubelet writes it
 
 
 def endpoint(node: LocalNode) -> Iterator[Finding]:
-    """Where kubelet's runtime endpoint is set, and to what."""
+    """Where kubelet's runtime endpoint is set, and to which value."""
     yield judged(endpoint_facts(node))
 
 
 def endpoint_facts(node: LocalNode) -> EndpointFacts:
-    """Of the kubelet that runs, and of the next one."""
+    """Facts about the running kubelet and about the next one."""
     return EndpointFacts(wanted=str(node.crishim.listen), now=_now(node), next=_next(node))
 
 
 def process_of(node: LocalNode) -> tuple[int, list[str]] | Unseen | None:
-    """Kubelet's process and its command line; None where none runs."""
+    """Kubelet's PID and its command line; None if it is not running."""
     numbers = names_in(node.path("proc"))
     if isinstance(numbers, Unseen):
         return None if numbers.is_missing else numbers
@@ -107,7 +107,7 @@ def _setup(node: LocalNode, argv: list[Word]) -> Setup:
 
 
 def config_files(node: LocalNode, config: Word | None, folder: Word | None, unseen: list[str]) -> Iterator[str]:
-    """From the weakest to the strongest; `unseen` gets the folder that cannot be listed."""
+    """The files in ascending precedence; a folder that can't be listed is added to `unseen`."""
     if config is not None and config.text:
         yield config.text
     if folder is not None and folder.text:
@@ -119,19 +119,19 @@ def config_files(node: LocalNode, config: Word | None, folder: Word | None, unse
 
 
 def configured(node: LocalNode, path: str) -> str | Unseen | None:
-    """What a configuration file says of the endpoint; JSON is YAML, too."""
+    """The endpoint in a configuration file. It is read as YAML, which includes JSON."""
     text = text_of(node.path(path))
     if isinstance(text, Unseen):
         return text
     try:
-        # YAML comes with the client of the API server, which the command line has anyway.
+        # PyYAML is a dependency of the API server's client, which the command line needs anyway.
         return msgspec.yaml.decode(text, type=thread_safe(_KubeletConfiguration)).containerRuntimeEndpoint
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return Unseen(node.path(path), f"is no configuration of kubelet ({FIELD}): {str(error).splitlines()[0]:.120}")
 
 
 def _service(node: LocalNode) -> list[Word] | None:
-    """The command line that systemd would start; None where it knows no kubelet."""
+    """The command line that systemd would start; None without a kubelet unit."""
     service, files = UnitService(), list(_unit_files(node))
     if not files:
         return None

@@ -1,4 +1,4 @@
-"""Looks at files of the node that may be missing, closed to us, or not what they should be: says so and goes on."""
+"""Reads files of the node that may be missing, closed to us or irregular; reports why instead of failing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENOUGH_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Unseen:
-    """Why there is nothing to see."""
+    """Why something could not be read."""
 
     path: Path
     why: str
@@ -27,7 +27,7 @@ class Unseen:
 
 @dataclass(frozen=True)
 class LocalNode:
-    """The node that is asked about: where its files lie, and what its daemons were told."""
+    """The node to check: the root of its files, and its daemons' settings."""
 
     root: Path
     name: str
@@ -38,16 +38,16 @@ class LocalNode:
     namespace: str = "partage-system"
 
     def path(self, inside: str | Path) -> Path:
-        """A file of the node."""
+        """A path on the node."""
         return self.root / str(inside).lstrip("/")
 
     def driver(self, inside: str) -> Path:
-        """A file of the driver's installation."""
+        """A path in the driver's installation."""
         return self.path(self.driver_root) / inside.lstrip("/")
 
 
 def text_of(path: Path) -> str | Unseen:
-    """The text of a file; never waits for one that is a pipe, and never reads one that has no end."""
+    """The text of a file; never blocks on a pipe, and never reads without bound."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
@@ -66,7 +66,7 @@ def text_of(path: Path) -> str | Unseen:
 
 
 def _beginning(descriptor: int) -> bytes:
-    """All of it, unless it is longer than enough; files of /proc are read in pieces of their choice."""
+    """The contents, cut off just above the bound; reads of /proc return pieces of arbitrary size."""
     raw = bytearray()
     while len(raw) <= _ENOUGH_BYTES and (piece := os.read(descriptor, _ENOUGH_BYTES)):
         raw += piece
@@ -82,7 +82,7 @@ def names_in(folder: Path) -> tuple[str, ...] | Unseen:
 
 
 def status_of(path: Path) -> os.stat_result | Unseen:
-    """Of what a path leads to."""
+    """The status of a path's target; follows symbolic links."""
     try:
         return path.stat()
     except OSError as error:

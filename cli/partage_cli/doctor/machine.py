@@ -1,4 +1,4 @@
-"""A machine of Docker and Podman: whether the agent answers, and engines create containers by our runtime."""
+"""A machine with Docker or Podman: whether the agent answers, and whether engines use our runtime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partage_plugins.errors import Refused
 
 
 def agent(node: LocalNode) -> Iterator[Finding]:
-    """It answers, so containers with a share can be created."""
+    """The agent answers, so containers with a share can be created."""
     client = AgentClient(node.root)
     about = About("agent", (str(client.path),))
     try:
@@ -34,7 +34,7 @@ def agent(node: LocalNode) -> Iterator[Finding]:
 
 
 def engines(node: LocalNode) -> Iterator[Finding]:
-    """Those that are registered have it in force."""
+    """Every engine with the runtime registered also uses it."""
     about = About("engines", (str(node.root / DAEMON_JSON), str(node.root / DROP_IN)))
     try:
         docker, podman = DockerFile(node.root), PodmanFile(node.root)

@@ -1,4 +1,4 @@
-"""What ``partage doctor`` and ``partage audit`` print."""
+"""The output of ``partage doctor`` and ``partage audit``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _INDENT: Final = " " * 4
 
 
 def as_text(findings: Sequence[Finding], *, wide: bool) -> str:
-    """For people: a line for each finding, and below it what to do; where it was looked is told of what is not ok."""
+    """A line for each finding with its advice below; `looked_at` is shown for warnings and faults, or if `wide`."""
     width = max((len(each.check) for each in findings), default=0)
     return "".join(f"{line}\n" for each in findings for line in _lines(each, width, wide=wide))
 
 
 def report(findings: Sequence[Finding]) -> dict[str, object]:
-    """For programs; docs/troubleshooting.md has the shape."""
+    """JSON output; docs/troubleshooting.md documents the shape."""
     rows = [
         {
             "check": each.check,
@@ -37,7 +37,7 @@ def report(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def tell(findings: Sequence[Finding], output: str) -> int:
-    """Prints them as `-o` says; returns the exit code."""
+    """Print findings in the format of `-o`; returns the exit code."""
     if output == "json":
         click.echo(as_json(report(findings)), nl=False)
     else:

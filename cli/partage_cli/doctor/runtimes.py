@@ -1,4 +1,4 @@
-"""Who answers on a socket of the container runtime interface, and how that runtime is set up."""
+"""Queries a CRI socket: name, version and configuration of the runtime behind it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Runtime(NamedTuple):
 
 
 def runtime_at(socket: Path) -> Runtime | Unseen:
-    """Asks for the version; for two seconds at most."""
+    """Ask for the version, for two seconds at most."""
     raw = _answer(socket, lambda client: client.call(_VERSION, b"", deadline_s=_DEADLINE_S))
     return raw if isinstance(raw, Unseen) else _read(raw)
 
 
 def config_at(socket: Path) -> RuntimeConfig | Unseen:
-    """Asks how it is set up; for two seconds at most."""
+    """Ask for the configuration, for two seconds at most."""
     return _answer(socket, lambda client: RuntimeClient(client, deadline_s=_DEADLINE_S).config())
 
 

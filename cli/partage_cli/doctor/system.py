@@ -1,4 +1,4 @@
-"""The kernel and its rules: version, cgroups, SELinux."""
+"""The kernel and its configuration: version, cgroups, SELinux."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOR_CONTAINERS: Final = "container_file_t"
 
 
 def kernel(node: LocalNode) -> Iterator[Finding]:
-    """Its version and which cgroups it has."""
+    """Its version and its cgroup version."""
     about = About("kernel", (str(node.path(_RELEASE)), str(node.path(_UNIFIED))))
     release = text_of(node.path(_RELEASE))
     if isinstance(release, Unseen):
@@ -36,7 +36,7 @@ def kernel(node: LocalNode) -> Iterator[Finding]:
 
 
 def selinux(node: LocalNode) -> Iterator[Finding]:
-    """Where it is enforced, containers must be let to the sockets that are meant for them."""
+    """If SELinux enforces, containers need access to the sockets in the folder that is mounted for them."""
     path, folder = node.path(_ENFORCE), node.path(_CONTAINER_FOLDERS)
     about, enforce = About("selinux", (str(path), str(folder))), text_of(path)
     if isinstance(enforce, Unseen):
@@ -48,7 +48,7 @@ def selinux(node: LocalNode) -> Iterator[Finding]:
 
 
 def enforced(about: About, folder: Path, label: str | Unseen) -> Finding:
-    """By the label of the folder that containers see."""
+    """Judge the label of the folder that containers see."""
     if isinstance(label, Unseen):
         said = f"is enforced; {label}"
         return about.ok(f"is enforced; {folder} is not there yet") if label.is_missing else about.unknown(said)

@@ -1,4 +1,4 @@
-"""How this node divides the time of its cards, and what its broker needs to go on with that after a restart."""
+"""The node's time-slice policy, and the files that its broker needs to start again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partage_isolation.wire.messages import BrokerLoss, CardTold, Told
 from partage_plugins.errors import Refused
 
 PAGE: Final = "libpartage-page.so"
-"""By which the broker writes leases; it lies beside the folders of libraries."""
+"""The library by which the broker publishes time slices; it lies beside the library folders."""
 _FREE: Final = "free-run"
 _COMPARED: Final = "gemini"
 _WITHOUT: Final[dict[BrokerLoss, str]] = {
@@ -23,7 +23,7 @@ _WITHOUT: Final[dict[BrokerLoss, str]] = {
 
 
 def turns(node: LocalNode) -> Iterator[Finding]:
-    """The policy of each card, what holds without a broker, and that one can be started again."""
+    """The policy of each card, the behaviour without a broker, and whether the broker can start again."""
     about = About("time")
     try:
         told = BrokerClient(node.root).tell()

@@ -1,8 +1,8 @@
-"""What systemd makes of a service's files: its variables and its command line, each word with where it was written.
+"""Parses a systemd service into variables and command line; each word keeps the file that it comes from.
 
-Pure. Only what decides about a command line is read: ``Environment=``, ``EnvironmentFile=``, ``UnsetEnvironment=`` and
-``ExecStart=`` of ``[Service]``. Words are split by systemd's rules, which are not a shell's: quotes may stand anywhere,
-and backslashes mean in all of them what they mean in C.
+Pure. Only what affects a command line is read: ``Environment=``, ``EnvironmentFile=``, ``UnsetEnvironment=`` and
+``ExecStart=`` of ``[Service]``. Words are split by systemd's rules, which differ from a shell's: quotes may start
+anywhere, and backslash escapes mean what they mean in C, inside all quotes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BEFORE_PROGRAM: Final = "@-:+!|"
 
 
 class Unreadable(ValueError):
-    """A line that systemd would ignore; says why."""
+    """A line that systemd would ignore, with the reason."""
 
 
 class Word(NamedTuple):
@@ -45,14 +45,14 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A file, by the path that people know it by."""
+    """A file's text, and its path as shown to people."""
 
     where: str
     text: str
 
 
 def words(text: str) -> list[str]:
-    """The words of a line; raises `Unreadable` where a quote is not closed."""
+    """Split a line into words; raises `Unreadable` for an unclosed quote."""
     found: list[str] = []
     word, quote, inside = "", "", False
     letters = iter(text)
@@ -76,17 +76,17 @@ def words(text: str) -> list[str]:
 
 
 def _escaped(letter: str) -> str:
-    """Unknown escapes stay as they were written."""
+    """Unknown escapes are kept as written."""
     return _ESCAPES.get(letter, f"\\{letter}")
 
 
 class UnitService:
-    """A service as its unit and then its drop-ins say; later ones win."""
+    """A service merged from its unit and then its drop-ins; later settings win."""
 
     def __init__(self) -> None:
         self._assigned: list[Word] = []
         self.environment_files: list[str] = []
-        """As they are written: with a dash in front, one may be missing."""
+        """As written: a leading dash makes a file optional."""
         self._unset: list[str] = []
         self._command: Word | None = None
         self.unreadable: list[str] = []
@@ -99,7 +99,7 @@ class UnitService:
                 self.unreadable.append(f"{source.where}: {name}: {error}")
 
     def command_line(self, files: Mapping[str, Source]) -> list[Word]:
-        """The words that the program is started with; `files` are the environment files that could be read."""
+        """The words that the program is started with; `files` are the readable environment files."""
         if self._command is None:
             return []
         variables = {name: (value, where) for (name, value), where in _assignments(self._assigned)}
@@ -126,7 +126,7 @@ class UnitService:
             case "UnsetEnvironment", _:
                 self._unset += words(value)
             case "ExecStart", _:
-                words(value)  # one that cannot be read must not take the place of one that can
+                words(value)  # raises first, so that an unreadable ExecStart replaces no readable one
                 self._command = Word(value, where) if value else None
             case _:
                 pass
@@ -143,7 +143,7 @@ def _service_lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _joined(text: str) -> Iterator[str]:
-    """Lines without comments; one that ends with a backslash goes on in the next, and comments between don't count."""
+    """Lines without comments, with continuations joined: a trailing backslash continues, across comments in between."""
     begun = ""
     for raw in text.split("\n"):
         line = raw.strip(_BLANKS)
@@ -178,7 +178,7 @@ def _expanded(command: Word, variables: Mapping[str, tuple[str, str]]) -> Iterat
 
 
 def split_leniently(value: str) -> list[str]:
-    """The words of a variable's value; one whose quotes don't match is taken apart at blanks."""
+    """The words of a variable's value; if its quotes don't match, it is split at blanks."""
     try:
         return words(value)
     except Unreadable:
@@ -191,7 +191,7 @@ def _substitute(match: re.Match[str], variables: Mapping[str, tuple[str, str]]) 
 
 
 def last_use(argv: Sequence[Word], flag: str) -> Word | None:
-    """The value that holds, and where it is written; None where the flag is not given."""
+    """The value of the flag's last use, and where it is written; None if the flag is not given."""
     found: Word | None = None
     rest = iter(argv)
     for word in rest:

@@ -1,7 +1,7 @@
-"""The variables of a file that systemd's ``EnvironmentFile=`` names. Pure.
+"""Parses a file that a systemd unit names in ``EnvironmentFile=``. Pure.
 
-Its rules are neither a shell's nor those of a unit: quotes count only where a part of the value begins, a quoted part
-may go on over lines, and a name that is set twice has its last value. What is no assignment is passed over.
+Its rules are neither a shell's nor a unit's: quotes count only at the beginning of a part of the value, a quoted part
+may span lines, and the last assignment of a name wins. Lines that are no assignment are skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def environment_file(text: str) -> dict[str, str]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """The value that begins there, and where the next line does."""
+    """The value that begins at `at`, and the position of the next line."""
     parts: list[str] = []
     while True:
         while text[at : at + 1] in {" ", "\t", "\r"}:
@@ -57,7 +57,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _bare(text: str, at: int) -> tuple[str, int]:
-    """To the end of the line, less the blanks there; an escaped end of line is none."""
+    """An unquoted value up to the end of the line without trailing blanks; an escaped newline doesn't end it."""
     value, kept = "", 0
     while match := _BARE.match(text, at):
         at = match.end()

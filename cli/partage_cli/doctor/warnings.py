@@ -1,4 +1,4 @@
-"""Warnings of partage's daemons in the last hour, as Events tell of them, one finding for each reason. Pure."""
+"""Warning Events of partage's daemons in the last hour, one finding for each reason. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Series(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DaemonEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """An Event, by whichever of its APIs it was written."""
+    """An Event as core/v1 shows it, written through either of the Events APIs."""
 
     metadata: Meta = Meta()
     involved_object: _Object = _Object()
@@ -45,7 +45,7 @@ class DaemonEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def at(self) -> datetime | None:
-        """When it was last so."""
+        """Time of the last occurrence."""
         last = self.series.last_observed_time if self.series else None
         return moment(last or self.last_timestamp or self.event_time or "")
 
@@ -55,7 +55,7 @@ class DaemonEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def about(self) -> str:
-        """The object that it is about, for people."""
+        """The involved object, for people."""
         name = printable(self.involved_object.name)
         if self.involved_object.kind == "Pod":
             return f"pod {pod_name(self.involved_object.namespace or 'default', self.involved_object.name)}"
@@ -63,7 +63,7 @@ class DaemonEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def warnings(events: Iterable[DaemonEvent], now: datetime) -> Iterator[Finding]:
-    """The latest of each reason in its own words, and on which other objects there are more."""
+    """The latest message of each reason, and the objects with that reason."""
     found: dict[str, list[tuple[float, DaemonEvent]]] = {}
     for each in events:
         if each.reporting_component in REPORTERS and each.at is not None:

@@ -1,4 +1,4 @@
-"""The words and options of ``partage drain``."""
+"""The command line of ``partage drain``."""
 
 from __future__ import annotations
 

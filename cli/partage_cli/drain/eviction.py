@@ -1,6 +1,6 @@
-"""Pods of a node as an eviction sees them: what made them, whether they leave at all, and what comes after them. Pure.
+"""A node's pods as an eviction sees them: owner, whether they leave at all, and their replacement. Pure.
 
-The scheduler keeps of a pod on a node only what counts there, so its successor is made from the pod as it was written.
+The scheduler keeps only the fields of a bound pod that count there, so the replacement is built from the full object.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class OwnedMeta(Meta, frozen=True, kw_only=True):
 
 
 class NodePod(ApiObject, frozen=True, kw_only=True):
-    """A pod on the node, with all of its annotations and its owners."""
+    """A pod on the node, with all of its annotations and its owner references."""
 
     metadata: OwnedMeta
     spec: PodSpec = PodSpec()
 
     @property
     def owner(self) -> str:
-        """As `Deployment/web`; empty where nothing makes the pod again."""
+        """The owner, such as `Deployment/web`; empty if no controller recreates the pod."""
         found = self._controller
         if found is None:
             return ""
@@ -47,7 +47,7 @@ class NodePod(ApiObject, frozen=True, kw_only=True):
 
     @property
     def why_stays(self) -> str:
-        """Why `kubectl drain` leaves it where it is; empty where it evicts the pod."""
+        """Why `kubectl drain` skips the pod; empty if it evicts the pod."""
         if _MIRROR in self.metadata.annotations:
             return "it is a static pod of the node"
         found = self._controller
@@ -58,7 +58,7 @@ class NodePod(ApiObject, frozen=True, kw_only=True):
         return next((each for each in self.metadata.owner_references if each.controller), None)
 
     def successor(self, scheduler_name: str) -> ApiPod:
-        """The same pod made again, for this scheduler: on no node, and with nothing allocated."""
+        """The pod recreated for this scheduler: unbound, and without an allocation."""
         meta = self.metadata
         notes = {key: text for key, text in meta.annotations.items() if not key.startswith(ALLOC_PREFIX)}
         return ApiPod(

@@ -1,4 +1,4 @@
-"""Looks at the cluster once, empties one node of pods with cards, and places them again as the scheduler would."""
+"""Reads the cluster once, removes one node's pods with cards, and places them again with the scheduler's own code."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from partage_scheduler.objects import ApiPod
 
 State = Literal["fits", "does not fit", "not known", "stays", "leaves already"]
 _Fate: TypeAlias = tuple[State, str, str]
-"""Where the pod that follows would go, and why not or why it stays."""
+"""The state, the replacement's node, and the reason why there is none or why the pod stays."""
 _PAGE: Final = 1000
 _BY_CLAIMS: Final = "its cards come by claims, which are allocated only once the pod that follows it is there"
 
 
 class Leaver(Struct, frozen=True, kw_only=True):
-    """A pod with cards on the node, and what would become of it."""
+    """A pod with cards on the node, and the outcome for it."""
 
     pod: str
-    """As namespace/name."""
+    """namespace/name."""
     owner: str
-    """As Deployment/web; empty where nothing makes it again."""
+    """Such as Deployment/web; empty if no controller recreates it."""
     cards: tuple[GivenCard, ...]
     state: State
     goes_to: str = ""
-    """The node where the pod that follows it would go now."""
+    """The node that the replacement would be bound to now."""
     message: str = ""
-    """Why it would go nowhere, or stays."""
+    """Why it fits nowhere, or stays."""
 
 
 class Drained(Struct, frozen=True, kw_only=True):
     node: str
     pods: tuple[Leaver, ...]
     notes: tuple[str, ...] = ()
-    """What this rests on that is not known for sure, a line each."""
+    """What the result depends on and is uncertain, one line each."""
 
     @property
     def all_fit(self) -> bool:
@@ -57,7 +57,7 @@ class Drained(Struct, frozen=True, kw_only=True):
 
 
 async def drained(server: ApiServer, *, node: str, namespace: str, root: Path) -> Drained:
-    """Raises `KubeError`, and `Refused` where there is no such node."""
+    """Raises `KubeError`, and `Refused` if the node does not exist."""
     scheduler = await told(server, namespace)
     settings = scheduler.settings(root, namespace)
     async with looking(server, scheduler, settings, root) as seen:
@@ -71,7 +71,7 @@ async def drained(server: ApiServer, *, node: str, namespace: str, root: Path) -
 
 
 def _emptied(core: Core, node: NodeName, written: Mapping[str, NodePod], ours: str) -> Iterator[Leaver]:
-    """All that leave are gone before the first is placed again, as `kubectl drain` evicts them together."""
+    """All leaving pods are removed before the first is placed again, because `kubectl drain` evicts them together."""
     holders = list(_holders(core, node, written))
     followers = {each.pod.uid: each.written.successor(ours) for each in holders if each.is_placed_again}
     _cordon(core, node)
@@ -105,7 +105,7 @@ class _Holder(NamedTuple):
 
     @property
     def stays(self) -> _Fate:
-        """What is said of one that is not placed again here."""
+        """The outcome of a pod that is not placed again here."""
         if self.written.why_stays:
             return "stays", "", self.written.why_stays
         if self.pod.is_going:
@@ -114,7 +114,7 @@ class _Holder(NamedTuple):
 
 
 def _holders(core: Core, node: NodeName, written: Mapping[str, NodePod]) -> Iterator[_Holder]:
-    """Pods with cards there, by name; one that was gone between two looks is none."""
+    """Pods with cards on the node, by name; skips a pod that was deleted between the two lists."""
     pods = (seat.pod for seat in core.cluster.seats.on(node))
     for pod in sorted(pods, key=lambda each: (each.namespace, each.name)):
         report = stand(
@@ -130,7 +130,7 @@ def _holders(core: Core, node: NodeName, written: Mapping[str, NodePod]) -> Iter
 
 def _cordon(core: Core, node: NodeName) -> None:
     (found,) = (each for each in core.cluster.fleet.nodes if each.name == node)
-    unversioned = replace(found.metadata, resource_version="")  # so that it is news
+    unversioned = replace(found.metadata, resource_version="")  # so that the change is not ignored as already known
     core.intake.nodes.changed(replace(found, metadata=unversioned, spec=replace(found.spec, unschedulable=True)))
 
 

@@ -1,4 +1,4 @@
-"""What ``partage drain --dry-run`` prints. Pure."""
+"""Output of ``partage drain --dry-run``. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _HEADER: Final = ("POD", "OWNER", "CARD", "SHARE", "MEMORY", "THEN")
 
 
 def as_text(found: Drained) -> str:
-    """For people: a line for each card that a pod holds."""
+    """A table with one line for each card that a pod holds."""
     if not found.pods:
         return f"no pod holds a card of {printable(found.node)}\n"
     return table(_HEADER, (row for each in found.pods for row in _rows(each)))
 
 
 def notes(found: Drained) -> Iterator[str]:
-    """What is not in the table, a line each."""
+    """Notes beside the table, one line each."""
     yield from found.notes
     bare = [each.pod for each in found.pods if not each.owner and each.state not in {"stays", "leaves already"}]
     if bare:

@@ -1,4 +1,4 @@
-"""`partage explain`: why a pod is where it is, or is not.
+"""`partage explain`: why a pod is where it is, or is unschedulable.
 
-`asking` looks at the cluster as the scheduler does, with the scheduler's own code; `shown` is for people and programs.
+`question` reads the cluster with the scheduler's own code; `shown` formats the answer for people and programs.
 """

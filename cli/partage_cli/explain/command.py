@@ -1,4 +1,4 @@
-"""The words and options of ``partage explain``."""
+"""The command line of ``partage explain``."""
 
 from __future__ import annotations
 

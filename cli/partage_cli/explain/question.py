@@ -1,4 +1,4 @@
-"""Looks at the whole cluster once, as the scheduler does, and at one pod in it."""
+"""Reads the whole cluster once, as the scheduler does, and reports on one pod in it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from partage_scheduler.objects import ApiPod, seen
 class Answer(Struct, frozen=True, kw_only=True):
     pod: PodReport
     verified: bool
-    """Whether every allocation that counts was verified; without keys they are taken as they are written."""
+    """Whether every counted allocation was verified; without keys they are taken unverified."""
     unread: str = ""
-    """What the pod says of cards and nothing reads, in a sentence for its owner."""
+    """A sentence for the pod's owner about its keys for cards that no dialect reads."""
     notes: tuple[str, ...] = ()
-    """What this rests on that is not known for sure, a line each."""
+    """What the answer depends on and is uncertain, one line each."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """About whom, and how it is looked at."""
+    """The pod, and where to find partage."""
 
     namespace: str
     name: str
@@ -38,13 +38,13 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 async def answer(server: ApiServer, question: Question) -> Answer:
-    """Raises `KubeError`, and `Refused` where there is no such pod."""
+    """Raises `KubeError`, and `Refused` if the pod does not exist."""
     pod = await _pod(server, question)
     name, is_claiming = pod.spec.scheduler_name, bool(pod.spec.resource_claims)
     scheduler = await told(server, question.partage, name)
     by_others = name != scheduler.said.scheduler_name and (scheduler.said.extends or is_claiming)
     settings = scheduler.settings(question.root, question.partage)
-    if by_others or (is_claiming and pod.node):  # whoever allocates claims, they are counted as ours would
+    if by_others or (is_claiming and pod.node):  # claims count as with our scheduler
         settings = replace(settings, scheduler_name=name, claims=is_claiming)
     async with looking(server, scheduler, settings, question.root) as looked:
         report = _report(looked.core, pod, settings.scheduler_name)
@@ -68,7 +68,7 @@ def _report(core: Core, pod: ApiPod, ours: str) -> PodReport:
 
 
 def unread_of(core: Core, pod: ApiPod, report: PodReport) -> str:
-    """As the scheduler tells it in an event; empty where all is read, or what is wrong with it is told already."""
+    """The sentence of the scheduler's Event; empty if all keys are read, or the error is reported already."""
     try:
         asks = bool(report.given or core.cycle.request(pod).containers)
     except PartageError:

@@ -1,4 +1,4 @@
-"""What ``partage explain`` prints. Pure."""
+"""Output of ``partage explain``. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``partage limits``: what a pod's containers may hold on this node, and lowering it while they run.
+"""``partage limits``: shows a pod's limits on this node, and lowers them while the pod runs.
 
-`choosing`, which is pure, says which limits are meant; the broker decides about them.
+`choice`, which is pure, selects the limits; the broker decides about them.
 """

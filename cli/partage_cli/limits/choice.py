@@ -1,6 +1,6 @@
-"""Which limits are meant: of which pod, container and card. Pure.
+"""Selects the limits that a command names: by pod, container and card. Pure.
 
-What could mean two is refused with both, never guessed: a limit that falls on the wrong container stops its work.
+An ambiguous name is rejected with all its candidates, never guessed: a limit on the wrong container stops its work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Target(NamedTuple):
 
 
 def chosen(told: Told, pod: str, *, container: str | None, card: str | None) -> tuple[Target, ...]:
-    """All limits that are meant, which are at least one; raises `Refused`."""
+    """The selected limits, at least one; raises `Refused`."""
     some = _with_container(grantees(_of_pod(told.containers, pod)), pod, container)
     wanted = None if card is None else _card(told, card)
     found = tuple(Target(each, held) for each in some for held in each.cards if wanted is None or held.card == wanted)
@@ -33,7 +33,7 @@ def chosen(told: Told, pod: str, *, container: str | None, card: str | None) -> 
 
 
 def require_one_container(targets: Sequence[Target], pod: str) -> None:
-    """A limit is said for one container, or for one budget; of its cards it may be all."""
+    """Require one container or one budget, because limits are set for one at a time; its cards may be several."""
     names = [target.grantee.name for target in targets]
     if len(set(names)) > 1:
         raise Refused(f"pod {pod} has limits in several containers: {_names(names)}; say which one by --container")
@@ -56,7 +56,7 @@ def _of_pod(containers: Sequence[ContainerTold], pod: str) -> list[ContainerTold
 
 
 def _with_container(some: list[Grantee], pod: str, name: str | None) -> list[Grantee]:
-    """The one that has this container; all where none is named."""
+    """The grantee with this container; all of them if `name` is None."""
     found = [each for each in some if name in {None, *each.names}]
     if not found:
         names = _names(name for each in some for name in each.names)
@@ -65,7 +65,7 @@ def _with_container(some: list[Grantee], pod: str, name: str | None) -> list[Gra
 
 
 def _card(told: Told, said: str) -> CardId:
-    """By its id, the beginning of one, or its index on the node."""
+    """A card by its id, a prefix of the id, or its index on the node."""
     known = {held.card for each in told.containers for held in each.cards} | {card.card for card in told.cards}
     by_index = [card.card for card in told.cards if said == str(card.index)]
     found = [CardId(said)] if said in known else by_index or sorted(each for each in known if each.startswith(said))

@@ -1,4 +1,4 @@
-"""The words and options of ``partage limits``."""
+"""The command line of ``partage limits``."""
 
 from __future__ import annotations
 

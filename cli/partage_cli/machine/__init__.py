@@ -1,5 +1,5 @@
 """One machine without Kubernetes: containers of Docker and Podman share its cards.
 
-`setup` starts the daemons that this needs and takes that back; `commands` is what people type. Who holds what is the
-agent's to say (`partage_oci`), and containers are their engine's.
+`setup` starts and removes the daemons that this needs; `commands` is the command line. The agent (`partage_oci`)
+decides about allocations, and the engines own the containers.
 """

@@ -1,6 +1,6 @@
-"""Where the parts of one machine meet, below its root, beside the places that every node has.
+"""Paths of a machine without Kubernetes, below its root, in addition to the paths that every node has.
 
-All that `partage up` makes lies in two folders of our own and one file, so that taking it back is to remove them.
+All that `partage up` creates is in two folders of our own and one file, so removing them removes everything.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Final
 
 STATE: Final = "var/lib/partage/machine"
-"""Outlives a boot."""
+"""Survives a reboot."""
 RUN: Final = "run/partage/machine"
-"""Gone after a boot, as all that runs is."""
+"""Cleared by a reboot, as all of /run."""
 
 LIBRARY: Final = f"{STATE}/library"
-"""Of the preload library."""
+"""Folder of the preload library."""
 DRIVER: Final = f"{STATE}/driver"
-"""The simulated one."""
+"""Folder of the simulated driver."""
 SIMGPUD: Final = f"{DRIVER}/usr/bin/simgpud"
-"""Its daemon, where `partage_simgpu` lays it."""
+"""The simulated driver's daemon, where `partage_simgpu` installs it."""
 MACHINE_FILE: Final = "etc/partage/machine.toml"
-"""What `partage up` decided."""
+"""The decision of `partage up`."""
 HOLD: Final = f"{RUN}/hold"
-"""Locked by who sets the machine up, supervises it, or takes it down."""
+"""Lock file of the process that sets up, supervises or takes down the machine."""

@@ -1,4 +1,4 @@
-"""Arguments and options of ``partage nodes``."""
+"""The command line of ``partage nodes``."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _print(report: Report, output: str) -> None:
 
 
 def _tell(report: Report, *, local: bool) -> None:
-    """Prints what is not in the table."""
+    """Report what is not in the table."""
     for node, fault in report.faults.items():
         where = INVENTORY_FILE if local else "its annotation partage.dev/inventory"
         click.echo(f"partage: node {node}: {where} cannot be read: {fault}", err=True)
@@ -148,7 +148,7 @@ _AT_A_TIME: Final = 500
 
 
 async def cluster(server: ApiServer, *, namespace: str, node: str | None) -> Report:
-    """A report on all nodes, or on one; raises `KubeError`."""
+    """All nodes, or one; raises `KubeError`."""
     nodes, leases = await asyncio.gather(
         _nodes(server, node), server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
     )
@@ -157,7 +157,7 @@ async def cluster(server: ApiServer, *, namespace: str, node: str | None) -> Rep
 
 
 def local(root: Path, name: str) -> Report:
-    """A report on this node alone, without an API server; raises `OSError`."""
+    """This node only, without an API server; raises `OSError`."""
     with (root / INVENTORY_FILE).open("rb") as file:
         text = file.read(MAX_ANNOTATION_BYTES + 1)
     try:

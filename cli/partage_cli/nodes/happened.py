@@ -1,4 +1,4 @@
-"""``partage nodes --events``: events of partage's daemons about nodes, cards and pods in the last hour."""
+"""``partage nodes --events``: Events of partage's daemons in the last hour, about nodes, cards and pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Happened(Struct, frozen=True, kw_only=True):
     at: datetime
     """Time of the last occurrence."""
     about: str
-    """For example `node n1` or `pod team/a`."""
+    """Such as `node n1` or `pod team/a`."""
     reason: str
     times: int
     by: str
@@ -32,13 +32,13 @@ class Happened(Struct, frozen=True, kw_only=True):
 
 class LastHour(Struct, frozen=True, kw_only=True):
     events: tuple[Happened, ...]
-    """Oldest first."""
+    """The oldest first."""
     earlier: int = 0
-    """How many earlier events were cut off."""
+    """Number of earlier ones that were left out."""
 
 
 async def last_hour(server: ApiServer, *, node: str | None) -> LastHour:
-    """Events about everything, or about one node; raises `KubeError`."""
+    """Events about everything, or about one Node object; raises `KubeError`."""
     fields = (f"reportingComponent={each}" for each in REPORTERS)
     found = await asyncio.gather(
         *(server.list(events_path(), DaemonEvent, fields=each, limit=_AT_A_TIME) for each in fields)
@@ -47,7 +47,7 @@ async def last_hour(server: ApiServer, *, node: str | None) -> LastHour:
 
 
 def recent(events: Iterable[DaemonEvent], now: datetime, node: str | None) -> LastHour:
-    """The latest events of the hour that ends at `now`. Pure."""
+    """The latest Events of the hour before `now`. Pure."""
     found = [
         Happened(
             at=each.at,

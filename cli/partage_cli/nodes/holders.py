@@ -1,4 +1,4 @@
-"""``partage nodes --pods``: each card's holders, as the scheduler counts them, and what is left."""
+"""``partage nodes --pods``: which pod holds how much of each card, as the scheduler counts, and what is left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADER: Final = ("NODE", "CARD", "MODEL", "POD", "SHARE", "MEMORY")
 
 class HoldingPod(Struct, frozen=True, kw_only=True):
     pod: str
-    """As namespace/name."""
+    """namespace/name."""
     share_milli: int
     memory_bytes: int
 
@@ -39,17 +39,17 @@ class HeldCard(Struct, frozen=True, kw_only=True):
     holders: tuple[HoldingPod, ...]
     share_left_milli: int
     memory_left_bytes: int
-    """Neither subtracts what the scheduler does not count, such as what kubelet handed out."""
+    """Both ignore holders that the scheduler does not count, such as kubelet's."""
 
 
 class HeldCards(Struct, frozen=True, kw_only=True):
     cards: tuple[HeldCard, ...]
     notes: tuple[str, ...] = ()
-    """Uncertain assumptions of this result, a line each."""
+    """What the result depends on and is uncertain, one line each."""
 
 
 async def held_cards(server: ApiServer, *, namespace: str, root: Path, node: str | None) -> HeldCards:
-    """The cards of all nodes with an inventory, or of one. Raises `KubeError`, and `Refused` if that does not exist."""
+    """Cards of one node, or of all with an inventory. Raises `KubeError`, and `Refused` if the node does not exist."""
     scheduler = await told(server, namespace)
     async with looking(server, scheduler, scheduler.settings(root, namespace), root) as seen:
         names = sorted(each.name for each in seen.core.cluster.fleet.nodes)

@@ -1,4 +1,4 @@
-"""Interprets nodes' inventories and heartbeats for people. Pure."""
+"""Interprets the inventories and heartbeats of nodes for people. Pure."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ DEFAULT_LASTS_S: Final = 40
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """When the node's advertiser last confirmed its inventory."""
+    """The last renewal of the heartbeat by the node's advertiser."""
 
     at: datetime
     age_s: float
     stale: bool
-    """Too long ago: the inventory may be outdated."""
+    """Too old, so the inventory may be out of date."""
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     heartbeat: Heartbeat | None = None
-    """None if there is none."""
+    """None if it was never renewed."""
     ready: Ready = Ready()
     why: str = ""
     """Why the node is not in force; empty if it is."""
     keys: tuple[str, ...] = ()
-    """Keys that the node trusts, from its heartbeat."""
+    """Keys that the node trusts, as its heartbeat lists them."""
     driver: str | None = None
     cuda: str | None = None
     cards: tuple[Card, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All nodes of a query."""
+    """The nodes of the query."""
 
     nodes: tuple[NodeReport, ...] = ()
     without_inventory: tuple[str, ...] = ()
     faults: Mapping[str, str] = {}
-    """By node: why its inventory can't be decoded."""
+    """Decode errors of inventories, by node."""
 
     def why_not(self, name: str) -> str:
-        """Why a node is not in force, as all commands show it. Empty if it is."""
+        """Why a node is not in force, the one source for all commands; empty if it is."""
         if name in self.faults:
             return f"its inventory can't be read: {self.faults[name]}"
         return next((each.why for each in self.nodes if each.node == name), "its advertiser has not said what it has")
@@ -60,7 +60,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def of_cluster(
     nodes: Iterable[Node], leases: Iterable[Lease], now: datetime, *, unread: Mapping[str, str] | None = None
 ) -> Report:
-    """From the annotations of nodes and the Leases of the same names; `unread` are undecodable nodes, and why."""
+    """Reports from annotations of Nodes and the Leases of the same names; `unread`: errors of undecodable Nodes."""
     beats = {lease.metadata.name: lease for lease in leases}
     reports: list[NodeReport] = []
     without: list[str] = []
@@ -79,14 +79,14 @@ def of_cluster(
 
 
 def with_lease(report: NodeReport, lease: Lease | None, now: datetime) -> NodeReport:
-    """The report with the node's heartbeat, and what follows from it."""
+    """The report with its heartbeat and the data on the Lease."""
     beat = heartbeat(lease, now)
     why = "; ".join(filter(None, (_why_silent(beat), report.why)))
     return msgspec.structs.replace(report, heartbeat=beat, keys=keys_told(lease), why=why)
 
 
 def of_node(name: str, text: str | bytes, beat: Heartbeat | None) -> NodeReport:
-    """A node's report from its inventory; raises `DecodeError`."""
+    """A report from an inventory's text; raises `DecodeError`."""
     inventory = decode_inventory(text, (GPU,))
     part, ready = inventory.part(GPU), inventory.ready
     if part is None:
@@ -103,7 +103,7 @@ def of_node(name: str, text: str | bytes, beat: Heartbeat | None) -> NodeReport:
 
 
 def _why_not_ready(ready: Ready, cards: Sequence[Card]) -> str:
-    """A node whose cards are all for claims needs no crishim."""
+    """Why daemons are not ready. A node whose cards are all in the pool `dra` needs no crishim."""
     needs_crishim = not cards or any(card.pool != "dra" for card in cards)
     lacking = [
         name
@@ -112,7 +112,7 @@ def _why_not_ready(ready: Ready, cards: Sequence[Card]) -> str:
     ]
     if not lacking:
         return ""
-    return ready.why or f"{' and '.join(lacking)} not in force"  # an older advertiser gives no reason
+    return ready.why or f"{' and '.join(lacking)} not in force"  # older advertisers send no `why`
 
 
 def _why_silent(beat: Heartbeat | None) -> str:
@@ -122,7 +122,7 @@ def _why_silent(beat: Heartbeat | None) -> str:
 
 
 def heartbeat(lease: Lease | None, now: datetime) -> Heartbeat | None:
-    """A Lease's heartbeat; None if it was never renewed."""
+    """The Lease's heartbeat; None if it was never renewed."""
     at = None if lease is None else moment(lease.spec.renew_time)
     if lease is None or at is None:
         return None
@@ -131,21 +131,21 @@ def heartbeat(lease: Lease | None, now: datetime) -> Heartbeat | None:
 
 
 def keys_told(lease: Lease | None) -> tuple[str, ...]:
-    """The keys that the node trusts, from the Lease; empty if it has none."""
+    """The keys that the node trusts, from the Lease's annotation."""
     text = "" if lease is None else lease.metadata.annotations.get(KEYS, "")
     return tuple(filter(None, text.split(",")))
 
 
 def moment(text: str) -> datetime | None:
-    """A time in the API server's format; None if it is empty or invalid."""
+    """Parse a time of the API server; None if it is empty or malformed."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None
-    except (ValueError, OverflowError):  # not written by us
+    except (ValueError, OverflowError):  # written by another client
         return None
 
 
 def _in_order(cards: Iterable[Card]) -> list[Card]:
-    """Each GPU by its index, followed by its MIG instances."""
+    """GPUs by index, each followed by its MIG instances."""
     found = tuple(cards)
     indices = {card.id: card.index for card in found}
 

@@ -18,9 +18,9 @@ _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 
 
 def as_table(report: Report, *, wide: bool) -> str:
-    """A table: a line for each card, and one for a node without cards.
+    """A table with one line for each card, and one for a node without cards.
 
-    It has colours, which `click.echo` removes if the output is not a terminal.
+    It has colours, which `click.echo` strips unless the output is a terminal.
     """
     header = (*_HEADER[:-1], *_WIDE, _HEADER[-1]) if wide else _HEADER
     return table(header, (row for node in report.nodes for row in _rows(node, wide=wide)))
@@ -35,7 +35,7 @@ def _rows(node: NodeReport, *, wide: bool) -> Iterator[tuple[str, ...]]:
 
 
 def _why(*why: str) -> str:
-    """Why the node is not in force, and the card not well."""
+    """Why the node is not in force, and why the card is not healthy."""
     return printable("; ".join(filter(None, why)) or "-")
 
 
@@ -68,7 +68,7 @@ def _more(node: NodeReport, card: Card) -> tuple[str, ...]:
 
 
 def _ready(node: NodeReport) -> str:
-    """Which daemons are in force."""
+    """The daemons in force."""
     names = [name for name, is_ready in (("crishim", node.ready.crishim), ("broker", node.ready.broker)) if is_ready]
     return "+".join(names) or click.style("no", fg="yellow")
 

@@ -1,1 +1,1 @@
-"""``partage resize``: other amounts for a pod that runs, by the scheduler's word."""
+"""``partage resize``: changes the amounts of a running pod, by a decision of the scheduler."""

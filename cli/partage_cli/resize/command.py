@@ -1,4 +1,4 @@
-"""The words and options of ``partage resize``."""
+"""The command line of ``partage resize``."""
 
 from __future__ import annotations
 

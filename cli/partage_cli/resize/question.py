@@ -1,4 +1,4 @@
-"""Puts a wish on a pod, and says what became of it."""
+"""Requests a resize by an annotation on the pod, and waits for the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from partage_scheduler.signatures import as_written
 
 EVERY_S: Final = 0.5
 WITHIN_S: Final = 30.0
-"""For the scheduler's first word."""
+"""For the scheduler's first reply."""
 _NOBODY: Final = "no scheduler answered within {:g} s, and the wish was taken back; does partage-scheduler lead?"
 _HAS: Final = "pod {} has {} by {}; its node puts it in force"
 _read: Final = as_written((GPU,))
@@ -36,7 +36,7 @@ class ResizeQuestion(Struct, frozen=True, kw_only=True):
     waits: bool
 
     def wish(self, pod: ApiPod) -> str:
-        """The annotation; another text than the one on which something was said before."""
+        """The annotation's text; a trailing space makes it differ from a request that was already answered."""
         said = {GPU_MILLI: self.share_milli, GPU_MEMORY: self.memory}
         amounts = {key.removeprefix(PREFIX): each for key, each in said.items() if each is not None}
         text = msgspec.json.encode({self._container(pod): amounts}).decode()
@@ -56,7 +56,7 @@ class ResizeQuestion(Struct, frozen=True, kw_only=True):
 
 
 async def resize(server: ApiServer, question: ResizeQuestion, say: Callable[[str], None]) -> str:
-    """What it has then, in a sentence; raises `Refused` where it keeps what it has, and `KubeError`."""
+    """Request the resize; returns the new amounts as a sentence. Raises `Refused` if it is denied, and `KubeError`."""
     pod = await _pod(server, question)
     wish, until, heard = question.wish(pod), time.monotonic() + WITHIN_S, False
     await _annotate(server, pod, {RESIZE: wish, RESIZE_WAIT: "yes" if question.waits else None})

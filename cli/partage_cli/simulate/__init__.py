@@ -1,1 +1,1 @@
-"""``partage simulate``: what would each policy make of these pods? The words, the table and the plot."""
+"""``partage simulate``: compares policies on the same pods. The command line, the table and the plot."""

@@ -1,4 +1,4 @@
-"""The words and options of ``partage simulate``."""
+"""The command line of ``partage simulate``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from partage_cli.simulation.synthetic import synthetic
 from partage_cli.simulation.traces import read_trace
 
 _FIRST_SEED: Final = 42
-"""With which the published experiments begin."""
+"""First seed of the published experiments."""
 _FILE: Final = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 
 
 class ReplayInput(NamedTuple):
-    """What is replayed, and how the cluster that it is from stands now."""
+    """The workload to replay, and the present state of the cluster that it comes from."""
 
     workload: Workload
     now: Point | None = None
@@ -77,19 +77,19 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     """
     chosen = tuple(dict.fromkeys(policies)) or DEFAULT
     for policy in chosen:
-        decider_with(policy)  # a policy that is none is found before anything is read
+        decider_with(policy)  # an unknown policy fails before anything is read
     source = _source(nodes, pods, snapshot, made_up)
     jobs = [Job(policy, _FIRST_SEED + number) for policy in chosen for number in range(seeds)]
     runs = _replayed(source.workload, jobs, Protocol(arrivals_percent=arrivals), processes or os.cpu_count() or 1)
     summaries = summarised(runs)
     shown = as_json if output == "json" else as_table
     click.echo(shown(source.workload, summaries, source.now), nl=False)
-    if plot is not None:  # last: a disk that is full must not cost the figures
+    if plot is not None:  # last, so that a full disk does not lose the figures
         plot.write_text(as_svg(source.workload, summaries), encoding="utf-8")
 
 
 def _source(nodes: Path | None, pods: Path | None, snapshot: Path | None, made_up: int | None) -> ReplayInput:
-    """The one source that is named."""
+    """The one source that the options name."""
     named = [nodes is not None or pods is not None, snapshot is not None, made_up is not None]
     if sum(named) != 1:
         raise click.UsageError("say what to replay, in one way: --nodes with --pods, --snapshot, or --synthetic")
@@ -107,7 +107,7 @@ def _source(nodes: Path | None, pods: Path | None, snapshot: Path | None, made_u
 
 
 def _replayed(workload: Workload, jobs: Sequence[Job], protocol: Protocol, processes: int) -> list[ReplayResult]:
-    """All jobs, with a line on stderr for each that is done."""
+    """Run all jobs, with a line on stderr for each finished one."""
     done = 0
 
     def tell(run: ReplayResult) -> None:

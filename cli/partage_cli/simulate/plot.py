@@ -1,4 +1,4 @@
-"""Draws the curves of a simulation as one SVG: what is allocated, and what is a fragment, over arrivals. Pure."""
+"""Draws a simulation's curves as one SVG: allocated cards and fragments, over arrivals. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partage_cli.simulation.results import MeanPoint
 from partage_cli.tables import printable
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Told apart by everyone, also by those who see colours differently (Okabe and Ito)."""
+"""The palette of Okabe and Ito, distinguishable with colour vision deficiencies."""
 _FONT: Final = 'font-family="sans-serif" font-size="12" fill="#222"'
 _WIDTH: Final = 420
 _HEIGHT: Final = 300
@@ -24,23 +24,23 @@ _STEPS: Final = (1, 2, 5, 10, 20, 25, 50, 100, 200, 500)
 
 
 class _Panel(NamedTuple):
-    """One pair of axes, and where it stands."""
+    """One pair of axes with its position."""
 
     title: str
     left: int
     right_end: int
-    """The largest number on the horizontal axis."""
+    """Largest number on the horizontal axis."""
     step: int
-    """Between lines of the vertical axis."""
+    """Distance between the lines of the vertical axis."""
     value: Callable[[MeanPoint], float]
 
     @property
     def top_end(self) -> int:
-        """The largest number on the vertical axis."""
+        """Largest number on the vertical axis."""
         return self.step * _TICKS
 
     def place(self, arrived: float, value: float) -> tuple[float, float]:
-        """Where a point is drawn."""
+        """Coordinates of a point."""
         return (
             self.left + _WIDTH * arrived / self.right_end,
             _TOP + _HEIGHT * (1 - min(value, self.top_end) / self.top_end),
@@ -48,7 +48,7 @@ class _Panel(NamedTuple):
 
 
 def as_svg(workload: Workload, summaries: Sequence[Summary]) -> str:
-    """A picture that any browser shows."""
+    """An SVG image of all curves."""
     panels = [
         _panel("allocated, % of cards", _LEFT, summaries, _allocated),
         _panel("fragments, % of cards", _LEFT + _WIDTH + _GAP, summaries, _fragments),
@@ -83,7 +83,7 @@ def _panel(title: str, left: int, summaries: Sequence[Summary], value: Callable[
 
 
 def _step(end: float) -> int:
-    """Between two numbers on an axis that goes so far."""
+    """Distance between the numbers of an axis up to `end`."""
     return next((step for step in _STEPS if step * _TICKS >= end), _STEPS[-1])
 
 
@@ -121,7 +121,7 @@ def _legend(summaries: Sequence[Summary]) -> Iterator[str]:
 
 
 def _stroke(number: int) -> str:
-    """A colour for each, and dashes where colours begin again."""
+    """Stroke attributes: a colour for each curve, and dashes once colours repeat."""
     dashes = number // len(_COLOURS)
     dashed = f' stroke-dasharray="{6 * dashes} 3"' if dashes else ""
     return f'stroke="{_COLOURS[number % len(_COLOURS)]}"{dashed}'

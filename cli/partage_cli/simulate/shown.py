@@ -1,4 +1,4 @@
-"""What ``partage simulate`` prints. Pure."""
+"""Output of ``partage simulate``. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL: Final = 100
 
 
 def as_table(workload: Workload, summaries: Sequence[Summary], now: Point | None) -> str:
-    """For people: a line for each policy, of when the cards could just all be asked for, and of the end."""
+    """A line for each policy, with the figures when requests reach the capacity, and at the end."""
     marks = sorted({mark for mark in (_FULL, _last(summaries)) if all(each.at(mark) for each in summaries)})
     header = ["POLICY"]
     for mark in marks:
@@ -26,7 +26,7 @@ def as_table(workload: Workload, summaries: Sequence[Summary], now: Point | None
 
 
 def as_json(workload: Workload, summaries: Sequence[Summary], now: Point | None) -> bytes:
-    """For programs; docs/simulate.md has the shape."""
+    """JSON output; docs/simulate.md documents the shape."""
     whole = {
         "workload": {
             "origin": workload.origin,
@@ -60,7 +60,7 @@ def _row(summary: Summary, marks: Sequence[int]) -> Iterator[str]:
 
 
 def _percent(mean: Mean, summary: Summary) -> str:
-    """With how far seeds are apart, where there are several."""
+    """The mean, with the spread between seeds if there are several."""
     return f"{mean.mean:.2f} % ± {mean.spread:.2f}" if len(summary.seeds) > 1 else f"{mean.mean:.2f} %"
 
 

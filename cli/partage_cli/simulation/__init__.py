@@ -1,9 +1,9 @@
-"""Replays of pods on a fleet of nodes through the scheduler's own code: what a policy makes of a workload.
+"""Replays of pods on a fleet of nodes through the scheduler's own code, to compare policies on a workload.
 
-`workloads` is what is replayed; it comes from `traces` (CSV), from `snapshots` (a live cluster's objects) or is
-made up by `synthetic`. `typical` are its most frequent shapes, `measuring` counts what is allocated and what is a
-fragment, independently of any plugin. `replaying` is the protocol of one run, `running` does many at once, `results`
-sums them up. `policies` says which plugins decide. No cluster is touched.
+`workloads` defines the input; it comes from `traces` (CSV), from `snapshots` (a live cluster's objects) or from
+`synthetic`, which generates it. `typical` finds its most frequent shapes, `measures` counts allocated and fragmented
+parts independently of any plugin. `replay` is the protocol of one run, `runs` does many in parallel, `results`
+summarises them. `policies` selects the plugins. No cluster is touched.
 """
 
 from partage_cli.simulation.replay import Protocol

@@ -1,8 +1,8 @@
-"""What is allocated on a fleet and how much of the rest is of no use, counted from grants alone.
+"""Measures how much of a fleet is allocated and how much of the rest is fragmented, from grants alone.
 
-It shares nothing with the plugins that decide, so it also finds out if they gave a card twice. Fragments are measured
-as published for fragmentation gradient descent: of the idle part of a node, what a typical pod could not use, weighted
-by how typical the pod is.
+It shares no code with the plugins that decide, so it also detects a card that they allocated twice. Fragmentation is
+measured as published for fragmentation gradient descent: the idle part of a node that a typical pod could not use,
+weighted by the frequency of that pod's shape.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodReq
 
 
 class MisCounted(PartageError):
-    """An allocation that cannot be: its maker lost count."""
+    """An impossible allocation: the plugin that made it miscounted."""
 
 
 class Meter:
-    """The state of all cards, by grants."""
+    """The state of all cards, from grants."""
 
     def __init__(self, nodes: Sequence[FleetNode], typical: Typical) -> None:
         self._typical = typical
@@ -42,7 +42,7 @@ class Meter:
         self.capacity_milli = len(self._places) * WHOLE_MILLI
 
     def take(self, allocation: Allocation, request: PodRequest) -> None:
-        """Counts what a pod was given; nothing of it where a card is not there or was given away."""
+        """Count a pod's grants; counts nothing if a card does not exist or is exhausted."""
         row = self._rows.get(allocation.node)
         if row is None:
             raise MisCounted(f"node {allocation.node} is not in the fleet")
@@ -63,17 +63,17 @@ class Meter:
 
     @property
     def idle_milli(self) -> int:
-        """What is free on all cards."""
+        """Free share on all cards."""
         return int(self._left_milli.sum())
 
     @property
     def idle_cards(self) -> int:
-        """Cards on which there is nothing at all."""
+        """Cards without any grant."""
         return int(np.count_nonzero(self._left_milli == WHOLE_MILLI))
 
     @property
     def fragment_percent(self) -> float:
-        """Of all cards: what is idle and of no use to typical pods."""
+        """Idle share that typical pods can't use, as a percentage of all cards."""
         useful = sum(
             each.fraction * self._useful_milli(each, allowed)
             for each, allowed in zip(self._typical, self._allowed, strict=True)
@@ -81,7 +81,7 @@ class Meter:
         return 100 * (self.idle_milli - useful) / self.capacity_milli
 
     def _useful_milli(self, typical: TypicalShape, allowed: NDArray[np.bool_]) -> float:
-        """What is left on cards that a pod of this shape could have, on nodes where it fits whole."""
+        """Free share on cards that a pod of this shape could use, on nodes where the whole pod fits."""
         shape = typical.shape
         if not shape.count:
             return 0.0
@@ -91,7 +91,7 @@ class Meter:
 
 
 def taken_milli(allocation: Allocation, request: PodRequest) -> dict[CardId, int]:
-    """The most that a pod takes of each card at any time: init containers run one by one, before the others."""
+    """A pod's peak use of each card: init containers run one by one, before the others."""
     granted = allocation.of(GPU)
     running: dict[CardId, int] = {}
     highest: dict[CardId, int] = {}
@@ -105,6 +105,6 @@ def taken_milli(allocation: Allocation, request: PodRequest) -> dict[CardId, int
 
 
 def _allowed(models: NDArray[np.object_], wanted: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Which cards a shape may have by their model; no model is no card."""
+    """Cards whose model a shape accepts; an empty model is no card."""
     exists: NDArray[np.bool_] = models != ""
     return exists & np.isin(models, list(wanted)) if wanted else exists

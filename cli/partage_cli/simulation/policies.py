@@ -1,7 +1,7 @@
-"""Which plugins decide in a replay: those that are installed, with the GPU allocator set to one policy.
+"""The plugins that decide in a replay: the installed ones, with the GPU allocator set to one policy.
 
-It is told what pods are typical instead of learning it, as in the published experiments, so that the first pod of a
-replay is placed as well as the last.
+The allocator gets the typical shapes instead of learning them, as in the published experiments, so that the first pod
+of a replay is placed as well as the last.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from partage_scheduler.decision import Decider
 
 GROUP: Final = "partage.scheduler"
 _EVERY: Final = frozenset((EVERY_NAMESPACE,))
-"""What is replayed was placed once: which namespaces may exclude others is the cluster's business."""
+"""All pods were admitted once already: which namespaces may use exclusions is up to the cluster."""
 ALLOCATOR: Final = PluginName("gpu")
-"""The name of the plugin that has the policies."""
+"""The plugin that implements the policies."""
 DEFAULT: Final = ("binpack", "spread", "kubeshare", "fgd", "fgd+")
-"""Those that are worth comparing on any workload; links between cards are rarely known."""
+"""Policies worth comparing on any workload; the others need links between cards, which are rarely known."""
 
 
 def decider_with(policy: str, typical: Typical | None = None) -> tuple[Decider, SchedulerSide]:
-    """A decider whose cards this policy hands out, and what reads requests; `Refused` where there is no such policy."""
+    """A decider with this policy, and the side that reads requests; `Refused` for an unknown policy."""
     settings = AllocatorSettings(mix=read_mix(policy), exclusion_namespaces=_EVERY, shapes=typical)
     registry = Registry(hooks)
     report = registry.load(_candidates(settings), blocked_names(os.environ) - {ALLOCATOR})
@@ -49,7 +49,7 @@ def _candidates(settings: AllocatorSettings) -> list[Candidate]:
 
 
 def _set_to(settings: AllocatorSettings) -> type[GpuAllocator]:
-    """Plugins are classes without arguments."""
+    """A class with the settings built in, because plugins are instantiated without arguments."""
 
     class Replaying(GpuAllocator):
         def __init__(self) -> None:

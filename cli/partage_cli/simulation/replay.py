@@ -1,9 +1,9 @@
 """One replay, by the protocol of the published experiments.
 
-The pods of the workload arrive in an order that the seed decides, then random ones of them again, until what they ask
-for reaches the wanted percentage of all cards. Each is placed at once or never; none departs. At each step of arrivals
-it is noted how much is allocated and how much is a fragment. The seed also decides the order of the nodes' names, by
-which equal scores are told apart: names often sort by hardware, and a policy must not look good or bad by that.
+The pods of the workload arrive in an order given by the seed, then randomly chosen ones of them again, until their
+requests reach the wanted percentage of all cards. Each is placed at once or never; none departs. At each step of
+arrivals the allocated and the fragmented parts are recorded. The seed also orders the nodes' names, which break ties
+between equal scores: names often sort by hardware, and must not bias a policy's result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from partage_scheduler.decision import Decider
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
-    """How much arrives, and how often it is looked."""
+    """How much arrives, and the step between measurements."""
 
     arrivals_percent: int = 130
     step_percent: int = 5
@@ -65,7 +65,7 @@ class Replay:
     def _place(self, request: PodRequest) -> bool:
         try:
             decision = self._decider.decide(request)
-        except Refused:  # by node after node; the pod is one that was not placed
+        except Refused:  # by node after node; counts as unplaced
             return False
         if decision is None:
             return False
@@ -79,14 +79,14 @@ class Replay:
 
 
 def ordered(nodes: Sequence[FleetNode], seed: int) -> list[FleetNode]:
-    """The nodes under names whose order this seed decides."""
+    """The nodes under names whose order the seed determines."""
     numbers = list(range(len(nodes)))
     random.Random(f"nodes {seed}").shuffle(numbers)  # noqa: S311  a replay must be the same tomorrow
     return [replace(node, name=NodeName(f"node-{number:06}")) for node, number in zip(nodes, numbers, strict=True)]
 
 
 def arrivals(workload: Workload, seed: int, percent: int) -> Iterator[PodRequest]:
-    """Requests in the order of this seed, until they ask for so much of all cards."""
+    """Requests in the order of this seed, until they reach this percentage of all cards."""
     chosen = random.Random(seed)  # noqa: S311  a replay must be the same tomorrow
     shuffled = list(workload.requests)
     chosen.shuffle(shuffled)

@@ -1,4 +1,4 @@
-"""What came out of replays: the curve of each, and for each policy the mean over seeds."""
+"""Results of replays: the curve of each, and for each policy the mean over seeds."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msgspec import Struct
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """How the fleet stood when so much had arrived; all in percent of what its cards have."""
+    """The fleet's state at one amount of arrivals; all are percentages of its cards' capacity."""
 
     arrived: int
     allocated: float
     fragments: float
-    """Idle, and of no use to typical pods."""
+    """Idle share that typical pods can't use."""
 
 
 class ReplayResult(Struct, frozen=True, kw_only=True):
@@ -27,12 +27,12 @@ class ReplayResult(Struct, frozen=True, kw_only=True):
     """Entirely idle at the end."""
 
     def at(self, arrived: int) -> Point | None:
-        """How it stood then; None where the replay ended before."""
+        """The state at that point; None if the replay ended before."""
         return next((point for point in self.points if point.arrived == arrived), None)
 
 
 class Mean(Struct, frozen=True):
-    """Over seeds: the mean, and how far they are apart (population standard deviation)."""
+    """Mean over seeds, and the spread between them (population standard deviation)."""
 
     mean: float
     spread: float
@@ -57,12 +57,12 @@ class Summary(Struct, frozen=True, kw_only=True):
     idle_cards: float
 
     def at(self, arrived: int) -> MeanPoint | None:
-        """The mean then; None where the replays ended before."""
+        """The mean at that point; None if the replays ended before."""
         return next((point for point in self.points if point.arrived == arrived), None)
 
 
 def summarised(runs: Sequence[ReplayResult]) -> list[Summary]:
-    """A summary for each policy, in the order in which policies come first."""
+    """A summary for each policy, in order of first appearance."""
     return [
         _summary(policy, [run for run in runs if run.policy == policy])
         for policy in dict.fromkeys(run.policy for run in runs)

@@ -1,4 +1,4 @@
-"""Many replays at once, each in a process that has the workload already; the first fault ends them all."""
+"""Many replays in parallel, each in a process that holds the workload already; the first error ends them all."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from partage_plugins.errors import PartageError, Refused
 
 
 class Job(Struct, frozen=True):
-    """One replay that is wanted."""
+    """One replay to run."""
 
     policy: str
     seed: int
 
 
 class ReplayEnded(PartageError):
-    """A process that replayed is gone."""
+    """A replay process ended unexpectedly."""
 
 
 class Replayer:
-    """Does jobs on one workload."""
+    """Runs jobs on one workload."""
 
     def __init__(self, workload: Workload, protocol: Protocol) -> None:
         self._workload, self._protocol = workload, protocol
         self._typical = typical_of(workload.requests)
 
     def run(self, job: Job) -> ReplayResult:
-        """One of them, on an empty fleet."""
+        """Run one job on an empty fleet."""
         decider, _ = decider_with(job.policy, self._typical)
         return Replay(self._workload, decider, self._typical, job.seed).run(job.policy, self._protocol)
 
@@ -51,7 +51,7 @@ def replay_all(
     processes: int,
     on_done: Callable[[ReplayResult], None],
 ) -> list[ReplayResult]:
-    """All of them, in the order of `jobs`; `on_done` hears of each as it ends. `Refused` where nothing can be told."""
+    """All results in the order of `jobs`; `on_done` gets each as it ends. `Refused` if there is nothing to measure."""
     if not workload.cards:
         raise Refused(f"{workload.origin}: no node has a card; there is nothing to allocate")
     if not any(map(demand_milli, workload.requests)):
@@ -75,7 +75,7 @@ def replay_all(
 
 @contextmanager
 def _interrupts_held_back() -> Generator[None]:
-    """For the processes that start meanwhile, too: until they can end without a traceback."""
+    """Block SIGINT, also in processes started meanwhile, until they can end without a traceback."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -89,12 +89,12 @@ def _heard(run: ReplayResult, on_done: Callable[[ReplayResult], None]) -> Replay
 
 
 _replayer: Replayer | None = None
-"""In a process of the pool: what `_start` made."""
+"""In a pool process: the replayer that `_start` created."""
 
 
 def _start(workload: Workload, protocol: Protocol) -> None:
     global _replayer  # noqa: PLW0603  a pool gives its processes nothing else to keep things in
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupted user wants no traceback from each process
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt must not print a traceback from each process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _replayer = Replayer(workload, protocol)
 

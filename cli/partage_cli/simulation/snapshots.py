@@ -1,8 +1,8 @@
-"""Reads a snapshot of a live cluster: what `kubectl get nodes,pods -A -o json` prints.
+"""Reads a snapshot of a live cluster: the output of `kubectl get nodes,pods -A -o json`.
 
-Nodes count that have an inventory with cards we hand out. Pods that ask for cards of ours are the workload, whether
-they run or wait. All other pods on those nodes stay where they are: their CPU and memory are not there for the replay.
-What the cluster itself made of the workload is `now`. Signatures are not looked at: nothing is started by this.
+It uses the nodes whose inventories have cards that we allocate. Pods that request our cards are the workload, running
+or pending. All other pods on those nodes stay, so their CPU and memory are unavailable to the replay. `now` is the
+cluster's own placement of the workload. Signatures are not verified: nothing is started by this.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _List(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A cluster as it was."""
+    """The state of a cluster."""
 
     workload: Workload
     now: Point
@@ -59,12 +59,12 @@ class _Reading:
 
 
 def read_snapshot(file: Path, side: SchedulerSide) -> Snapshot:
-    """The workload of a cluster; `side` reads what pods ask for."""
+    """The workload of a cluster; `side` reads the pods' requests."""
     return snapshot_of(file.read_bytes(), str(file), side)
 
 
 def snapshot_of(raw: bytes, file: str, side: SchedulerSide) -> Snapshot:
-    """The same, of what stands in a file of that name."""
+    """The same, from the contents of a file of that name."""
     objects = _objects(raw, file)
     reading = _Reading(RequestReader(side.requests))
     for node in _of_kind("Node", ApiNode, objects, file):
@@ -77,7 +77,7 @@ def snapshot_of(raw: bytes, file: str, side: SchedulerSide) -> Snapshot:
 
 
 def _objects(raw: bytes, file: str) -> tuple[msgspec.Raw, ...]:
-    """All that is there; as large as it is, unlike an annotation, since the user's own kubectl wrote it."""
+    """All objects. There is no size limit as for annotations, because the user's own kubectl wrote the file."""
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -131,7 +131,7 @@ def _whole(file: str, reading: _Reading) -> Snapshot:
 
 
 def _now(workload: Workload, asking: Sequence[tuple[ApiPod, PodRequest]], notes: list[str]) -> Point:
-    """What the allocations on the pods amount to."""
+    """The sum of the pods' present allocations."""
     meter = Meter(workload.nodes, typical_of(workload.requests))
     arrived = sum(demand_milli(request) for request in workload.requests)
     for pod, request in asking:

@@ -1,8 +1,8 @@
-"""Makes up a fleet and its pods, with the statistics of a published production cluster for GPU sharing.
+"""Generates a fleet and its pods with the statistics of a published production cluster for GPU sharing.
 
-What was fitted: which kinds of nodes there are, how many pods ask for no card, for a part of one, for one or for
-several; how large the parts are; how much CPU goes with each; how many ask for certain models. Rows of no trace are
-copied, so this may go wherever the program goes. The same seed makes the same workload everywhere.
+Fitted are: the kinds of nodes, the numbers of pods that request no card, a part of one, one, or several; the sizes of
+parts; the CPU that goes with each; and how many require certain models. No rows of a trace are copied, so this can be
+distributed with the program. The same seed generates the same workload everywhere.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Weighted = Sequence[tuple[T, float]]
 
 
 class Mix(NamedTuple):
-    """What is varied between workloads."""
+    """Parameters that differ between workloads."""
 
     name: str = "mixed"
     without_cards: float = 0.133
-    """The part of all pods that asks for CPU and memory alone."""
+    """Fraction of all pods that request only CPU and memory."""
     shared: float = 0.436
-    """Of those with cards, the part that asks for less than one."""
+    """Of the pods with cards, the fraction that requests less than one."""
     several: float = 0.011
-    """And for more than one."""
+    """Of the pods with cards, the fraction that requests more than one."""
     choosy: float = 0.0
-    """And that takes certain models only."""
+    """Fraction that requires certain models."""
 
 
 MIXED: Final = Mix()
@@ -133,11 +133,11 @@ _MEMORY_BYTES_PER_CPU_MILLI: Final[Weighted[int]] = (
     (6 * GIB // 1000, 8.0),
 )
 _FULL: Final = 0.98
-"""Of the cards: what all pods together ask for."""
+"""The requests of all pods together, as a fraction of all cards."""
 
 
 def synthetic(nodes: int, seed: int = 0, mix: Mix = MIXED) -> Workload:
-    """A fleet of so many nodes, and pods that ask for nearly all of its cards."""
+    """A fleet of `nodes` nodes, and pods that request nearly all of its cards."""
     chosen = random.Random(seed)  # noqa: S311  the same tomorrow
     fleet = tuple(_node(chosen, number) for number in range(nodes))
     wanted = _FULL * sum(len(node.cards) for node in fleet) * WHOLE_MILLI

@@ -1,8 +1,8 @@
-"""Reads a trace: one CSV file of nodes, one of pods. A wrong cell is one line: file, line, column, what is allowed.
+"""Reads a trace: one CSV file of nodes, one of pods. An error names file, line, column, and the allowed values.
 
 Nodes: `sn, cpu_milli, memory_mib, gpu, model`. Pods: `name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec`, where
-`gpu_spec` lists models that will do as `A|B` and may be left out. Other columns are ignored; this is how the public
-cluster traces for GPU sharing come.
+the optional `gpu_spec` lists acceptable models as `A|B`. Other columns are ignored; this is the format of the public
+cluster traces for GPU sharing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Row:
-    """One line of a file, whose cells are read with words for what is wrong."""
+    """One line of a file; reading a malformed cell raises an error that locates it."""
 
     def __init__(self, file: Path, line: int, cells: dict[str, str]) -> None:
         self._file, self._line, self._cells = file, line, cells
@@ -39,11 +39,11 @@ class Row:
         return int(text)
 
     def text(self, column: str) -> str:
-        """A cell as it stands; nothing where the line is too short or the file has no such column."""
+        """A cell's text; empty if the line is too short or the file has no such column."""
         return (self._cells.get(column) or "").strip()
 
     def name(self, column: str) -> str:
-        """A cell that names something."""
+        """A cell that contains a name."""
         text = self.text(column)
         if not (text and text.isprintable() and len(text) <= _LONGEST_NAME):
             raise self.wrong(column, f"1 to {_LONGEST_NAME} printable characters")
@@ -94,7 +94,7 @@ def _room(row: Row) -> Room:
 
 
 def _rows(file: Path, columns: tuple[str, ...], read: Callable[[Row], T]) -> Iterator[T]:
-    """What each line says; a file without any line is wrong, too."""
+    """Parse each line; a file without lines is an error, too."""
     empty = True
     with file.open(encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines)

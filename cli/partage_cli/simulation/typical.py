@@ -1,4 +1,4 @@
-"""What pods ask for in short: the shapes by which fragmentation is measured, here and in the allocator."""
+"""Shapes of pods' requests, by which fragmentation is measured here and in the allocator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partage_plugins.vocabulary import GPU, PodRequest
 
 
 def shape_of(request: PodRequest) -> Shape:
-    """All cards of the pod together, by the largest share that any container asks for."""
+    """All cards of the pod together, with the largest share that any container requests."""
     asks = list(request.of(GPU).values())
     largest = max(asks, key=lambda ask: ask.share_milli, default=None)
     if largest is None:
@@ -20,5 +20,5 @@ def shape_of(request: PodRequest) -> Shape:
 
 
 def typical_of(requests: Iterable[PodRequest]) -> Typical:
-    """The most frequent shapes that make up nearly all pods, as in the published experiments."""
+    """The most frequent shapes, which cover nearly all pods, as in the published experiments."""
     return popular_shapes(Counter(map(shape_of, requests)))

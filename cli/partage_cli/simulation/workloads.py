@@ -1,4 +1,4 @@
-"""A workload: the nodes of a fleet, and requests of which pods are made. Data, and how to make it by hand."""
+"""A workload: the nodes of a fleet and the requests of pods, with functions that build them by hand."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from partage_plugins.vocabulary import (
 WHOLE_MILLI = 1000
 GIB = 1 << 30
 CARD_MEMORY_BYTES = 16 * GIB
-"""Of cards of which only the model is known: a share takes the same fraction of it, so it never decides."""
+"""Of cards with only a model. Requests without a size get the share's fraction, so memory never decides."""
 
 
 class FleetNode(Struct, frozen=True):
-    """A node, with nothing on it."""
+    """A node with nothing on it."""
 
     name: NodeName
     inventory: Inventory
@@ -40,17 +40,17 @@ class FleetNode(Struct, frozen=True):
 
     @property
     def cards(self) -> tuple[Card, ...]:
-        """The cards that pods can be given."""
+        """The allocatable cards."""
         part = self.inventory.part(GPU)
         return tuple(card for card in part.cards if card.is_allocatable) if part else ()
 
 
 class Workload(Struct, frozen=True, kw_only=True):
     origin: str
-    """For people: where it comes from."""
+    """The origin, for people."""
     nodes: tuple[FleetNode, ...]
     requests: tuple[PodRequest, ...]
-    """One for each pod; whose it is, is replaced when it arrives."""
+    """One for each pod; its pod reference is replaced on arrival."""
 
     @property
     def capacity_milli(self) -> int:
@@ -58,12 +58,12 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def cards(self) -> int:
-        """How many there are that pods can be given."""
+        """Number of allocatable cards."""
         return sum(len(node.cards) for node in self.nodes)
 
 
 def demand_milli(request: PodRequest) -> int:
-    """How much of cards a pod asks for while its app containers run, or while an init container needs more."""
+    """A pod's peak demand for cards: of its app containers together, or of an init container that needs more."""
     running = highest = 0
     for container in request.containers:
         ask = container.of(GPU)
@@ -76,7 +76,7 @@ def demand_milli(request: PodRequest) -> int:
 
 
 def node_of(number: int, name: str, total: Room, models: Iterable[str]) -> FleetNode:
-    """A node with a card for each model; its number in the fleet makes the cards' ids, as names may be anything."""
+    """A node with a card for each model; the card ids use its number in the fleet, because names are arbitrary."""
     cards = tuple(
         Card(
             id=CardId(f"card-{number}-{index}"),
@@ -102,6 +102,6 @@ def request_of(needs: Room, ask: GpuRequest | None) -> PodRequest:
 
 
 def pod_ref(number: int) -> PodRef:
-    """The so-manyth pod that arrives."""
+    """The reference of the pod with this number."""
     name = f"pod-{number}"
     return PodRef(namespace=Namespace("simulated"), name=PodName(name), uid=PodUid(name))

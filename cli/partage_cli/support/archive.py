@@ -1,4 +1,4 @@
-"""A bundle: its files, bounded each and together, what it lacks and why, and all of it as a tar.gz."""
+"""A bundle: its files, limited in size each and in total, what is missing and why, and the packed tar.gz."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ and pods are in it: read it before you send it.
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What `bundle.json` says of the rest."""
+    """Contents of `bundle.json`."""
 
     version: str
     at: datetime
     files: Mapping[str, int]
-    """With their bytes."""
+    """Names and sizes in bytes."""
     missing: Mapping[str, str]
-    """What could not be had, or not all of it, and why."""
+    """Parts that are missing or incomplete, and why."""
 
 
 class Bundle:
@@ -45,7 +45,7 @@ class Bundle:
         return tuple(self._files)
 
     def add(self, name: str, content: bytes) -> None:
-        """Leaves it out where it is too much, or has no name that a file of it may have."""
+        """Add a file; records it as missing if it is too large, or if its name is not allowed."""
         if not _NAME.fullmatch(name):
             self.lacks("others", f"{name!r} is no name for a file")
         elif len(content) > MOST_FILE_BYTES:
@@ -59,7 +59,7 @@ class Bundle:
         self.missing[name] = plain(why)
 
     def packed(self, at: datetime, folder: str) -> bytes:
-        """All of it below one folder."""
+        """The archive, with all files in one folder."""
         sizes = {name: len(content) for name, content in self._files.items()}
         contents = Contents(version=VERSION, at=at, files=sizes, missing=self.missing)
         packed = io.BytesIO()

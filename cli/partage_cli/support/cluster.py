@@ -1,4 +1,4 @@
-"""What the cluster gives to a bundle: findings of all nodes, cards, versions, the roll-out, and our own pods' logs."""
+"""The cluster's part of a support bundle: findings on all nodes, cards, versions, roll-out, and our own pods' logs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEADLINE_S: Final = 30.0
 
 
 def gather(bundle: Bundle, *, kubeconfig: Path | None, namespace: str, logs: bool) -> None:
-    """Each part by itself: what can't be had is named, and hides no other."""
+    """Add each part independently: a missing one is recorded and does not affect the others."""
     try:
         bundle.add("cluster/doctor.json", plain_json(report([*findings(kubeconfig, namespace)])))
         ask_cluster(kubeconfig, lambda server: _asked(bundle, server, namespace, logs=logs), deadline_s=_DEADLINE_S)
@@ -42,7 +42,7 @@ def gather(bundle: Bundle, *, kubeconfig: Path | None, namespace: str, logs: boo
 
 async def _asked(bundle: Bundle, server: ApiServer, namespace: str, *, logs: bool) -> None:
     async def schedulers() -> object:
-        """Without what their variables hold."""
+        """What the schedulers published, without the values of their variables."""
         return [
             {**_named(each.said), "variables": sorted(each.said.variables), "notes": each.notes}
             for each in await all_told(server, namespace)
@@ -90,7 +90,7 @@ def _pod(pod: OwnPod) -> dict[str, object]:
 
 
 async def _logs(bundle: Bundle, server: ApiServer, namespace: str, pods: Iterable[OwnPod]) -> None:
-    """Of so many containers, those first that are not well."""
+    """Logs of a limited number of containers, those of unhealthy pods first."""
     chosen = sorted(pods, key=lambda each: (_is_well(each), each.metadata.name))
     every = [(pod.metadata.name, each.name) for pod in chosen for each in pod.spec.containers]
     if len(every) > MOST_PODS:

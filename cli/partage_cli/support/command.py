@@ -1,4 +1,4 @@
-"""The words and options of ``partage support-bundle``."""
+"""The command line of ``partage support-bundle``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine gives to a bundle: findings, settings, cards, who holds them, and the journal of our units."""
+"""This machine's part of a support bundle: findings, settings, cards, their holders, and the journal of our units."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _JOURNAL_BYTES: Final = 8 << 20
 
 
 def gather(bundle: Bundle, root: Path, *, kubeconfig: Path | None, namespace: str, logs: bool) -> None:
-    """Each part by itself: what can't be had is named, and hides no other."""
+    """Add each part independently: a missing one is recorded and does not affect the others."""
 
     def findings() -> bytes:
         found = look(root, driver_root=None, node_name=None, kubeconfig=kubeconfig, namespace=namespace)
@@ -85,7 +85,7 @@ def _journal(bundle: Bundle, root: Path) -> bytes:
 
 
 def said_by(argv: Iterable[str], *, within_s: float) -> list[bytes]:
-    """What a program says, so many bytes of it; it is ended after that, or when it takes too long."""
+    """A program's output up to a size limit; the program is killed then, or after the timeout."""
     with subprocess.Popen(  # noqa: S603  of the machine, with words of ours
         [*argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_quiet()
     ) as program:

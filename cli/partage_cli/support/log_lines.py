@@ -1,7 +1,7 @@
-"""Which of a log's lines and fields go into a bundle: those that our daemons write, by name. Pure.
+"""Selects the log lines and fields for a bundle: those that our daemons write, by name. Pure.
 
-A line of anybody else, of a library or of a program that broke, is left out and counted. What a defect leaves goes by
-where it was, without its words.
+Lines of other programs, of a library or of a crash are left out and counted. A traceback is reduced to its locations,
+without messages.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _RAISED: Final = re.compile(
 
 
 class KeptLines(msgspec.Struct, frozen=True):
-    """What is kept of a log, as JSON lines, and how many lines are not."""
+    """The kept part of a log as JSON lines, and the number of lines left out."""
 
     text: bytes
     left_out: int
 
 
 def kept_lines(lines: Iterable[bytes]) -> KeptLines:
-    """Of daemons' lines in either format."""
+    """Keep the daemons' lines, in either log format."""
     kept, left_out = list[bytes](), 0
     for line in lines:
         if (found := _kept(line)) is not None:
@@ -95,6 +95,6 @@ def _fields(found: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _places(traceback: str) -> list[str]:
-    """Files, lines and functions, and the kinds of what was raised."""
+    """Files, lines and functions of a traceback, and the classes of its exceptions."""
     frames = [f"{file}:{line} {name}" for file, line, name in _FRAME.findall(traceback)]
     return [*frames, *(name for name in _RAISED.findall(traceback) if name != "Traceback")]

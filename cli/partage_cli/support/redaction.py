@@ -1,7 +1,7 @@
-"""What of a text goes into a bundle: our words, and not the values that they quote. Pure.
+"""Redacts text for a bundle: keeps our own words and removes the values that they quote. Pure.
 
-What is gathered is chosen by name, so secrets are not looked for. This is the second wall: for sentences that quote
-what somebody wrote, and for what looks like a credential wherever it stands.
+What is gathered is chosen by name, so there is no search for secrets. This is the second line of defence: for messages
+that quote users' input, and for anything that looks like a credential.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _JWT: Final = re.compile(r"\beyJ[\w-]+(?:\.[\w-]*)*")
 _QUOTED: Final = re.compile(
     r"""(?<![A-Za-z0-9])(['"])(?:\\.|(?!\1)[^\\]|\1(?=[A-Za-z0-9]))*(?:\1(?![A-Za-z0-9])|\\?\Z)""", re.DOTALL
 )
-"""Also what was cut before its end; an apostrophe in a word neither begins nor ends one."""
+"""Also matches a quotation that is cut off; an apostrophe inside a word neither begins nor ends one."""
 _LONG: Final = re.compile(r"(?<![A-Za-z0-9+_=])[A-Za-z0-9+_=]{20,}(?![A-Za-z0-9+_=])")
 _ID: Final = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}|[a-z_=]+|[A-Za-z]+")
-"""A container's key, a digest, a word: nothing that opens a door."""
+"""A container's key, a digest, a word: nothing that grants access."""
 
 
 def plain(text: str) -> str:
-    """A sentence without what it quotes, and without what looks like a credential."""
+    """A sentence without its quotations, and without anything that looks like a credential."""
     return _QUOTED.sub("'…'", without_credentials(text))
 
 
 def without_credentials(text: str) -> str:
-    """At most some kilobytes of it; ids of cards, pods, containers and keys stay."""
+    """The text, cut off at some kilobytes, without credentials; ids of cards, pods, containers and keys stay."""
     text = _PEM.sub(REMOVED, text[:_LONGEST])
     text = _USER_INFO.sub(f"{REMOVED}@", text)
     text = _NAMED.sub(rf"\1\2{REMOVED}", text)
@@ -45,7 +45,7 @@ def without_credentials(text: str) -> str:
 
 
 def plain_json(found: object) -> bytes:
-    """Any of our types as JSON, with each text in it as `plain` leaves it."""
+    """Any of our types as JSON, with each text redacted by `plain`."""
     return msgspec.json.format(msgspec.json.encode(_plain(msgspec.to_builtins(found))), indent=1) + b"\n"
 
 

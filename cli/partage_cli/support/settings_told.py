@@ -1,4 +1,4 @@
-"""What a node's file of settings says, by the settings that there are: numbers, switches, choices, paths and names."""
+"""The settings in a node's file, limited to known settings: numbers, switches, choices, paths and names."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TYPES: Final[Mapping[str, str]] = {
     "scheduler": "partage_scheduler.settings:SchedulerSettings",
 }
 _NAMES: Final = frozenset(("metrics_address", "namespace", "node_name", "scheduler_name"))
-"""Texts of which anybody on the node or in the cluster may read what they are."""
+"""Text settings whose values are no secret on the node or in the cluster."""
 _TEXT: Final = "(a text, which is not told)"
 _NOT_ALLOWED: Final = "(not allowed there)"
 
 
 def settings_told(root: Path) -> dict[str, object]:
-    """By table; keys that there are not are counted. Raises `BadConfiguration`."""
+    """Settings by table; unknown keys are only counted. Raises `BadConfiguration`."""
     toml = read_toml(root / DEFAULT_PATH, required=False)
     return {table: _table(toml, table) for table in _TYPES if table in toml.tables}
 

@@ -1,1 +1,1 @@
-"""``partage suspend`` and ``partage resume``: a pod's memory leaves its card, and comes back."""
+"""``partage suspend`` and ``partage resume``: move a pod's memory off its card, and back."""

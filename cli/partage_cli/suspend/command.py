@@ -1,4 +1,4 @@
-"""The words and options of ``partage suspend`` and ``partage resume``."""
+"""The command line of ``partage suspend`` and ``partage resume``."""
 
 from __future__ import annotations
 

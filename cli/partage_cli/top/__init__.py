@@ -1,5 +1,5 @@
-"""``partage top``: this node's cards and containers with limits, as its broker tells.
+"""``partage top``: this node's cards and its containers with limits, as its broker reports them.
 
-`shown` and `times`, which are pure, make lines of what the broker tells; `fitting`, pure too, makes them fit a
-terminal; `live` draws them again and again.
+`shown` and `times`, which are pure, turn the broker's report into lines; `columns`, pure too, fits them to a terminal;
+`live` redraws them.
 """

@@ -1,4 +1,4 @@
-"""What ``partage top`` shows of all nodes: a line for each container and card. Pure."""
+"""Output of ``partage top`` about all nodes: a line for each container and card. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def as_table(found: AllTold) -> str:
 
 
 def fields(found: AllTold) -> dict[str, object]:
-    """For programs: each node as `partage top -o json` shows it there; docs/isolation.md has the shape."""
+    """JSON output: each node in the shape of its own `partage top -o json`; docs/isolation.md documents it."""
     nodes = [{"node": node, "at": found.at, **told_fields(told)} for node, told in found.told.items()]
     return {"nodes": nodes, "silent": found.silent}
 

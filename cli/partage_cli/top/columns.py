@@ -1,4 +1,4 @@
-"""A table that fits a terminal: the least important columns go first, lines that are still too long are cut. Pure."""
+"""Fits a table to a terminal: drops the least important columns first, then cuts lines still too long. Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _CUT: Final = "…"
 
 @dataclass(frozen=True)
 class Column:
-    """One column, a cell for each row."""
+    """One column, with a cell for each row."""
 
     name: str
     rank: int
-    """How long it stays: those with the highest leave first."""
+    """Drop order: the column with the highest rank is dropped first."""
     cells: tuple[str, ...]
 
 
 def fitted(columns: Sequence[Column], width: int) -> list[str]:
-    """Lines of at most `width` characters, the header first; 0 is as wide as it comes."""
+    """Lines of at most `width` characters, the header first; 0 is unlimited."""
     kept = list(columns)
     lines = _lines(kept)
     while width and len(kept) > 1 and max(map(_width, lines)) > width:
@@ -34,7 +34,7 @@ def fitted(columns: Sequence[Column], width: int) -> list[str]:
 
 
 def cut(line: str, width: int) -> str:
-    """At most so wide; what is cut loses its colours."""
+    """Cut the line to that width; a line that is cut loses its colours."""
     if not width or _width(line) <= width:
         return line
     return click.unstyle(line)[: max(0, width - len(_CUT))] + _CUT

@@ -1,4 +1,4 @@
-"""The words and options of ``partage top``."""
+"""The command line of ``partage top``."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 
 
 def _is_elsewhere(root: Path, kubeconfig: Path | None) -> bool:
-    """Whether no broker was ever here, and there is a cluster to ask."""
+    """Whether no broker was ever here, and a cluster can be queried."""
     if (root / BROKER_SOCKET).exists():
         return False
     try:
@@ -135,7 +135,7 @@ def _print_json(broker: BrokerClient, told: Told, *, once: bool, every_s: float)
 
 
 def _watch(broker: BrokerClient, told: Told, every_s: float, notice: str) -> None:
-    """A broker that goes away, as for an upgrade, is waited for; until then the last that it told stands there."""
+    """Redraw until the user quits; while a broker is away, as for an upgrade, its last report stays on the screen."""
     last = told
 
     def draw() -> list[str]:

@@ -1,4 +1,4 @@
-"""Who has limits: a container, or once for all of them a budget that several containers of a pod use. Pure."""
+"""Holders of limits: a container, or a budget that several containers of a pod share. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partage_plugins.vocabulary.pods import PodRef
 
 @dataclass(frozen=True)
 class Grantee:
-    """One container, or all that use one budget: the broker tells of each what the budget has."""
+    """One container, or all that share a budget: for each of them the broker reports the budget's amounts."""
 
     containers: tuple[ContainerTold, ...]
 
@@ -23,7 +23,7 @@ class Grantee:
 
     @property
     def key(self) -> ContainerKey:
-        """By which the broker knows whose limits are meant."""
+        """The key by which the broker finds the limits."""
         return self.containers[0].key
 
     @property
@@ -40,7 +40,7 @@ class Grantee:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its containers; one that was restarted may still be there twice."""
+        """Names of its containers, without the duplicate while a restarted one is still listed."""
         return tuple(dict.fromkeys(each.container for each in self.containers))
 
     @property
@@ -51,7 +51,7 @@ class Grantee:
 
 
 def grantees(containers: Iterable[ContainerTold]) -> list[Grantee]:
-    """In the order of their names, so that no line jumps."""
+    """Grantees in a stable order by name, so that lines don't move between redraws."""
     found = dict[tuple[str, str], list[ContainerTold]]()
     for each in sorted(containers, key=lambda each: (each.pod.namespace, each.pod.name, each.container, each.key)):
         place = (each.key, "") if each.budget is None else (each.pod.uid, each.budget)

@@ -1,4 +1,4 @@
-"""Draws on a terminal again and again until somebody has seen enough."""
+"""Redraws a terminal screen until the user quits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 
 
 def show(draw: Callable[[], Sequence[str]], every_s: float) -> None:
-    """Until `q` or Ctrl-C; leaves the terminal as it was."""
+    """Draw until `q` or Ctrl-C; restores the terminal."""
     with _screen(), _keys() as keys:
         while True:
             lines = f"{_CLEAR_LINE}\n".join(draw())
@@ -35,7 +35,7 @@ def show(draw: Callable[[], Sequence[str]], every_s: float) -> None:
 
 @contextmanager
 def _screen() -> Generator[None]:
-    """One of its own, so that what stood there before comes back."""
+    """Switch to the alternate screen, so that the previous contents come back."""
     before = signal.signal(signal.SIGTERM, _terminated)
     sys.stdout.write(_BEGIN)
     try:
@@ -48,7 +48,7 @@ def _screen() -> Generator[None]:
 
 @contextmanager
 def _keys() -> Generator[int | None]:
-    """Each key as it is pressed; None where there is no keyboard."""
+    """Read single key presses; yields None without a keyboard."""
     if not sys.stdin.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""What the brokers of all nodes tell, asked by the API server at the advertisers' pages, each for a bounded time."""
+"""Queries the brokers of all nodes by proxy requests to the advertisers' pages, each within a time limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from partage_plugins.vocabulary.keys import INVENTORY
 
 AT_ONCE: Final = 32
 WITHIN_S: Final = 8.0
-"""For one node; an advertiser answers within three seconds, or that its broker doesn't."""
+"""For one node; an advertiser answers within three seconds, even if its broker doesn't."""
 _ALL_WITHIN_S: Final = 120.0
 _ADVERTISERS: Final = "app.kubernetes.io/name=partage-advertiser"
 PAGE: Final = "broker"
@@ -33,11 +33,11 @@ class AllTold(Struct, frozen=True, kw_only=True):
     told: Mapping[str, Told]
     """By node."""
     silent: Mapping[str, str] = {}
-    """Nodes of which nothing could be had, and why."""
+    """Nodes without an answer, and why."""
 
 
 async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -> AllTold:
-    """Of nodes that tell of devices, or of these alone; raises `KubeError`, and `Refused` where one is not there."""
+    """Query the named nodes, or all with devices; raises `KubeError`, and `Refused` for an unknown node."""
     nodes, pods = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
         server.list(pods_path(namespace), OwnPod, labels=_ADVERTISERS, limit=_AT_A_TIME),
@@ -76,7 +76,7 @@ def _answers(pod: OwnPod) -> bool:
 
 
 async def ask_broker(server: ApiServer, path: str) -> Told | str:
-    """What it tells, or why it does not."""
+    """The broker's report, or the reason why there is none."""
     try:
         answer = read_answer(bytes(await server.get(path, msgspec.Raw)))
     except (KubeError, DecodeError) as error:

@@ -1,4 +1,4 @@
-"""What ``partage top`` shows of what the broker tells. Pure."""
+"""Output of ``partage top`` about one broker's report. Pure."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Frame:
     node: str
     at: datetime
     width: int = 0
-    """Columns of the terminal; 0: as wide as it comes."""
+    """Columns of the terminal; 0 is unlimited."""
     height: int = 0
-    """Lines; 0: all of them."""
+    """Lines of the terminal; 0 is unlimited."""
     notice: str = ""
-    """What must be known of all that is shown."""
+    """A note that applies to the whole screen."""
     blocks: bool = True
-    """Whether bars may be drawn with block characters."""
+    """Whether bars may use block characters."""
 
 
 def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
-    """The whole screen; `trouble` is why this is not how things are now."""
+    """The whole screen; `trouble` says why the report is out of date."""
     head = [cut(_title(told, frame), frame.width)]
     if frame.notice:
         head.append(click.style(cut(frame.notice, frame.width), fg="yellow"))
@@ -53,12 +53,12 @@ def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
 
 
 def fields(told: Told, frame: Frame) -> dict[str, object]:
-    """For programs; docs/isolation.md has the shape."""
+    """JSON output; docs/isolation.md documents the shape."""
     return {"node": frame.node, "at": frame.at, **told_fields(told)}
 
 
 def told_fields(told: Told) -> dict[str, Any]:
-    """All that the broker told, by its names."""
+    """The broker's report by its field names."""
     return {name: value for name, value in msgspec.to_builtins(told).items() if name != "answer"}
 
 
@@ -111,7 +111,7 @@ def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Co
 
 
 def _moving_columns(rows: Sequence[MovingTold | None]) -> list[Column]:
-    """Where some memory moves: what of it is on the card, what on the host, and for how long it was on the way."""
+    """Columns for movable memory: how much is on the card and on the host, and for how long it was moving."""
     if not any(rows):
         return []
     return [
@@ -134,7 +134,7 @@ def _where(held: CardHeld, index: int | None) -> str:
 
 
 def _limit(held: CardHeld) -> str:
-    """Marked where the driver holds it, too."""
+    """The memory limit, marked if the driver enforces it, too."""
     by_driver = " +driver" if held.driver_limit_bytes == held.limit_bytes else ""
     if held.limit_bytes < held.granted_bytes:
         return click.style(f"{amount(held.limit_bytes)} (of {amount(held.granted_bytes)}){by_driver}", fg="yellow")
@@ -146,7 +146,7 @@ def _refused(held: CardHeld) -> str:
 
 
 def _processes(grantee: Grantee, held: CardHeld) -> str:
-    """How many have this card, and how many of them are not connected."""
+    """Processes that use this card, and how many of them are not connected."""
     mine = [each for each in grantee.processes if any(card.card == held.card for card in each.cards)]
     lost = sum(not each.connected for each in mine)
     return f"{len(mine)} ({lost} away)" if lost else str(len(mine))
@@ -157,7 +157,7 @@ def _bar(held_bytes: int | None, limit_bytes: int | None, frame: Frame) -> str:
         return ""
     part = min(1.0, held_bytes / limit_bytes) if limit_bytes else float(held_bytes > 0)
     full, empty = ("█", "░") if frame.blocks else ("#", ".")
-    drawn = min(_BAR, -int(-part * _BAR // 1))  # any amount is seen
+    drawn = min(_BAR, -int(-part * _BAR // 1))  # any amount above 0 is visible
     colour = "red" if part >= _FULL else "yellow" if part >= _NEARLY else "green"
     return click.style(full * drawn, fg=colour) + empty * (_BAR - drawn)
 

@@ -1,4 +1,4 @@
-"""The columns about cards' time: what containers wanted and got of it over the last ten seconds. Pure."""
+"""The columns on card time: how much containers wanted and got in the last ten seconds. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from partage_isolation.wire.messages import CardHeld
 _BAR: Final = 20
 _WHOLE: Final = 1000
 SHORT_BY: Final = 0.05
-"""So much less than its share is worth a look."""
+"""A shortfall of this size against the share is highlighted."""
 
 
 def time_columns(held: Sequence[CardHeld], *, blocks: bool) -> list[Column]:
-    """None where no time is metered."""
+    """No columns unless time is metered."""
     if not any(each.time for each in held):
         return []
     return [
@@ -29,7 +29,7 @@ def time_columns(held: Sequence[CardHeld], *, blocks: bool) -> list[Column]:
 
 
 def share_cell(held: CardHeld) -> str:
-    """`30 %`; `30-50 %` where there is a ceiling; `10 % (of 30-50 %)` where it was lowered."""
+    """`30 %`; `30-50 %` with a limit; `10 % (of 30-50 %)` if it was lowered."""
     if held.time is None:
         return "-"
     words = _share(held.share_milli, held.limit_milli)
@@ -47,7 +47,7 @@ def _bar(held: CardHeld, *, blocks: bool) -> str:
 
 
 def _colour(held: CardHeld) -> str:
-    """Shows a container that wants its share and gets less."""
+    """Yellow for a container that wants its share and gets less."""
     if held.time is None:
         return "green"
     due = min(held.share_milli / _WHOLE, held.time.wanted.s10)

@@ -1,5 +1,5 @@
-"""``partage translate``: manifests of other systems in our own words.
+"""``partage translate``: rewrites manifests of other systems in the native dialect.
 
-`manifests` finds pods in documents, `native` writes what a pod asks for under `partage.dev/`, `claims` writes it as
-claims; all are pure. `command` has the words and options.
+`manifests` finds pods in documents, `native` writes their requests under `partage.dev/`, `claims` writes them as
+claims; all are pure. `command` is the command line.
 """

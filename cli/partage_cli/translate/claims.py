@@ -1,7 +1,7 @@
-"""What a pod asks for, written as claims of our DRA driver; pure.
+"""Writes a pod's request as claims of our DRA driver. Pure.
 
-Each container that asks has a claim of its own, and those of one budget have one together. What kube-scheduler has no
-words for is refused: packing, tags and gangs are our scheduler's.
+Each container with a request has its own claim; containers of one budget share one. Requests that kube-scheduler can't
+honour are rejected: packing, tags and gangs need our scheduler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GROUPS: Final = {NVLINK: "nvlinkGroup", PCIE: "pcieGroup", NUMA: "numaNode"}
 
 
 class PodClaim(NamedTuple):
-    """One claim of a pod: its name there, which containers have it, and what its template says."""
+    """One claim of a pod: its name in the pod, the containers that use it, and its template's spec."""
 
     name: str
     containers: tuple[ContainerName, ...]
@@ -33,7 +33,7 @@ class PodClaim(NamedTuple):
 
 
 def claims_of(request: PodRequest, gang: Gang | None) -> tuple[PodClaim, ...]:
-    """Raises `Refused` where claims have no words for what counts."""
+    """Raises `Refused` if claims can't express something that matters."""
     if gang is not None:
         raise _wordless("a gang, whose pods start together")
     if others := sorted(request.kinds - {GPU.name}):
@@ -48,7 +48,7 @@ def claims_of(request: PodRequest, gang: Gang | None) -> tuple[PodClaim, ...]:
 
 
 def left_out(request: PodRequest) -> Iterator[str]:
-    """What differs for people, and changes no limit."""
+    """Notes on differences that people may see, and that change no limit."""
     for name, ask in request.of(GPU).items():
         if ask.spare_share and not ask.share_milli:
             yield f"{name} may now also come onto a card of which no share is left"
@@ -77,7 +77,7 @@ def _spec(ask: GpuRequest) -> Document:
 
 
 def _amounts(ask: GpuRequest) -> Iterator[tuple[str, str]]:
-    """Of each card; what is not named is all of it."""
+    """The amounts for each card; an omitted amount means the whole card."""
     if ask.share_milli != WHOLE_MILLI:
         yield "share", str(ask.share_milli)
     if ask.memory_bytes is not None:
@@ -89,7 +89,7 @@ def _amounts(ask: GpuRequest) -> Iterator[tuple[str, str]]:
 
 
 def _choices(ask: GpuRequest) -> Iterator[str]:
-    """Each must hold for a card."""
+    """CEL expressions, all of which a card must satisfy."""
     model = f"{_OURS}.model"
     if ask.models:
         yield _named(model, ask.models)
@@ -111,7 +111,7 @@ def _choices(ask: GpuRequest) -> Iterator[str]:
 
 
 def _named(model: str, names: tuple[str, ...]) -> str:
-    """Hyphens may stand for its spaces."""
+    """Models may be written with hyphens instead of spaces."""
     said = _list(names)
     return f'{model} in {said} || {model}.replace(" ", "-") in {said}'
 
@@ -121,7 +121,7 @@ def _has_part(model: str, parts: tuple[str, ...]) -> str:
 
 
 def _among(ids: tuple[str, ...]) -> str:
-    """A GPU's id also names the MIG instances on it."""
+    """A GPU's id also selects the MIG instances on it."""
     said = _list(ids)
     return f'{_OURS}.uuid in {said} || ("parent" in {_OURS} && {_OURS}.parent in {said})'
 

@@ -1,4 +1,4 @@
-"""The words and options of ``partage translate``."""
+"""The command line of ``partage translate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with one document, and what people are told of it; pure."""
+"""Translates one document, and collects sentences about it for people. Pure."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _SHAREPOD: Final = "SharePod"
 
 
 class Why(Protocol):
-    """What a pod says of cards that nothing reads, in a sentence; `asks`: it asks for some all the same."""
+    """Returns a sentence about keys for cards that no dialect reads; `asks`: the pod requests cards as well."""
 
     def __call__(self, pod: Document, /, *, asks: bool) -> str | None: ...
 
 
 class Sentence(NamedTuple):
-    """One sentence on a pod of a document, and whether anything is known of what stands there."""
+    """A sentence about a pod of a document, and whether the document was understood."""
 
     sentence: str
     is_known: bool
 
 
 class Outcome(NamedTuple):
-    """The documents that stand in place of one."""
+    """The documents that replace one document."""
 
     documents: list[Document]
     told: list[Sentence]
@@ -92,7 +92,7 @@ def to_variables(document: Document, reads: Reader, why: Why) -> Outcome:
 
 
 def _pods(document: Document, done: Outcome) -> Iterator[tuple[str, PodIn]]:
-    """Each with what people call it; what has none is told of at once."""
+    """Pods with their labels for people; a document without pods gets its sentence here."""
     has_any = False
     for label, found in _labelled(document):
         has_any = True

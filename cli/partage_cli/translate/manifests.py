@@ -1,6 +1,6 @@
-"""Pods in documents of Kubernetes: found, read as the scheduler does, and written in the native dialect; pure.
+"""Finds pods in Kubernetes documents, reads them as the scheduler does, and rewrites them in the native dialect. Pure.
 
-Which keys are another dialect's is not listed: they are those without which the pod would ask for something else.
+There is no list of other dialects' keys: a key belongs to one if the pod's request changes without it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _NAMED: Final = {"name": "pod", "namespace": "default", "uid": "uid"}
 
 
 class Meant(NamedTuple):
-    """All that dialects read of a pod."""
+    """Everything that dialects read of a pod."""
 
     request: PodRequest
     gang: Gang | None
 
 
 class Translated(NamedTuple):
-    """Which keys of another dialect were taken out of a pod, and what is left out with them, for people."""
+    """The keys of another dialect that were removed from a pod, and notes for people on what was lost with them."""
 
     keys: list[str]
     notes: list[str]
 
 
 class Claimed(NamedTuple):
-    """What a pod's claims are made from, which keys they stand for, and what is left out, for people."""
+    """The claim templates of a pod, the keys that they replace, and notes for people on what was lost."""
 
     templates: list[Document]
     keys: list[str]
@@ -55,11 +55,11 @@ class Claimed(NamedTuple):
 
 
 class PodIn(NamedTuple):
-    """A pod of a document, or the template of those that an object makes; it may be changed in place."""
+    """A pod of a document, or an object's pod template; it may be changed in place."""
 
     pod: Document
     owner: Document
-    """Metadata of what makes it, or its own."""
+    """Metadata of the object with the template, or else of the pod."""
 
 
 def pods_in(document: Document) -> Iterator[PodIn]:
@@ -78,20 +78,20 @@ def pods_in(document: Document) -> Iterator[PodIn]:
 
 
 def asks(pod: Document, reads: Reader) -> bool:
-    """Whether it asks for something in any dialect. Raises what dialects raise."""
+    """Whether the pod requests devices in any dialect. Raises what dialects raise."""
     return bool(_asked(pod, reads).request.asking)
 
 
 def unread(pod: Document, lexicon: Lexicon, *, asks: bool) -> str | None:
-    """What it says of cards that nothing reads, beside what it asks for if it does; None where it says nothing."""
+    """A sentence about keys for cards that no dialect reads, or None. `asks`: the pod requests cards as well."""
     said = seen(_read(pod))
     return lexicon.in_vain(said, asks=asks, absent=resources_of(said))
 
 
 def translate(pod: Document, reads: Reader, *, scheduler: str) -> Translated | None:
-    """Changes what asks in another dialect into ours; None where nothing does. Raises what dialects raise.
+    """Rewrite another dialect's request in the native one; None if there is none. Raises what dialects raise.
 
-    Raises `Refused` where ours has no words for what counts.
+    Raises `Refused` if the native dialect can't express something that matters.
     """
     asked = _asked(pod, reads)
     foreign = _keys_that_count(pod, reads, _may_be_foreign)
@@ -108,9 +108,9 @@ def translate(pod: Document, reads: Reader, *, scheduler: str) -> Translated | N
 
 
 def translate_to_claims(pod: Document, owner: Document, reads: Reader) -> Claimed | None:
-    """Changes what asks in any dialect into claims; None where nothing does. Raises what dialects raise.
+    """Rewrite a request in any dialect as claims; None if there is none. Raises what dialects raise.
 
-    Templates of claims are named after the owner. Raises `Refused` where claims have no words.
+    The claim templates are named after the owner. Raises `Refused` if claims can't express the request.
     """
     asked = _asked(pod, reads)
     if not asked.request.asking:
@@ -139,9 +139,9 @@ def translate_to_claims(pod: Document, owner: Document, reads: Reader) -> Claime
 
 
 def translate_to_variables(pod: Document, reads: Reader) -> Translated | None:
-    """Changes what asks in any dialect into variables; None where nothing does. Raises what dialects raise.
+    """Rewrite a request in any dialect as variables; None if there is none. Raises what dialects raise.
 
-    Raises `Refused` where one machine has no variable for it.
+    Raises `Refused` if there is no variable for it.
     """
     asked = _asked(pod, reads)
     if not asked.request.asking:
@@ -190,7 +190,7 @@ def _read(pod: Document) -> ApiPod:
 
 
 def as_kept(value: object, *, are_amounts: bool = False) -> object:
-    """As the API server keeps it: without empty fields, and amounts are text."""
+    """A value as the API server stores it: without empty fields, and with amounts as text."""
     if isinstance(value, dict):
         kept = {key: as_kept(inner, are_amounts=key in _AMOUNTS) for key, inner in value.items() if inner is not None}
         return {key: str(inner) for key, inner in kept.items()} if are_amounts else kept
@@ -217,7 +217,7 @@ def _at(pod: Document, place: _Place) -> Document:
 
 
 def _keys_that_count(pod: Document, reads: Reader, may: Callable[[_Place, str], bool]) -> list[tuple[_Place, str]]:
-    """Those that are missed where they are taken out, and those that alone say something where they are put in."""
+    """Keys whose removal changes the request, and keys that alone make a request."""
     others = [(place, key) for place in _places(pod) for key in _at(pod, place) if may(place, key)]
     bare = _without(pod, others)
     outcome, of_bare = _outcome(pod, reads), _outcome(bare, reads)
@@ -230,7 +230,7 @@ def _keys_that_count(pod: Document, reads: Reader, may: Callable[[_Place, str], 
 
 
 def _may_ask(place: _Place, key: str) -> bool:
-    """Of resources those with a domain: the others are Kubernetes' own. KAI's annotations have none."""
+    """Resource names need a domain: the others are Kubernetes' own. KAI's annotations have no domain."""
     return place[0] == "metadata" or "/" in key
 
 
@@ -239,7 +239,7 @@ def _may_be_foreign(place: _Place, key: str) -> bool:
 
 
 def _names(keys: list[tuple[_Place, str]]) -> list[str]:
-    """Each once, in their order."""
+    """Names without duplicates, in order."""
     return list(dict.fromkeys(key for _, key in keys))
 
 

@@ -1,6 +1,6 @@
-"""What a pod asks for, written in the native dialect; pure.
+"""Writes a pod's request in the native dialect. Pure.
 
-Whether it says the same is not argued here but checked: what is written is read again, and compared.
+The translation is verified, not assumed: the result is read again and compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
 def level_of(ask: GpuRequest) -> str | None:
-    """Ours asks for all cards in one place or for none."""
+    """The topology level that all cards share, or None: the native dialect supports one level for all cards or none."""
     levels = [bundle.level for bundle in ask.bundles if bundle.count == ask.count and not bundle.parts]
     return levels[0] if len(levels) == 1 and levels[0] in LEVELS else None
 
@@ -40,14 +40,14 @@ _VALUES: Final[Mapping[str, Callable[[GpuRequest], str | None]]] = {
 
 
 class Words(NamedTuple):
-    """What stands in a manifest in place of another dialect's keys."""
+    """The native annotations and limits that replace another dialect's keys."""
 
     annotations: Mapping[str, str]
     limits: Mapping[ContainerName, Mapping[str, str]]
 
 
 def words_for(request: PodRequest, gang: Gang | None) -> Words:
-    """Raises `Refused` where a plugin's kind is asked for that has no words of ours."""
+    """Raises `Refused` for a plugin's kind that the native dialect can't express."""
     asks = dict(_asks(request))
     annotations = {
         key: text for key, value in _VALUES.items() if (text := _said({n: value(a) for n, a in asks.items()}))
@@ -61,7 +61,7 @@ def words_for(request: PodRequest, gang: Gang | None) -> Words:
 
 
 def unsaid(wanted: PodRequest, written: PodRequest) -> str | None:
-    """The first that `written` does not ask for as `wanted` does; None where it is the same in effect."""
+    """The first difference of `written` from `wanted`, for people; None if both have the same effect."""
     ours = dict(_asks(written))
     for name, ask in _asks(wanted):
         one, other = _in_effect(ask), _in_effect(ours.get(name, GpuRequest()))
@@ -72,7 +72,7 @@ def unsaid(wanted: PodRequest, written: PodRequest) -> str | None:
 
 
 def beyond_amounts(ask: GpuRequest) -> str | None:
-    """What it asks for beside numbers of cards, milli and bytes, the first of it; None: nothing."""
+    """The first part of the request other than card counts, milli and bytes, for people; None if there is none."""
     one = _in_effect(ask)
     plain = _in_effect(
         GpuRequest(
@@ -84,14 +84,14 @@ def beyond_amounts(ask: GpuRequest) -> str | None:
 
 
 def left_out(wanted: PodRequest) -> Iterator[str]:
-    """What costs no one anything: it only keeps a pod off cards that are given away to the last thousandth."""
+    """Notes on a harmless loss: a pod is no longer kept off cards whose share is allocated to the last milli."""
     for name, ask in _asks(wanted):
         if ask.spare_share and not ask.share_milli:
             yield f"container {name} may now also come onto a card of which no share is left"
 
 
 def _in_effect(ask: GpuRequest) -> GpuRequest:
-    """Without what follows from the rest, and what `left_out` tells."""
+    """The request without fields that follow from others, or that `left_out` covers."""
     follows = ask.memory_bytes is not None or ask.memory_milli == ask.share_milli
     return replace(ask, spare_share=False, memory_milli=None if follows else ask.memory_milli)
 
@@ -107,7 +107,7 @@ def _asks(request: PodRequest) -> Iterator[tuple[ContainerName, GpuRequest]]:
 
 
 def _said(by_container: Mapping[ContainerName, str | None]) -> str | None:
-    """One value where all say the same, or each by its container's name."""
+    """One value if it is the same for all containers, or else one for each container's name."""
     values = set(by_container.values())
     if len(values) == 1:
         return values.pop()

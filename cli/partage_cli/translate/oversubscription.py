@@ -1,4 +1,4 @@
-"""What operators of HAMi and Volcano promised beyond a card's memory, as the advertiser's setting; pure."""
+"""Memory oversubscription settings of HAMi and Volcano, as the advertiser's setting. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from partage_plugins.errors import DecodeError
 _SCALING: Final = "devicememoryscaling"
 _NODES: Final = "nodeconfig"
 _MOST_SCALING: Final = 11
-"""Of which all but the card itself is beyond it: 1000 %."""
+"""A scaling includes the card itself, so this is 1000 % beyond it."""
 
 
 def scalings_in(document: Mapping[str, object], label: str) -> Iterator[str]:
-    """A sentence for each `deviceMemoryScaling` in a ConfigMap, whose values are YAML or JSON of their own."""
+    """A sentence for each `deviceMemoryScaling` in a ConfigMap, whose values are YAML or JSON documents."""
     data = document.get("data")
     if document.get("kind") != "ConfigMap" or not isinstance(data, dict):
         return

@@ -1,4 +1,4 @@
-"""What containers of a pod ask for, as variables that the agent of one machine reads; pure."""
+"""Writes the requests of a pod's containers as variables for the agent of one machine. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AMOUNTS: Final[Mapping[str, str]] = {keys.GPU_MILLI: SHARE, keys.GPU_MEMORY: ME
 
 
 def variables_for(request: PodRequest, gang: Gang | None) -> dict[ContainerName, dict[str, str]]:
-    """By container; raises `Refused` for what one machine has no variable for."""
+    """Variables by container; raises `Refused` for a request without a variable."""
     words = words_for(request, gang)
     if others := sorted(words.annotations.keys() - {keys.LIMIT_MILLI}):
         raise Refused(f"there is no variable for {others[0]}; say it by podman run --annotation, or leave it out")

@@ -1,4 +1,4 @@
-"""YAML of others as plain values: bounded before it is built, and as strict as the API server's reader. Pure."""
+"""Reads untrusted YAML into plain values: bounded before it is built, as strict as the API server's reader. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # as above
-    """Without dates, which are text in JSON, and with each key once."""
+    """Reads dates as text, as in JSON, and rejects duplicate keys."""
 
     yaml_implicit_resolvers: Final = {
         first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
@@ -24,7 +24,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # as above
 
 
 def read_mappings(raw: bytes, what: str, *, most: int) -> list[dict[str, Any]]:
-    """Documents that are mappings, without those that are empty; raises `DecodeError`, in which each is `what`."""
+    """The documents that are mappings, without empty ones; raises `DecodeError` about a document called `what`."""
     if len(raw) > MAX_ANNOTATION_BYTES:
         raise DecodeError(what, path="$", value="too long", allowed=f"at most {MAX_ANNOTATION_BYTES} bytes")
     try:
@@ -45,7 +45,7 @@ def read_mappings(raw: bytes, what: str, *, most: int) -> list[dict[str, Any]]:
 
 
 class _Refused(Exception):
-    """What YAML allows and we do not."""
+    """Valid YAML that we reject."""
 
     def __init__(self, value: str, allowed: str) -> None:
         super().__init__(value, allowed)
@@ -53,7 +53,7 @@ class _Refused(Exception):
 
 
 def _require_small(events: Iterator[Any], most: int) -> None:
-    """Without aliases, by which a little text becomes much."""
+    """Reject large or deep documents, and aliases, by which little text expands to much."""
     depth = documents = 0
     for number, event in enumerate(events):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -1,5 +1,5 @@
-"""``partage usage``: what pods held of cards over some time, in milli-hours and GiB-hours.
+"""``partage usage``: what pods held of cards over a period, in milli-hours and GiB-hours.
 
-`held` counts by the allocations of pods that are there, `sampled` by what a Prometheus has of the brokers' figures;
-either says since when it knows. `report` has what they answer and is pure.
+`held` counts the allocations of existing pods, `sampled` sums the brokers' metrics in Prometheus; both report the
+period that they cover. `report` defines the results and is pure.
 """

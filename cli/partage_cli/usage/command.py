@@ -1,4 +1,4 @@
-"""The words and options of ``partage usage``."""
+"""The command line of ``partage usage``."""
 
 from __future__ import annotations
 

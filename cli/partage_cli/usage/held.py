@@ -1,4 +1,4 @@
-"""What pods held by their allocations, from when they were bound until they ended: of those that are still there."""
+"""Usage from the allocations of existing pods, from their binding until they ended."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
 
 class PodLife(msgspec.Struct, frozen=True):
-    """A pod as far as it says how long it held what."""
+    """A pod with the fields that tell what it held, and when."""
 
     metadata: _Meta = _Meta()
     spec: _Spec = _Spec()
@@ -74,7 +74,7 @@ class PodLife(msgspec.Struct, frozen=True):
 
     @property
     def began(self) -> datetime | None:
-        """When it was bound, or else when its node took it up."""
+        """When it was bound, or else when its node accepted it."""
         bound = [each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "True")]
         times = [each.last_transition_time for each in bound]
         return next(filter(None, (moment(text or "") for text in (*times, self.status.start_time))), None)
@@ -85,7 +85,7 @@ class PodLife(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> datetime | None:
-        """Its last container; None also where that is not said."""
+        """The end of its last container; None if the status does not have it."""
         ends = [each.state.terminated for each in self.status.container_statuses]
         return max(filter(None, (moment(each.finished_at or "") for each in ends if each)), default=None)
 
@@ -101,14 +101,14 @@ class Window(NamedTuple):
 async def by_allocations(
     server: ApiServer, window: Window, *, of_namespace: str, namespace: str, root: Path
 ) -> UsageReport:
-    """Of a namespace, or of all where that is empty; raises `KubeError`."""
+    """Usage of a namespace, or of all if it is empty; raises `KubeError`."""
     keys = await trusted_keys(server, namespace, root)
     pods = await server.list(pods_path(of_namespace), PodLife, limit=_AT_A_TIME)
     return counted(pods.items, window, keys, unread=[f"{each.key[0]}/{each.key[1]}" for each in pods.unread])
 
 
 def counted(pods: Iterable[PodLife], window: Window, keys: Keys, *, unread: Iterable[str] = ()) -> UsageReport:
-    """Those of which the allocation is believed; the others are named."""
+    """Count pods with valid allocations; the others are named in notes."""
     found: list[HeldTime] = []
     doubtful, timeless, resized, claiming = [*unread], list[str](), list[str](), list[str]()
     for pod in pods:
@@ -148,7 +148,7 @@ def _notes(doubtful: list[str], timeless: list[str], resized: list[str], claimin
 
 
 def _allocation(pod: PodLife, keys: Keys) -> Allocation | None:
-    """As the scheduler believes it; raises `PartageError` where it does not."""
+    """The allocation, verified as by the scheduler; raises `PartageError` if it is invalid."""
     text = pod.metadata.annotations.get(ALLOCATION)
     if text is None or not pod.spec.node_name:
         return None

@@ -1,4 +1,4 @@
-"""What was held, by pod and by namespace, and how it is shown. Pure."""
+"""Usage by pod and by namespace, and its output. Pure."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ _ALL: Final = "(all)"
 
 
 class HeldTime(msgspec.Struct, frozen=True, kw_only=True):
-    """1000 milli-hours are a whole card for an hour; what was got and charged only a Prometheus knows."""
+    """1000 milli-hours are a whole card for an hour. Only Prometheus has the time got and the memory charged."""
 
     namespace: str
     pod: str = ""
-    """Empty of all pods of the namespace together."""
+    """Empty for the sum over the namespace's pods."""
     milli_hours: float = 0.0
-    """Guaranteed."""
+    """Of the guaranteed share."""
     gib_hours: float = 0.0
-    """Its limit."""
+    """Of the memory limit."""
     got_milli_hours: float | None = None
-    """That it held the card."""
+    """Time during which it held the card."""
     charged_gib_hours: float | None = None
-    """Counted against its limit."""
+    """Memory counted against its limit."""
 
 
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     source: Literal["allocations", "prometheus"]
     since: datetime
-    """As it was asked for."""
+    """As requested."""
     until: datetime
     pods: tuple[HeldTime, ...]
     notes: tuple[str, ...] = ()
-    """What it does not cover, a line each."""
+    """What the report does not cover, one line each."""
 
     @property
     def namespaces(self) -> tuple[HeldTime, ...]:
-        """Those of each together, by name."""
+        """Sums over each namespace's pods, by name."""
         found: dict[str, list[HeldTime]] = {}
         for each in self.pods:
             found.setdefault(each.namespace, []).append(each)
@@ -50,7 +50,7 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_table(found: UsageReport, *, pods: bool) -> str:
-    """A line for each namespace; with `pods` before it one for each of its pods, the largest first."""
+    """A line for each namespace; with `pods` preceded by one for each of its pods, the largest first."""
     has_more = found.source == "prometheus"
     header = ("NAMESPACE", *(("POD",) if pods else ()), "MILLI-HOURS", "GIB-HOURS")
     rows = list[tuple[str, ...]]()
@@ -63,7 +63,7 @@ def as_table(found: UsageReport, *, pods: bool) -> str:
 
 
 def fields(found: UsageReport) -> dict[str, object]:
-    """For programs; docs/configuration.md has the shape."""
+    """JSON output; docs/configuration.md documents the shape."""
     return {**{name: getattr(found, name) for name in found.__struct_fields__}, "namespaces": found.namespaces}
 
 

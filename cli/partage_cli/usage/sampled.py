@@ -1,4 +1,4 @@
-"""What pods held, got and were charged by the brokers' figures in a Prometheus, also of pods that are gone."""
+"""Usage from the brokers' metrics in Prometheus, which also covers deleted pods."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _LEAST_STEP_S: Final = 60
 _MOST_STEPS: Final = 5000
 _LATE: Final = 0.02
 _ALIVE: Final = "partage_broker_free_rows"
-"""Each broker has it, whether containers are there or not."""
+"""Every broker exports it, with or without containers."""
 _SAMPLED: Final[Mapping[str, tuple[str, float]]] = {
     "milli_hours": ("partage_container_compute_share_ratio", 1000.0),
     "gib_hours": ("partage_container_memory_limit_bytes", 1 / GIB),
     "charged_gib_hours": ("partage_container_memory_charged_bytes", 1 / GIB),
 }
-"""Gauges, of which every step counts as long as it is."""
+"""Gauges; each step with a sample counts."""
 _GOT: Final = "partage_container_compute_got_seconds_total"
-"""A counter, which misses nothing between two scrapes."""
+"""A counter, which loses nothing between two scrapes."""
 
 
 class PrometheusError(PartageError):
-    """It can't be asked, or says no."""
+    """Prometheus can't be queried, or returned an error."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(where, why)
@@ -65,12 +65,12 @@ class _Answered(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def by_prometheus(url: str, window: Window, *, of_namespace: str) -> UsageReport:
-    """Of a namespace, or of all where that is empty. Raises `PrometheusError` and `BadName`."""
+    """Usage of a namespace, or of all if it is empty. Raises `PrometheusError` and `BadName`."""
     return asyncio.run(_asked(_address(url), window, _selector(of_namespace)))
 
 
 def _selector(namespace: str) -> str:
-    """Raises `BadName` where no namespace has that name."""
+    """The namespace's label selector. Raises `BadName` for an invalid name."""
     pods_path(namespace)
     return f"namespace={json.dumps(namespace)}" if namespace else ""
 
@@ -110,7 +110,7 @@ async def _asked(url: str, window: Window, selector: str) -> UsageReport:
 
 
 def coverage(window: Window, first: float | None, part: float) -> Iterator[str]:
-    """What of the time it has figures for: from which moment, and how much of all of it."""
+    """Notes on the covered period: when the metrics begin, and which fraction of the period they cover."""
     if first is None:
         yield "it has no figures of a broker from that time: does it scrape the brokers' metrics_address?"
         return
@@ -122,7 +122,7 @@ def coverage(window: Window, first: float | None, part: float) -> Iterator[str]:
 
 
 def number(sample: _Sample) -> float:
-    """What is no finite number counts as nothing."""
+    """The sample's value; NaN, infinities and malformed values count as 0."""
     try:
         found = float(sample.value[1])
     except ValueError:
@@ -131,7 +131,7 @@ def number(sample: _Sample) -> float:
 
 
 class _Prometheus:
-    """Asked as of one moment; what it answers is bounded."""
+    """Queries as of one moment, with bounded response sizes."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, at: datetime) -> None:
         self._session, self._url, self._at = session, url, at

@@ -1,4 +1,4 @@
 """``partage versions``: which versions of partage's daemons run where.
 
-`command` gathers, `running` decides what it means and is pure.
+`command` gathers the facts, `running` interprets them and is pure.
 """

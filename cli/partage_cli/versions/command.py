@@ -1,4 +1,4 @@
-"""The words and options of ``partage versions``."""
+"""The command line of ``partage versions``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def command(*, output: str, kubeconfig: Path | None, namespace: str) -> None:
 
 
 async def daemons(server: ApiServer, *, namespace: str) -> tuple[Running, ...]:
-    """Raises `KubeError` where the API server does not say."""
+    """Raises `KubeError` if the API server doesn't answer."""
     nodes, leases, pods = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
         server.list(leases_path(namespace), Lease, limit=_AT_A_TIME),

@@ -1,4 +1,4 @@
-"""Which versions run where, by what the daemons say of themselves: on Leases, on Nodes, and by their images. Pure."""
+"""Running versions as the daemons report them: on Leases, on Nodes, and by their image tags. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from partage_scheduler.published import of_lease
 PART_OF: Final = "app.kubernetes.io/part-of=partage"
 _NAME: Final = "app.kubernetes.io/name"
 _BY_IMAGE: Final = {"partage-dra": "dra", "partage-sharepods": "sharepods", "partage-ui": "ui"}
-"""Daemons that say nothing of themselves, by the label of their pods."""
+"""Daemons that don't report their version, by the label of their pods."""
 _HEADER: Final = ("DAEMON", "VERSION", "WHERE")
 _UNKNOWN: Final = "unknown"
 
@@ -31,13 +31,13 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     daemon: str
     version: str
     where: tuple[str, ...]
-    """Nodes, or the process that leads."""
+    """Nodes, or the process that is the leader."""
 
 
 def running(
     nodes: Iterable[Node], leases: Iterable[Lease], pods: Iterable[OwnPod], now: datetime
 ) -> tuple[Running, ...]:
-    """By daemon, then by version."""
+    """Sorted by daemon, then by version."""
     found: dict[tuple[str, str], list[str]] = {("command line", VERSION): ["here"]}
     by_name = {lease.metadata.name: lease for lease in leases}
     for daemon, version, where in (

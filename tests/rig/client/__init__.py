@@ -1,1 +1,1 @@
-"""How tests and the rig itself talk to the API server, as whom they like."""
+"""API server clients for tests and the rig itself, with any identity."""

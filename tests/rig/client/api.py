@@ -1,4 +1,4 @@
-"""The API server as one identity sees it: the verbs, and `Refused` when it says no."""
+"""The API server as seen by one identity: the verbs, and `Refused` for errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """One change, and the object as it is since."""
+    """One change, and the object after it."""
 
     change: Change
     object: Json
@@ -41,7 +41,7 @@ def events(
     """The changes, until the time is over or the server ends the watch."""
     deadline = time.monotonic() + within_s
     while (left := deadline - time.monotonic()) > 0:
-        # A response that ends the connection has taken the socket over; the server never ends one after a watch.
+        # A response that closes the connection has taken over the socket; the server never closes one after a watch.
         if connection.sock is not None:
             connection.sock.settimeout(left)
         try:
@@ -54,7 +54,7 @@ def events(
 
 
 def decoded(line: bytes) -> Event:
-    """One line; the server says in a line, too, that it has no more, most often because the start is too old."""
+    """Parse one line. A line may also be the error that ends a watch, mostly because its start is too old."""
     document = json.loads(line)
     if document["type"] == "ERROR":
         status = document["object"]
@@ -77,7 +77,7 @@ class Patch(Enum):
 
 
 class Api:
-    """One identity's connection. For one thread; `close()` lets go of the socket, the next request opens another."""
+    """One identity's connection, for one thread; after `close()` the next request opens another one."""
 
     def __init__(self, server: str, identities: Identities, identity: Identity) -> None:
         self.user = identity.user
@@ -91,19 +91,19 @@ class Api:
         return cast("Objects", self.get(path, query)["items"])
 
     def create(self, path: str, body: Json, query: Query = _NOTHING) -> Json:
-        """A new object, as the server made it; `path` is where its kind lives."""
+        """Create an object and return it; `path` is the collection's."""
         return self._object(_with_body("POST", _target(path, query), body))
 
     def replace(self, path: str, body: Json) -> Json:
         return self._object(_with_body("PUT", path, body))
 
     def patch(self, path: str, body: Json | Objects, kind: Patch = Patch.MERGE) -> Json:
-        """A change of an object. An apply takes fields over from other managers."""
+        """Change an object. An apply takes over fields from other managers."""
         query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is Patch.APPLY else _NOTHING
         return self._object(_with_body("PATCH", _target(path, query), body, kind.value))
 
     def delete(self, path: str, options: Json | None = None) -> Json:
-        """Asks for the end of an object; `options` are DeleteOptions."""
+        """Request an object's deletion; `options` are DeleteOptions."""
         return self._object(_with_body("DELETE", path, options or {}))
 
     def text(self, path: str, query: Query = _NOTHING) -> str:
@@ -111,7 +111,7 @@ class Api:
 
     @contextmanager
     def watch(self, path: str, *, within_s: float, query: Query = _NOTHING) -> Generator[Iterator[Event]]:
-        """What happens to a list's objects, until the time is over; over a connection of its own."""
+        """Watch a collection until the time is over, on a separate connection."""
         wanted = {"watch": "true", "allowWatchBookmarks": "false", "timeoutSeconds": str(int(within_s) + 1), **query}
         connection = self._way.connect()
         try:
@@ -137,7 +137,7 @@ class Api:
 
 
 def way(server: str, identities: Identities, identity: Identity) -> Way:
-    """How this identity gets to the API server with that URL."""
+    """How this identity connects to the API server at that URL."""
     url = urlsplit(server)
     if url.hostname is None or url.port is None:
         raise ValueError(f"{server} names no host and port")
@@ -148,7 +148,7 @@ def way(server: str, identities: Identities, identity: Identity) -> Way:
 
 
 def refusal(answer: Answer) -> Refused:
-    """What the server said, as an error. It sends a Status, except for what never reached its handlers."""
+    """The server's answer as an error. It is a Status, unless the request never reached a handler."""
     text = answer.content.decode(errors="replace")
     try:
         status: Any = json.loads(text)

@@ -1,7 +1,8 @@
-"""Binds a pod as the scheduler does: one POST sets its node and writes the signed allocation over its annotations.
+"""Binds a pod as the scheduler does: one POST sets its node and adds the signed allocation to its annotations.
 
-The API server does not validate the annotations of a Binding. A bad key, or more in all than an annotation may hold, is
-stored, and from then on every update of the pod's status is refused: it is stuck for good. So both are checked here.
+The API server does not validate the annotations of a Binding. It stores an invalid key, or more than annotations may
+hold in total, and from then on rejects every update of the pod's status: the pod is stuck permanently. So both are
+checked here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rig.client.pods import Pod
 from rig.client.resources import Json
 
 MOST_BYTES: Final = 256 * 1024
-"""Of all annotations of an object, keys and values."""
+"""Limit for all annotations of an object, keys and values."""
 _KEY: Final = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -30,7 +31,7 @@ def signed(allocation: Allocation, key: Ed25519PrivateKey) -> dict[str, str]:
 
 
 def bind(api: Api, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
-    """Binds this very pod to a node, with these annotations; `Refused` where it is bound already."""
+    """Bind exactly this pod to a node, with these annotations; raises `Refused` if it is already bound."""
     _check({**pod.annotations, **annotations})
     api.create(pod.path("binding"), binding(pod, node, annotations))
 

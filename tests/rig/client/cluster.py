@@ -1,10 +1,10 @@
-"""The cluster as a test speaks of it, and to it, as whom it likes.
+"""The cluster for tests, as any identity.
 
     web = cluster.pods.create("team-a", a_pod("web"))
     with pytest.raises(Refused):
         cluster.as_user("alice").nodes.annotate("n1", {"partage.dev/inventory": "{}"})
 
-A cluster is for one thread. Its maker closes it; that closes all that `as_…` made of it.
+A cluster is for one thread. Its creator closes it, which also closes everything that `as_…` derived from it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cluster:
         self._accounts: dict[tuple[ServiceAccount, str], Identity] = {}
 
     def as_user(self, name: str, *groups: str) -> Cluster:
-        """An ordinary user, with a client certificate; alice is in her team."""
+        """An ordinary user with a client certificate; alice is in her team's group."""
         return self.as_person(ALICE if name == ALICE.user and not groups else Person(name, groups))
 
     def as_node(self, name: str) -> Cluster:
@@ -55,7 +55,7 @@ class Cluster:
         return self._as(self._control.identities.client(person))
 
     def as_account(self, account: ServiceAccount, bound_to: Json | None = None) -> Cluster:
-        """A service account, with a token that the API server issues for it, bound or not as `token` says."""
+        """A service account with a token from the API server, bound or not, as for `token`."""
         key = account, str(bound_to["metadata"]["uid"]) if bound_to else ""
         if key not in self._accounts:
             self._accounts[key] = Identity(account.user, Bearer(self.token(account, bound_to)))
@@ -65,23 +65,23 @@ class Cluster:
         return self._as(Identity(account.user, Bearer(token)))
 
     def token(self, account: ServiceAccount, bound_to: Json | None = None) -> str:
-        """A new token of a service account. Bound to a node, or to a pod that is on one, it says which node that is."""
+        """A new token of a service account. Bound to a node, or to a pod that is on one, it names that node."""
         path = SERVICE_ACCOUNTS.at(account.namespace, account.name, "token")
         spec = {"expirationSeconds": _TOKEN_LIFE_S, **({"boundObjectRef": _reference(bound_to)} if bound_to else {})}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         return str(self.api.create(path, request)["status"]["token"])
 
     def bind(self, pod: Pod, node_name: str, allocation: Allocation, *, signed_by: Ed25519PrivateKey) -> None:
-        """Binds by hand, as the scheduler: node, allocation and signature in one request."""
+        """Bind manually as the scheduler: node, allocation and signature in one request."""
         bind(self.as_account(SCHEDULER).api, pod, node_name, signed(allocation, signed_by))
 
     def delete_made(self, grace_s: int | None = None) -> None:
-        """Ends every pod that was made by whomever; where no kubelet would do it, with a grace of 0."""
+        """Delete every pod that was created by any identity; without a kubelet, use a grace of 0."""
         for each in (self, *self._others.values()):
             each.pods.delete_made(grace_s)
 
     def create_namespace(self, name: str, **labels: str) -> None:
-        """Returns when pods can be made in it: they need its account, which a controller makes."""
+        """Create a namespace; returns when it has the default account that pods need, which a controller creates."""
         self.api.create(NAMESPACES.at(), {"metadata": {"name": name, "labels": labels}})
 
         def why_not() -> str | None:
@@ -94,7 +94,7 @@ class Cluster:
         until(f"pods can be made in {name}", why_not)
 
     def delete_namespaces(self, *names: str) -> None:
-        """Ends them, and waits until they are gone with all that was in them."""
+        """Delete namespaces, and wait until they and their contents are gone."""
         for name in names:
             self.api.delete(NAMESPACES.at(name=name))
 
@@ -105,7 +105,7 @@ class Cluster:
         until(f"namespaces {', '.join(names)} are gone", why_not)
 
     def close(self) -> None:
-        """Lets go of every connection; the next request opens one again."""
+        """Close every connection; the next request opens one again."""
         self.api.close()
         for other in self._others.values():
             other.close()

@@ -1,8 +1,8 @@
-"""One connection to the API server, kept alive, opened again when the server closed it.
+"""One keep-alive connection to the API server, reopened after the server closed it.
 
-A request that changes something is sent once. Without an answer its caller can't know whether it was carried out, and
-the error says so. A GET is sent again over a new connection. Connections go straight to their address: `http.client`
-asks no environment for a proxy.
+A request that changes something is sent once. Without an answer its caller can't know whether it took effect, and the
+error says so. A GET is retried on a new connection. Connections are always direct: `http.client` ignores proxy
+variables.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final
 from rig.errors import ComponentFailed
 
 _ANSWERS_WITHIN_S: Final = 70.0
-"""The API server itself gives up after 60."""
+"""The API server itself times out after 60."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked; `target` is a path with its query."""
+    """A request; `target` is a path with its query."""
 
     method: str
     target: str
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Way:
-    """How to get to a server: address, trust, and the caller's headers."""
+    """How to connect to a server: address, TLS, and the caller's headers."""
 
     host: str
     port: int
@@ -56,7 +56,7 @@ class Way:
 
 
 class Connection:
-    """For one thread. Closed by `close()`, opened by the next request."""
+    """For one thread. `close()` closes it, the next request reopens it."""
 
     def __init__(self, way: Way) -> None:
         self._way = way
@@ -79,7 +79,7 @@ class Connection:
             self._open = None
 
     def _kept(self) -> http.client.HTTPSConnection | None:
-        """The open connection, unless the server has closed it: nothing else makes an idle one readable."""
+        """The open connection, unless the server has closed it: only that makes an idle one readable."""
         if self._open is None or self._open.sock is None:
             return None
         if select.select([self._open.sock], [], [], 0)[0]:

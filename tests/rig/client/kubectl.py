@@ -1,4 +1,4 @@
-"""The real kubectl, as one identity: for what people type, and for exec, which needs a stream of its own."""
+"""The real kubectl, as one identity: for users' commands, and for exec, which needs a streaming protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WITHIN_S: Final = 60.0
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended; the status of an exec is the status of what ran in the pod."""
+    """Result of a command; the status of an exec is that of the command in the pod."""
 
     status: int
     out: str
@@ -25,14 +25,14 @@ class Ran:
 
 @dataclass(frozen=True)
 class Kubectl:
-    """A program, a kubeconfig and a home for its cache. No setting of the machine has a say."""
+    """A program, a kubeconfig and a home for its cache. The machine's own settings have no effect."""
 
     program: Path
     kubeconfig: Path
     home: Path
 
     def run(self, *arguments: str, stdin: str = "", within_s: float = _WITHIN_S) -> str:
-        """What it prints; `RigError` with what it complains of."""
+        """The command's output; raises `RigError` with its error message."""
         ran = self.tried(*arguments, stdin=stdin, within_s=within_s)
         if ran.status != 0:
             raise RigError(f"kubectl {' '.join(arguments)}: status {ran.status}: {ran.err.strip()}")
@@ -62,7 +62,7 @@ class Kubectl:
 
 @dataclass(frozen=True)
 class Speaker:
-    """Who asks. What a test gets from a speaker goes on asking as that speaker."""
+    """An identity's clients. Objects that a test gets from a speaker keep using that identity."""
 
     api: Api
     kubectl: Kubectl

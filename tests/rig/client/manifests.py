@@ -1,8 +1,8 @@
-"""Manifests in few words. Pure: dictionaries in, dictionaries out.
+"""Builders of manifests. Pure: dictionaries in, dictionaries out.
 
     a_pod("web", image=BUSYBOX, command=["sleep", "600"], limits={"partage.dev/gpu-milli": "500"})
 
-Pods end quickly when they are told to, start no container again and fetch no image that is there.
+Pods terminate quickly, don't restart containers, and don't pull images that are present.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, TypedDict, Unpack, cast
 from rig.client.resources import Json
 
 NO_IMAGE: Final = "registry.invalid/none:1"
-"""For pods that no kubelet will see; no registry has it."""
+"""For pods that no kubelet will see; it is in no registry."""
 _ENDS_WITHIN_S: Final = 1
 
 
@@ -25,14 +25,14 @@ class ContainerFields(TypedDict, total=False):
     requests: Mapping[str, str]
     limits: Mapping[str, str]
     more: Mapping[str, Any]
-    """Further fields, as Kubernetes spells them; they replace ours."""
+    """Further fields, with Kubernetes' names; they replace ours."""
 
 
 class PodFields(ContainerFields, total=False):
-    """What a test says of a pod; a container's fields are the only container's, which is called main."""
+    """Fields of a pod; a container's fields apply to its only container, `main`."""
 
     containers: Sequence[Json]
-    """Made by `a_container`, instead of the one called main."""
+    """Results of `a_container`, instead of `main`."""
     init_containers: Sequence[Json]
     annotations: Mapping[str, str]
     labels: Mapping[str, str]
@@ -40,7 +40,7 @@ class PodFields(ContainerFields, total=False):
     scheduler: str
     restart: str
     spec: Mapping[str, Any]
-    """Further fields of the spec, as Kubernetes spells them; they replace ours."""
+    """Further fields of the spec, with Kubernetes' names; they replace ours."""
 
 
 def a_container(name: str = "main", **said: Unpack[ContainerFields]) -> Json:
@@ -56,14 +56,14 @@ def a_container(name: str = "main", **said: Unpack[ContainerFields]) -> Json:
 
 
 def a_pod(name: str, **said: Unpack[PodFields]) -> Json:
-    """A pod; its namespace is where it is created."""
+    """A pod; its namespace is given at creation."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(name, said), "spec": _spec(said)}
 
 
 def a_node(
     name: str, *, annotations: Mapping[str, str] | None = None, capacity: Mapping[str, str] | None = None
 ) -> Json:
-    """A node object with no machine behind it, ready until a controller misses its heartbeat."""
+    """A node object without a machine, ready until a controller misses its heartbeat."""
     amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **(capacity or {})}
     return {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Nodes: real ones that kubelets register, and made-up ones."""
+"""Nodes: real ones that kubelets register, and fake ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Nodes:
         self._api = speaker.api
 
     def create(self, manifest: Json) -> Json:
-        """A node object with no machine behind it; the API server gives it the taint not-ready."""
+        """Create a node object without a machine; the API server adds the not-ready taint."""
         return self._api.create(NODES.at(), manifest)
 
     def get(self, name: str) -> Json:
@@ -27,7 +27,7 @@ class Nodes:
         return sorted(node["metadata"]["name"] for node in self._api.list(NODES.at()))
 
     def allocatable(self, name: str, resource: str) -> int:
-        """As the node's status says it, which is behind what kubelet knows."""
+        """The amount in the node's status, which lags behind kubelet's state."""
         return int(self.get(name)["status"]["allocatable"].get(resource, "0"))
 
     def wait_allocatable(self, name: str, resource: str, number: int) -> None:
@@ -44,11 +44,11 @@ class Nodes:
         return self._api.patch(NODES.at(name=name), {"metadata": {"annotations": dict(annotations)}})
 
     def delete(self, name: str) -> None:
-        """Takes the object away; a kubelet makes it again only when it starts."""
+        """Delete the object; kubelet recreates it only when it starts."""
         self._api.delete(NODES.at(name=name))
 
     def wait_ready(self, name: str, within_s: float = PATIENCE_S) -> None:
-        """Waits until kubelet says that pods can run there, and until they may: its first taint goes a moment later."""
+        """Wait until the node is Ready and has no taints: its first taint is removed a moment later."""
         until(f"node {name} is ready", lambda: self.why_not_ready(name), within_s)
 
     def why_not_ready(self, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a pod's object says about how it is. Pure."""
+"""Reads the status of a pod object. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def phase(pod: Json) -> str:
 
 
 def condition(subject: Json, name: str) -> Json:
-    """A condition of a pod or node; empty where it has none of that name."""
+    """A condition of a pod or node; empty if it has none of that name."""
     found = (each for each in subject.get("status", {}).get("conditions", []) if each["type"] == name)
     return next(found, {})
 
@@ -27,7 +27,7 @@ def containers(pod: Json) -> dict[str, Json]:
 
 
 def state(container: Json) -> tuple[str, Json]:
-    """waiting, running or terminated, and what is known about that."""
+    """The state (waiting, running or terminated) and its details."""
     found: list[tuple[str, Any]] = list(container.get("state", {}).items())
     return found[0] if found else ("waiting", {})
 

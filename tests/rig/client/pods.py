@@ -1,8 +1,8 @@
-"""Pods, so that tests read like sentences: make one, wait, look, talk to it, end it.
+"""Pods for tests: create one, wait, inspect it, run commands in it, delete it.
 
 web = cluster.pods.create("team-a", a_pod("web", image=BUSYBOX, command=["sleep", "600"]))
 web.wait_running()
-    assert web.exec("hostname").strip() == "web"
+assert web.exec("hostname").strip() == "web"
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rig.errors import NeverHappened, Refused
 
 @dataclass(frozen=True)
 class ObjectEvent:
-    """What somebody reported about an object, and how often."""
+    """An Event about an object, with its count."""
 
     type: str
     reason: str
@@ -35,7 +35,7 @@ class ObjectEvent:
 
 
 def events_of(api: Api, subject: Json) -> list[ObjectEvent]:
-    """Events about this very object, not about an earlier one of its name; oldest first."""
+    """Events about exactly this object, not about an earlier one of its name; oldest first."""
     metadata = subject["metadata"]
     query = {"fieldSelector": f"involvedObject.uid={metadata['uid']}"}
     found = api.list(EVENTS.at(metadata.get("namespace")), query)
@@ -62,7 +62,7 @@ _EVENTS_TOLD: Final = 4
 
 
 class Pod:
-    """A pod that was created; `object` is as it was last seen."""
+    """A pod that was created; `object` is its last known state."""
 
     def __init__(self, speaker: Speaker, pod: Json) -> None:
         self._speaker = speaker
@@ -78,7 +78,7 @@ class Pod:
 
     @property
     def uid(self) -> str:
-        """Which of all pods that ever had its name it is."""
+        """Distinguishes it from all other pods of its name."""
         return str(self.object["metadata"]["uid"])
 
     @property
@@ -99,7 +99,7 @@ class Pod:
         return PODS.at(self.namespace, self.name, sub)
 
     def refresh(self) -> Json:
-        """As it is now. A new pod of the same name is another pod, so this one is not found."""
+        """Read its current state. A new pod of the same name is another pod, so this one counts as not found."""
         found = self._speaker.api.get(self.path())
         if found["metadata"]["uid"] != self.uid:
             raise Refused(HTTPStatus.NOT_FOUND, "NotFound", f"pod {self.name} is gone; another has its name")
@@ -107,50 +107,50 @@ class Pod:
         return found
 
     def container(self, name: str = "main") -> Json:
-        """The status of a container as last seen; empty before kubelet has one."""
+        """The status of a container as last seen; empty before kubelet reports one."""
         return pod_status.containers(self.object).get(name, {})
 
     def condition(self, name: str) -> Json:
-        """A condition as last seen; empty where there is none."""
+        """A condition as last seen; empty if there is none."""
         return pod_status.condition(self.object, name)
 
     def events(self) -> list[ObjectEvent]:
         return events_of(self._speaker.api, self.object)
 
     def logs(self, container: str | None = None, *, previous: bool = False) -> str:
-        """What a container has written; `previous` is its last life."""
+        """A container's log; `previous` is that of its last instance."""
         query = {"previous": str(previous).lower(), **({"container": container} if container else {})}
         return self._speaker.api.text(self.path("log"), query)
 
     def wait_written(self, text: str) -> None:
-        """A pod that runs may not have come to it yet."""
+        """Wait for this output: a running pod may not have written it yet."""
         self.wait(f"writes {text!r}", lambda _: None if (seen := self.logs()) == text else f"it wrote {seen!r}")
 
     def exec(self, *command: str, container: str = "main") -> str:
-        """What a command prints in a container; `RigError` if it fails."""
+        """Output of a command in a container; raises `RigError` if it fails."""
         return self._speaker.kubectl.run(*self._exec(command, container))
 
     def tried(self, *command: str, container: str = "main") -> Ran:
         return self._speaker.kubectl.tried(*self._exec(command, container))
 
     def annotate(self, annotations: Mapping[str, str | None]) -> None:
-        """Changes annotations as an ordinary request does; None removes one."""
+        """Change annotations by an ordinary request; None removes one."""
         self.object = self._speaker.api.patch(self.path(), {"metadata": {"annotations": dict(annotations)}})
 
     def wait(self, what: str, why_not: Callable[[Json], str | None], within_s: float = PATIENCE_S) -> None:
-        """Waits until `why_not` has nothing to say against the pod; a failure tells its state and last events."""
+        """Wait until `why_not` returns None; a failure includes the pod's state and last events."""
         try:
             until(f"pod {self.namespace}/{self.name} {what}", lambda: why_not(self.refresh()), within_s)
         except NeverHappened as never:
             raise NeverHappened("\n  ".join([str(never), *self._last_events()])) from None
 
     def wait_bound(self, within_s: float = PATIENCE_S) -> str:
-        """Waits until a scheduler has chosen; the node."""
+        """Wait until a scheduler has bound it; returns the node."""
         self.wait("is bound", lambda pod: None if "nodeName" in pod["spec"] else pod_status.summary(pod), within_s)
         return str(self.node)
 
     def wait_why(self, words: str, within_s: float = PATIENCE_S) -> str:
-        """Waits until the condition of a pod that waits says why in words that hold these; all of them."""
+        """Wait until the condition of a pending pod contains these words; returns the whole message."""
 
         def why_not(_: Json) -> str | None:
             said = str(self.condition("PodScheduled").get("message", ""))
@@ -160,28 +160,28 @@ class Pod:
         return str(self.condition("PodScheduled")["message"])
 
     def wait_running(self, within_s: float = PATIENCE_S) -> None:
-        """Waits until all its containers run; one that has ended never will."""
+        """Wait until all its containers run; fails at once if the pod has terminated."""
         self.wait("runs", _why_not_running, within_s)
 
     def wait_succeeded(self, within_s: float = PATIENCE_S) -> None:
-        """Waits until all its containers have ended well."""
+        """Wait until all its containers have succeeded."""
         self.wait("succeeds", lambda pod: _why_not_ended(pod, "Succeeded"), within_s)
 
     def wait_failed(self, within_s: float = PATIENCE_S) -> None:
         self.wait("fails", lambda pod: _why_not_ended(pod, "Failed"), within_s)
 
     def wait_waiting(self, reason: str, container: str = "main", within_s: float = PATIENCE_S) -> str:
-        """Waits until a container is kept from starting for this reason, such as CreateContainerError; its message."""
+        """Wait until a container can't start for this reason, such as CreateContainerError; returns the message."""
         self.wait(f"waits for {reason}", lambda pod: _why_not_waiting(pod, container, reason), within_s)
         return str(pod_status.state(self.container(container))[1].get("message", ""))
 
     def delete(self, grace_s: int | None = None) -> None:
-        """Asks for its end; of this pod, not of another that has its name by now."""
+        """Request the deletion of exactly this pod, not of a later one with its name."""
         grace = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
         self._speaker.api.delete(self.path(), {"preconditions": {"uid": self.uid}, **grace})
 
     def wait_gone(self, within_s: float = PATIENCE_S) -> None:
-        """Waits until the API knows it no more."""
+        """Wait until the API server has removed it."""
         until(f"pod {self.namespace}/{self.name} is gone", self._why_not_gone, within_s)
 
     def delete_and_wait(self, grace_s: int | None = None, within_s: float = PATIENCE_S) -> None:
@@ -189,7 +189,7 @@ class Pod:
         self.wait_gone(within_s)
 
     def delete_if_there(self, grace_s: int | None = None) -> None:
-        """Asks for its end; nothing where it, or at least this one of its name, is gone already."""
+        """Request its deletion, unless it is already gone, even if another pod has its name."""
         try:
             self.delete(grace_s)
         except Refused as refused:
@@ -217,7 +217,7 @@ class Pods:
         self.made: list[Pod] = []
 
     def create(self, namespace: str, manifest: Json) -> Pod:
-        """A new pod, as the API server accepted it."""
+        """Create a pod; returns it as accepted by the API server."""
         pod = Pod(self._speaker, self._speaker.api.create(PODS.at(namespace), manifest))
         self.made.append(pod)
         return pod
@@ -226,19 +226,19 @@ class Pods:
         return Pod(self._speaker, self._speaker.api.get(PODS.at(namespace, name)))
 
     def end_made(self, grace_s: int | None = None) -> list[Pod]:
-        """Asks for the end of every pod that was made here, and returns them."""
+        """Request the deletion of every pod that was created here, and return them."""
         made, self.made = self.made, []
         for pod in made:
             pod.delete_if_there(grace_s)
         return made
 
     def delete_made(self, grace_s: int | None = None) -> None:
-        """Ends every pod that was made here; where no kubelet would do it, with a grace of 0."""
+        """Delete every pod that was created here and wait; without a kubelet, use a grace of 0."""
         for pod in self.end_made(grace_s):
             pod.wait_gone()
 
     def list(self, namespace: str | None = None, selector: str = "") -> list[Pod]:
-        """Those of a namespace, or all, with these labels."""
+        """Pods of a namespace, or all, with these labels."""
         found = self._speaker.api.list(PODS.at(namespace), {"labelSelector": selector})
         return [Pod(self._speaker, each) for each in found]
 

@@ -1,4 +1,4 @@
-"""Admission policies as those feel them who write."""
+"""Effects of admission policies on writers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rig.errors import Refused
 
 
 def why_not_denied(*attempts: tuple[str, Callable[[], object]]) -> str | None:
-    """What passes of these, or is refused in other words than those: the API server takes a moment for a policy."""
+    """The first attempt that is allowed, or denied with other words: the API server takes a moment for a policy."""
     for words, attempt in attempts:
         try:
             attempt()

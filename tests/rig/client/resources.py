@@ -1,4 +1,4 @@
-"""Paths of the API: where objects of a kind live. Pure."""
+"""API paths of objects and collections. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 Json = dict[str, Any]
-"""An object as the API server writes it: the types of Kubernetes are not ours to repeat."""
+"""An object in the API server's JSON: there is no need to declare Kubernetes' types again."""
 Objects = list[Json]
 
 
 @dataclass(frozen=True)
 class Resource:
-    """A kind of objects, by its group, version and plural."""
+    """A kind of objects, by group, version and plural name."""
 
     api_version: str
     plural: str
     namespaced: bool = True
 
     def at(self, namespace: str | None = None, name: str | None = None, sub: str | None = None) -> str:
-        """The path of all of them, of a namespace's, of one of them or of a part of that one."""
+        """The path of all objects, of a namespace's, of one object, or of a subresource."""
         root = "api" if "/" not in self.api_version else "apis"
         within = ["namespaces", namespace] if namespace is not None and self.namespaced else []
         return "/" + "/".join([root, self.api_version, *within, self.plural, *(part for part in (name, sub) if part)])
@@ -68,6 +68,6 @@ _BY_KIND: Final = {
 
 
 def path_of(manifest: Json) -> str:
-    """Where this very object lives. Manifests of kinds not listed here are for kubectl."""
+    """The path of this object. Use kubectl for manifests of kinds that are not listed here."""
     resource = _BY_KIND[manifest["kind"]]
     return resource.at(manifest["metadata"].get("namespace"), manifest["metadata"]["name"])

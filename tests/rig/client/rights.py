@@ -1,4 +1,4 @@
-"""What RBAC lets users do, by the API server's own word."""
+"""Users' RBAC rights, as the API server reports them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _EVERYBODY: Final = "system:authenticated"
 
 
 def may(cluster: Cluster, user: str, **asked: str) -> bool:
-    """Such as `verb="create", resource="pods", subresource="binding"`."""
+    """Whether a user has a right, such as `verb="create", resource="pods", subresource="binding"`."""
     spec = {"user": user, "groups": [_EVERYBODY], "resourceAttributes": asked}
     return bool(cluster.api.create(_REVIEWS, {"spec": spec})["status"]["allowed"])
 
 
 @contextmanager
 def every_right(admin: Cluster, name: str, rules: Sequence[Json], *accounts: ServiceAccount) -> Generator[None]:
-    """These accounts may meanwhile do all of this in the whole cluster; where none is named, everybody may."""
+    """Grant these rights in the whole cluster inside the context, to these accounts, or to everybody if none."""
     subjects = [{"kind": "ServiceAccount", "namespace": who.namespace, "name": who.name} for who in accounts]
     everybody = [{"apiGroup": _GROUP, "kind": "Group", "name": _EVERYBODY}]
     role = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name}

@@ -1,4 +1,4 @@
-"""Waits for what must happen, as long as `rig.patience` says."""
+"""Waits for events that must happen, for as long as `rig.patience` allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PATIENCE_S", "found", "patient", "until"]
 T = TypeVar("T")
 _LOOK_EVERY_S: Final = 0.05
 _SELDOM: Final = 4
-"""A look costs those who are looked at, too: after a while there are so many times fewer."""
+"""Polling costs the polled component, too: after a while the interval grows by this factor."""
 
 
 def until(
@@ -25,13 +25,13 @@ def until(
     every_s: float = _LOOK_EVERY_S,
     logs: Iterable[Logged] = (),
 ) -> None:
-    """Waits until `why_not` has nothing to say. It raises `NeverHappened` itself once there is no hope."""
+    """Wait until `why_not` returns None. It may raise `NeverHappened` itself if the event can't happen any more."""
     wait, began = Wait(within_s), time.monotonic()
     is_over = False
     while (why := why_not()) is not None:
         if is_over:
             raise in_vain(what, why, wait, logs)
-        is_over = not wait.left_s()  # after which it looks once more, for it may have been kept from running, too
+        is_over = not wait.left_s()  # then it looks once more, as it may itself have been delayed
         time.sleep(min(max(every_s, (time.monotonic() - began) / 20), _SELDOM * every_s))
 
 
@@ -43,7 +43,7 @@ def found(
     every_s: float = 0.005,
     logs: Iterable[Logged] = (),
 ) -> T:
-    """The first answer that is something."""
+    """The first truthy result of `look`."""
     answers: list[T] = []
 
     def why_not() -> str | None:
@@ -64,7 +64,7 @@ async def patient(
     seen: Callable[[], object] = lambda: "nothing",
     logs: Iterable[Logged] = (),
 ) -> AsyncGenerator[None]:
-    """What is awaited inside must come to its end; `seen` says how far it is."""
+    """Limits the time of what is awaited inside; `seen` describes its progress for the error."""
     wait, limit = Wait(within_s), asyncio.timeout(None)
     try:
         async with limit:
@@ -80,7 +80,7 @@ async def patient(
 
 
 class _Timer:
-    """Asks the wait again whenever it could be over."""
+    """Checks the wait again whenever it could be over."""
 
     def __init__(self, wait: Wait, limit: asyncio.Timeout) -> None:
         self._wait, self._limit = wait, limit
@@ -94,4 +94,4 @@ class _Timer:
         if left_s := self._wait.left_s():
             self._next = self._loop.call_later(left_s + _LOOK_EVERY_S, self._look)
         else:
-            self._limit.reschedule(self._loop.time() + _LOOK_EVERY_S)  # time for what has come meanwhile
+            self._limit.reschedule(self._loop.time() + _LOOK_EVERY_S)  # time to process what has arrived

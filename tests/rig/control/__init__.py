@@ -1,1 +1,1 @@
-"""The control plane of a rig: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, as they are released."""
+"""The control plane of a rig: released etcd, kube-apiserver, kube-controller-manager and kube-scheduler."""

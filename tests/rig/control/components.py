@@ -1,16 +1,17 @@
-"""The programs of a control plane: their flags, and how each is asked whether it serves.
+"""The programs of a control plane: their flags, and their readiness checks.
 
-etcd forces nothing onto the disk (`unsafe-no-fsync`): a rig survives the death of its etcd, and need not survive the
-machine's. Its authority is not the cluster's, and every client needs a certificate of that authority.
+etcd does not fsync (`unsafe-no-fsync`): a rig survives the death of its etcd, but need not survive the machine's. Its
+CA is not the cluster's, and every client needs a certificate of that CA.
 
-kube-apiserver has on what a real cluster has: TLS, RBAC, the Node authorizer, NodeRestriction, token issuing. No client
-is anonymous, so readiness is asked with a certificate. There is no kube-proxy: the service address in its certificate
-leads nowhere.
+kube-apiserver has the features of a real cluster enabled: TLS, RBAC, the Node authorizer, NodeRestriction, token
+issuing. There are no anonymous clients, so readiness checks use a certificate. There is no kube-proxy: the service
+address in its certificate is not routed.
 
-kube-controller-manager has a service account for each controller, as on a real cluster. Asking for them all takes a
-hundred requests at the start, so its limits are far above the usual 20 a second, which alone would cost five seconds.
+kube-controller-manager has a service account for each controller, as on a real cluster. Requesting them all takes a
+hundred requests at the start, so its limits are far above the default of 20 a second, which alone would cost five
+seconds.
 
-kube-scheduler is configured by a file, so that a test can put extenders or profiles into it.
+kube-scheduler is configured by a file, so that a test can set extenders or profiles.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _etcd_flags(place: Place) -> Flags:
         "initial-cluster": f"rig={peers}",
         **_etcd_tls("", place, str(serving.certificate), str(serving.key)),
         **_etcd_tls("peer-", place, str(serving.certificate), str(serving.key)),
-        # One member elects itself: it has no one to wait for. Each beat costs, also where nothing happens.
+        # A single member elects itself without waiting for peers. Each heartbeat costs CPU time, even when idle.
         "heartbeat-interval": "250",
         "election-timeout": "1250",
         "log-level": "warn",
@@ -127,7 +128,7 @@ def _accounts(identities: Identities) -> Flags:
 
 
 def _kubelets(identities: Identities) -> Flags:
-    """Logs and exec: the API server calls the kubelet, each checks the other."""
+    """For logs and exec the API server calls kubelet, and both authenticate each other."""
     client = identities.certified(KUBELET_CLIENT)
     return {
         "kubelet-certificate-authority": str(identities.ca),
@@ -138,7 +139,7 @@ def _kubelets(identities: Identities) -> Flags:
 
 
 def _admission(settings: ControlSettings) -> Flags:
-    """Without a controller-manager no service account is ever made, and every pod would be refused for lack of one."""
+    """Without a controller-manager there are no service accounts, and every pod would be rejected for lack of one."""
     return {} if settings.controller_manager else {"disable-admission-plugins": "ServiceAccount"}
 
 
@@ -165,10 +166,10 @@ def _controller_manager_flags(place: Place) -> Flags:
         "root-ca-file": str(place.identities.ca),
         "kube-api-qps": "500",
         "kube-api-burst": "1000",
-        "authentication-skip-lookup": "true",  # no caller comes through a proxy that vouches for it
+        "authentication-skip-lookup": "true",  # no caller comes through an authenticating proxy
         "leader-elect": "false",
         "profiling": "false",
-        "flex-volume-plugin-dir": str(place.run_folder / "volume-plugins"),  # it makes this folder where there is none
+        "flex-volume-plugin-dir": str(place.run_folder / "volume-plugins"),  # it creates this folder if it is missing
     }
 
 
@@ -179,7 +180,7 @@ def kube_scheduler(place: Place, settings: ControlSettings) -> Component:
 
 
 def configuration(kubeconfig: str, settings: ControlSettings) -> dict[str, Any]:
-    """The KubeSchedulerConfiguration. It alone schedules here, so there is no leader to elect."""
+    """The KubeSchedulerConfiguration. There is one scheduler, so there is no leader election."""
     ours = dict(settings.kube_scheduler_configuration)
     connection = {"kubeconfig": kubeconfig, **ours.pop("clientConnection", {})}
     return {
@@ -205,5 +206,5 @@ def _kube_scheduler_flags(place: Place, settings: ControlSettings) -> Flags:
         "authentication-kubeconfig": own,
         "authorization-kubeconfig": own,
         "client-ca-file": str(place.identities.ca),
-        "authentication-skip-lookup": "true",  # no caller comes through a proxy that vouches for it
+        "authentication-skip-lookup": "true",  # no caller comes through an authenticating proxy
     }

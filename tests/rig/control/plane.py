@@ -1,7 +1,7 @@
-"""The control plane of one rig: its four components, started side by side, each killable and restartable by itself.
+"""The control plane of one rig: its four components, started in parallel, each of which can be killed and restarted.
 
-`start()` does not wait, so that other things can be started meanwhile. After `wait_api()` kubelets can register;
-after `wait_ready()` users can work. What etcd holds is in the run folder and outlives every component.
+`start()` does not wait, so that other things can be started meanwhile. After `wait_api()` kubelets can register; after
+`wait_ready()` users can work. etcd's data is in the run folder and survives every component.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rig.programs.provision import ensure
 
 
 class ControlPlane:
-    """Made from where it is, which programs it runs and where its files go."""
+    """A control plane with its addresses, programs and folder."""
 
     def __init__(
         self,
@@ -54,31 +54,31 @@ class ControlPlane:
 
     @property
     def components(self) -> list[Component]:
-        """Those that this control plane has, in the order of their starting."""
+        """The existing components, in start order."""
         return [each for each in (self.etcd, self.apiserver, self.controller_manager, self.scheduler) if each]
 
     def another_scheduler(self, configured: Mapping[str, Any]) -> Component:
-        """For a control plane that was made without one, with these fields in its file; not yet started."""
+        """A scheduler for a control plane without one, with these configuration fields; not started."""
         place = Place(self.addresses, self.programs, self.run_folder, self.identities)
         client = {"kubeconfig": place.kubeconfig(KUBE_SCHEDULER), **configured.get("clientConnection", {})}
         fields = {**configured, "clientConnection": client}
         return kube_scheduler(place, ControlSettings(kube_scheduler_configuration=fields))
 
     def start(self) -> None:
-        """Starts etcd and the API server, which look for each other by themselves."""
+        """Start etcd and the API server, which find each other by retrying."""
         self.etcd.start()
         self.apiserver.start()
         self._to_start = self._of_api()
 
     def wait_api(self) -> None:
-        """Returns once the API server serves; the others are started then, for they'd end or pause before."""
+        """Wait until the API server serves; then start the others, which would exit or back off before."""
         self.etcd.wait_ready()
         self.apiserver.wait_ready()
         while self._to_start:
             self._to_start.pop(0).start()
 
     def wait_ready(self, within_s: float = PATIENCE_S) -> None:
-        """Returns once everything serves, namespaces and permissions are there, and a pod can be created."""
+        """Wait until everything serves, namespaces and permissions exist, and pods can be created."""
         self.wait_api()
         with closing(self.api(self.identities.admin)) as api:
             for manifest in self._manifests:
@@ -89,16 +89,16 @@ class ControlPlane:
                 wait_furnished(api, within_s)
 
     def stop(self) -> None:
-        """Ends everything, etcd last. It can be started again, with what etcd held."""
+        """Stop everything, etcd last. It can be started again with etcd's data."""
         for component in reversed(self.components):
             component.stop()
 
     def api(self, identity: Identity) -> Api:
-        """The API server, as that identity; closed by the caller."""
+        """A client of the API server with that identity; the caller closes it."""
         return Api(self.server, self.identities, identity)
 
     def _of_api(self) -> list[Component]:
-        """What needs the API server to start at all."""
+        """Components that can't start without the API server."""
         return self.components[2:]
 
 
@@ -111,7 +111,7 @@ _NEEDED_BY_EVERY_POD: Final = (
 
 
 def wait_furnished(api: Api, within_s: float) -> None:
-    """Waits for what the controller-manager makes: without it pods are refused and `edit` allows nothing."""
+    """Wait for what the controller-manager creates: without it pods are rejected, and `edit` is an empty role."""
     until("the controller-manager makes what pods need", lambda: _why_not_furnished(api), within_s)
 
 

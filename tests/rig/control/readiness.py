@@ -1,4 +1,4 @@
-"""Asks a component over TLS whether it serves: the questions that `Component` repeats."""
+"""Readiness checks over TLS, which `Component` repeats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WhyNot = Callable[[], str | None]
 
 
 def trusting(ca: Path, client: Certified | None = None) -> ssl.SSLContext:
-    """For TLS with servers of that authority, as that client."""
+    """A TLS context that trusts servers of that CA, with that client certificate."""
     context = ssl.create_default_context(cafile=ca)
     if client is not None:
         context.load_cert_chain(client.certificate, client.key)
@@ -26,7 +26,7 @@ def trusting(ca: Path, client: Certified | None = None) -> ssl.SSLContext:
 
 
 def answers(address: tuple[str, int], path: str, context: ssl.SSLContext) -> WhyNot:
-    """Whether a GET of this path is answered with 200; what came instead."""
+    """Whether a GET of this path is answered with 200, and what came instead."""
 
     def why_not() -> str | None:
         connection = http.client.HTTPSConnection(*address, timeout=_ANSWERS_WITHIN_S, context=context)

@@ -1,6 +1,6 @@
-"""What a control plane is made from: where it is, and how it differs from the usual one. Pure.
+"""Parameters of a control plane: its location, and its differences from the default. Pure.
 
-A component's flags are one mapping, so a setting replaces a flag of ours instead of standing beside it.
+A component's flags are one mapping, so that a setting replaces our flag instead of being added to it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Programs(Protocol):
 
 @dataclass(frozen=True)
 class ControlSettings:
-    """How this control plane differs. Flags are without their dashes: `{"max-requests-inflight": "800"}`."""
+    """Differences of a control plane. Flags have no dashes: `{"max-requests-inflight": "800"}`."""
 
     controller_manager: bool = True
     """Without it there are no service accounts, the role `edit` is empty, and dead nodes get no taint: `README.md`."""
     kube_scheduler: bool = True
     partage: bool = True
-    """Without it there is nothing that we deliver: no account, no policy, no namespace. Helm is to bring it."""
+    """Without it nothing that we deliver is created: no account, policy or namespace. Helm will install them."""
     pod_admission: bool = True
-    """Without it pods may be written as users could before it was installed: for what nodes refuse by themselves."""
+    """Without it pods may be written as before the policy was installed, to test what nodes reject by themselves."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict[str, bool])
     etcd_flags: Flags = field(default_factory=dict[str, str])
     apiserver_flags: Flags = field(default_factory=dict[str, str])
@@ -56,12 +56,12 @@ FOR_BENCHMARKS: Final = ControlSettings(
         "disable-admission-plugins": "ServiceAccount,TaintNodesByCondition",
     },
 )
-"""Only etcd and kube-apiserver, for thousands of made-up nodes: they are not tainted, and no client is told to wait."""
+"""Only etcd and kube-apiserver, for thousands of fake nodes: without taints, and without throttling of clients."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a control plane is: addresses, programs, files and identities."""
+    """The location of a control plane: addresses, programs, files and identities."""
 
     addresses: Addresses
     programs: Programs
@@ -69,7 +69,7 @@ class Place:
     identities: Identities
 
     def program(self, name: str, flags: Flags, gates: Mapping[str, bool]) -> Program:
-        """A component of the host, with its log in the run folder."""
+        """A component on the host, with its log in the run folder."""
         if gates:
             flags = {**flags, "feature-gates": ",".join(f"{gate}={str(on).lower()}" for gate, on in gates.items())}
         return Program(
@@ -80,7 +80,7 @@ class Place:
         )
 
     def kubeconfig(self, person: Person) -> str:
-        """A file with which a component calls the API server."""
+        """A kubeconfig for a component."""
         return str(self.identities.kubeconfig(self.identities.client(person), self.url(APISERVER_PORT)))
 
     def url(self, port: int) -> str:

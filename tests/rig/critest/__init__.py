@@ -1,4 +1,4 @@
-"""The conformance tests of container runtimes, critest 1.36: their images, their run, and what their results mean.
+"""The conformance tests of container runtimes, critest 1.36: their images, their runs, and the judgement of results.
 
 straight = Critest(program, socket, work_folder, inside=machine.way_in)
 wrong = judge(run(straight, seed=1, say=print), exemptions(), probe(runc))

@@ -1,6 +1,6 @@
-"""What of this machine decides whether a spec can pass. Each is looked at, none is assumed.
+"""Conditions of this machine that determine whether a spec can pass. Each is probed, none is assumed.
 
-Where a condition does not hold, the specs that it excuses must pass.
+If a condition does not hold, the specs that it excuses must pass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROFILES: Final = Path("/sys/kernel/security/apparmor/profiles")
 
 
 def probe(runc: Path) -> dict[str, bool]:
-    """Every condition by name, and whether it holds here, for a runtime that starts containers with this runc."""
+    """All conditions by name, and whether each holds here, for a runtime with this runc."""
     has_apparmor = _ENABLED.exists() and _ENABLED.read_text().startswith("Y")
     return {
         NO_APPARMOR: not has_apparmor,
@@ -33,12 +33,12 @@ def probe(runc: Path) -> dict[str, bool]:
 
 
 def _loads_profiles() -> bool:
-    """Whether what critest does it with is there; it calls sudo, also as root."""
+    """Whether critest's tools for this exist; it calls sudo, even as root."""
     return _PROFILES.exists() and bool(shutil.which("sudo")) and bool(shutil.which("apparmor_parser"))
 
 
 def _maps_ids(runc: Path) -> bool:
-    """As runc itself says; containerd offers user namespaces if it does."""
+    """Whether runc supports it, by its own report; containerd then offers user namespaces."""
     done = subprocess.run([runc, "features"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise MachineUnfit(f"`{runc} features` failed: {done.stderr.strip()}; runc must be 1.1 or newer")

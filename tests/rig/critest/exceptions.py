@@ -1,4 +1,4 @@
-"""Whether a run went as expected: nothing fails that exceptions.toml does not list, and nothing listed passes."""
+"""Whether a run went as expected: no failures that exceptions.toml does not list, and no passes that it does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIST: Final = Path(__file__).with_name("exceptions.toml")
 
 @dataclass(frozen=True)
 class Exemption:
-    """One spec that is expected to end otherwise than by passing, always or where a condition holds."""
+    """A spec that is expected not to pass, always or under a condition."""
 
     spec: str
     outcome: Outcome
@@ -26,7 +26,7 @@ class Exemption:
 
 
 class _Group(msgspec.Struct, forbid_unknown_fields=True):
-    """Specs that share a reason, as they stand in the file."""
+    """Specs with a common reason, as in the file."""
 
     specs: Annotated[list[str], msgspec.Meta(min_length=1)]
     outcome: Outcome
@@ -39,7 +39,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def exemptions(path: Path = LIST) -> tuple[Exemption, ...]:
-    """Those of the file, one for each spec and condition."""
+    """The exemptions of the file, one for each spec and condition."""
     file = msgspec.convert(tomllib.loads(path.read_text()), _File)
     return tuple(
         Exemption(spec, group.outcome, group.reason, group.when) for group in file.exempt for spec in group.specs
@@ -47,9 +47,9 @@ def exemptions(path: Path = LIST) -> tuple[Exemption, ...]:
 
 
 def judge(run: Run, exemptions: Iterable[Exemption], conditions: Mapping[str, bool]) -> list[str]:
-    """What is wrong, a line each; nothing if all is well.
+    """What is wrong, one line each; empty if all is well.
 
-    Exemptions of specs that were not selected excuse nothing, but must name a spec and a condition that exist.
+    Exemptions of specs that were not selected have no effect, but must name an existing spec and condition.
     """
     listed = list(exemptions)
     wrong = [*_faults_of_the_list(listed, run, conditions)]

@@ -1,7 +1,7 @@
-"""The images that critest 1.36 pulls, under the names that are written into it.
+"""The images that critest 1.36 pulls, under its hard-coded names.
 
-All are the static busybox with what a spec looks for. Names that must be one image are the same value here; names that
-must be different images differ by a label, hence in their ids: critest counts the names of an id.
+All are the static busybox with the files that a spec needs. Names that must refer to one image have the same value
+here; names that must be different images differ by a label, and so by id: critest counts the names of an id.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _E2E: Final = "registry.k8s.io/e2e-test-images/"
 _STAGING: Final = "gcr.io/k8s-staging-cri-tools/"
 _PAGE: Final = b"<!doctype html><title>It serves</title>\n"
 
-# The busybox that Debian links statically has no such applets. critest greps what they print, nothing more.
+# Debian's static busybox lacks these applets. critest only greps their output.
 _MISSING_APPLETS: Final = {
     "/bin/ipcs": b"#!/bin/sh\ncat /proc/sysvipc/shm\n",
     "/bin/pgrep": b'#!/bin/sh\npidof "$1"\n',
@@ -32,7 +32,7 @@ _GROUP_OF_THE_IMAGE: Final = {
 
 @cache
 def images() -> dict[str, Image]:
-    """Every name that critest's specs pull, with its image. The digest that one spec pulls nobody can make again."""
+    """All names that critest's specs pull, with their images. One spec pulls by a digest, which can't be reproduced."""
     base = _busybox()
     return {
         f"{_E2E}busybox:1.29-2": base,
@@ -74,8 +74,8 @@ def _users(base: Image) -> dict[str, Image]:
 
 def _names(base: Image) -> dict[str, Image]:
     """Images that are pulled, counted and removed, by their names."""
-    # One spec starts this image as it is and removes the container while it runs. A program that ends by itself just
-    # then meets a race of containerd's: the removal is refused, since "container is still running, to stop first".
+    # One spec starts this image as it is and removes the container while it runs. If the program ends just then, a race
+    # in containerd rejects the removal with "container is still running, to stop first".
     stays = {f"{_STAGING}test-image-tag:test": base.labelled(name="test-image-tag:test").starting("/bin/sleep", "600")}
     alone = ("test-image-latest:latest", "test-image-tag:all")
     different = tuple(f"test-image-{number}:latest" for number in (1, 2, 3))

@@ -1,7 +1,7 @@
-"""What became of each spec, read from ginkgo's JSON report. Pure.
+"""Results of specs, read from ginkgo's JSON report. Pure.
 
-A report holds every spec there is. One that says `skipped` without a reason was left out, by the selection or because
-the run ended early; who knows the selection knows which. One with a reason was started and skipped itself.
+A report contains every spec. One that is `skipped` without a reason was left out, by the selection or because the run
+ended early; only the caller, who knows the selection, can tell. One with a reason was started and skipped itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one spec; the message is why it did not pass."""
+    """The result of one spec; the message is why it did not pass."""
 
     spec: str
     outcome: Outcome
@@ -34,7 +34,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of critest: which specs there are, which were wanted, and what became of those that were started."""
+    """One run of critest: all specs, the selected ones, and the results of those that were started."""
 
     seed: int
     known: frozenset[str]
@@ -46,7 +46,7 @@ class Run:
         return frozenset(spec for spec, result in self.results.items() if result.outcome is outcome)
 
 
-# Ginkgo knows more ways to fail; how one did is in its message.
+# Ginkgo has more kinds of failures; the message says which.
 _OUTCOMES: Final = {"passed": Outcome.PASSED, "skipped": Outcome.SKIPPED}
 
 
@@ -84,7 +84,7 @@ def every_spec(report: bytes) -> frozenset[str]:
 
 
 def started(report: bytes) -> dict[str, Result]:
-    """What became of the specs that were not left out; in a dry run, those that would not be."""
+    """Results of the specs that were not left out; in a dry run, of those that would run."""
     return {spec.name: _result(spec) for spec in _specs(report) if not spec.was_left_out}
 
 

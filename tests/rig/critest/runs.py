@@ -1,11 +1,11 @@
-"""Runs critest against one CRI socket and reads what it reports.
+"""Runs critest against one CRI socket and reads its report.
 
-critest starts where its runtime is, by `inside`: its specs listen on ports, look at mounts and make shared memory, all
-of which the runtime must see. The work folder must be at the same path in there. Two segments of shared memory stay
-behind in the runtime's IPC namespace after each run: critest removes them nowhere.
+`inside` starts critest in the runtime's namespaces: its specs listen on ports, inspect mounts and create shared memory,
+all of which the runtime must see. The work folder must have the same path in there. Each run leaves two segments of
+shared memory in the runtime's IPC namespace: critest never removes them.
 
-First a dry run says which specs there are, so one that silently did not run is noticed. The seed decides the order of
-all specs, across their groups: two runs with one seed do the same, two with different seeds should agree.
+A dry run first lists the specs, so that one that silently did not run is noticed. The seed determines the order of all
+specs, across their groups: two runs with one seed do the same, two with different seeds should agree.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from rig.machine.components import Component, Program
 Say = Callable[[str], None]
 _DRY_WITHIN_S: Final = 60.0
 _HANGS_AFTER: Final = "90s"
-"""From when on critest writes to its log where it stands."""
+"""When critest starts to log the position of a spec that hangs."""
 
 
 @dataclass(frozen=True)
 class Critest:
-    """The program, the socket of the runtime as critest sees it, and how to get to where the runtime is."""
+    """The program, the runtime's socket as critest sees it, and the way into the runtime's namespaces."""
 
     program: Path
     socket: str
@@ -38,12 +38,12 @@ class Critest:
 
     @property
     def log(self) -> Path:
-        """All that it says, of every run in this folder."""
+        """The output of all runs in this folder."""
         return self.folder / "critest.log"
 
 
 def run(critest: Critest, *, seed: int, timeout_s: float = 900.0, say: Say) -> Run:
-    """The results of one run. Raises where critest itself breaks; a failing spec is a result."""
+    """The results of one run. Raises if critest itself breaks; a failing spec is a result."""
     (critest.folder / "tmp").mkdir(parents=True, exist_ok=True)
     listed = _reported(critest, ["--ginkgo.dry-run"], _DRY_WITHIN_S)
     known, selected = every_spec(listed), frozenset(started(listed))
@@ -56,7 +56,7 @@ def run(critest: Critest, *, seed: int, timeout_s: float = 900.0, say: Say) -> R
 
 
 def _reported(critest: Critest, flags: list[str], timeout_s: float) -> bytes:
-    """Runs it to its end and gives its report. It exits with 1 if a spec failed, so its status tells nothing."""
+    """Run it to its end and return its report. Its exit status is 1 if a spec failed, so it means nothing."""
     report = critest.folder / "report.json"
     report.unlink(missing_ok=True)
     component = Component(_program(critest, [*flags, f"--ginkgo.json-report={report}"]), lambda: None)
@@ -71,7 +71,7 @@ def _reported(critest: Critest, flags: list[str], timeout_s: float) -> bytes:
 
 
 def _program(critest: Critest, flags: list[str]) -> Program:
-    """Both endpoints are given, so that no crictl.yaml of the machine has a say."""
+    """Both endpoints are given, so that the machine's crictl.yaml has no effect."""
     endpoints = [f"--{which}-endpoint=unix://{critest.socket}" for which in ("runtime", "image")]
     return Program(
         name="critest",

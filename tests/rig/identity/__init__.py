@@ -1,1 +1,1 @@
-"""Who is who in a rig: certificates, keys, tokens, kubeconfigs and what each identity may do."""
+"""The identities of a rig: certificates, keys, tokens, kubeconfigs and permissions."""

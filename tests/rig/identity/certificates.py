@@ -1,7 +1,7 @@
-"""Certificates: an authority and what it issues. Pure but for the random numbers in keys.
+"""Certificates: a CA and what it issues. Pure except for random keys.
 
-ECDSA on P-256, since signing is quick and a rig makes a dozen keys at its start. Lives are short: what a killed test
-run leaves on the disk opens nothing after some days. An authority's own key never leaves its process.
+ECDSA on P-256, because signing is fast and a rig makes a dozen keys at its start. Lifetimes are short: files left by a
+killed test run are useless after a few days. A CA's private key never leaves its process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Use(Enum):
     CLIENT = (ExtendedKeyUsageOID.CLIENT_AUTH,)
     SERVER = (ExtendedKeyUsageOID.SERVER_AUTH,)
     BOTH = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH)
-    """For etcd, which serves and calls itself with one certificate."""
+    """For etcd, which uses one certificate as server and as client of its peers."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class SigningKeys:
-    """With which the API server signs and checks service accounts' tokens; PEM."""
+    """The keys with which the API server signs and verifies service account tokens; PEM."""
 
     private: bytes
     public: bytes
@@ -102,7 +102,7 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """An authority signs certificates; everyone else signs handshakes, which is all that ECDSA is used for."""
+    """A CA signs certificates; everyone else signs handshakes, the only use of ECDSA here."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

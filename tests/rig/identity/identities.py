@@ -1,8 +1,8 @@
-"""The identities of one rig, made when they are first asked for, and their files.
+"""The identities of one rig, created on first use, and their files.
 
-Two authorities: who has a client certificate of the cluster must not reach etcd with it, where there is no RBAC. All is
-written into one folder that only its owner may enter, for programs take files. Kubeconfigs are JSON, which is YAML too,
-with certificates embedded, so that a file is whole wherever it is mounted.
+There are two CAs: a client certificate of the cluster must not give access to etcd, which has no RBAC. Everything is in
+one folder with access for its owner only, because programs read files. Kubeconfigs are JSON, which is YAML too, with
+embedded certificates, so that a file works wherever it is mounted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_IN_FILE_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 class Identities:
-    """The users and servers of one rig. An authority's key stays in this process."""
+    """The users and servers of one rig. The CAs' keys stay in this process."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ class Identities:
         return Identity(person.user, self.certified(person))
 
     def certified(self, person: Person) -> Certified:
-        """The certificate with which somebody calls the API server, or the API server kubelets."""
+        """The client certificate of a user for the API server, or of the API server for kubelets."""
         if person not in self._clients:
             self._clients[person] = self._stored(person.user, self._cluster.issue(person, Use.CLIENT))
         return self._clients[person]
@@ -61,7 +61,7 @@ class Identities:
         return self._stored(f"{name}-serving", pair)
 
     def kubelet_server(self, name: str, ip: IPv4Address) -> Certified:
-        """What a node's kubelet serves logs and exec with."""
+        """The server certificate of a node's kubelet, for logs and exec."""
         pair = self._cluster.issue(node(name), Use.SERVER, ips=[ip], names=[name])
         return self._stored(f"kubelet-{name}-serving", pair)
 
@@ -69,11 +69,11 @@ class Identities:
         return self._stored("etcd-serving", self._etcd.issue(Person("etcd"), Use.BOTH, ips=[ip]))
 
     def etcd_client(self, name: str) -> Certified:
-        """Somebody who may read and write everything that etcd holds."""
+        """A client that may read and write everything in etcd."""
         return self._stored(f"etcd-client-{name}", self._etcd.issue(Person(name), Use.CLIENT))
 
     def kubeconfig(self, identity: Identity, server: str) -> Path:
-        """A file with which a program calls the API server with this URL."""
+        """A kubeconfig for the API server with this URL."""
         name = _file_name(identity.user) + _which(identity.proof)
         return self._written(f"{name}.kubeconfig", kubeconfig(identity, server=server, ca=self.ca))
 
@@ -88,7 +88,7 @@ class Identities:
 
 
 def write_private(path: Path, content: bytes) -> Path:
-    """A file that only its owner may read, from its first moment on."""
+    """Create a file that only its owner may read, from the moment of its creation."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -96,7 +96,7 @@ def write_private(path: Path, content: bytes) -> Path:
 
 
 def _which(proof: Certified | Bearer) -> str:
-    """A service account has many tokens, with different claims, and each has a file of its own."""
+    """A service account has several tokens with different claims, and each has its own file."""
     return f"-{hashlib.sha256(proof.token.encode()).hexdigest()[:8]}" if isinstance(proof, Bearer) else ""
 
 
@@ -105,7 +105,7 @@ def _file_name(name: str) -> str:
 
 
 def kubeconfig(identity: Identity, *, server: str, ca: Path, namespace: str = "default") -> bytes:
-    """The file for this identity at the API server with this URL."""
+    """The kubeconfig of this identity for the API server with this URL."""
     context = {"cluster": "rig", "user": identity.user, "namespace": namespace}
     config = {
         "apiVersion": "v1",

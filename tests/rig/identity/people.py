@@ -1,7 +1,7 @@
-"""The identities that a rig knows by name. Pure.
+"""The predefined identities of a rig. Pure.
 
-A client certificate says who the client is: its common name is the user, its organizations are the groups. What a user
-may do is RBAC's business (`permissions`), except for `system:masters`, to whom the API server refuses nothing.
+A client certificate identifies a client: its common name is the user, its organizations are the groups. RBAC determines
+the user's rights (`permissions`), except for `system:masters`, to whom the API server allows everything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OUR_NAMESPACE: Final = "partage-system"
 
 @dataclass(frozen=True)
 class Person:
-    """A user and its groups, as the API server will see them."""
+    """A user and its groups, as the API server sees them."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ ADMIN: Final = Person("partage-rig-admin", ("system:masters",))
 CONTROLLER_MANAGER: Final = Person("system:kube-controller-manager")
 KUBE_SCHEDULER: Final = Person("system:kube-scheduler")
 KUBELET_CLIENT: Final = Person("kube-apiserver-kubelet-client")
-"""How the API server presents itself to kubelets; not a master, so that kubelets' own authorization is at work."""
+"""The API server's identity for kubelets; not in system:masters, so that kubelets' own authorization is tested."""
 ALICE: Final = Person("alice", (TEAM,))
 SCHEDULER: Final = ServiceAccount(OUR_NAMESPACE, "partage-scheduler")
 SHAREPODS: Final = ServiceAccount(OUR_NAMESPACE, "partage-sharepods")
@@ -49,7 +49,7 @@ INSTALLER: Final = ServiceAccount(OUR_NAMESPACE, "partage-installer")
 
 
 def node(name: str) -> Person:
-    """The identity that the Node authorizer and NodeRestriction know as that node's."""
+    """The identity that the Node authorizer and NodeRestriction recognise as that node's."""
     return Person(f"system:node:{name}", (NODES_GROUP,))
 
 
@@ -66,7 +66,7 @@ class Bearer:
 
 @dataclass(frozen=True)
 class Identity:
-    """A user, and with what it proves to be that."""
+    """A user with its credentials."""
 
     user: str
     proof: Certified | Bearer

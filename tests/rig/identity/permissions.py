@@ -1,8 +1,8 @@
-"""What each identity of a rig may do, as manifests: those that we deliver, and a rig's own.
+"""Permissions of a rig's identities, as manifests: those that we deliver, and the rig's own.
 
-The two daemons of ours that talk to the API server have what we deliver for them: what they use and nothing else, which
-is tested both ways. `alice` has the built-in role `edit` in her team's namespace: an ordinary user, who can make pods
-and cannot bind.
+Our two daemons that call the API server have the permissions that we deliver: exactly those that they use, which is
+tested both ways. `alice` has the built-in role `edit` in her team's namespace: an ordinary user, who can create pods
+but not bind them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BETWEEN_DOCUMENTS: Final = re.compile(r"^---$", re.MULTILINE)
 
 
 def delivered(name: str) -> list[Manifest]:
-    """The objects of a file, by its path below `manifests/`, in the order in which it has them."""
+    """The objects of a file, by its path below `manifests/`, in the file's order."""
     documents = _BETWEEN_DOCUMENTS.split((FOLDER / name).read_text(encoding="utf-8"))
     return [msgspec.yaml.decode(document, type=Manifest) for document in documents]
 
@@ -30,11 +30,11 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 SCHEDULER_FILES: Final = ("scheduler/rbac.yaml", "extender/rbac.yaml")
 PODS_FILE: Final = "scheduler/admission.yaml"
 ADVERTISER_FILES: Final = ("namespace.yaml", "admission.yaml", "rbac.yaml")
-"""All of `manifests/advertiser` but what runs it; the namespace is everybody's."""
+"""`manifests/advertiser` without the DaemonSet; its namespace is shared by all."""
 
 
 def manifests(*, partage: bool = True, pod_admission: bool = True) -> list[Manifest]:
-    """All of it, in an order in which it can be applied."""
+    """All manifests, in an order in which they can be applied."""
     files = (*(f"advertiser/{file}" for file in ADVERTISER_FILES), *SCHEDULER_FILES) if partage else ()
     return [
         *(delivered(PODS_FILE) if partage and pod_admission else ()),

@@ -1,7 +1,7 @@
-"""Images for pods, made from the machine's own files, so that no test fetches one.
+"""Images for pods, built from the machine's own files, so that no test downloads one.
 
-`busybox` is static and has a link for each applet; `glibc` and `musl` have a loader and dynamic programs, since nothing
-can be preloaded into a static one; `preloadable` has what our library needs besides; `pause` holds a pod's namespaces.
+`busybox` is static and has a link for each applet; `glibc` and `musl` have a loader and dynamic programs, because
+nothing can be preloaded into a static one; `preloadable` adds what our library needs; `pause` holds a pod's namespaces.
 `Image.with_files` adds a test's own programs.
 """
 

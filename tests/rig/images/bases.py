@@ -1,7 +1,7 @@
-"""The four images that everything else is built on.
+"""The base images.
 
-What is dynamic stands where its loader looks for it, found by asking the loader, so the glibc image needs no cache of
-libraries and works wherever the machine's own programs do.
+Dynamic libraries are at the paths where the loader looks for them, found by asking the loader. So the glibc image needs
+no library cache, and works wherever the machine's own programs do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PACKAGES: Final = {"cc": "gcc and libc6-dev", "musl-gcc": "musl-tools"}
 
 
 def compiled(source: Path, *, compiler: str = "cc", flags: tuple[str, ...] = ()) -> bytes:
-    """The program that this compiler makes of one C file; `cc` links glibc, `musl-gcc` musl."""
+    """Compile one C file; `cc` links glibc, `musl-gcc` musl."""
     if shutil.which(compiler) is None:
         raise MachineUnfit(f"{compiler} is missing; install {_PACKAGES.get(compiler, 'it')}")
     with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +40,7 @@ def compiled(source: Path, *, compiler: str = "cc", flags: tuple[str, ...] = ())
 
 
 SANDBOX: Final = "registry.k8s.io/pause:3.10.2"
-"""The name under which containerd 2.3 wants `pause`, unless its configuration pins another."""
+"""The name under which containerd 2.3 pulls `pause`, unless its configuration pins another."""
 
 _FOLDERS: Final = ("bin", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run", "sbin", "srv", "sys")
 _FOLDERS_BELOW: Final = ("usr", "usr/bin", "usr/lib", "usr/local", "usr/local/bin", "usr/sbin", "var", "var/run")
@@ -68,7 +68,7 @@ _LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
 
 @cache
 def busybox() -> Image:
-    """The static busybox, under the names of all its applets; they are hard links, so each can be masked by itself."""
+    """The static busybox, under the names of all its applets; they are hard links, so each can be masked separately."""
     return Image.of([*_ground(), *_applets()])
 
 
@@ -83,13 +83,13 @@ def glibc() -> Image:
 
 @cache
 def preloadable() -> Image:
-    """As `glibc`, with what our library needs besides: a part of glibc's that every distribution's package has."""
+    """`glibc` with what our library also needs: a part of glibc that is in every distribution's package."""
     return glibc().with_files({_LIBDL: Path(_LIBDL)})
 
 
 @cache
 def musl() -> Image:
-    """The loader of musl, the static busybox for a shell, and `mapped`."""
+    """The loader of musl, the static busybox as a shell, and `mapped`."""
     program = compiled(_LISTED, compiler="musl-gcc")
     with tempfile.NamedTemporaryFile() as file:
         file.write(program)
@@ -100,27 +100,27 @@ def musl() -> Image:
 
 @cache
 def pause() -> Image:
-    """A program that waits, takes in orphans and ends when told to."""
+    """A program that waits, reaps orphans, and ends on a signal."""
     program = compiled(SOURCES / "pause.c", compiler="musl-gcc", flags=("-static",))
     return Image.of([File("/pause", program)]).starting("/pause")
 
 
 def _ground() -> list[Entry]:
-    """The folders and the users that every image has."""
+    """The folders and users that every image has."""
     folders = [Folder(f"/{path}") for path in (*_FOLDERS, *_FOLDERS_BELOW)]
     users = [File("/etc/passwd", _USERS, 0o644), File("/etc/group", _GROUPS, 0o644)]
     return [*folders, Folder("/tmp", 0o1777), Folder("/var/tmp", 0o1777), *users]  # noqa: S108 - in an image
 
 
 def _applets() -> list[Entry]:
-    program = ensure("busybox")["busybox"]  # a static one, of the machine or of the cache
+    program = ensure("busybox")["busybox"]  # a static one, from the machine or the cache
     done = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
     names = sorted(set(done.stdout.split()) - {"busybox"})
     return [File("/bin/busybox", program.read_bytes()), *(HardLink(f"/bin/{name}", "/bin/busybox") for name in names)]
 
 
 def _named(programs: dict[str, Path]) -> list[Entry]:
-    """Programs by path in the image; one file with several names stays one."""
+    """Programs by path in the image; a file with several names is stored once."""
     first: dict[Path, str] = {}
     entries: list[Entry] = []
     for path, program in programs.items():
@@ -133,14 +133,14 @@ def _named(programs: dict[str, Path]) -> list[Entry]:
 
 
 def _libraries(paths: Iterable[str]) -> list[Entry]:
-    """Libraries where their loader looks for them, and the folders that are not there yet."""
+    """Libraries at their loader's paths, with the missing folders."""
     there = {f"/{path}" for path in (*_FOLDERS, *_FOLDERS_BELOW)}
     folders = {str(above) for path in paths for above in PurePosixPath(path).parents} - there - {"/"}
     return [*map(Folder, sorted(folders)), *(File(path, Path(path).read_bytes()) for path in sorted(paths))]
 
 
 def _found(name: str) -> Path:
-    """A program of this machine, behind all symbolic links."""
+    """A program of this machine, with all symbolic links resolved."""
     path = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
     if path is None:
         raise MachineUnfit(f"this machine lacks {name}; install it")

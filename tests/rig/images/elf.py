@@ -1,8 +1,8 @@
-"""What a program needs to start: its loader and its libraries, as the loader itself finds them.
+"""A program's loader and libraries, as the loader itself finds them.
 
-A program's header names its loader; the loader, asked with --list, prints where it finds each library. Both glibc's and
-musl's do, so nothing here knows where a distribution keeps its libraries. Read: ELF-64, either byte order is not:
-every machine that partage runs on is little-endian.
+A program's header names its loader; the loader, run with --list, prints the path of each library. Both glibc's and
+musl's do, so nothing here depends on a distribution's paths. Only little-endian ELF-64 is supported: every machine that
+partage runs on is little-endian.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def loader(program: bytes) -> str | None:
 
 
 def needed(program: Path) -> frozenset[str]:
-    """The loader and the libraries of a dynamic program, by the paths at which its loader looks for them."""
+    """The loader and the libraries of a dynamic program, with the paths where its loader looks for them."""
     loading = loader(program.read_bytes())
     if loading is None:
         raise MachineUnfit(f"{program} is static; images whose programs are preloaded need a dynamic one")

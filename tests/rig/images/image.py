@@ -1,7 +1,7 @@
-"""An image as a value: layers and what a container of it starts with. Pure.
+"""An image as a value: its layers and the defaults of its containers. Pure.
 
-It is an OCI image. The configuration holds no time, so equal files and settings give an equal digest, and two images
-that differ only in a label have digests of their own.
+It is an OCI image. The configuration contains no time, so equal files and settings give an equal digest, and two images
+that differ only by a label have different digests.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a container starts with unless its pod says otherwise."""
+    """Defaults of a container, which its pod may override."""
 
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ("sh",)
@@ -75,29 +75,29 @@ class Image:
         return replace(self, layers=(*self.layers, Blob(LAYER, archive(entries))))
 
     def with_files(self, files: Mapping[str, bytes | Path], *, mode: int = 0o755) -> Image:
-        """With these files: by path in the image, their content or the file of this machine that has it."""
+        """Add files by path in the image, from their content or from a file of this machine."""
         contents = {path: each.read_bytes() if isinstance(each, Path) else each for path, each in files.items()}
         return self.with_entries(*(File(path, contents[path], mode) for path in sorted(contents)))
 
     def starting(self, *entrypoint: str) -> Image:
-        """With another program to start, and no arguments."""
+        """Set the program to start, without arguments."""
         return replace(self, settings=replace(self.settings, entrypoint=entrypoint, command=()))
 
     def as_user(self, user: str) -> Image:
-        """With another user: a name or a number, and perhaps a group behind a colon."""
+        """Set the user: a name or a number, optionally with a group after a colon."""
         return replace(self, settings=replace(self.settings, user=user))
 
     def with_env(self, **env: str) -> Image:
-        """With these variables."""
+        """Add environment variables."""
         return replace(self, settings=replace(self.settings, env={**self.settings.env, **env}))
 
     def labelled(self, **labels: str) -> Image:
-        """With these labels, and so with a digest of its own."""
+        """Add labels, which also change the digest."""
         return replace(self, settings=replace(self.settings, labels={**self.settings.labels, **labels}))
 
     @cached_property
     def config(self) -> Blob:
-        """What runtimes read; its digest is the image's id."""
+        """The image configuration that runtimes read; its digest is the image's id."""
         layers = {"type": "layers", "diff_ids": [layer.digest for layer in self.layers]}
         document = {"architecture": ARCHITECTURE, "os": "linux", "config": self.settings.document(), "rootfs": layers}
         return Blob(CONFIG, _json(document))
@@ -113,7 +113,7 @@ class Image:
 
 
 def layout(images: Mapping[str, Image]) -> bytes:
-    """These images by name in a tar archive: an OCI layout, with the list that `docker load` reads beside it."""
+    """These images by name in a tar archive: an OCI layout, with the manifest.json that `docker load` reads."""
     index = [image.manifest.described(annotations={_NAME: name}) for name, image in sorted(images.items())]
     document = {"schemaVersion": 2, "mediaType": INDEX, "manifests": index}
     saved = [

@@ -1,10 +1,10 @@
-"""What lies in a layer, and the layer as a tar archive. Pure.
+"""Contents of a layer, and the layer as a tar archive. Pure.
 
-The same entries give the same bytes, whatever machine and time: owner root, no time stamps, in the given order. Layers
-are not compressed: they never leave the machine, and compressors differ between versions.
+The same entries give the same bytes on every machine at any time: owner root, no time stamps, in the given order.
+Layers are not compressed: they never leave the machine, and compressors differ between versions.
 
-Symbolic links are for a test that is about them. A layer's entry below a link of a lower layer would hide the link, and
-links between a program's names would let who masks one name mask all of them.
+Symbolic links are only for tests about them. A layer's entry below a link of a lower layer would hide the link, and if
+a program's names were links, masking one name would mask all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder; those above it must come before it."""
+    """A folder; its parents must come before it."""
 
     path: str
     mode: int = 0o755
@@ -25,7 +25,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class File:
-    """A file; all may read and run it, unless its mode says otherwise."""
+    """A file; by default everyone may read and execute it."""
 
     path: str
     content: bytes
@@ -42,7 +42,7 @@ class HardLink:
 
 @dataclass(frozen=True)
 class SymbolicLink:
-    """A path that leads to another, whatever is there; it takes the place of a folder of a lower layer."""
+    """A symbolic link, also a dangling one; it replaces a folder of a lower layer."""
 
     path: str
     target: str
@@ -63,7 +63,7 @@ def archive(entries: Iterable[Entry]) -> bytes:
 
 
 def _mode(entry: Entry, modes: Mapping[str, int]) -> int:
-    """A hard link says its file's mode again: who unpacks it sets the mode again."""
+    """A hard link repeats its file's mode, because unpacking sets it again."""
     if not isinstance(entry, HardLink):
         return entry.mode
     if entry.target not in modes:
@@ -87,7 +87,7 @@ def _header(entry: Entry, mode: int) -> tarfile.TarInfo:
 
 
 def _inside(path: str) -> str:
-    """As archives name it. Only a plain absolute path is taken, so that nothing lands where it was not meant to."""
+    """The name in an archive. Only a plain absolute path is accepted, so that no file ends up elsewhere."""
     if not path.startswith("/") or path == "/" or any(part in {"", ".", ".."} for part in path[1:].split("/")):
         raise ValueError(f"{path!r} is no absolute path of a file in an image")
     return path[1:]

@@ -1,1 +1,1 @@
-"""What touches the host: run folders, addresses, processes, networks, cgroups; and what takes all of it back."""
+"""Everything that changes the host: run folders, addresses, processes, networks, cgroups; and its cleanup."""

@@ -1,8 +1,9 @@
-"""Which addresses and names a rig has, by its slot. Pure.
+"""A rig's addresses and names, derived from its slot. Pure.
 
 198.18.0.0/15 is reserved for benchmarks of network devices (RFC 2544), so no real network clashes with it. Each slot
-has a /20 of it: the first /24 is for the host and the nodes, the others are the nodes' pod subnets. As every rig has an
-address of its own, its components listen on their well-known ports: no free port is searched for, so none is lost.
+has a /20 of it: the first /24 is for the host and the nodes, the others are the nodes' pod subnets. As every rig has
+its own address, its components listen on their well-known ports: there is no search for free ports, and no race for
+them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ALL: Final = IPv4Network("198.18.0.0/15")
 _OF_RIGS: Final = tuple(_ALL.subnets(new_prefix=20))
 SLOTS: Final = range(len(_OF_RIGS) - 1)
 SERVICES: Final = next(_OF_RIGS[-1].subnets(new_prefix=24))
-"""Cluster addresses of services. Nothing routes them: there is no kube-proxy."""
+"""Service addresses. Nothing routes them: there is no kube-proxy."""
 _NODES: Final = range(1, 16)
 
 
@@ -49,7 +50,7 @@ class Addresses:
 
     @property
     def bridge(self) -> str:
-        """The device that joins the host and the nodes."""
+        """The bridge between the host and the nodes."""
         return f"partage{self.slot}"
 
     def node(self, index: int) -> NodeAddresses:

@@ -1,8 +1,8 @@
-"""The cgroups of a rig's containers, and how they are taken back.
+"""The cgroups of a rig's containers, and their removal.
 
-kubelet puts its containers below a folder named after the rig and node. A client that names no parent, such as critest,
-gets containerd's own /k8s.io, which another runtime of the machine may use too: there, only the cgroups whose container
-the rig's containerd knew are ours.
+kubelet creates its containers' cgroups below a folder named after the rig and node. A client that names no parent, such
+as critest, gets containerd's own /k8s.io, which another runtime of the machine may use too: there, only cgroups of
+containers that the rig's containerd knew are ours.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def parent(slot: int, node: str) -> str:
 
 
 def make(slot: int, node: str) -> None:
-    """The parent of a node's containers, in which kubelet sets limits before there is any.
+    """Create the parent of a node's containers, in which kubelet sets limits before there are any.
 
-    A cpuset of version 1 that has no processors yet takes no process.
+    A version 1 cpuset accepts no process until it has processors.
     """
     for hierarchy in hierarchies():
         folder = hierarchy
@@ -42,7 +42,7 @@ def make(slot: int, node: str) -> None:
 
 
 def remove(slot: int, containers: Iterable[str]) -> None:
-    """Every cgroup of the rig; their processes have ended or are about to."""
+    """Remove all cgroups of the rig; their processes have ended or are about to."""
     for hierarchy in hierarchies():
         _remove_tree(hierarchy / OURS / str(slot))
         for container in containers:
@@ -52,7 +52,7 @@ def remove(slot: int, containers: Iterable[str]) -> None:
 
 
 def hierarchies() -> list[Path]:
-    """Version 2 has one; version 1 one for each group of controllers, some known by links, too."""
+    """Version 2 has one hierarchy, version 1 one for each group of controllers, some with links as aliases."""
     if (ROOT / "cgroup.controllers").exists():
         return [ROOT]
     return [entry for entry in ROOT.iterdir() if entry.is_dir() and not entry.is_symlink()]
@@ -64,7 +64,7 @@ def _remove_tree(folder: Path) -> None:
 
 
 def _remove_patiently(folder: Path) -> None:
-    """A killed process leaves its cgroup a moment after its parent hears of it."""
+    """Remove a cgroup, retrying: a killed process leaves it a moment after its parent is notified."""
     wait = Wait()
     while folder.exists():
         try:
@@ -76,7 +76,7 @@ def _remove_patiently(folder: Path) -> None:
 
 
 def _remove_if_unused(folder: Path) -> None:
-    """Shared with others, who may be making something in it right now."""
+    """Remove a folder shared with others, who may be creating something in it right now."""
     if any(entry.is_dir() for entry in folder.iterdir()) if folder.exists() else True:
         return
     try:

@@ -1,8 +1,8 @@
-"""Takes back what a rig put on the machine, whether its owner stops in order or was killed long ago.
+"""Cleans up what a rig left on the machine, after an orderly stop as well as after a kill long ago.
 
-Nothing here needs the owner's memory: everything is found by the slot's names. A node's processes, mounts and inner
-devices ended with its process 1, so what is left are the owner's other processes, the devices on the host, and cgroups.
-The run folder itself is the slot's to remove.
+It needs no state of the owner: everything is found by the slot's names. A node's processes, mounts and inner devices
+end with its PID 1, so what is left are the owner's other processes, the devices on the host, and cgroups. The slot
+removes the run folder itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def clean(slot: Slot) -> None:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """All that a rig with this run folder started, by the mark in their environment; zombies have none."""
+    """PIDs of everything that a rig with this run folder started, by their environment's mark; zombies have none."""
     mark = f"{MARK}={folder}".encode()
     return [pid for pid in _pids() if pid != os.getpid() and mark in _environment(pid).split(b"\0")]
 
@@ -59,5 +59,5 @@ def _pids() -> list[int]:
 def _environment(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended; another user's is not ours
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended; another user's process is not ours
         return b""

@@ -1,7 +1,7 @@
-"""One real program of the rig: started, waited for, killed, started again.
+"""One real program of the rig: starts it, waits for it, kills it, restarts it.
 
 A component dies with the process that started it, by the kernel's parent-death signal, so that nothing is left when a
-test run is killed. It writes its own log, whose tail is part of every error.
+test run is killed. It has its own log, whose tail is part of every error.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rig.patience import PATIENCE_S, TAIL_LINES, Log, patience_s
 _LOOK_EVERY_S: Final = 0.05
 _STOP_WITHIN_S: Final = 20.0
 MARK: Final = "PARTAGE_RIG"
-"""The environment variable by which a component is known as a rig's; its value is the rig's run folder."""
+"""The environment variable that marks a component as a rig's; its value is the rig's run folder."""
 
 _FEW_COLLECTIONS: Final = {"GOGC": "400"}
-"""Programs in Go collect garbage when there are five times as many bytes as are in use, not twice: a start takes a
-quarter less processor time, and that of the API server 150 MiB more."""
+"""Go programs collect garbage at five times the bytes in use instead of twice: starts need a quarter less CPU time, and
+the API server 150 MiB more."""
 
 WITH_ITS_PARENT: Final = ("setpriv", "--pdeathsig", "KILL", "--")
 
@@ -40,16 +40,16 @@ class Program:
     run_folder: Path
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     inside: tuple[str, ...] = ()
-    """What enters the namespaces it runs in; such a program forks once, so the component is its child."""
+    """The command that enters its namespaces; it forks once, so the component is its child."""
 
     def environment(self) -> dict[str, str]:
-        """Only what is named: no proxy, no kubeconfig and no Go setting of the machine has a say."""
+        """Only these variables: the machine's proxy, kubeconfig and Go settings have no effect."""
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         return {"PATH": path, "HOME": str(self.run_folder), MARK: str(self.run_folder), **_FEW_COLLECTIONS, **self.env}
 
 
 class Component:
-    """A program and its present process. `why_not_ready` says what is missing, or None once it serves."""
+    """A program and its current process. `why_not_ready` returns what is missing, or None once it serves."""
 
     def __init__(self, program: Program, why_not_ready: Callable[[], str | None]) -> None:
         self.program = program
@@ -66,7 +66,7 @@ class Component:
 
     @property
     def pid(self) -> int:
-        """The component's own process id, as the host sees it."""
+        """The component's own PID in the host's PID namespace."""
         self.require_running()
         assert self._process is not None
         return self._child(self._process) if self.program.inside else self._process.pid
@@ -83,7 +83,7 @@ class Component:
                 stderr=log,
                 env=self.program.environment(),
                 cwd="/",
-                start_new_session=True,  # a terminal's Ctrl-C is for the rig, which stops things in order
+                start_new_session=True,  # Ctrl-C on a terminal is for the rig, which stops things in order
             )
 
     def wait_ready(self, within_s: float = PATIENCE_S) -> None:
@@ -95,7 +95,7 @@ class Component:
         until(f"{self.name} is ready", why_not, within_s, logs=[self])
 
     def require_running(self) -> None:
-        """Raises, with the end of its log, where it does not run."""
+        """Raise an error with the end of the log unless it runs."""
         if self._process is None:
             raise ComponentFailed(f"{self.name} was not started")
         if not self.is_running:
@@ -105,13 +105,13 @@ class Component:
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """SIGKILL, and waits until it is gone: the crash that tests ask for."""
+        """Send SIGKILL and wait for the exit: simulates a crash."""
         if self.is_running:
             self._send_if_there(signal.SIGKILL)
         self._wait(_STOP_WITHIN_S)
 
     def stop(self, within_s: float = _STOP_WITHIN_S) -> None:
-        """SIGTERM, and SIGKILL for one that does not listen; nothing where it does not run."""
+        """Send SIGTERM, then SIGKILL if it does not end; does nothing unless it runs."""
         if not self.is_running:
             return
         self._send_if_there(signal.SIGTERM)
@@ -146,7 +146,7 @@ class Component:
             raise self._failed(f"did not end within {late.timeout:.0f} s") from late
 
     def _child(self, process: subprocess.Popen[bytes]) -> int:
-        """The process that the entering program forked; there is a moment before it does, and one after it ended."""
+        """The child of the entering program; there is a moment before the fork, and one after the child's end."""
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         while process.poll() is None:
             if found := children.read_text().split():
@@ -157,7 +157,7 @@ class Component:
 
 @contextmanager
 def serving(component: Component) -> Generator[Component]:
-    """It serves inside, and is killed at the end."""
+    """Run the component inside the context, and kill it at the end."""
     component.start()
     try:
         component.wait_ready()

@@ -1,8 +1,8 @@
-"""The bridge that joins the host and a rig's nodes, and each node's way to it.
+"""The bridge between the host and a rig's nodes, and each node's connection to it.
 
-A node has a network namespace, so its ports, its bridge for pods and its packet filter rules are its own and end with
-it. Only the rig's bridge and one end of each node's cable stand on the host. They carry the run folder as their alias,
-by which a later rig knows whose they were.
+A node has a network namespace, so its ports, its pod bridge and its packet filter rules are its own and end with it.
+Only the rig's bridge and one end of each node's veth pair are on the host. Their alias is the run folder, by which a
+later rig knows the owner.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class OnTheNetwork(Protocol):
 
 
 def connect(addresses: Addresses, newcomer: OnTheNetwork, others: Sequence[OnTheNetwork], run_folder: str) -> None:
-    """Lays the cable to a node, and tells everybody the way to everybody's pods."""
+    """Create a node's veth pair, and set routes to all nodes' pods on all nodes."""
     node, pid = newcomer.addresses, str(newcomer.pid)
     _ip("link", "add", node.veth, "type", "veth", "peer", "name", CABLE, "netns", pid)
     _ip("link", "set", node.veth, "alias", _ALIAS + run_folder)
@@ -64,7 +64,7 @@ def _inside(node: OnTheNetwork) -> tuple[str, ...]:
 
 
 def remove(addresses: Addresses, run_folder: str) -> None:
-    """Every device of this rig that is still there; a cable whose node has ended went with it."""
+    """Remove every device of this rig that is left; the veth pair of a stopped node is already gone."""
     for name in devices_of(run_folder):
         _run("ip", "link", "delete", name, may_fail=True)
     if left := devices_of(run_folder):

@@ -1,9 +1,9 @@
-"""A rig's run folder, and the lock that says whether its owner lives.
+"""A rig's run folder, and the lock that tells whether its owner is alive.
 
-A slot is a small number that all names of a rig are made from: its folder, its devices, its addresses, its cgroups. Who
-holds the flock of `<slot>.lock` owns the slot; the kernel lets it go when the owner dies, however it dies. So an
-unlocked slot with remains has no owner, and the next rig cleans it before use. The lock file is made before
-anything else and removed after everything else.
+A slot is a small number from which all names of a rig are derived: folder, devices, addresses, cgroups. The holder of
+the flock on `<slot>.lock` owns the slot; the kernel releases it when the owner dies for any reason. So an unlocked slot
+with remains has no owner, and the next rig cleans it before use. The lock file is created before everything else and
+removed after everything else.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rig.errors import MachineUnfit
 from rig.machine.addresses import SLOTS
 
 BASE: Final = Path("/var/lib/partage-rig")
-"""On disk, because container layers need a real file system; root's, because names in it can be foreseen."""
+"""On disk, because container layers need a real file system; owned by root, because names in it are predictable."""
 _TRIES: Final = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """One taking of a number: who takes the same number later has another slot."""
+    """One claim of a number: a later claim of the same number is another slot."""
 
     number: int
     base: Path
@@ -43,13 +43,13 @@ _HELD: Final[list[Slot]] = []
 
 
 def held() -> list[Slot]:
-    """Those of this process, whatever it has made in them."""
+    """The slots of this process, regardless of their content."""
     return list(_HELD)
 
 
 @contextmanager
 def claimed(clean: Clean, base: Path = BASE) -> Generator[Slot]:
-    """A slot of one's own with an empty folder. `clean` removes what a slot left on the machine, its folder apart."""
+    """Claim a slot with an empty folder. `clean` removes what a slot left on the machine, except for its folder."""
     sweep(clean, base)
     slot = _first_free(base)
     try:
@@ -64,7 +64,7 @@ def claimed(clean: Clean, base: Path = BASE) -> Generator[Slot]:
 
 
 def sweep(clean: Clean, base: Path = BASE) -> list[int]:
-    """Cleans every slot whose owner died, and says which they were."""
+    """Clean every slot whose owner died, and return their numbers."""
     found: list[int] = []
     for number in sorted(_numbers(base)):
         if slot := _try(number, base):
@@ -85,7 +85,7 @@ def _first_free(base: Path) -> Slot:
 
 
 def _try(number: int, base: Path) -> Slot | None:
-    """Takes the lock if it is free. A file that was unlinked between opening and locking is another one's end."""
+    """Take the lock if it is free. A file unlinked between open and lock belonged to a slot that was just released."""
     path = _lock(number, base)
     fd = _open(path)
     try:
@@ -101,7 +101,7 @@ def _try(number: int, base: Path) -> Slot | None:
 
 
 def _open(path: Path) -> int:
-    """The last rig of the machine may be removing the folder at any moment, also in the middle of mkdir."""
+    """Open the lock file. The machine's last rig may remove the folder at any moment, even during mkdir."""
     for _ in range(_TRIES):
         with suppress(FileNotFoundError, FileExistsError):
             path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ def _give_back(slot: Slot, clean: Clean) -> None:
     try:
         _empty(slot, clean)
         _lock(slot.number, slot.base).unlink()
-        with suppress(OSError):  # another rig has something in it
+        with suppress(OSError):  # another rig has files in it
             slot.base.rmdir()
     finally:
         os.close(slot.fd)
@@ -152,7 +152,7 @@ def _lock(number: int, base: Path) -> Path:
 
 
 def _numbers(base: Path) -> set[int]:
-    """Of all slots that left a trace, whether a lock or a folder."""
+    """Numbers of all slots with a lock or a folder."""
     try:
         stems = {name.removesuffix(".lock") for name in (entry.name for entry in base.iterdir())}
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""What there is on the machine that a rig could leave behind, and what changed between two looks.
+"""Everything on the machine that a rig could leave behind, and the changes between two snapshots.
 
-Only what is new, gone or changed counts. Processes of the machine's own come and go, so of processes only those are
-looked at that are a rig's: those with its mark, and containers, by their cgroup.
+Only new, missing or changed things count. The machine's own processes come and go, so only processes of rigs are
+included: those with a rig's mark, and containers, by their cgroup.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rig.machine.cgroups import OURS, ROOT
 from rig.machine.components import MARK
 
 _WRITTEN_TO: Final = ("/etc", "/opt", "/run", "/usr/libexec", "/var")
-# What the machine's own services write at any time.
+# Written by the machine's own services at any time.
 _OF_OTHERS: Final = ("/run/log", "/run/systemd", "/run/udev", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/log")
-# These count what the machine does, or are new at each look.
+# Counters of the machine, or values that differ at each read.
 _MOVING: Final = (
     "dev/cdrom",
     "fs/aio-nr",
@@ -54,7 +54,7 @@ class Snapshot:
     rigs: frozenset[int]
 
     def what_changed(self, later: Snapshot, own: int | None = None) -> list[str]:
-        """One line for each thing that is not as it was; living rigs may do what they like, but for one's own."""
+        """One line for each change; changes of other living rigs are ignored, but not those of the own rig."""
         lines = [line for kind in _KINDS for line in _differences(kind, self, later)]
         of_others = _name_of({rig for rig in self.rigs | later.rigs if rig != own})
         return [line for line in lines if not of_others.search(line)]
@@ -77,7 +77,7 @@ def look() -> Snapshot:
 
 
 def _name_of(rigs: set[int]) -> re.Pattern[str]:
-    """What the names of these rigs' things have in common, and what can't be told apart while they live."""
+    """A pattern for the names of these rigs' things, and for what can't be attributed while they live."""
     if not rigs:
         return re.compile("(?!)")
     numbers = "|".join(map(str, sorted(rigs)))
@@ -109,7 +109,7 @@ def _processes() -> Iterator[tuple[str, str]]:
             cgroups = [line for line in (entry / "cgroup").read_text().splitlines() if OURS in line]
             if marks or cgroups:
                 yield entry.name, " ".join([words, *(mark.decode() for mark in marks), *cgroups[:1]])
-        except OSError:  # it ended
+        except OSError:  # the process ended
             continue
 
 
@@ -129,7 +129,7 @@ def _sysctls() -> Iterator[tuple[str, str]]:
                 continue
             try:
                 yield key, path.read_text(errors="replace").strip()
-            except OSError:  # some can only be written
+            except OSError:  # some are write-only
                 continue
 
 

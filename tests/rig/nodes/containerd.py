@@ -1,7 +1,7 @@
-"""A node's containerd: its configuration, and how its pods get addresses.
+"""A node's containerd: its configuration, and its pods' addresses.
 
-Pods use the standard bridge plugin, one subnet for each node. Host ports work by the portmap plugin, whose rules live
-in the node's network namespace. There is no kube-proxy in the rig, so services have no address that answers.
+Pods use the standard bridge plugin, with one subnet for each node. Host ports use the portmap plugin, whose rules are
+in the node's network namespace. There is no kube-proxy in the rig, so service addresses don't work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Containerd:
 
 
 def major_of(program: Path) -> int:
-    """The first number of its version."""
+    """The major version."""
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=patience_s())
     if found := _VERSION.match(done.stdout):
         return int(found[1])
@@ -41,7 +41,7 @@ def major_of(program: Path) -> int:
 
 
 def config(settings: Containerd) -> str:
-    """In the format of its time; every other value is containerd's own default."""
+    """The configuration in the format of that version; values that are not set are containerd's defaults."""
     return _format_2(settings) if settings.major == 1 else _format_3(settings)
 
 
@@ -119,7 +119,7 @@ SystemdCgroup = false
 
 
 def may_lower_oom_score() -> bool:
-    """Whether this machine lets root do what kubelet asks for; some sandboxes take CAP_SYS_RESOURCE away."""
+    """Whether this machine lets root lower OOM scores as kubelet requests; some sandboxes remove CAP_SYS_RESOURCE."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> _CAP_SYS_RESOURCE & 1)

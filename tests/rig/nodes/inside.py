@@ -1,13 +1,14 @@
-"""The first process of a node: makes its file system, then collects orphans until killed, or becomes another program.
+"""A node's first process: builds its file system, then reaps orphans until it is killed, or execs another program.
 
-Such a program is process 1 there, as systemd is. Run as `python -I inside.py SPEC` by `unshare` with the node's new
-namespaces. It dies with its parent, and with it, since it is process 1, everything that ever ran in the node; the
-mounts and devices go, too. So a node can't be left behind. It uses the standard library alone, and never imports from
-where it stands.
+Such a program is PID 1 there, as systemd is. `unshare` runs `python -I inside.py SPEC` in the node's new namespaces. It
+dies with its parent, and because it is PID 1, everything that ever ran in the node dies with it, and the mounts and
+devices are removed, too. So a node can't be left behind. It uses only the standard library, and never imports from its
+own folder.
 
-/etc, /opt, /run and /var are copy-on-write: programs find what the machine has and write where they always do, while
-the machine's own files stay as they are. What kubelet would set for the whole machine is a file of the node's.
-What is written to a disk is there again when the same node starts again; what is below /run is not.
+/etc, /opt, /run and /var are copy-on-write: programs find the machine's files and write to their usual paths, while the
+machine's own files stay unchanged. Settings that kubelet would change for the whole machine are files of the node.
+
+Disk contents are kept for the next start of the same node; those of /run are not.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount(source: str, target: str, kind: str = "none", flags: int = 0, data: str = "") -> None:
-    """The system call itself: the program would resolve /proc/self/fd/N to a path that no longer leads there."""
+    """Mount by the system call: the program would resolve /proc/self/fd/N to a path that no longer leads there."""
     if _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()):
         number = ctypes.get_errno()
         raise OSError(number, f"cannot mount {source} on {target} ({kind} {data}): {os.strerror(number)}")
 
 
 def copy_on_write(folder: str, own: Path, hidden: list[str]) -> None:
-    """What is written below `folder` goes to the node's own place; of what is hidden the host's is never seen."""
+    """Redirect writes below `folder` to the node's own place, and hide the host's `hidden` paths."""
     upper, work = own / "written" / folder.strip("/"), own / "overlay-work" / folder.strip("/")
     if folder == "/run" and upper.exists():
         shutil.rmtree(upper)
@@ -49,17 +50,17 @@ def copy_on_write(folder: str, own: Path, hidden: list[str]) -> None:
         hide = upper / path.removeprefix(f"{folder}/")
         hide.parent.mkdir(parents=True, exist_ok=True)
         if not os.path.lexists(hide):
-            os.mknod(hide, stat.S_IFCHR, os.makedev(0, 0))  # as an overlay notes that something was removed
+            os.mknod(hide, stat.S_IFCHR, os.makedev(0, 0))  # an overlayfs whiteout
     mount("overlay", folder, "overlay", 0, f"lowerdir={folder},upperdir={upper},workdir={work}")
 
 
 def keep_visible(folders: list[str]) -> dict[str, int]:
-    """Descriptors of folders that the overlays will hide or copy; they lead to the real ones."""
+    """Descriptors of folders that the overlays will hide or copy; they still refer to the originals."""
     return {folder: os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in folders}
 
 
 def own_sysfs() -> None:
-    """The node's own devices; what the host has mounted below /sys, such as cgroups, stays."""
+    """Mount a sysfs with the node's own devices; the host's mounts below /sys, such as cgroups, are kept."""
     below = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     real = keep_visible([path for path in below if path.startswith("/sys/") and Path(path).is_dir()])
     mount("sysfs", "/sys", "sysfs")
@@ -70,18 +71,18 @@ def own_sysfs() -> None:
 
 
 def untouched_proc(place: Path) -> None:
-    """One that nothing covers: without it the kernel lets no container in a user namespace mount its own."""
+    """Mount a /proc that nothing covers: without one the kernel lets no container in a user namespace mount its own."""
     place.mkdir(exist_ok=True)
     mount("proc", str(place), "proc")
 
 
 def bind(source: str, target: str) -> None:
-    """A folder or file in another place, with what is mounted below it."""
+    """Bind-mount a folder or file, with the mounts below it."""
     mount(source, target, flags=_MS_BIND | _MS_REC)
 
 
 def build(spec: dict[str, object]) -> None:
-    """The node's file system, from what the spec says."""
+    """Build the node's file system from the spec."""
     own = Path(str(spec["own"]))
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     real = keep_visible(_texts(spec["visible"]))
@@ -101,7 +102,7 @@ def build(spec: dict[str, object]) -> None:
     untouched_proc(own / "proc")
     for name in _texts(spec["own_sysctls"]):
         _own_sysctl(Path("/proc/sys", name), own / "sysctl" / name.replace("/", "."))
-    mount("none", "/", flags=_MS_REC | _MS_SHARED)  # kubelet passes mounts on to containers
+    mount("none", "/", flags=_MS_REC | _MS_SHARED)  # kubelet propagates mounts to containers
 
 
 def _own_sysctl(real: Path, copy: Path) -> None:
@@ -117,10 +118,10 @@ def _texts(value: object) -> list[str]:
 
 
 def own_cgroups(name: str) -> None:
-    """For a process 1 that manages cgroups: it starts in one of the node's own, which it takes for the topmost.
+    """For a PID 1 that manages cgroups: start it in one of the node's own cgroups, which it takes for the root.
 
-    Cgroups of version 1 lie in a tmpfs in which it makes and mounts what is missing, and which it makes read-only: it
-    gets one of its own, with what the machine has mounted, and is told that there is no more.
+    Version 1 cgroups are in a tmpfs in which systemd creates and mounts what is missing, and which it makes read-only.
+    So it gets its own tmpfs, with the machine's hierarchies, and is told that there are no others.
     """
     top = Path("/sys/fs/cgroup")
     is_v2 = (top / "cgroup.controllers").exists()
@@ -139,7 +140,7 @@ def own_cgroups(name: str) -> None:
 
 
 def main() -> None:
-    """Builds, says so by making the file `ready`, and waits."""
+    """Build the node, create the file `ready`, and wait."""
     spec = json.loads(Path(sys.argv[1]).read_text())
     build(spec)
     socket.sethostname(spec["name"])
@@ -147,7 +148,7 @@ def main() -> None:
         own_cgroups(spec["cgroup"])
         Path(spec["own"], "ready").touch()
         os.execve(init[0], init, {"container": "rig", **os.environ})  # noqa: S606  it needs no shell
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are collected by the kernel
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps orphans
     Path(spec["own"], "ready").touch()
     while True:
         signal.pause()

@@ -30,7 +30,7 @@ class Kubelet:
 
 
 def config(kubelet: Kubelet) -> str:
-    """KubeletConfiguration; the machine may have cgroups of version 1, so kubelet makes no levels of its own."""
+    """The KubeletConfiguration; the machine may have version 1 cgroups."""
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -57,7 +57,7 @@ def config(kubelet: Kubelet) -> str:
             "makeIPTablesUtilChains": False,
             "clusterDomain": "cluster.local",
             "clusterDNS": [str(kubelet.cluster_dns)],
-            "evictionHard": {},  # a test's pods end when the test says so
+            "evictionHard": {},  # only the test ends its pods
             "imageGCHighThresholdPercent": 100,
             "fileCheckFrequency": "2s",
             "syncFrequency": "10s",

@@ -1,7 +1,7 @@
-"""The machine of a node: its namespaces, its file system, and the way in.
+"""A node's machine: its namespaces, its file system, and how to enter it.
 
-What runs in it is entered with nsenter, so it has the node's processes, mounts, network, host name and files around it,
-and ends with it. The host sees the node's files below /proc/<process 1>/root.
+Programs enter it with nsenter, so they see the node's processes, mounts, network, host name and files, and end with it.
+The host sees the node's files below /proc/<PID 1>/root.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOOLS: Final = {
 
 
 def require_fit() -> None:
-    """Says in one line what is missing, if anything is."""
+    """Raise a one-line error if something is missing."""
     if os.geteuid() != 0:
         raise MachineUnfit("the rig makes namespaces, mounts and network devices: run it as root")
     if missing := sorted({package for tool, package in _TOOLS.items() if shutil.which(tool) is None}):
@@ -41,11 +41,11 @@ def require_fit() -> None:
 
 
 PID: Final = "pid"
-"""The file in a node's own place that holds the host's number of its process 1."""
+"""The file in a node's own folder with the host's PID of its PID 1."""
 _INIT: Final = Path(__file__).with_name("inside.py")
 _NEW: Final = ("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child=KILL", "--")
 _COPIED: Final = ("/etc", "/opt", "/run", "/var")
-# Layers cannot lie on an overlay, and the owners of a mount can only be mapped on a disk.
+# Layers can't be on an overlay, and idmapped mounts need a disk file system.
 _ON_DISK: Final = (
     "/run/containerd",
     "/run/nvidia",
@@ -54,15 +54,16 @@ _ON_DISK: Final = (
     "/var/lib/kubelet",
     "/var/lib/partage",
 )
-# A partage that runs on the host itself is none of the node's.
+# A partage on the host itself is hidden from the node.
 _HIDDEN: Final = ("/etc/partage", "/run/partage")
-# kubelet sets the first three for the whole machine, where all nodes and its owner would feel it; systemd the others.
+# kubelet sets the first three for the whole machine, which would affect all nodes and its owner; systemd sets the
+# others.
 _OWN_SYSCTLS: Final = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "fs/file-max", "fs/nr_open")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a node is to be, and what of the host it sees unchanged."""
+    """A node's location, and the host's paths that it sees unchanged."""
 
     name: str
     own: Path
@@ -70,17 +71,17 @@ class Place:
     run_folder: Path
     visible: tuple[Path, ...]
     init: Init | None = None
-    """What becomes process 1; without it one that only collects orphans."""
+    """The program that becomes PID 1; without it, one that only reaps orphans."""
 
 
 @dataclass(frozen=True)
 class Init:
     argv: tuple[str, ...]
     cgroup: str
-    """In which it is."""
+    """Its cgroup."""
     env: Mapping[str, str]
     hidden: tuple[str, ...] = ()
-    """What it never sees of the host, beside what no node sees."""
+    """Paths of the host that it never sees, in addition to those hidden from all nodes."""
 
 
 class Machine:
@@ -108,9 +109,9 @@ class Machine:
         return self._init
 
     def start(self) -> None:
-        """Makes the namespaces and the file system, and returns when programs can be started in it.
+        """Create the namespaces and the file system; returns when programs can be started in it.
 
-        After a stop it has what was on its disks.
+        A restarted machine has the contents of its disks.
         """
         self.place.own.mkdir(parents=True, exist_ok=True)
         (self.place.own / "ready").unlink(missing_ok=True)
@@ -134,16 +135,16 @@ class Machine:
         (self.place.own / PID).write_text(str(self._pid))
 
     def stop(self) -> None:
-        """Everything in it ends at once, by the kernel's hand."""
+        """End everything in it at once, by killing its PID namespace."""
         self._init.kill()
 
     @property
     def way_in(self) -> tuple[str, ...]:
-        """What to put before a command so that it runs in the node."""
+        """A command prefix that enters the node."""
         return ("nsenter", "--target", str(self.pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--")
 
     def path(self, inside: str) -> Path:
-        """A file of the node, as the host reaches it; its links are followed as the node would follow them."""
+        """A file of the node, as a host path; symbolic links are resolved inside the node."""
         root = Path(f"/proc/{self.pid}/root")
         found, left = root, [part for part in inside.split("/") if part]
         while left:
@@ -162,7 +163,7 @@ class Machine:
         path.write_text(text)
 
     def run(self, *argv: str, timeout_s: float = 60.0) -> str:
-        """What a command in the node prints; an error where it fails."""
+        """Output of a command in the node; raises if it fails."""
         environment = {**os.environ, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         done = subprocess.run(
             [*self.way_in, *argv],

@@ -1,8 +1,8 @@
-"""A node: a machine with containerd, kubelet and whatever daemons stand between them.
+"""A node: a machine with containerd, kubelet and the daemons between them.
 
-The order of the start is containerd, the daemons in the order they are given, kubelet: kubelet ends at once where its
-runtime endpoint does not answer, and crishim is such an endpoint. `furnish` writes the
-configuration and makes the components; it starts nothing.
+The start order is containerd, the daemons in the given order, kubelet: kubelet exits at once if its runtime endpoint
+does not answer, and crishim is such an endpoint. `furnish` writes the configuration and creates the components; it
+starts nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENDPOINT: Final = f"unix://{containerd.SOCKET}"
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program of ours on the node, started before kubelet. `why_not_ready` is asked with the node's machine."""
+    """One of our programs on the node, started before kubelet. `why_not_ready` gets the node's machine."""
 
     name: str
     argv: tuple[str, ...]
@@ -35,19 +35,19 @@ class Daemon:
 
 @dataclass(frozen=True)
 class NodeSettings:
-    """What a test may want to differ from node to node."""
+    """Settings that may differ from node to node."""
 
     runtime_endpoint: str = ENDPOINT
     daemons: tuple[Daemon, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By path in the node; there before any daemon starts."""
+    """By path in the node; written before any daemon starts."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     kubelet_config: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 @dataclass(frozen=True)
 class Node:
-    """One node of a rig and what runs on it."""
+    """One node of a rig, with its components."""
 
     machine: Machine
     containerd: Component
@@ -61,35 +61,35 @@ class Node:
 
     @property
     def components(self) -> list[Component]:
-        """All that run on it, in the order of their start."""
+        """All regular components, in start order."""
         return [self.machine.component, self.containerd, *self.daemons.values(), self.kubelet]
 
     @property
     def others(self) -> list[Component]:
-        """What `daemon` made; its caller may have ended it."""
+        """Components created by `daemon`; its caller may have stopped them."""
         return list(self._others)
 
     def start(self) -> None:
-        """Starts what the machine is for; returns when kubelet runs, which is before the API calls the node ready."""
+        """Start the components; returns when kubelet runs, which is before the node is Ready."""
         for component in (self.containerd, *self.daemons.values()):
             component.start()
             component.wait_ready()
         self.kubelet.start()
 
     def stop(self) -> None:
-        """Ends kubelet first, so that it sees nothing of the end; then everything at once, containers too."""
+        """Stop kubelet first, so that it observes no failures; then everything at once, including containers."""
         self.kubelet.kill()
         self.machine.stop()
         for component in (self.containerd, *self.daemons.values(), *self._others):
             component.kill()
 
     def daemon(self, daemon: Daemon) -> Component:
-        """Another program in the node, which the caller starts, kills and stops; it ends with the node."""
+        """Create another component in the node, which the caller starts and stops; it ends with the node."""
         self._others.append(inside(self.machine, daemon))
         return self._others[-1]
 
     def run(self, daemon: Daemon) -> Component:
-        """Another program in the node, which serves when this returns."""
+        """Create and start another component in the node; returns when it serves."""
         component = self.daemon(daemon)
         component.start()
         component.wait_ready()
@@ -110,7 +110,7 @@ def inside(machine: Machine, daemon: Daemon) -> Component:
 
 @dataclass(frozen=True)
 class Supplies:
-    """What the node is made of: programs, images, and its kubelet's identity."""
+    """Parts of a node: programs, images, and its kubelet's identity."""
 
     programs: Programs
     registry: Registry
@@ -118,7 +118,7 @@ class Supplies:
 
 
 def furnish(machine: Machine, supplies: Supplies, settings: NodeSettings) -> Node:
-    """The node with its components, none of them running."""
+    """A node with its components, none of them running."""
     machine.write(kubelet.CONFIG, kubelet.config(supplies.kubelet))
     machine.path(kubelet.STATIC_PODS).mkdir(parents=True, exist_ok=True)
     for folder in ("/run/partage", "/etc/partage", "/etc/cdi", "/var/run/cdi"):
@@ -134,7 +134,7 @@ def furnish(machine: Machine, supplies: Supplies, settings: NodeSettings) -> Nod
 
 
 def runtime(machine: Machine, programs: Programs, registry: Registry) -> Component:
-    """A machine's containerd, configured and not running; it fetches every image from that registry."""
+    """A machine's containerd, configured but not running; it pulls every image from that registry."""
     program = programs["containerd"]
     settings = containerd.Containerd(
         major=containerd.major_of(program), runc=programs["runc"], cni_plugins=programs.cni, pause=images.SANDBOX
@@ -142,7 +142,7 @@ def runtime(machine: Machine, programs: Programs, registry: Registry) -> Compone
     machine.write(containerd.CONFIG, containerd.config(settings))
     machine.write(containerd.NETWORK, containerd.network(machine.addresses.pods))
     registry.serve(machine.path(containerd.CERTS))
-    path = f"{program.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # the shim is found by PATH
+    path = f"{program.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # for the shim
     argv = (str(program), "--config", containerd.CONFIG)
     daemon = Daemon("containerd", argv, lambda machine: why_no_answer(machine, containerd.SOCKET), {"PATH": path})
     return inside(machine, daemon)
@@ -154,7 +154,7 @@ def _kubelet(supplies: Supplies) -> Daemon:
 
 
 def why_no_answer(machine: Machine, path: str) -> str | None:
-    """Whether somebody accepts on a unix socket of the node."""
+    """Why nobody accepts on a unix socket of the node, or None."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(machine.path(path)))

@@ -1,7 +1,7 @@
-"""Makes the programs of the rig, once: `ensure()` gives their paths and builds what is missing.
+"""Builds the programs of the rig once: `ensure()` returns their paths and builds what is missing.
 
-`catalogue` says which programs and versions, `provision` what to do in which order, `cache` how several builders share
-one cache, `golang`, `debian` and `archive` how each kind is made, `steps` how a step runs and what people see of it.
+`catalogue` lists programs and versions, `provision` decides what to do in which order, `cache` lets several builders
+share one cache, `golang`, `debian` and `archive` make each kind, `steps` runs a step and shows its progress.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m rig.programs`: makes the programs of the rig and keeps them; see --help."""
+"""`python -m rig.programs`: builds and caches the programs of the rig; see --help."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ environment:
 
 
 class _Ended(BaseException):
-    """A signal asked for the end: what runs is ended, too, in order, as Ctrl-C does by itself."""
+    """Raised by a signal, so that running steps are stopped in order, as on Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -42,7 +42,7 @@ class _Ended(BaseException):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all there, 1 something could not be made, 2 a name that does not exist, 130 interrupted."""
+    """Exit status: 0 all available, 1 a build failed, 2 an unknown name, 130 interrupted."""
     asked = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGHUP, _end)

@@ -1,7 +1,7 @@
-"""Fetches packages of a Debian that need not be the machine's, and keeps the wanted files of them; installs nothing.
+"""Fetches packages of a Debian release, also another than the machine's, and keeps some of their files; installs none.
 
-apt does it, with a source, lists and a cache of its own, so that it checks the archive's signature, and the machine's
-apt learns nothing. The machine's own sources say where the archive is: a mirror, mostly.
+apt fetches them with separate sources, lists and cache. So it verifies the archive's signature, and the machine's own
+apt is unaffected. The machine's sources determine the archive's address, mostly a mirror.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rig.programs.recipes import Archived, Package
 from rig.programs.steps import Step, Task, run, spent
 
 MACHINE: Final = "x86_64"
-"""The packages are this architecture's."""
+"""The architecture of the packages."""
 LIBRARIES: Final = f"usr/lib/{MACHINE}-linux-gnu"
 _ARCHIVE: Final = "/debian/"
 
@@ -29,13 +29,13 @@ def archived_key(recipe: Archived) -> str:
 
 
 def archived(recipe: Archived, cache: Cache) -> dict[str, Path]:
-    """Where its files are, or would be. The entry itself is laid out as a machine's root."""
+    """Paths of its files, also before they exist. The entry has the layout of a root file system."""
     folder = cache.entry(archived_key(recipe)) / LIBRARIES
     return {f"{package.wanted}@{recipe.name}": folder / package.wanted for package in recipe.packages}
 
 
 def fetch(recipe: Archived, cache: Cache, task: Task) -> None:
-    """Makes the cache's entry; for who holds its lock. Raises `MachineUnfit` where the packages can't be had."""
+    """Make the cache entry; needs its lock. Raises `MachineUnfit` if the packages can't be fetched."""
     source = _source(recipe)
     task.teller.line(f"{task.title}: fetching with apt, log {task.log}")
     key = archived_key(recipe)
@@ -57,7 +57,7 @@ def fetch(recipe: Archived, cache: Cache, task: Task) -> None:
 
 
 def _source(recipe: Archived) -> str:
-    """What apt is told: the machine's archive, the release and its section."""
+    """The line for apt's sources: the machine's archive, the release and its section."""
     if os.uname().machine != MACHINE:
         raise MachineUnfit(f"{recipe.name}: its packages are for {MACHINE}, and this machine is {os.uname().machine}")
     if shutil.which("apt-get") is None:

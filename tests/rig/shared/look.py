@@ -1,7 +1,6 @@
-"""Looks at a rig: what its control plane keeps, and what lies and runs on its nodes.
+"""Reads a rig's state: the data of its control plane, and the files and processes on its nodes.
 
-All is found by the slot's folder, so that it makes no difference whether a whole rig, a bare control plane or one
-machine is in it.
+Everything is found by the slot's folder, so it works alike for a whole rig, a bare control plane and a single machine.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def _on_host(slot: Slot) -> Iterator[str]:
 
 
 def _process(entry: Path, namespace: Path | None = None) -> Iterator[str]:
-    """Nothing where it ended meanwhile, or is in another namespace than this."""
+    """A process's line; none if it has ended, or is in another PID namespace."""
     try:
         command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         if command and namespace in (None, (entry / "ns/pid").readlink()):
@@ -98,13 +97,13 @@ def _process(entry: Path, namespace: Path | None = None) -> Iterator[str]:
 
 
 def _cgroups(slot: Slot) -> set[str]:
-    """By their path below the rig's, in whichever hierarchy."""
+    """Paths of cgroups below the rig's, of all hierarchies."""
     tops = [hierarchy / cgroups.OURS / str(slot.number) for hierarchy in cgroups.hierarchies()]
     return {f"cgroup {Path(path).relative_to(top)}" for top in tops for path, _, _ in os.walk(top)}
 
 
 def _on_nodes(slot: Slot) -> Iterator[str]:
-    """Processes, also those of containers, and what lies below /run/partage."""
+    """Processes, also those in containers, and files below /run/partage."""
     for file in (slot.folder / "nodes").glob(f"*/{PID}"):
         node, root = file.parent.name, Path(f"/proc/{file.read_text()}/root")
         lines = (line for entry in (root / "proc").glob("[0-9]*") for line in _process(entry))

@@ -1,7 +1,7 @@
-"""What there is on a rig at a moment, and what a test changed of it. Pure.
+"""The state of a rig, and the changes by a test. Pure.
 
-Each thing is a line, such as `n1: /run/partage/inventory.json`, so that kinds need not be listed. Two things that read
-the same, such as two processes with the same words, are counted.
+Each thing is a line, such as `n1: /run/partage/inventory.json`, so that kinds need not be listed. Equal lines, such as
+two processes with the same arguments, are counted.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ _OF_THE_CLUSTER: Final = {
     "resourceslices/": "published again by their drivers, under other names, when devices change",
     "serviceaccounts/[^/]+/default$": "made in every namespace, too",
 }
-"""What the cluster makes and removes by itself, by the beginning of its key, and why no test is to blame for it."""
+"""Objects that the cluster itself creates and removes, by key prefix, and why no test is responsible."""
 _OF_CONTROLLERS: Final = {
     "node.kubernetes.io/": "taints for whether kubelet beats; a made-up node has none, and gets them after a while",
     "node.alpha.kubernetes.io/ttl": "an annotation that is written some time after the node",
 }
-"""What controllers write on nodes by themselves, by the beginning of its key."""
+"""What controllers write on nodes by themselves, by key prefix."""
 _OF_DAEMONS: Final = re.compile(
-    # Collected after a while.
+    # Garbage-collected after a while.
     r"/run/partage/(broker/findings|containers|crishim/(kubelet-spoke|records|reserved)|dra/claims|state)(/|$)"
-    r"|/run/partage/dra$"  # of the first claim
+    r"|/run/partage/dra$"  # created with the first claim
     r"|.* -m partage_isolation --install-library"  # before the broker starts
-    r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started when there is a question
-    r"|/\S*/cni/[\w-]+( |$)"  # started by containerd, for a moment, while a pod comes or goes
+    r"|.* -m partage_(gpu\.nvml|isolation\.audit\.nvml|plugins\.host)[._]child"  # started on demand
+    r"|/\S*/cni/[\w-]+( |$)"  # started briefly by containerd while a pod is created or removed
 )
-"""What daemons keep beyond the containers that it is about, and the children that they have."""
+"""Files that daemons keep longer than the containers they are about, and their child processes."""
 _BY_ITSELF: Final = re.compile("|".join(_OF_THE_CLUSTER))
 _OF_ONE_LIFE: Final = re.compile(r"[0-9a-f]{64}|(?<=:)[0-9]+")
 
 
 @dataclass(frozen=True)
 class State:
-    """`stored` is what the control plane keeps, and `silent` says why it does not tell; a rig may have none."""
+    """`stored` is the control plane's data; `silent` is why it can't be read, as a rig may have none."""
 
     stored: Counter[str] = field(default_factory=Counter[str])
     there: Counter[str] = field(default_factory=Counter[str])
     silent: str = ""
 
     def what_changed(self, later: State) -> list[str]:
-        """What was left and what was taken, in one sentence each; nothing where all is as it was."""
+        """One sentence each for what was left and what was removed; empty if nothing changed."""
         if later.silent and not self.silent:
             return [f"the control plane no longer answers: {later.silent}", *_changes(self.there, later.there)]
         if self.silent:
@@ -62,18 +62,18 @@ class State:
 
 
 def objects(keys: Iterable[str]) -> list[str]:
-    """The lines of what etcd holds by these keys, but for what the cluster makes and removes by itself."""
+    """Lines for etcd's keys, except for those that the cluster creates and removes by itself."""
     names = [key.removeprefix(REGISTRY) for key in keys]
     return [name for name in names if not _BY_ITSELF.match(name)]
 
 
 def files(node: str, paths: Iterable[str]) -> list[str]:
-    """The lines of what lies below /run/partage of a node."""
+    """Lines for the files below a node's /run/partage."""
     return [f"{node}: {path}" for path in paths if not _OF_DAEMONS.match(path)]
 
 
 def marks(node: Json) -> list[str]:
-    """The lines of what is written on a node. Of annotations only the keys: whoever has one may change its value."""
+    """Lines for a node's labels, annotations and taints; of annotations the key, as owners may change the value."""
     metadata, name = node["metadata"], node["metadata"]["name"]
     taints = [(taint["key"], taint["effect"]) for taint in node["spec"].get("taints", [])]
     return [
@@ -88,7 +88,7 @@ def _is_ours(key: str) -> bool:
 
 
 def process(command: str) -> list[str]:
-    """The line of a process, without what differs each time it starts: the container's identifier and the port."""
+    """The line of a process, without the parts that differ each time it starts: the container id and the port."""
     return [] if _OF_DAEMONS.match(command) else [f"process {_OF_ONE_LIFE.sub('…', command)}"]
 
 

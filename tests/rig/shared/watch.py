@@ -1,7 +1,7 @@
-"""Watches over the rigs that tests share: each is looked at before a test and after it.
+"""Checks rigs that tests share: compares the state of each before and after a test.
 
-What a rig does by itself, such as the end of a deleted pod's container, takes a moment, so it is looked at again until
-nothing differs or patience is at its end.
+Some changes by the rig itself, such as the end of a deleted pod's container, take a moment. So the state is read again
+until nothing differs or the time is over.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rig.shared.state import State
 PATIENCE_S: Final = 30.0
 _LOOK_EVERY_S: Final = 0.05
 _SELDOM_S: Final = 0.4
-"""A look takes a processor for as long as it lasts, so that each pause is twice the one before, up to this."""
+"""Reading takes CPU time, so that each pause is twice the one before, up to this."""
 
 
 class Watch:
-    """Over all rigs of this process. Those that are up before a test are shared, for its own is not there yet."""
+    """Watches all rigs of this process. Those that exist before a test are shared: the test's own do not exist yet."""
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
@@ -32,12 +32,12 @@ class Watch:
         return {slot: self._settled(slot) for slot in slots.held()}
 
     def after(self, before: dict[Slot, State]) -> list[str]:
-        """What the test left or took; of a rig that has ended meanwhile nothing is said."""
+        """What the test left or removed; rigs that have ended meanwhile are skipped."""
         there = [slot for slot in slots.held() if slot in before]
         return [f"rig {slot.number}: {line}" for slot in there for line in self._changes(slot, before[slot])]
 
     def _settled(self, slot: Slot) -> State:
-        """Seen twice, for what wider fixtures have just started may still be making something."""
+        """The state once two reads agree, because wider fixtures may still be creating something."""
         wait, pause_s = Wait(self._patience_s), _LOOK_EVERY_S
         earlier, now = self._last.get(slot), look(slot)
         while earlier is None or (earlier.what_changed(now) and wait.left_s()):

@@ -1,1 +1,1 @@
-"""Docker and Podman on machines of the rig: Debian's own programs from the cache, nothing of them installed."""
+"""Docker and Podman on machines of the rig: Debian's own programs from the cache, none of them installed."""

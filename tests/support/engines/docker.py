@@ -1,10 +1,10 @@
-"""Debian's dockerd on a machine of the rig, with its containerd and whatever OCI runtimes a test registers.
+"""Debian's dockerd on a machine of the rig, with its containerd and the OCI runtimes that a test registers.
 
-with engine_machines() as (machine,), dockerd_on(machine, {"runtimes": {"partage": {"path": PATH}}}) as docker:
-    docker.load({"tools": workloads()})
-    docker.run("--rm", "--runtime", "partage", "tools", "true")
+    with engine_machines() as (machine,), dockerd_on(machine, {"runtimes": {"partage": {"path": PATH}}}) as docker:
+        docker.load({"tools": workloads()})
+        docker.run("--rm", "--runtime", "partage", "tools", "true")
 
-Containers have no network but loopback: nothing here needs one, and the daemon then needs no packet filter.
+Containers have only a loopback network: nothing here needs more, and the daemon then needs no packet filter.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _INSTALLED: Final = ("dockerd@docker.io", "docker@docker.io", "containerd", "con
 Settings = Mapping[str, object]
 DEBIANS: Final = "docker"
 NEWER: Final = "docker@newer"
-"""Takes minutes to build, so for `make test-all` alone."""
+"""Takes minutes to build, so only `make test-all` uses it."""
 
 
 @dataclass(frozen=True)
 class Docker(Engine):
     daemon: Component
     usual: Settings
-    """What daemon.json says unless a test says otherwise."""
+    """The default contents of daemon.json."""
 
     def configure(self, settings: Settings) -> None:
-        """What daemon.json says beside what is usual; read at the next start, and some of it at once by `reload`."""
+        """Write daemon.json with these settings on top of the defaults; a start reads it, `reload` only some of it."""
         self.machine.write(CONFIG, json.dumps({**self.usual, **settings}))
 
     def reload(self) -> None:
-        """Returns when the daemon has read its file again."""
+        """Reload; returns when the daemon has read its file again."""
         before = self._reloads()
         self.daemon.send(signal.SIGHUP)
         until("dockerd has read its file again", lambda: None if self._reloads() > before else "no", logs=[self.daemon])
@@ -60,7 +60,7 @@ class Docker(Engine):
 
 @cache
 def packaged_or_installed() -> Programs:
-    """Debian's, whose release tests are written for; this machine's own where those can't be had."""
+    """Debian's programs, whose release the tests target; the machine's own if those can't be fetched."""
     try:
         return ensure("docker", say=print)
     except (MachineUnfit, BuildFailed):
@@ -75,7 +75,7 @@ def packaged_or_installed() -> Programs:
 def dockerd_on(
     machine: Machine, settings: Settings | None = None, programs: Programs | None = None
 ) -> Generator[Docker]:
-    """It serves, by default Debian's. At the end its containers are removed; what it leaves ends with the machine."""
+    """A running dockerd, by default Debian's. Its containers are removed at the end, the rest ends with the machine."""
     programs = programs or engine_programs(DEBIANS)
     usual: Settings = {
         "data-root": f"{DATA}/docker",

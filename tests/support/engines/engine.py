@@ -1,4 +1,4 @@
-"""What people type at an engine: Docker's command and Podman's take the same words."""
+"""The command line of an engine: Docker and Podman take the same arguments."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Engine:
     machine: Machine
     command: str
     env: Mapping[str, str]
-    """What its user has set."""
+    """The user's environment variables."""
 
     def done(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """However it ends."""
+        """Run a command without checking its status."""
         return self.program(self.command, *words)
 
     def said(self, *words: str) -> str:
-        """What it prints; an error, with its words, where it fails."""
+        """Output of a command; raises with its error message if it fails."""
         done = self.done(*words)
         assert done.returncode == 0, f"{self.command} {' '.join(words)}: {done.stderr}"
         return done.stdout.strip()
@@ -53,7 +53,7 @@ class Engine:
             self.end(*names)
 
     def running(self) -> set[str]:
-        """Ids."""
+        """Ids of running containers."""
         return set(self.said("ps", "-q", "--no-trunc").split())
 
     def inspected(self, name: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Engine:
         return dict(found)
 
     def load(self, images: Mapping[str, Image]) -> None:
-        """Has these images, by their short names, without a registry."""
+        """Load images by their short names, without a registry."""
         archive = self.machine.path(FOLDER) / "images.tar"
         archive.parent.mkdir(parents=True, exist_ok=True)
         write_archive(archive, images)
@@ -69,7 +69,7 @@ class Engine:
         archive.unlink()
 
     def program(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Another program of the machine, which finds the engine as its user does."""
+        """Run another program of the machine, with the user's environment for the engine."""
         env = {**os.environ, **self.env}
         words = (*self.machine.way_in, *argv)
         return subprocess.run(
@@ -78,7 +78,7 @@ class Engine:
 
 
 def engine_programs(group: str) -> Programs:
-    """A test that wants them is skipped where they can't be had."""
+    """The programs; skips the test if they can't be fetched."""
     try:
         return ensure(group, say=print)
     except MachineUnfit as unfit:
@@ -86,18 +86,18 @@ def engine_programs(group: str) -> Programs:
 
 
 def path_of(programs: Programs) -> str:
-    """Where programs of the machine's user are looked for, these first."""
+    """The user's PATH, with these programs first."""
     return ":".join([*sorted(str(folder) for folder in programs.folders), _SYSTEMS_PATH])
 
 
 def make_libraries_known(machine: Machine, programs: Programs) -> None:
-    """Libraries of the programs are found without any variable: engines start each other without."""
+    """Register the programs' libraries with ldconfig: engines start each other without environment variables."""
     machine.write("/etc/ld.so.conf.d/engines.conf", "".join(f"{folder}\n" for folder in sorted(programs.folders)))
     machine.run("ldconfig", "-X")
 
 
 def cgroup_of(machine: Machine, *below: str) -> str:
-    """The parent of its containers, which ends with the machine's slot. What engines make `below` is there already."""
+    """The parent cgroup of its containers, which is removed with the machine's slot; creates the cgroups `below` it."""
     slot, name = int(machine.place.run_folder.name), machine.place.name
     for each in (name, *(f"{name}/{folder}" for folder in below)):
         cgroups.make(slot, each)

@@ -1,8 +1,8 @@
-"""Machines for engines, with their own files, processes and network, joined by a bridge; nothing runs on them.
+"""Machines for engines, with their own files, processes and network, connected by a bridge; nothing runs on them.
 
-with engine_machines(2, visible=programs.folders) as (first, second): ...
+    with engine_machines(2, visible=programs.folders) as (first, second): ...
 
-An engine or a partage of this machine itself is neither seen nor touched. Everything on a machine ends with it.
+They neither see nor affect an engine or a partage of this machine. Everything on a machine ends with it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _LIBRARIES: Final = "/usr/local/lib"
 def engine_machines(
     count: int = 1, *, visible: Iterable[Path] = (), keep_logs: Path | None = None
 ) -> Generator[list[Machine]]:
-    """Of this machine they see the checkout and what is visible, even below /etc, /opt, /run and /var."""
+    """Machines that see the checkout and the `visible` paths of this machine, even below /etc, /opt, /run and /var."""
     names = [f"m{number}" for number in range(1, count + 1)]
     with lone_machines(*names, visible=visible, keep_logs=keep_logs) as lone:
         for machine in lone.machines:
             _give_own_libraries(machine)
-            machine.write("/etc/resolv.conf", "")  # who looks for an image's registry hears at once that there is none
+            machine.write("/etc/resolv.conf", "")  # a lookup of an image's registry fails at once
         yield list(lone.machines)
 
 
 def _give_own_libraries(machine: Machine) -> None:
-    """The folder is the host's otherwise; Python may be in it, so all is seen of it but a partage of the host."""
+    """Give the machine its own view of the host's folder, which may hold Python, without the host's partage."""
     upper, work = (f"{DATA}/libraries/{name}" for name in ("written", "work"))
     machine.run("mkdir", "-p", upper, work)
-    machine.run("mknod", f"{upper}/partage", "c", "0", "0")  # as an overlay notes that something was removed
+    machine.run("mknod", f"{upper}/partage", "c", "0", "0")  # an overlayfs whiteout hides the lower entry
     layers = f"lowerdir={_LIBRARIES},upperdir={upper},workdir={work}"
     machine.run("mount", "-t", "overlay", "overlay", "-o", layers, _LIBRARIES)

@@ -42,12 +42,12 @@ class Podman(Engine):
     cgroup: str
 
     def done(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """However it ends; its containers are below the machine's cgroup."""
+        """Run a command without checking its status; its containers are below the machine's cgroup."""
         at = next((index for index, word in enumerate(words, 1) if word in {"create", "run"}), 0)
         return super().done(*words[:at], *(("--cgroup-parent", self.cgroup) if at else ()), *words[at:])
 
     def by_crun(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A `run`, without the hierarchy of version 2 that some systems have beside version 1: crun takes no mix."""
+        """A `run` by crun without a version 2 hierarchy beside version 1, as some systems have: crun accepts no mix."""
         alone = (
             "umount /sys/fs/cgroup/unified 2>/dev/null; exec podman --runtime crun run --cgroup-parent " + self.cgroup
         )
@@ -58,10 +58,10 @@ class Podman(Engine):
 
 
 def podman_on(machine: Machine, runtimes: Mapping[str, str] | None = None) -> Podman:
-    """Other runtimes by name, each with its path, beside the usual ones."""
+    """Podman with additional runtimes, paths by name."""
     programs = engine_programs(PODMAN)
     lines = "\n".join(f'{name} = ["{path}"]' for name, path in (runtimes or {}).items())
-    make_libraries_known(machine, programs)  # its monitor, too, starts it, without any variables
+    make_libraries_known(machine, programs)  # conmon starts runtimes, too, without environment variables
     machine.write("/etc/containers/containers.conf", _CONFIG.format(conmon=programs["conmon@conmon"], runtimes=lines))
     machine.write("/etc/containers/storage.conf", _STORAGE)
     machine.write("/etc/containers/policy.json", _POLICY)

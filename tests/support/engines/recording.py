@@ -1,4 +1,4 @@
-"""An OCI runtime that writes down how an engine calls it, and becomes runc.
+"""An OCI runtime that records an engine's calls, and execs runc.
 
 runtime = recording_runtime(tmp_path, programs["runc"])
 docker.run("--runtime", NAME, ...)
@@ -48,22 +48,22 @@ class RecordingRuntime:
         return self.folder / NAME
 
     def calls(self, of: str) -> list[list[str]]:
-        """The words of each call that concerned this container, without the program's."""
+        """Arguments of each call for this container."""
         lines = [line.split() for line in (self.folder / "calls").read_text().splitlines()]
         return [words for words in lines if of in words]
 
     def verbs(self, of: str) -> list[str]:
-        """Such as `create`, `create (refused)` or `delete --force`."""
+        """Verbs of its calls, such as `create`, `create (refused)` or `delete --force`."""
         return [" ".join(word for word in words if word in _TOLD) for words in self.calls(of)]
 
     def bundle(self, of: str) -> dict[str, Any]:
-        """The configuration as the engine made it, at the last create."""
+        """The configuration that the engine wrote, at the last create."""
         found: dict[str, Any] = json.loads((self.folder / f"bundles/{of}.json").read_bytes())
         return found
 
     @contextmanager
     def refusing(self, why: str) -> Generator[None]:
-        """Every create, as partage-oci does."""
+        """Reject every create, as partage-oci does."""
         refusal = self.folder / "refusal"
         refusal.write_text(why + "\n")
         try:

@@ -1,7 +1,7 @@
 """Dockers of several machines as one Swarm; the first is its manager.
 
-Services have no network, so no load is spread over them: that needs IP_VS, which few kernels of sandboxes have. The
-network that is for it is removed before anybody joins.
+Services have no network, so requests are not balanced over them: that needs IP_VS, which few sandbox kernels have. The
+ingress network, which uses it, is removed before any node joins.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class Swarm:
         return self.nodes[0]
 
     def serve(self, name: str, *words: str) -> None:
-        """A service; returns before it runs."""
+        """Create a service; returns before it runs."""
         self.manager.said("service", "create", "--name", name, *_FLAGS, *words)
 
     def tasks(self, service: str) -> list[str]:
-        """Those that are to run: the node of each, as far as one is chosen, its state, and why it does not."""
+        """Tasks that should run: node if one is assigned, state, and error."""
         flags = ("--filter", "desired-state=running", "--no-trunc", "--format", _STATES)
         return self.manager.said("service", "ps", *flags, service).splitlines()
 
     def errors(self, service: str) -> list[str]:
-        """Of the tasks that failed lately, too."""
+        """Errors of tasks, including those that failed recently."""
         return self.manager.said("service", "ps", "--no-trunc", "--format", "{{.Error}}", service).splitlines()
 
     def wait_running(self, service: str, wanted: Mapping[str, int]) -> list[str]:
-        """So many on each node; returns the tasks that do not run."""
+        """Wait for these numbers of running tasks by node; returns the tasks that do not run."""
 
         def running() -> Counter[str]:
             return Counter(task.split()[0] for task in self.tasks(service) if " Running " in task)
@@ -56,7 +56,7 @@ class Swarm:
         return [task for task in self.tasks(service) if " Running " not in task]
 
     def end_all(self) -> None:
-        """Returns when nothing of them is left on any node."""
+        """Remove all services; returns when no node has a container left."""
         if services := self.manager.said("service", "ls", "-q").split():
             self.manager.said("service", "rm", *services)
         until(

@@ -1,5 +1,5 @@
-"""Where the real kube-scheduler says that a pod may go, and where we say so, of clusters by chance.
+"""Compares the real kube-scheduler with ours: on which nodes of random clusters does a pod fit.
 
-`made` makes clusters that an API server takes, `recording` is the extender by which kube-scheduler tells, `comparing`
-puts both against each other.
+`made` generates clusters that an API server accepts, `recording` is an extender that records kube-scheduler's answers,
+`comparing` compares both.
 """

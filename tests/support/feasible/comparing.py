@@ -1,4 +1,4 @@
-"""Puts a cluster into a real API server, and asks kube-scheduler and us about every pod that waits."""
+"""Creates a cluster in a real API server, and compares kube-scheduler's and our result for every pending pod."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NODES_EACH, PRESENT_EACH, WAITING_EACH = 8, 24, 50
 
 
 def settings_for(recorder: Recorder) -> ControlSettings:
-    """A control plane whose kube-scheduler tells the recorder; no controllers, so that nothing changes by itself."""
+    """A control plane whose kube-scheduler calls the recorder; without controllers, so nothing changes by itself."""
     return ControlSettings(
         controller_manager=False,
         apiserver_flags={"disable-admission-plugins": "ServiceAccount,TaintNodesByCondition"},
@@ -49,7 +49,7 @@ def settings_for(recorder: Recorder) -> ControlSettings:
 
 @dataclass(frozen=True)
 class Difference:
-    """A pod of which both do not say the same."""
+    """A pod for which the results differ."""
 
     pod: Json
     theirs: frozenset[str]
@@ -68,16 +68,16 @@ class Outcome:
     differences: list[Difference] = field(default_factory=list[Difference])
     sizes: Counter[int] = field(default_factory=Counter[int])
     reasons: Counter[str] = field(default_factory=Counter[str])
-    """For how many pods and nodes which of our reasons held."""
+    """Number of pairs of pod and node for each of our reasons."""
 
     @property
     def telling(self) -> int:
-        """Pods for which some nodes would do and some not."""
+        """Pods that fit on some nodes but not on all."""
         return self.pairs - self.sizes[0] - self.sizes[NODES_EACH]
 
 
 class Comparison:
-    """A control plane with kube-scheduler and its recorder, and what has been compared."""
+    """A control plane with kube-scheduler and its recorder, and the results so far."""
 
     def __init__(self, control: ControlPlane, recorder: Recorder, root: Path) -> None:
         self._cluster = Cluster(control)
@@ -107,7 +107,7 @@ class Comparison:
         self._clear()
 
     def _build(self, made: Made) -> None:
-        """Pods last: kube-scheduler hears of them in this order, but of nodes and pods in any."""
+        """Create pods last: kube-scheduler receives pods in order of creation, but nodes and pods in any order."""
         for resource, manifests in ((_VOLUMES, made.volumes), (_CSI_NODES, made.csi_nodes), (NODES, made.nodes)):
             for manifest in manifests:
                 self._api.create(resource.at(), manifest)
@@ -138,7 +138,7 @@ class Comparison:
         return self._api.list(PODS.at(), {"fieldSelector": "spec.nodeName="})
 
     def _undecided(self, count: int) -> str | None:
-        """Each pod of which it is decided that it fits nowhere says so."""
+        """How many pods are undecided; a pod that fits nowhere has the condition PodScheduled."""
         decided = sum(bool(condition(pod, "PodScheduled")) for pod in self._waiting())
         return None if decided == count else f"{decided} of {count} pods"
 

@@ -1,6 +1,6 @@
-"""Clusters by chance that an API server takes: nodes, volumes, pods on nodes, and pods that wait.
+"""Random clusters that an API server accepts: nodes, volumes, bound pods, and pending pods.
 
-Few names, few labels, few places, so that everything that filters look at meets often.
+They have few names, labels and topology domains, so that the facts that filters compare often coincide.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from unit.scheduler.clusters_made import APPS, OLD_ZONE, TIERS, ZONES, Chance
 
 Json = dict[str, Any]
 SPACES: Final = {"space-a": {"team": "1"}, "space-b": {"team": "2"}, "space-c": {}}
-"""Namespaces and their labels, the same for every cluster."""
+"""Namespaces with their labels, the same for every cluster."""
 HEAVY: Final = "heavy"
-"""A runtime class whose pods need more than their containers."""
+"""A runtime class with pod overhead."""
 OVERHEAD: Final = {"cpu": "300m", "memory": "64Mi"}
 DRIVER: Final = "disks.example.org"
 _VOLUMES: Final = 6
@@ -24,7 +24,7 @@ _VOLUMES: Final = 6
 
 @dataclass(frozen=True)
 class Made:
-    """One cluster, as manifests; each pod with its namespace in its metadata."""
+    """One cluster as manifests; each pod's metadata has its namespace."""
 
     nodes: list[Json]
     csi_nodes: list[Json]
@@ -36,7 +36,7 @@ class Made:
 
 
 def a_cluster(seed: int, *, nodes: int, present: int, waiting: int) -> Made:
-    """Another one for each seed; no two have a pod, a claim or a volume of the same name."""
+    """A random cluster; names of pods, claims and volumes are unique for each seed."""
     maker = _Maker(seed)
     names = [f"n{number}" for number in range(nodes)]
     pods = [maker.pod_on(names, f"on-{seed}-{number}") for number in range(present)]
@@ -52,7 +52,7 @@ def a_cluster(seed: int, *, nodes: int, present: int, waiting: int) -> Made:
 
 
 class _Maker:
-    """Takes from `Chance` what is valid as it is, and makes the rest anew."""
+    """Takes from `Chance` what an API server accepts, and replaces the rest."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Chance(seed)
@@ -137,7 +137,7 @@ class _Maker:
         return pod
 
     def pod_manifest(self, name: str) -> Json:
-        """Each thing is rare enough that many pods still fit somewhere."""
+        """A pod with random constraints, each rare enough that many pods still fit somewhere."""
         chance, space = self.chance, self.chance.one(list(SPACES))
         wanted = [self.container("main")]
         spec: Json = {
@@ -158,7 +158,7 @@ class _Maker:
         if chance.maybe(0.25):
             spec["volumes"] = self.volumes_in(space)
         if chance.maybe(0.1):
-            spec["resources"] = {"requests": {"cpu": "5"}}  # at least what all containers ask for together
+            spec["resources"] = {"requests": {"cpu": "5"}}  # at least the sum of all containers' requests
         metadata = {"name": name, "namespace": space, "labels": chance.labels()}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

@@ -1,6 +1,6 @@
-"""An extender of kube-scheduler that writes down which nodes its filters left over, and then says that none will do.
+"""An extender that records which nodes kube-scheduler's filters left, and then rejects all nodes.
 
-So every pod stays where it is, and what one pod is told does not depend on where another one went.
+So every pod stays pending, and the result for one pod does not depend on where another one went.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ class Recorder:
         self._left: dict[str, frozenset[str]] = {}
 
     def left(self, uid: str) -> frozenset[str]:
-        """The nodes that were left over for a pod that kube-scheduler has decided on: none where it never asked."""
+        """Nodes left for a pod that kube-scheduler has decided on; none if it never called the extender."""
         with self._lock:
             return self._left.get(uid, frozenset())
 
     def write_down(self, asked: Mapping[str, Any]) -> None:
-        """One question; of several about one pod the last counts."""
+        """Record one call; for several calls about one pod the last one counts."""
         with self._lock:
             self._left[asked["Pod"]["metadata"]["uid"]] = frozenset(asked["NodeNames"] or ())
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """What kube-scheduler is to be told: ask about all nodes, and take no pod another one's place."""
+        """Kube-scheduler's configuration: call the extender for all nodes, and disable preemption."""
         extender = {
             "urlPrefix": f"http://127.0.0.1:{self.port}",
             "filterVerb": "filter",
@@ -64,7 +64,7 @@ def recording() -> Generator[Recorder]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """HTTP/1.0: a connection for each question, and no thread that waits for the next one."""
+    """HTTP/1.0: one connection for each request, so that no thread waits for a next one."""
 
     recorder: Recorder
 
@@ -77,4 +77,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(_ANSWER)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Nothing: a line for each question is no use."""
+        """Log no requests."""

@@ -2,8 +2,8 @@
 
     figures = run(Case(containers=(Container(300, flood(MS)), Container(700, flood(MS)))))
 
-Pure, and the same each time: chance comes from a seed. What a process does is what the library does: a gate before
-each launch, a window of work in flight, a helper that says when work is done.
+Pure and deterministic: random numbers come from a seed. A process behaves as with the library: a gate before each
+launch, a window of work in flight, a helper that reports when work is done.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A simulated broker: the arbiter, lines that processes read, packets and timers that take their time. Pure."""
+"""A simulated broker: the arbiter, lines that processes read, and delayed packets and timers. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SimulatedBroker:
         events.at(events.now + _LOOKS_NS, self._look_for_stopped)
 
     def put(self, place: Place, share: int, limit: int, gang: str = "") -> None:
-        """A container has so much of a card."""
+        """Give a container this share and limit of a card."""
         known = Gang(Namespace("default"), gang, 2) if gang and self._case.knows_gangs else None
         self.lines[place], self.processes[place] = Line(), []
         self.arbiter.put(*place, share=share, limit=limit, gang=known)
@@ -43,10 +43,10 @@ class SimulatedBroker:
         self.processes[place].append(process)
         self._places[process] = place
 
-    # ---- What processes say ------------------------------------------------------------------------------------------
+    # ---- Messages of processes ---------------------------------------------------------------------------------------
 
     def joined(self, process: Process) -> None:
-        """A question, answered at once."""
+        """Handle a request, which is answered at once."""
         key, card = self._places[process]
         self._tell(lambda: self.arbiter.joined(key, card, process, self._events.now))
 
@@ -69,7 +69,7 @@ class SimulatedBroker:
     def _send(self, call: Callable[[], None]) -> None:
         self._events.at(self._events.now + self._case.sends_ns, lambda: self._tell(call))
 
-    # ---- What it does ------------------------------------------------------------------------------------------------
+    # ---- Actions and timers ------------------------------------------------------------------------------------------
 
     def _tell(self, call: Callable[[], None]) -> None:
         self.handled += 1

@@ -1,4 +1,4 @@
-"""What is simulated. Pure."""
+"""The inputs of a simulation. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.lease_simulation.workloads import US, Workload
 
 
 class What(Enum):
-    """What can happen to a process."""
+    """Events that can happen to a process."""
 
     STOPS = "stops"
     GOES_ON = "goes on"
@@ -20,7 +20,7 @@ class What(Enum):
 
 
 class Trouble(NamedTuple):
-    """It happens at that time after the beginning to the process of that number."""
+    """An event at this time after the beginning, for the process with this number."""
 
     at_ns: int
     what: What
@@ -29,48 +29,48 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True)
 class Container:
-    """One that shares the cards."""
+    """A container that shares the cards."""
 
     share: int
     workload: Workload
     limit: int = 1000
     processes: int = 1
     cards: tuple[int, ...] = (0,)
-    """Each process runs on one of them, in turn."""
+    """Cards, each of which gets `processes` of its processes."""
     gang: str = ""
-    """Of pods; its containers have their collectives together."""
+    """A gang of pods, whose containers take part in the same collectives."""
     begins_ns: int = 0
     troubles: tuple[Trouble, ...] = ()
 
     @property
     def size(self) -> int:
-        """How many processes it has."""
+        """Number of its processes."""
         return self.processes * len(self.cards)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A node, for a while."""
+    """One simulated node and its parameters."""
 
     containers: tuple[Container, ...]
     policy: str = "virtual-time"
     lasts_ns: int = 20 * SECOND
     skip_ns: int = SECOND
-    """Not measured: so long things settle."""
+    """Warm-up time, which is not measured."""
     seed: int = 1
     timing: Timing = Timing()  # noqa: RUF009 - it is frozen
     gemini: Gemini = Gemini()  # noqa: RUF009 - as above
     knows_gangs: bool = True
-    """The broker is told of them: they are on one node, and were declared."""
+    """Whether the broker knows the gangs: they are on one node, and were declared."""
     tells_stopped: bool = True
-    """The broker looks whether a silent process is stopped."""
+    """Whether the broker checks if a silent process is stopped."""
 
     sends_ns: int = 40 * US
-    """A message to the broker, and its work on it."""
+    """Delay of a message to the broker, including its processing."""
     wakes_ns: int = 60 * US
-    """From a write to a line until a thread runs again: with the message a hand-over of 0.1 ms."""
+    """Delay from a line's update until a thread runs again: with the message, a hand-over takes 0.1 ms."""
     grain_ns: int = MS
-    """The broker's timers are late by that at most."""
+    """Maximum lateness of the broker's timers."""
     launches_ns: int = 5 * US
     idle_ns: int = 500 * US
     window_ns: int = MS

@@ -1,4 +1,4 @@
-"""Simulated time, and chance that is the same each time. Pure."""
+"""Simulated time, and deterministic random numbers. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 class Chance:
-    """A small generator (splitmix64) with a seed."""
+    """A small seeded generator (splitmix64)."""
 
     __slots__ = ("_state",)
 
@@ -18,7 +18,7 @@ class Chance:
         self._state = seed & _MASK
 
     def below(self, most: int) -> int:
-        """0 or more, less than that."""
+        """A number from 0 to `most` - 1."""
         self._state = self._state + 0x9E3779B97F4A7C15 & _MASK
         mixed = self._state
         mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
@@ -26,12 +26,12 @@ class Chance:
         return (mixed ^ mixed >> 31) % most
 
     def fork(self) -> Chance:
-        """Another one that does not depend on how often this one is asked later."""
+        """A generator that is independent of later calls of this one."""
         return Chance(self.below(1 << 63))
 
 
 class Events:
-    """Things that are to happen; those of one time in the order in which they were planned."""
+    """The event queue; simultaneous events run in the order in which they were added."""
 
     __slots__ = ("_heap", "_number", "now")
 
@@ -41,7 +41,7 @@ class Events:
         self._number = 0
 
     def at(self, when: int, what: Callable[[], None]) -> None:
-        """It happens then, or now if that is over."""
+        """Schedule `what` at that time, or now if it has passed."""
         self._number += 1
         heapq.heappush(self._heap, (max(when, self.now), self._number, what))
 

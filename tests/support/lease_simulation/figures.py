@@ -1,4 +1,4 @@
-"""What came out of a simulation. Pure."""
+"""The results of a simulation. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from partage_isolation.leases.line import Shares
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one run; shares are of the cards' real time, by what ran on them."""
+    """Results of one run; shares are fractions of the cards' real time, measured by the simulated cards."""
 
     used: tuple[tuple[float, ...], ...]
-    """By container: its part of each second."""
+    """By container: its fraction of each second."""
     took_ns: tuple[tuple[int, ...], ...]
-    """By container: how long each request took."""
+    """By container: the duration of each request."""
     overlapped: float
-    """Part of the time in which work of several processes of different turns was on a card."""
+    """Fraction of the time in which work of several containers was on a card."""
     grants: int
     told: Mapping[int, Shares]
-    """By container: what the arbiter says of its first card."""
+    """By container: the arbiter's own figures for its first card."""
     events: int
 
     @property
@@ -31,7 +31,7 @@ class Figures:
 
     @property
     def sigmas(self) -> tuple[float, ...]:
-        """By container: how much its share differs from second to second."""
+        """By container: standard deviation of its share between seconds."""
         return tuple(pstdev(seconds) for seconds in self.used)
 
     @property
@@ -39,18 +39,18 @@ class Figures:
         return sum(self.shares)
 
     def quantile_ms(self, container: int, part: float) -> float:
-        """How long that part of its requests took at most."""
+        """The quantile `part` of its request durations."""
         took = sorted(self.took_ns[container])
         return took[min(len(took) - 1, int(len(took) * part))] / 1e6
 
     def between(self, container: int, first_s: int, last_s: int) -> float:
-        """Its share from that second to before that one."""
+        """Its share from second `first_s` up to, but not including, `last_s`."""
         part = self.used[container][first_s:last_s]
         return sum(part) / len(part)
 
 
 def seconds_of(bins: Mapping[int, float], first: int, last: int, bins_each: int) -> tuple[float, ...]:
-    """Bins summed to parts of seconds."""
+    """Bins summed to fractions of seconds."""
     return tuple(
         sum(bins.get(number, 0.0) for number in range(second, second + bins_each)) / SECOND
         for second in range(first, last - bins_each + 1, bins_each)

@@ -1,4 +1,4 @@
-"""A simulated card: one process at a time has all of it, several share it evenly. Pure."""
+"""A simulated card: a single active process uses all of it, several share it evenly. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BIN_NS = 100 * MS
 
 
 class Meeting:
-    """A collective: kernels on several cards that run until all of them run, and then do their work."""
+    """A collective: kernels on several cards, which spin until all of them run and then do their work."""
 
     __slots__ = ("_here", "_peers", "_work_ns")
 
@@ -29,7 +29,7 @@ class Meeting:
 
 
 class Queue:
-    """What one process has launched on one card; in order, one after the other."""
+    """The work that one process launched on one card, executed in order."""
 
     __slots__ = ("bins", "done", "meetings", "work")
 
@@ -62,7 +62,7 @@ class Gpu:
             meeting.arrives(self, queue)
 
     def meets(self, queue: Queue, work_ns: int) -> None:
-        """All peers of its first kernel run."""
+        """All peers of the queue's first kernel run now."""
         self._advance()
         if queue.work:
             queue.work[0] = work_ns

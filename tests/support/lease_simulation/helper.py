@@ -1,4 +1,4 @@
-"""The helper thread of a simulated process: says DRAINED and IDLE, as the library's does. Pure."""
+"""The helper thread of a simulated process: sends DRAINED and IDLE, as the library's does. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.lease_simulation.standing import Standing
 
 
 class Says(Protocol):
-    """What it has to say, on its way to the broker."""
+    """Sends messages to the broker."""
 
     def drained(self, epoch: int, at: int, *, blocked: bool) -> None: ...
 
@@ -23,13 +23,13 @@ class Helper:
     def __init__(
         self, case: Case, events: Events, standing: Standing, *, says: Says, goes_on: Callable[[], None]
     ) -> None:
-        """`goes_on`: the thread looks again whether it may launch."""
+        """`goes_on` lets the program's thread check again whether it may launch."""
         self._case, self._events, self._standing = case, events, standing
         self._says, self._goes_on = says, goes_on
         self._drained = self._idled = -1
 
     def line_changed(self) -> None:
-        """The broker wrote; threads and the helper wake up in a moment."""
+        """The broker wrote the line; threads and the helper wake up after a delay."""
         self._events.at(self._events.now + self._case.wakes_ns, self.look)
 
     def look(self) -> None:
@@ -45,7 +45,7 @@ class Helper:
             self._events.at(line.deadline, lambda: self._deadline(epoch))
 
     def work_ended(self) -> None:
-        """Or may have; what there is to say of that, and when."""
+        """Work has ended, or may have: send what is due, and schedule the rest."""
         self.drain()
         self._plan_idle()
 
@@ -54,7 +54,7 @@ class Helper:
             self._standing.when_running(self.drain)
 
     def drain(self) -> None:
-        """Says that its work is done, once for each epoch that is over."""
+        """Report that its work is done, once for each epoch that is over."""
         standing, epoch = self._standing, self._standing.line.epoch
         if standing.is_stopped or standing.is_dead or standing.queue.work or self._drained == epoch:
             return

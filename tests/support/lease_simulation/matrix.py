@@ -1,4 +1,4 @@
-"""The cases by which promises about shares are judged; tests and benchmarks run the same ones. Pure."""
+"""The cases that verify the guarantees on shares, for tests and benchmarks. Pure."""
 
 from __future__ import annotations
 
@@ -21,53 +21,53 @@ KINDS: Final[Mapping[str, tuple[Workload, int]]] = {
     "mixed kernels": (mixed(10 * US, MS, 30 * MS), 1),
     "four processes": (launch_and_wait(MS), 4),
 }
-"""Workloads and their processes; graphs cost what their launches were learned to."""
+"""Workloads with their numbers of processes; graphs cost what was learned for their launches."""
 
 PUBLISHED: Final = Gemini()
 KUBESHARE: Final = Gemini(quota_ns=300 * MS, least_ns=20 * MS)
-"""As KubeShare starts it."""
+"""The parameters with which KubeShare starts it."""
 
 
 class Judged(NamedTuple):
-    """One case, and what came out of it."""
+    """The result of one case."""
 
     worst: float
-    """How far the worst share is from what it should be."""
+    """Largest deviation of a share from its target."""
     sigma: float
-    """Of the shares of single seconds; the largest."""
+    """Largest standard deviation of the shares of single seconds."""
     total: float
-    """Of what the workload reaches where nobody meters it and nobody else is there."""
+    """Relative to what the workload reaches alone and unmetered."""
     figures: Figures
 
 
 def alone(kind: str, policy: str = "free-run") -> float:
-    """What one container reaches for itself."""
+    """The share that a single container reaches."""
     workload, processes = KINDS[kind]
     return run(Case((Container(1000, workload, processes=processes),), policy=policy, lasts_ns=3 * SECOND)).total
 
 
 def split(shares: tuple[int, ...], kind: str, *, policy: str = "virtual-time", seconds: int = 8) -> Judged:
-    """Containers with those shares that all launch the same."""
+    """Containers with these shares and the same workload."""
     workload, processes = KINDS[kind]
     containers = tuple(Container(share, workload, processes=processes) for share in shares)
     return judged(Case(containers, policy, seconds * SECOND), alone(kind))
 
 
 def long_beside_short(shares: tuple[int, ...], *, policy: str = "virtual-time", seconds: int = 16) -> Judged:
-    """The first has kernels of 30 ms, the others of 1 ms."""
+    """The first container has kernels of 30 ms, the others of 1 ms."""
     first, *others = shares
     containers = (Container(first, flood(30 * MS)), *(Container(share, flood(MS)) for share in others))
     return judged(Case(containers, policy, seconds * SECOND), 1.0)
 
 
 def answers(policy: str = "virtual-time", seconds: int = 20, gemini: Gemini = PUBLISHED) -> Figures:
-    """Inference of 6 ms each 30 ms beside training."""
+    """Inference of 6 ms every 30 ms beside training."""
     containers = (Container(300, inference()), Container(700, flood(300 * US)))
     return run(Case(containers, policy, seconds * SECOND, gemini=gemini))
 
 
 def judged(case: Case, reachable: float) -> Judged:
-    """Shares against what was promised, of what can be reached."""
+    """Compare shares with their targets, as fractions of what can be reached."""
     figures, promised = run(case), sum(each.share for each in case.containers)
     both = zip(case.containers, figures.shares, strict=True)
     off = [abs(got - each.share / promised * reachable) for each, got in both]

@@ -1,7 +1,7 @@
-"""A simulated process, as the library makes it behave: a thread runs the program. Pure.
+"""A simulated process that behaves as with the library: a thread runs the program. Pure.
 
-It stands at the gate while the line is closed, says WANT, and waits while the window is full. What is said of work that
-has ended is `helper`'s business.
+The thread waits at the gate while the line is closed, sends WANT, and waits while the window is full. `helper` reports
+work that has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.lease_simulation.workloads import Launch, Meet, Program, Step, Took
 
 class Broker(Protocol):
     def wanted(self, process: Process, epoch: int) -> None:
-        """A thread found the gate closed."""
+        """Called when a thread finds the gate closed."""
         ...
 
     def drained(self, process: Process, epoch: int, at: int, *, blocked: bool) -> None: ...
@@ -63,7 +63,7 @@ class Process:
         self._run()
 
     def _run(self) -> None:
-        """Goes on with its step, unless it has to wait for something that calls here again."""
+        """Continue with the current step, unless it has to wait for an event that calls this again."""
         self._standing.when_running(self._take_step)
 
     def _take_step(self) -> None:
@@ -135,7 +135,7 @@ class Process:
             self._wanted = epoch
             self._broker.wanted(self, epoch)
 
-    # ---- What the helper says ----------------------------------------------------------------------------------------
+    # ---- Messages of the helper --------------------------------------------------------------------------------------
 
     def drained(self, epoch: int, at: int, *, blocked: bool) -> None:
         self._broker.drained(self, epoch, at, blocked=blocked)
@@ -143,16 +143,16 @@ class Process:
     def idle(self, epoch: int) -> None:
         self._broker.idle(self, epoch)
 
-    # ---- What others see and do --------------------------------------------------------------------------------------
+    # ---- State and signals -------------------------------------------------------------------------------------------
 
     @property
     def is_working(self) -> bool:
-        """It has work on the card."""
+        """Whether it has work on the card."""
         return bool(self._standing.queue.work)
 
     @property
     def is_stopped(self) -> bool:
-        """Nothing of it runs, but what is on the card."""
+        """Whether it is stopped; only its work on the card continues."""
         return self._standing.is_stopped
 
     def stop(self) -> None:
@@ -167,6 +167,6 @@ class Process:
         self._helper.look()
 
     def die(self) -> None:
-        """With all that it launched."""
+        """End the process, and drop everything that it launched."""
         self._standing.is_dead = True
         self._gpu.forget(self._standing.queue)

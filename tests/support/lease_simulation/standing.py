@@ -1,4 +1,4 @@
-"""How a simulated process stands, and how much work it may have in flight, as the library counts it. Pure."""
+"""The state of a simulated process, and its limit of work in flight, as the library computes them. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from support.lease_simulation.gpu import Queue
 
 _AVERAGED: Final = 16
 _DEPTH: Final = 32
-"""Of a card's own queue: more does not fit whatever the line says."""
+"""Depth of the card's own queue, an upper bound regardless of the line."""
 
 
 class Line:
-    """What the page says to one container of one card."""
+    """The page's line for one container on one card."""
 
     __slots__ = ("deadline", "epoch", "state")
 
@@ -34,12 +34,12 @@ class Window:
         self._launched_under = -1
 
     def launched(self, line: Line, work_ns: int) -> None:
-        """One more; what the next will take is estimated by what those before took."""
+        """Record a launch; the estimate for the next one is a moving average of the earlier ones."""
         self._launched_under = line.epoch
         self._estimate = ((_AVERAGED - 1) * self._estimate + work_ns) // _AVERAGED
 
     def fits(self, line: Line, queued: int, working: int, now: int) -> bool:
-        """One more, where so many processes of the container have work in flight; never less than one in a lease."""
+        """Whether one more launch fits if `working` processes have work in flight; a time slice allows at least one."""
         if line.state is LineState.FREE:
             return queued < _DEPTH
         if not queued and self._launched_under != line.epoch:
@@ -58,22 +58,22 @@ class Standing:
     line: Line
     queue: Queue
     last: int
-    """When something of it was last launched or completed, or its line changed."""
+    """Time of the last launch, completion or change of the line."""
     own_closed: int = -1
-    """The epoch that it ended itself, since nothing more fitted into it."""
+    """The epoch that the process closed for itself, because nothing more fitted into it."""
     is_blocked: bool = False
-    """Its thread stands at the gate."""
+    """Its thread waits at the gate."""
     is_stopped: bool = False
     is_dead: bool = False
     resumes: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    """What it does once it is no longer stopped."""
+    """Calls to make when it continues."""
 
     def may_launch(self, now: int) -> bool:
-        """The line is open to it."""
+        """Whether the line is open for this process."""
         return self.line.is_open(now) and self.own_closed != self.line.epoch
 
     def when_running(self, call: Callable[[], None]) -> None:
-        """At once; if it is stopped, when it goes on; never, if it is dead."""
+        """Call at once, or when a stopped process continues; never for a dead one."""
         if self.is_stopped:
             self.resumes.append(call)
         elif not self.is_dead:

@@ -1,7 +1,7 @@
-"""What simulated programs do: they launch, wait for their work, or sleep. Pure.
+"""Simulated programs, which launch, wait for their work, or sleep. Pure.
 
-A program is a generator of steps; it is told the time after each. Kernels far shorter than a window are launched in
-batches, which cost the same time.
+A program is a generator of steps, and receives the time after each. Kernels far shorter than a window are launched in
+batches that take the same time.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _BATCH: Final = 200 * US
 
 
 class Launch(NamedTuple):
-    """So much work for the card; returns at once, if the gate is open and the window is not full."""
+    """Launch work of this duration; returns at once if the gate is open and the window is not full."""
 
     work_ns: int
 
 
 class Meet(NamedTuple):
-    """A kernel that runs until those of all other processes of the container run, and then does so much work."""
+    """A kernel that spins until those of all other processes of the container run, and then takes this long."""
 
     work_ns: int
 
 
 class Wait(NamedTuple):
-    """Until all of one's own work is done, and so long more."""
+    """Wait for all of one's own work, and this long after it."""
 
     then_ns: int = 0
 
@@ -39,7 +39,7 @@ class Until(NamedTuple):
 
 
 class Took(NamedTuple):
-    """Something took so long: for the figures."""
+    """Record a duration for the figures."""
 
     took_ns: int
 
@@ -47,7 +47,7 @@ class Took(NamedTuple):
 Step = Launch | Meet | Wait | Until | Took
 Program = Generator[Step, int, None]
 Workload = Callable[[Chance, int], Program]
-"""Of a program that begins at that time."""
+"""A function that makes a program from its random numbers and its start time."""
 
 
 def flood(kernel_ns: int) -> Workload:
@@ -55,37 +55,37 @@ def flood(kernel_ns: int) -> Workload:
 
 
 def launch_and_wait(kernel_ns: int, gap_ns: int = 50 * US) -> Workload:
-    """Waits for each, and needs a moment between two."""
+    """Waits for each kernel, with a gap before the next one."""
     return lambda _chance, _now: _launch_and_wait(max(kernel_ns, _BATCH), gap_ns)
 
 
 def mixed(*kernels_ns: int, odds: tuple[int, ...] = ()) -> Workload:
-    """Kernels of several lengths by chance, and never waits."""
+    """Kernels of random lengths, without ever waiting."""
     return lambda chance, _now: _mixed(chance, kernels_ns, odds or (1,) * len(kernels_ns))
 
 
 def inference(period_ns: int = 30 * MS, kernels: int = 6, kernel_ns: int = MS) -> Workload:
-    """A request each period, answered when its kernels are done."""
+    """One request for each period, answered when its kernels are done."""
     return lambda _chance, now: _inference(now, period_ns, kernels, kernel_ns)
 
 
 def on_and_off(on_ns: int, off_ns: int, kernel_ns: int = MS) -> Workload:
-    """Floods for a while, then is idle for a while."""
+    """Alternates between flooding and idling."""
     return lambda _chance, now: _on_and_off(now, on_ns, off_ns, kernel_ns)
 
 
 def training(kernels: int = 3, kernel_ns: int = MS, reduce_ns: int = MS // 2) -> Workload:
-    """Steps on several cards at once: kernels, then a collective."""
+    """Training steps on several cards: kernels, then a collective."""
     return lambda _chance, _now: _training(kernels, kernel_ns, reduce_ns)
 
 
 def never_ending(after_ns: int, kernel_ns: int = MS) -> Workload:
-    """Floods until it launches a kernel that does not end."""
+    """Floods until it launches a kernel that never ends."""
     return lambda _chance, now: _never_ending(now + after_ns, kernel_ns)
 
 
 def idle() -> Workload:
-    """Is there, and wants nothing."""
+    """Exists, and requests nothing."""
     return lambda _chance, _now: _idle()
 
 

@@ -62,7 +62,7 @@ class World:
         since = _BEGIN + self._case.skip_ns
         return tuple(took for process in processes for at, took in process.took if at >= since)
 
-    # ---- Who is there ------------------------------------------------------------------------------------------------
+    # ---- Setup -------------------------------------------------------------------------------------------------------
 
     def _add(self, number: int, container: Container) -> None:
         begin = _BEGIN + container.begins_ns
@@ -95,13 +95,13 @@ class World:
         return process
 
     def _peers(self, number: int, container: Container) -> tuple[int | str, int]:
-        """Whose collectives it has a part in, and how many processes have."""
+        """The group of its collectives, and the group's number of processes."""
         if not container.gang:
             return number, container.size
         return container.gang, sum(each.size for each in self._case.containers if each.gang == container.gang)
 
     def _meeting(self, whose: int | str, peers: int, number: int, work_ns: int) -> Meeting:
-        """The collective of that number."""
+        """The collective with that number."""
         return self._meetings.setdefault((whose, number), Meeting(peers, work_ns))
 
     def _begin(self, process: Process) -> None:

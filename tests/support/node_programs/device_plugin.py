@@ -1,7 +1,7 @@
-"""A device plugin as kubelet has them by the dozen: serves one card under a resource's name.
+"""A typical device plugin for kubelet: serves one card under a resource name.
 
-Run on the node as `python device_plugin.py RESOURCE CARD`; serves until it is killed. Messages are few and small,
-so they are put together by hand.
+Run on the node as `python device_plugin.py RESOURCE CARD`; serves until it is killed. Its messages are few and small,
+so they are encoded by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOREVER = threading.Event()
 
 
 def field(number: int, content: bytes) -> bytes:
-    """A field of bytes, text or a message; all of ours are short."""
+    """A length-delimited field: bytes, text or a message; all of ours are short."""
     return bytes((number << 3 | 2, len(content))) + content
 
 

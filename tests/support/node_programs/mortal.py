@@ -1,6 +1,6 @@
-"""Runs ``partage node``, and kills it as soon as it has done one thing: ``python mortal.py POINT WORDS…``.
+"""Runs ``partage node``, and kills it right after one action: ``python mortal.py POINT WORDS…``.
 
-A point is a function, and where it is one of the journal the step that it is told of: ``journal.forget units``.
+A point is a function; one of the journal may also name the step that is its argument: ``journal.forget units``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Both ends of a splice, as models that take nothing on trust."""
+"""Both ends of a splice, as models that verify everything."""

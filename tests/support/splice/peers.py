@@ -1,7 +1,7 @@
-"""A client and a runtime that keep to the protocol and assert that the other does.
+"""A client and a runtime that follow HTTP/2, and assert that the other side does.
 
-Each counts its windows for itself. What one sends beyond a window of the other, on a stream that has ended, or in
-headers that can't be read with the table as it should be, fails an assertion.
+Each computes flow-control windows by itself. It is an assertion error to send beyond a window, on a stream that has
+ended, or headers that can't be decoded with the correct dynamic table.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Client:
         return stream
 
     def push(self, stream: int, size: int, *, padding: int = 0) -> None:
-        """Sends up to `size` bytes of a request, as windows allow."""
+        """Send up to `size` bytes of a request, as windows allow."""
         call = self.calls[stream]
         if call.is_sent or call.was_reset:
             return
@@ -178,7 +178,7 @@ class Runtime:
             self.send(wire.credit(stream, size))
 
     def answer(self, stream: int, body: bytes | None) -> None:
-        """With a message, or with an error where there is none."""
+        """Answer with a message, or with an error if `body` is None."""
         call = self.calls[stream]
         if call.is_over or call.was_reset:
             return
@@ -201,13 +201,13 @@ class Runtime:
             self.send(wire.reset(stream))
 
     def widen(self, size: int) -> None:
-        """Only ever wider: what a narrower window means for what is on its way is for the receiver to forgive."""
+        """Only widen the window: a narrower one would have to tolerate data in flight."""
         more = size - self.initial
         if more > 0:
             self.initial = size
             for call in self.calls.values():
                 call.window += more
-            table = size // 16  # grows with it
+            table = size // 16  # changes together with it
             self._decoder.max_allowed_table_size = max(self._decoder.max_allowed_table_size, table)
             self.send(wire.settings(window=size, table=table))
 

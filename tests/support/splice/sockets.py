@@ -22,13 +22,13 @@ async def passing(_: HeldCall) -> Verdict:
 
 
 class Answering:
-    """A runtime that answers every call once it has all of it."""
+    """A runtime that answers every call after receiving all of it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.connections: list[tuple[Runtime, asyncio.StreamWriter]] = []
         self.answers = True
-        """On connections from now on."""
+        """Applies to connections accepted from now on."""
         self._server: asyncio.AbstractServer | None = None
 
     async def start(self) -> None:
@@ -44,7 +44,7 @@ class Answering:
         self.path.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Sends what a test has put into a model."""
+        """Send what a test has queued in a model."""
         for runtime, writer in self.connections:
             writer.write(bytes(runtime.out))
             runtime.out.clear()
@@ -73,7 +73,7 @@ class Answering:
 
 
 class Calling:
-    """A client that has connected."""
+    """A connected client."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.model = Client()
@@ -81,13 +81,13 @@ class Calling:
         self.writer = writer
 
     def begin(self, method: str, body: bytes) -> int:
-        """Sends a call, as far as windows allow."""
+        """Send a call, as far as windows allow."""
         stream = self.model.open(method, wire.message(body))
         self._push()
         return stream
 
     async def end(self, stream: int) -> Call:
-        """Waits for the answer."""
+        """Wait for the answer."""
         call = self.model.calls[stream]
         async with patient("the call ends", seen=lambda: call):
             while not call.is_over and await self.listen():
@@ -98,14 +98,14 @@ class Calling:
         return await self.end(self.begin(method, body))
 
     async def listen(self) -> bool:
-        """Hears something; False at the end."""
+        """Receive data; False at the end of the connection."""
         data = await self.reader.read(1 << 16)
         self.model.receive(data)
         self._push()
         return bool(data)
 
     async def is_closed(self) -> bool:
-        """Hears the end."""
+        """Wait for the end of the connection."""
         async with patient("the connection ends"):
             while await self.listen():
                 pass
@@ -122,7 +122,7 @@ class Calling:
 
 
 class Stage:
-    """A splicer, its runtime and whoever connects."""
+    """A splicer with its runtime and its clients."""
 
     def __init__(self, folder: Path, judge: Decide, limits: QuotaLimits | None) -> None:
         self.runtime = Answering(folder / "runtime.sock")
@@ -142,7 +142,7 @@ class Stage:
         await self.splicer.close()
         await self.runtime.stop()
         self.listening.close()
-        await asyncio.sleep(0.02)  # what was closed ends in the next turns of the loop
+        await asyncio.sleep(0.02)  # closed transports end in the next iterations of the loop
 
 
 def listening_at(path: Path) -> socket.socket:
@@ -172,5 +172,5 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def pause(writer: asyncio.StreamWriter) -> None:
-    """This end reads no more."""
+    """Stop reading at this end."""
     cast("asyncio.Transport", writer.transport).pause_reading()

@@ -1,4 +1,4 @@
-"""Frames, read and written apart from the code under test."""
+"""HTTP/2 frames, encoded and decoded independently of the code under test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Frame:
 
     @property
     def content(self) -> bytes:
-        """Of DATA or HEADERS, without padding and priority."""
+        """The payload of DATA or HEADERS without padding and priority."""
         content = self.payload
         if self.flags & PADDED:
             content = content[1 : len(content) - content[0]]
@@ -43,7 +43,7 @@ class Frame:
 
 
 class Reader:
-    """Takes whole frames out of a stream of bytes."""
+    """Splits a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self.left = b""

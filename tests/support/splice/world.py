@@ -1,7 +1,7 @@
-"""A client, a pair and a runtime, moved by numbers: any list of them is a story.
+"""A client, a pair and a runtime driven by a list of numbers; every list is a valid story.
 
-At every step the two ends assert that what they get is right. At the end of a story everything is carried through, and
-the sums are compared: windows of both ends, messages as they should have come, everyone told once, nothing kept.
+At every step both ends assert that their input is correct. At the end of a story all data is delivered and the totals
+are compared: both ends' windows, messages as expected, every decision notified once, nothing left in buffers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class World:
         self._up = bytearray()
         self._down = bytearray()
 
-    # Steps.
+    # Playing a story and checking it.
 
     def play(self, story: Iterator[int]) -> None:
         steps: list[Callable[[Iterator[int]], None]] = [
@@ -91,7 +91,7 @@ class World:
                 assert call.got == wire.message(b"answer %d" % stream)
 
     def break_off(self) -> None:
-        """The connection ends in the middle of everything, and verdicts come that nobody waits for."""
+        """Break the connection in the middle of everything, and deliver decisions that are no longer needed."""
         self.pair.lost("broken off")
         late = list(self.questions)
         self._collect()
@@ -104,7 +104,7 @@ class World:
         assert set(self.told) == self.approved
         assert set(self.told.values()) <= {1}
 
-    # What may happen.
+    # Possible steps.
 
     def _open(self, story: Iterator[int]) -> None:
         body = wire.message(bytes(SIZES[next(story, 0) % len(SIZES)]))
@@ -148,7 +148,7 @@ class World:
             self.runtime.credit_call(stream, CHUNKS[next(story, 0) % len(CHUNKS)])
 
     def _answer(self, story: Iterator[int]) -> None:
-        """Mostly to calls that are there, now and then to one that is not."""
+        """Answer mostly existing calls, and sometimes one that has ended."""
         if not self.runtime.calls:
             return
         stream, how = list(self.runtime.calls)[next(story, 0) % len(self.runtime.calls)], next(story, 0)
@@ -195,7 +195,7 @@ class World:
             case _:
                 pass
 
-    # How it moves.
+    # Delivery of data.
 
     def _carry_one(self, which: int, size: int) -> None:
         if self.pair.over is not None:

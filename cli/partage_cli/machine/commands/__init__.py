@@ -1,1 +1,1 @@
-"""What people type on one machine: `run`, `ps`, `logs` and the like, each a question to the manager."""
+"""The commands of a machine without Kubernetes: `up`, `down`, `ps` and `wait-for`."""

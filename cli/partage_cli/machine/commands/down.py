@@ -1,4 +1,4 @@
-"""The words and options of ``partage down``."""
+"""The command line of ``partage down``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from partage_cli.machine.setup.services import services
 from partage_cli.main import SUBCOMMANDS
 
 _END_WITHIN_S: Final = 120.0
-"""Four services, each with its own deadline."""
+"""For four services, each with its own deadline."""
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""The words and options of ``partage ps``."""
+"""The command line of ``partage ps``."""
 
 from __future__ import annotations
 

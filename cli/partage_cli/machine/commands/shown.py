@@ -1,4 +1,4 @@
-"""Containers that hold a share, as people and programs read them. Pure."""
+"""Containers that hold a share, for people and programs. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER: Final = ("ID", "NAME", "IMAGE", "SHARE", "LIMIT", "MEMORY", "USED", "CA
 
 
 class SharingContainer(Struct, frozen=True, kw_only=True):
-    """A container with all that is known of its share; of several cards it is all together."""
+    """A container with its share; amounts are sums over its cards."""
 
     id: str
     name: str | None
@@ -27,7 +27,7 @@ class SharingContainer(Struct, frozen=True, kw_only=True):
     limit_milli: int
     memory_bytes: int
     used_bytes: int | None
-    """None: the broker does not know it."""
+    """None if the broker does not know it."""
     cards: tuple[str, ...]
     status: str
     kept_s: int | None
@@ -36,7 +36,7 @@ class SharingContainer(Struct, frozen=True, kw_only=True):
 def sharing(
     held: Iterable[Held], told: Iterable[ContainerTold], named: Mapping[str, tuple[str, str]]
 ) -> tuple[SharingContainer, ...]:
-    """As the agent holds them; limits that were lowered since are the broker's."""
+    """Combine the agent's grants with the broker's limits, which may have been lowered since."""
     by_key = {each.key: each for each in told}
     found = list[SharingContainer]()
     for each in held:
@@ -64,7 +64,7 @@ def sharing(
 
 
 def sharing_table(containers: Iterable[SharingContainer], indices: Mapping[str, int]) -> str:
-    """`indices` are the cards' numbers, as far as they are known."""
+    """`indices` are the known indices of cards."""
     rows = (
         (
             each.id[:_SHORT],

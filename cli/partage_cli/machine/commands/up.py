@@ -1,4 +1,4 @@
-"""The words and options of ``partage up``."""
+"""The command line of ``partage up``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from partage_cli.main import SUBCOMMANDS
 
 
 def _models() -> click.ParamType[Any]:
-    """Of simulated cards. Where these are not installed any word is taken, and the command says what it lacks."""
+    """Models of simulated cards. Without their distribution any word is accepted, and the command fails later."""
     try:
         from partage_simgpu.profiles import profile_names  # noqa: PLC0415  a distribution of its own
     except ModuleNotFoundError:
@@ -65,7 +65,7 @@ def command(root: Path, *, simulated: str | None, cards: int | None, in_foregrou
 
 
 def _tell_running(root: Path, wishes: Wishes, pid: int) -> None:
-    """What a supervisor has up already."""
+    """Report a machine that a supervisor runs already."""
     decision, why = read_decision(root), asyncio.run(why_not_whole(root))
     if decision is None or why is not None:
         raise Unfit(f"process {pid} is setting this machine up, or takes it down: {why or 'it has just begun'}")

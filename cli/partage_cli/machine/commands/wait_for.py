@@ -1,4 +1,4 @@
-"""The words and options of ``partage wait-for``."""
+"""The command line of ``partage wait-for``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def command(  # noqa: PLR0913  one parameter for each word of the command line
 
 
 def _wait(agent: AgentClient, env: tuple[str, ...]) -> None:
-    """An agent that goes away, as for an upgrade, is asked again; then others may have come first."""
+    """Wait in the agent's queue. If the agent goes away, as for an upgrade, it retries, but may lose its place."""
     said = ""
 
     def waits(why: str) -> None:

@@ -1,1 +1,1 @@
-"""`partage up` and `partage down`: the programs, files and services that a machine needs, and their end."""
+"""`partage up` and `partage down`: creates and removes the programs, files and services of a machine."""

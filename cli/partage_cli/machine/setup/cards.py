@@ -1,4 +1,4 @@
-"""Real cards, and the preload library for them or for simulated ones."""
+"""Real cards, and the preload library for real or simulated ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WAITING: Final = frozenset(("starts", "slow"))
 
 
 def real_cards(driver_root: Path) -> int:
-    """How many NVML tells of; 0 without a driver. An idle driver takes seconds to find them. Raises `Unfit`."""
+    """Number of cards in NVML; 0 without a driver. An idle driver needs seconds to find them. Raises `Unfit`."""
     driver = Driver(driver_root, wake=lambda: None)
     until = time.monotonic() + _DRIVER_WITHIN_S
     try:
@@ -38,7 +38,7 @@ def real_cards(driver_root: Path) -> int:
 
 
 def install_library(root: Path, decision: Decision) -> str:
-    """The version that new containers get; raises what its build raises."""
+    """Install the preload library; returns the version for new containers. Raises the errors of its build."""
     folder = root / LIBRARY
     installed = install(folder, root / DRIVER if decision.simulated else root)
     install_page(folder)

@@ -1,4 +1,4 @@
-"""What `partage up` decided, kept so that a second `up`, `down` and the services go by the same."""
+"""The decision of `partage up`, stored so that a second `up`, `down` and the services agree on it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from partage_cli.machine.places import MACHINE_FILE
 from partage_cli.machine.setup.errors import Earlier, NotReadable
 
 SIMULATED: Final = "SIMULATED CARDS: nothing is computed on them"
-"""On every screen of such a machine."""
+"""Shown by every command on such a machine."""
 MOST_SIMULATED: Final = 32
-"""Cards that a simulated node may have."""
+"""Most cards of a simulated node."""
 _MOST_BYTES: Final = 64 << 10
 _HEAD: Final = "# Written by `partage up`. `partage down --purge` removes it and all that it names.\n"
 
@@ -23,9 +23,9 @@ _HEAD: Final = "# Written by `partage up`. `partage down --purge` removes it and
 class Decision(Struct, frozen=True, kw_only=True):
     v: Literal[2] = 2
     simulated: str = ""
-    """The model of the simulated cards; empty: the cards are real."""
+    """Model of the simulated cards; empty if the cards are real."""
     cards: int = 0
-    """How many are simulated."""
+    """Number of simulated cards."""
 
 
 class _Version(Struct, frozen=True):
@@ -33,7 +33,7 @@ class _Version(Struct, frozen=True):
 
 
 def read_decision(root: Path) -> Decision | None:
-    """None where there is none; raises `NotReadable` and `Earlier`."""
+    """The stored decision, or None; raises `NotReadable` and `Earlier`."""
     path = root / MACHINE_FILE
     try:
         with path.open("rb") as file:
@@ -53,7 +53,7 @@ def read_decision(root: Path) -> Decision | None:
 
 
 def is_simulated(root: Path) -> bool:
-    """Whether `partage up` made this machine's cards; raises `NotReadable` and `Earlier`."""
+    """Whether this machine's cards are simulated by `partage up`; raises `NotReadable` and `Earlier`."""
     decision = read_decision(root)
     return decision is not None and bool(decision.simulated)
 

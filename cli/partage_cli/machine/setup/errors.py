@@ -1,12 +1,12 @@
-"""What is expected to go wrong when a machine is set up or taken down; each is one line that says what to do.
+"""Expected errors of setting a machine up and taking it down; each is one line with advice.
 
 PartageError
 └── SetupError
-    ├── NotReadable    what an earlier `up` wrote
-    ├── Earlier        an `up` of a version that ran containers itself
+    ├── NotReadable    the file of an earlier `up` is damaged
+    ├── Earlier        the file is of a version that ran containers itself
     ├── Unfit          this machine can't be used so
-    ├── Held           another `up` or `down` is at work
-    └── NotStarted     a service that does not come up
+    ├── Held           another `up` or `down` is running
+    └── NotStarted     a service does not start
 """
 
 from __future__ import annotations

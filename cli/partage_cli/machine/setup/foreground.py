@@ -1,4 +1,4 @@
-"""A machine without systemd: its services under one supervisor, until a signal asks for the end."""
+"""A machine without systemd: runs its services under one supervisor until a signal ends it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOG: Final = ("--log-level", "warning", "--log-format", "text")
 
 
 async def live(root: Path, decision: Decision, *, say: Say, up: Callable[[], None]) -> None:
-    """Calls `up` when containers may be placed. Containers go on afterwards; raises `NotStarted`."""
+    """Run the services; calls `up` once containers can be placed. Containers outlive it. Raises `NotStarted`."""
     every = services(root, simulated=bool(decision.simulated), python=sys.executable, log=_LOG)
     supervisor, stopping = Supervisor(root, every, say=say), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -44,7 +44,7 @@ async def live(root: Path, decision: Decision, *, say: Say, up: Callable[[], Non
 
 
 async def come_up(root: Path, names: list[str]) -> None:
-    """Returns when all answer and are in force; raises `NotStarted` where that takes long."""
+    """Wait until all services answer and are in force; raises `NotStarted` after a timeout."""
     try:
         async with asyncio.timeout(UP_WITHIN_S):
             await asyncio.gather(*(_ready(root, name) for name in names))

@@ -1,8 +1,8 @@
-"""Who sets this machine up, supervises it, or takes it down: one process at a time, by a lock that the kernel keeps.
+"""A lock so that one process at a time sets this machine up, supervises it, or takes it down.
 
-The lock is of the kind that names its holder, so a `down` knows whom to ask for the end: never a number in a file,
-which may be another's by now. The holder itself must not ask: the kernel names to each process the locks of others
-alone, and to close any descriptor of the file would let go of its lock.
+It is a POSIX record lock, which names its holder, so `down` knows which process to signal; a PID file could name a
+recycled PID. The holder itself must not query it: the kernel reports only locks of other processes, and closing any
+descriptor of the file would release the holder's lock.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from partage_cli.machine.places import HOLD
 from partage_cli.machine.setup.errors import Held, NotStarted
 
 _FLOCK: Final = struct.Struct("hh4xqqi4x")
-"""The kernel's struct of 64-bit machines: kind, whence, start, length, process."""
+"""struct flock on 64-bit machines: type, whence, start, length, PID."""
 _WHOLE_FILE: Final = (0, 0, 0)
 
 
 @contextmanager
 def held(root: Path, what: str) -> Generator[None]:
-    """Holds the machine meanwhile; raises `Held` where another process does."""
+    """Hold the lock inside the context; raises `Held` if another process has it."""
     path = root / HOLD
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     descriptor = _opened(path)
@@ -48,7 +48,7 @@ def held(root: Path, what: str) -> Generator[None]:
 
 
 def holder(root: Path) -> int | None:
-    """The process that holds it."""
+    """PID of the lock's holder."""
     try:
         descriptor = _opened(root / HOLD)
     except FileNotFoundError:
@@ -60,7 +60,7 @@ def holder(root: Path) -> int | None:
 
 
 def end_holder(root: Path, *, within_s: float) -> int | None:
-    """Asks the holder to end and waits for that; the process that it was. Raises `NotStarted` where it goes on."""
+    """Terminate the holder and wait for its exit; returns its PID. Raises `NotStarted` if it doesn't exit."""
     pid = holder(root)
     if pid is None:
         return None
@@ -68,7 +68,7 @@ def end_holder(root: Path, *, within_s: float) -> int | None:
     if descriptor is None:
         return pid
     try:
-        if holder(root) == pid:  # the number may have been another's before it was opened
+        if holder(root) == pid:  # checked again, as the PID may have been recycled before the pidfd was opened
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(descriptor, signal.SIGTERM)
             if not select.select([descriptor], [], [], within_s)[0]:

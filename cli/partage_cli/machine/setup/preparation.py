@@ -1,6 +1,6 @@
-"""Decides what this machine is, and puts what its services need in place; each step may be done again.
+"""Decides which cards this machine shares, and installs what its services need; every step is idempotent.
 
-What an earlier `up` decided holds until its user says otherwise, so a second `up` changes nothing by itself.
+The decision of an earlier `up` holds until its user changes it, so a second `up` changes nothing by itself.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _CONNECT_S: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What was said on the command line; None: as before, or as is usual."""
+    """Options of the command line; None keeps the earlier decision, or else the default."""
 
     simulated: str | None = None
     cards: int | None = None
 
 
 def require_fit(root: Path) -> None:
-    """Raises `Unfit` where this machine can't be used."""
+    """Raises `Unfit` if this machine can't be used."""
     if os.geteuid() != 0:
         raise Unfit("`partage up` starts daemons that are root's: run it as root")
     if (kubelet := _kubelet(root)) is not None:
@@ -43,11 +43,11 @@ def require_fit(root: Path) -> None:
 
 
 def prepared(root: Path, wishes: Wishes, say: Say) -> Decision:
-    """All but the services; tells each step that takes time or leaves something."""
+    """Prepare all but the services; `say` gets a line for each step that takes time or leaves files."""
     model, cards = _cards(root, wishes, read_decision(root))
     decision = Decision(simulated=model, cards=cards if model else 0)
     lay_out = _simulator() if model else None
-    write_decision(root, decision)  # so that a `down` knows of all that follows, however far it comes
+    write_decision(root, decision)  # written first, so that `down` can undo the following steps even if they fail
     (root / STATE).mkdir(mode=0o755, parents=True, exist_ok=True)
     if lay_out is not None:
         lay_out(root, decision)
@@ -62,7 +62,7 @@ def _simulator() -> Callable[[Path, Decision], None]:
 
 
 def _cards(root: Path, wishes: Wishes, before: Decision | None) -> tuple[str, int]:
-    """The model to simulate, empty for real cards; and how many are simulated."""
+    """The model to simulate, empty for real cards, and the number of simulated cards."""
     count = wishes.cards or (before.cards if before and before.cards else 1)
     if wishes.simulated is not None:
         return wishes.simulated, count
@@ -76,14 +76,14 @@ def _cards(root: Path, wishes: Wishes, before: Decision | None) -> tuple[str, in
 
 
 def _kubelet(root: Path) -> str | None:
-    """Which kubelet runs here; one in a container, as kind has them, is another machine's."""
+    """The kubelet of this machine; one in another mount namespace, as in a kind container, is another machine's."""
     own = Path("/proc/self/ns/mnt").readlink()
     for entry in Path("/proc").iterdir():
         try:
             is_kubelet = entry.name.isdecimal() and (entry / "comm").read_text() == "kubelet\n"
             if is_kubelet and (entry / "ns/mnt").readlink() == own:
                 return f"a kubelet runs here, process {entry.name}"
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process ended meanwhile
             continue
     with socket.socket(socket.AF_UNIX) as peer:
         peer.settimeout(_CONNECT_S)

@@ -1,4 +1,4 @@
-"""Whether a service of this machine answers: each is asked what only one that works can answer."""
+"""Readiness of a machine's services: each gets a request that only a working service can answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEADLINE_S: Final = 2.0
 
 
 async def why_not_ready(name: str, root: Path) -> str | None:
-    """Of one service, by its name."""
+    """Why the service of that name is not ready, or None."""
     try:
         return await asyncio.to_thread(_PROBES[name], root)
     except (PartageError, OSError) as error:
@@ -28,7 +28,7 @@ async def why_not_ready(name: str, root: Path) -> str | None:
 
 
 async def why_not_whole(root: Path) -> str | None:
-    """Whether containers may have a share: the inventory says that the broker is in force."""
+    """Why containers can't get a share yet, or None: the inventory must report that the broker is in force."""
     try:
         read = await asyncio.to_thread(_inventory, root)
     except (PartageError, OSError) as error:

@@ -1,6 +1,6 @@
-"""Takes back all that `partage up` made on a machine without containers that have a share.
+"""Removes all that `partage up` created, once no container has a share.
 
-What lies below our own folders goes with them. What others may use too goes only where nothing of theirs is left in it.
+Our own folders are removed as a whole, a folder that others may use too only if it is empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AGAIN_S: Final = 0.05
 
 
 def end_containers(root: Path, *, kills: bool, say: Say) -> None:
-    """Those that have a share, while no daemon runs. Raises `Unfit` where there are some and `kills` is false."""
+    """Kill containers that have a share, while no daemon runs. Raises `Unfit` if there are any and not `kills`."""
     left = living(root)
     if left and not kills:
         names = " ".join(each.id[:_SHOWN] for each in left)
@@ -39,13 +39,13 @@ def end_containers(root: Path, *, kills: bool, say: Say) -> None:
 
 
 def remove_all(root: Path, say: Say) -> None:
-    """Each step may find its work done already. Says what it leaves, and why."""
+    """Remove all; idempotent. Reports what is left, and why."""
     for name in (STATE, _RUN):
         if (root / name).exists():
             shutil.rmtree(root / name)
     (root / MACHINE_FILE).unlink(missing_ok=True)
     for each in (Path(MACHINE_FILE).parent, Path(STATE).parent):
-        with contextlib.suppress(OSError):  # it is not empty, or not there
+        with contextlib.suppress(OSError):  # not empty, or missing
             (root / each).rmdir()
     if (root / "etc/partage").exists():
         say(f"left: {root / 'etc/partage'}, with settings that `partage up` did not make")

@@ -1,7 +1,6 @@
-"""The programs that make a machine: in which order they start, and with which words. Pure.
+"""The daemons of a machine, in their start order, with their command lines. Pure.
 
-Each finds its neighbours by files below the root and asks again until they are there, so any of them may die and come
-back alone.
+Each finds the others by files below the root and retries until they exist, so any of them can restart alone.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ class Service:
     about: str
     argv: tuple[str, ...]
     tells_systemd: bool = True
-    """That it is ready."""
+    """Whether it notifies systemd when it is ready."""
     outlives: bool = False
-    """Running containers need it as they need a kernel's driver, so it ends only when they do."""
+    """Running containers need it like a kernel driver, so it is stopped only after they have ended."""
 
 
 def services(root: Path, *, simulated: bool, python: str, log: tuple[str, ...]) -> tuple[Service, ...]:
-    """In the order of their start; `log` are the words that say how our daemons log."""
+    """The services in start order; `log` are the logging options of our daemons."""
     common = ("--root", str(root), "--driver-root", f"/{DRIVER}" if simulated else "/", *log)
 
     def ours(module: str, *words: str) -> tuple[str, ...]:

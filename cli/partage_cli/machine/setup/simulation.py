@@ -1,4 +1,4 @@
-"""Simulated cards of one machine. `partage_simgpu` is a distribution of its own: this is imported where they are."""
+"""Simulated cards of one machine. `partage_simgpu` is a separate distribution: import this only if it is installed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from partage_simgpu.driver_root import CONF, lay_out
 from partage_simgpu.profiles import load_profile
 
 NODE: Final = "machine"
-"""By which the ids of simulated cards are made, so that they are the same after each `up`."""
+"""Seed of the simulated cards' ids, so that they are the same after each `up`."""
 
 
 def simulate(root: Path, decision: Decision) -> None:
-    """The simulated driver, as it is decided; raises `Unfit` while another one runs, and what its build raises."""
+    """Install the simulated driver; raises `Unfit` while another one runs, and the errors of its build."""
     folder = root / DRIVER
     sections = described(NODE, [Card(load_profile(decision.simulated))] * decision.cards)
     built = build.built()
@@ -33,17 +33,17 @@ def simulate(root: Path, decision: Decision) -> None:
 
 
 def adopted(root: Path) -> simgpud.Simgpud:
-    """The daemon that runs, which an earlier supervisor may have started, or a new one."""
+    """The running daemon, which an earlier supervisor may have started, or else a new one."""
     return simgpud.running(root / DRIVER) or simgpud.start(root / DRIVER)
 
 
 def ask(root: Path) -> None:
-    """Raises what a daemon answers that doesn't work."""
+    """Raises the error of a daemon that doesn't work."""
     control(root / DRIVER, "status")
 
 
 def end(root: Path) -> None:
-    """The daemon, which nothing uses any more."""
+    """Stop the daemon, once nothing uses it."""
     if (running := simgpud.running(root / DRIVER)) is not None:
         with running:
             running.stop()

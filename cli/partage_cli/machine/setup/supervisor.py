@@ -1,7 +1,8 @@
-"""The services of a machine without systemd: one process starts them, starts them again, and ends them in order.
+"""Supervises the services of a machine without systemd: starts them, restarts them, and stops them in order.
 
-They end with it, however it ends, by the kernel's parent-death signal; containers are no children of theirs and go on.
-What outlives us (the simulated driver, which containers use like a kernel's) is adopted by the next supervisor.
+When the supervisor ends for any reason, parent-death signals end the services; containers are not their children and
+continue. A service that outlives it (the simulated driver, which containers use like a kernel driver) is adopted by the
+next supervisor.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Say = Callable[[str], None]
 FIRST_S: Final = 0.1
 MOST_S: Final = 10.0
 SETTLED_S: Final = 30.0
-"""After so long the next death is a first one again."""
+"""After this uptime the restart backoff starts over."""
 _END_S: Final = 25.0
-"""Above the daemons' own deadline for their stop."""
+"""Longer than the daemons' own stop deadline."""
 _LOOK_EVERY_S: Final = 0.2
 _LONGEST_LINE: Final = 8 << 10
 _LAST_WORDS_S: Final = 0.5
@@ -40,13 +41,13 @@ class Supervisor:
         self._keeping: list[tuple[Service, Keeper, asyncio.Task[None]]] = []
 
     def start(self) -> None:
-        """All in their order, each without waiting for the one before it: they wait for each other themselves."""
+        """Start all in order without waiting in between: the services wait for each other themselves."""
         for service in self._services:
             keeper = Keeper(self._root, service, self._say)
             self._keeping.append((service, keeper, asyncio.create_task(keeper.keep(), name=service.name)))
 
     async def stop(self) -> None:
-        """In the reverse order; what outlives us goes on."""
+        """Stop in reverse order; services that outlive the supervisor continue."""
         for _, keeper, task in reversed(self._keeping):
             await keeper.stop()
             task.cancel()
@@ -61,7 +62,7 @@ class Keeper:
         self._is_ending = False
 
     async def keep(self) -> None:
-        """Until it is stopped, and then perhaps cancelled."""
+        """Run and restart the service until it is stopped, or cancelled after that."""
         loop = asyncio.get_running_loop()
         wait_s = FIRST_S
         while True:
@@ -75,7 +76,7 @@ class Keeper:
             wait_s = min(2 * wait_s, MOST_S)
 
     async def stop(self) -> None:
-        """Asks it to end, and kills one that does not."""
+        """Terminate the service, and kill it after the deadline."""
         self._is_ending = True
         process = self._process
         if process is None or process.returncode is not None or self._service.outlives:
@@ -91,7 +92,7 @@ class Keeper:
             await process.wait()
 
     async def _live(self) -> str:
-        """From its start to its end; how it ended."""
+        """Run the service once; returns how it ended."""
         if self._service.outlives:
             return await self._watched()
         service = self._service
@@ -104,7 +105,7 @@ class Keeper:
                     stdout=tells,
                     stderr=tells,
                     cwd="/",
-                    start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends all in order
+                    start_new_session=True,  # Ctrl-C on a terminal is for the supervisor, which stops all in order
                     preexec_fn=_end_with_parent,
                 )
             except OSError as error:
@@ -115,7 +116,7 @@ class Keeper:
 
     @asynccontextmanager
     async def _passing_on(self, told: int) -> AsyncGenerator[None]:
-        """What it says, also its last words; a child of its own that still holds the pipe is not waited for."""
+        """Forward the service's output to the end, without waiting for a grandchild that still holds the pipe open."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(
@@ -130,7 +131,7 @@ class Keeper:
             transport.close()
 
     async def _watched(self) -> str:
-        """The simulated driver: one of an earlier supervisor, or one that is no child of ours, until it has ended."""
+        """Watch the simulated driver until it ends: an earlier supervisor's, or a new one, which is not our child."""
         from partage_cli.machine.setup import simulation  # noqa: PLC0415  a distribution of its own
 
         try:
@@ -144,7 +145,7 @@ class Keeper:
         return "has ended"
 
     async def _pass_on(self, stream: asyncio.StreamReader) -> None:
-        """What it says, a line each with its name in front; a longer line is cut."""
+        """Forward output line by line with the service's name in front; longer lines are cut."""
         line = b""
         while data := await stream.read(_LONGEST_LINE):
             *whole, line = (line + data).split(b"\n")
@@ -166,5 +167,5 @@ def _ending(status: int) -> str:
 
 
 def _end_with_parent() -> None:
-    """Between fork and exec. SIGTERM, so that a daemon has time to write down what it knows."""
+    """Called between fork and exec. SIGTERM lets a daemon save its state."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Puts the units in place and has systemd start and stop them."""
+"""Installs the units, and has systemd start and stop them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SHOWN: Final = 300
 
 
 def runs_here(root: Path) -> bool:
-    """As sd_booted(3) asks; it keeps units of the real root alone."""
+    """Whether systemd runs, as sd_booted(3) checks; it manages units of the real root only."""
     return _RUNS.is_dir() and root == Path("/")
 
 
 async def start(root: Path, decision: Decision, *, say: Say) -> None:
-    """Returns when containers may be placed; a unit whose text is new starts again. Raises `NotStarted`."""
+    """Start the units, restarting changed ones; returns once containers can be placed. Raises `NotStarted`."""
     every = services(root, simulated=bool(decision.simulated), python=sys.executable, log=_LOG)
     texts = units(every)
     changed = [name for name, text in texts.items() if _put(root / FOLDER / name, text)]
@@ -44,7 +44,7 @@ async def start(root: Path, decision: Decision, *, say: Say) -> None:
 
 
 async def stop(root: Path, every: Iterable[Service]) -> None:
-    """Their units, the last one first, as far as they are there."""
+    """Stop the units that exist, the last service first."""
     names = [TARGET, *(unit_name(service) for service in reversed(tuple(every)))]
     if present := [name for name in names if (root / FOLDER / name).exists()]:
         await _systemctl("stop", *present)
@@ -59,7 +59,7 @@ async def remove(root: Path, every: Iterable[Service]) -> None:
 
 
 def _put(path: Path, text: str) -> bool:
-    """Returns whether the text is new."""
+    """Write a unit file; returns whether its text changed."""
     if path.is_file() and path.read_text() == text:
         return False
     write_whole(path, text.encode(), mode=0o644)

@@ -1,6 +1,6 @@
-"""The services as units of systemd. Pure.
+"""The services as systemd units. Pure.
 
-They are up before engines are, which create containers with a restart policy as they start, and try each once.
+They start before the engines: an engine that starts creates its containers with a restart policy, and tries each once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def unit_name(service: Service) -> str:
 
 
 def units(every: Sequence[Service]) -> Mapping[str, str]:
-    """Their texts by their names, and the target that holds them together."""
+    """Unit files by name, and the target that groups them."""
     texts = {unit_name(service): _unit(service, every[:place]) for place, service in enumerate(every)}
     wants = " ".join(texts)
     texts[TARGET] = f"""\
@@ -63,6 +63,6 @@ RuntimeDirectoryPreserve=yes
 
 
 def _quoted(word: str) -> str:
-    """As systemd reads it: with its own escapes, and neither variables nor specifiers."""
+    """Quote a word for systemd, with its escapes, so that no variable or specifier is expanded."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"'

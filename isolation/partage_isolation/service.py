@@ -80,7 +80,7 @@ class BrokerService:
         """Audit once. An error in it must not end the memory service: it is logged, and readiness is withdrawn."""
         try:
             await self._broker.look()
-        except Exception as error:  # noqa: BLE001  any error
+        except Exception as error:  # noqa: BLE001  whatever it is
             self._daemon.health.unready("audit", f"{type(error).__name__}: {error}")
             what = "an audit failed; this is a defect, please report it"
             self._repeats.say(what, key=type(error).__name__, level=ERROR, exc_info=error)

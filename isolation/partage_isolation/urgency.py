@@ -42,7 +42,7 @@ def goes_as_others(child: int) -> None:
 
 
 def _bound() -> None:
-    """Set RLIMIT_RTTIME, without raising the existing limits."""
+    """Set RLIMIT_RTTIME, within the existing hard limit."""
     mine = (PAUSES_WITHIN_US, ENDS_AFTER_US)
     most = resource.getrlimit(_RTTIME)[1]
     soft, hard = (limit if most == resource.RLIM_INFINITY else min(limit, most) for limit in mine)

@@ -77,7 +77,7 @@ class InstalledFiles:
         self._versions: tuple[Path, ...] = ()
         self._mountinfo = ""
         self._sources: tuple[Source, frozenset[Source], Source] = (("", ""), frozenset(), ("", ""))
-        """Of the containers' folders, of the library in each version, and of the folder of versions."""
+        """Sources of the containers' folders, of the library in each version, and of the folder of versions."""
 
     def look(self) -> None:
         """Refresh: versions and the broker's own mounts change."""

@@ -164,7 +164,7 @@ class Budget:
     waiting: dict[Process, int] = field(default_factory=dict[Process, int])
     """Processes with a deferred request, and the card it is about."""
     is_away: bool = False
-    """The driver holds its processes on the host, or is moving them: samples show nothing of them."""
+    """The driver holds its processes on the host, or is about to move them there or back: samples don't show them."""
     refused: Counter[int] = field(default_factory=Counter[int])
     """Number of requests refused at the limit, by card."""
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from partage_isolation.names import BudgetKey
 
 ALL: Final = (1 << 64) - 1
-"""As an allowed number of bytes: all that it has."""
+"""Value of `allowed` that permits all its memory on the card."""
 
 STEP: Final = 64 << 20
 """Minimum worth an order; the library moves memory in pieces of this size."""
@@ -126,7 +126,7 @@ class Tenant:
     """Bytes that it is about to take."""
     asked_ns: int = 0
     hopeless_since_ns: int = 0
-    """Since when it has asked for the impossible; 0: it does not."""
+    """When it started to ask for more than can ever fit; 0: it does not."""
     times_out: int = 0
     """How often it had to leave."""
     carried: int = 0

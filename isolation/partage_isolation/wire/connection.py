@@ -25,10 +25,10 @@ RATE: Final = 2000
 """Packets per second of a connection; a program that allocates as fast as a card permits stays far below."""
 BURST: Final = 200
 CONTAINER_RATE: Final = 8000
-"""Of all of a container's connections: a tenth of what the broker can handle, however many it opens."""
+"""For all of a container's connections: a tenth of what the broker can handle, however many it opens."""
 CONTAINER_BURST: Final = 1600
 NAMESPACE_RATE: Final = 2 * CONTAINER_RATE
-"""Of all containers of a namespace."""
+"""For all containers of a namespace."""
 NAMESPACE_BURST: Final = 2 * CONTAINER_BURST
 HELLO_COSTS: Final = 10
 """Each makes the broker inspect a process."""

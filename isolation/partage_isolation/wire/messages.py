@@ -316,7 +316,7 @@ Answer = Prepared | LimitsSet | Suspended | Released | Entered | Told | No
 
 END: Final = b"\n"
 MAX_QUESTION_BYTES: Final = 256 * 1024
-"""Of a line including its end; enough for a grant of every card that a node may have."""
+"""Limit for a line including its end; enough for a grant of every card that a node may have."""
 MAX_ANSWER_BYTES: Final = 16 << 20
 """Enough for all processes of all containers."""
 

@@ -34,7 +34,7 @@ class Registry:
         self._of: dict[BudgetKey, list[Served]] = {}
         self._ids: dict[ContainerKey, frozenset[str]] = {}
         self._buckets = WeakValueDictionary[str, Bucket]()
-        """Of namespaces."""
+        """Buckets of namespaces."""
         self._outside: frozenset[Session] = frozenset()
         """Outside all containers of their claim, by the last list."""
 

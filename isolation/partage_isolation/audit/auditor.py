@@ -1,3 +1,5 @@
+"""Runs the audit: collects facts, reports findings, and stops containers whose limits are not in force."""
+
 from __future__ import annotations
 
 import asyncio

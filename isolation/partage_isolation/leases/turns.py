@@ -67,8 +67,7 @@ class Turns:
         waiting = [seat for card in self._cards for seat in card.seats if seat.is_waiting]
         if not are_leased:
             return waiting
-        # Each card has a holder with a deadline: only an entry that came since, or has waited too long, can change
-        # that.
+        # All cards are held until a deadline: only a new arrival, or an entry that has waited too long, changes that.
         for seat in waiting:
             if seat.is_awake or seat.is_capped or seat.is_overdue(now):
                 return waiting

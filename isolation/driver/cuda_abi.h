@@ -1,6 +1,6 @@
-/* The driver API as programs see it, as far as our libraries need it: numbers, handles and structures. Interface facts
- * in our own words, 64-bit Linux; names and layouts are those that programs are compiled against, fields are called
- * what they mean to us.
+/* The driver API's numbers, handles and structures, as far as our libraries need them. Interface facts in our own
+ * words, for 64-bit Linux: names and layouts are those that programs are compiled against, fields are named by their
+ * meaning for us.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 typedef enum {
 #define ERROR(name, value, words) name = value,
 #include "cuda_errors.def"
-    /* From here to the last a capture is under way. */
+    /* Errors of this range mean that a capture is in progress. */
     CUDA_ERROR_CAPTURE_FIRST = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
     CUDA_ERROR_CAPTURE_LAST = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
 } CUresult;
@@ -21,7 +21,7 @@ typedef struct cuda_context *CUcontext;
 typedef struct cuda_stream *CUstream;
 typedef struct cuda_event *CUevent;
 typedef struct cuda_image *CUmodule, *CUlibrary; /* a library is a module that belongs to no context */
-typedef struct cuda_function *CUfunction, *CUkernel; /* programs pass the one for the other */
+typedef struct cuda_function *CUfunction, *CUkernel; /* programs pass either as the other */
 typedef struct cuda_green *CUgreenCtx;
 typedef struct cuda_resources *CUdevResourceDesc;
 typedef struct cuda_graph *CUgraph;
@@ -35,7 +35,7 @@ typedef struct {
     char bytes[16];
 } CUuuid;
 
-/* Handles that mean default streams. NULL: one of the two, as the function's variant says. */
+/* Handles of the default streams. NULL is one of the two, depending on the function's variant. */
 #define CU_STREAM_LEGACY ((CUstream)1)
 #define CU_STREAM_PER_THREAD ((CUstream)2)
 
@@ -50,7 +50,7 @@ typedef struct {
     unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;
 
-/* A launch's shape, as every structure below begins: 28 bytes. */
+/* Dimensions of a launch, as in several structures below: 28 bytes. */
 struct shape {
     unsigned grid[3], block[3], shared_bytes;
 };
@@ -93,10 +93,10 @@ enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_CHILD = 4, CU_GRAPH_NOD
 enum { CU_GRAPH_INSTANTIATE_UPLOAD = 2 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 
-/* Whose the graph of a child node is from then on. */
+/* Ownership of a child node's graph. */
 enum { CU_GRAPH_CHILD_MOVED = 1 };
 
-/* A node of any kind. Those of memory are here by size; their structures are in abi_memory.h. */
+/* Parameters of a node of any kind. Memory nodes only have their size here; their structures are in abi_memory.h. */
 typedef struct {
     int type;
     int reserved[3];

@@ -1,4 +1,4 @@
-/* Functions of the driver as programs call them, for programs that look them up by name: nothing is linked. */
+/* Prototypes of driver functions as programs call them, for programs that look them up by name: nothing is linked. */
 #pragma once
 
 #include "cuda_abi.h"

@@ -1,8 +1,8 @@
 # ruff: noqa: INP001 (a script beside the tables, of no package)
-"""Writes and checks the tables of what the drivers export: `cuda.def` and `nvml.def`.
+"""Writes and checks the tables of the drivers' exports: `cuda.def` and `nvml.def`.
 
-It reads NVIDIA's headers and keeps interface facts alone: which functions there are, and with which version of CUDA
-each of their forms came.
+It reads NVIDIA's headers and keeps only interface facts: the functions, and the CUDA version that introduced each of
+their forms.
 
     names.py CUDA_INCLUDE NVML_HEADER            write the tables
     names.py CUDA_INCLUDE NVML_HEADER --check    exit 1, and print the differences, if the tables are not current
@@ -54,7 +54,7 @@ NOT_ON_LINUX = {"cuWGLGetDevice"}
 
 
 class Route(NamedTuple):
-    """One function that cuGetProcAddress finds."""
+    """A function that cuGetProcAddress finds."""
 
     name: str
     version: int
@@ -63,7 +63,7 @@ class Route(NamedTuple):
 
 
 def preprocessed(path: Path, *options: str) -> str:
-    """A header without comments, with all that it includes."""
+    """A preprocessed header without comments, with all that it includes."""
     command = ["cc", "-E", "-P", "-xc", *options, str(path)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 (a compiler, on headers)
 
@@ -74,7 +74,7 @@ def profiler_forms(include: Path) -> str:
 
 
 def computing_names(include: Path) -> set[str]:
-    """The functions of cuda.h in any form: with version, with the suffix of a default stream, and before version 2."""
+    """The functions of cuda.h in any form: versioned, with a default stream's suffix, and from before version 2."""
     found = {name for name, _, _ in FORM.findall(profiler_forms(include))}
     for defines in VARIANTS:
         found |= set(DECLARED.findall(preprocessed(include / "cuda.h", *(f"-D{each}" for each in defines))))
@@ -82,7 +82,7 @@ def computing_names(include: Path) -> set[str]:
 
 
 def graphics_names(header: str) -> set[str]:
-    """The functions that one of the headers for graphics declares, in every form."""
+    """The functions that one of the graphics headers declares, in every form."""
     found = set(GRAPHICS_DECLARED.findall(header))
     for _, per_thread, name in GRAPHICS_RENAMED.findall(header):
         found |= {name, name + SUFFIXES.get(per_thread, "")}
@@ -96,7 +96,7 @@ def nvml_names(header: str) -> set[str]:
 
 
 def forms(include: Path) -> dict[str, dict[tuple[int, str], None]]:
-    """For each name the versions and suffixes of its forms, from the function types of cudaTypedefs.h."""
+    """The versions and suffixes of each name's forms, from the function types of cudaTypedefs.h."""
     found: dict[str, dict[tuple[int, str], None]] = {}
     text = preprocessed(include / "cudaTypedefs.h", f"-I{include}", "-D__CUDA_API_VERSION_INTERNAL")
     for name, version, suffix in FORM.findall(text + profiler_forms(include)):
@@ -105,7 +105,7 @@ def forms(include: Path) -> dict[str, dict[tuple[int, str], None]]:
 
 
 def symbol_of(name: str, version: int, suffix: str, plain: list[int]) -> str:
-    """The exported symbol: the n-th version of a function is name_vn, default-stream forms follow."""
+    """The exported symbol: the n-th version of a function is name_vn; a default stream's suffix follows."""
     current = max((each for each in plain if each <= version), default=plain[0])
     place = plain.index(current)
     versioned = f"_v{place + 1}" if place else ""
@@ -143,7 +143,7 @@ def tables(include: Path, nvml: Path) -> dict[str, str]:
 
 
 def differences(wanted: dict[str, str]) -> list[str]:
-    """Every line that a table has too much or too few."""
+    """All missing and surplus lines of the tables."""
     said: list[str] = []
     for name, text in wanted.items():
         there, here = set((HERE / name).read_text().splitlines()), set(text.splitlines())

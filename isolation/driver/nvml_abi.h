@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef unsigned nvml_result;
-typedef struct nvml_device *nvmlDevice;                    /* these are opaque, and none is ever dereferenced */
+typedef struct nvml_device *nvmlDevice;                    /* these are opaque and never dereferenced */
 typedef struct nvml_gpu_instance *nvmlGpuInstance;
 typedef struct nvml_compute_instance *nvmlComputeInstance;
 typedef struct nvml_event_set *nvmlEventSet;
@@ -20,9 +20,9 @@ enum { NVML_TURING = 6, NVML_AMPERE = 7, NVML_ADA = 8, NVML_HOPPER = 9 };
 enum { NVML_ON = 1 };
 enum { NVML_UUID_BYTES = 96 };
 enum { NVML_MODE_COMPUTE = 0, NVML_MODE_ALL = 3 };
-#define NVML_NO_INSTANCE UINT32_MAX                        /* gpu and compute instance ids of what is no MIG device */
+#define NVML_NO_INSTANCE UINT32_MAX                        /* gpu and compute instance ids outside of MIG */
 
-/* The first word of versioned structs. */
+/* The first word of versioned structures. */
 #define NVML_VERSION_OF(type, version) ((uint32_t)sizeof(type) | (version) << 24)
 
 struct nvml_pci {
@@ -41,7 +41,7 @@ struct nvml_memory_v2 {
     uint64_t total, reserved, free, used;
 };
 
-/* What the driver lets the processes of a control group have of a card, from branch 615 on. */
+/* Limits of a cgroup's memory on a card, from branch 615 on. */
 struct nvml_memory_limits {
     const char *cgroup; /* its folder */
     uint64_t soft, hard;

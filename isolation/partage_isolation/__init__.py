@@ -1,1 +1,1 @@
-"""Keeps containers within what they were given of a card: broker, node plugin, preload library; and simulated cards."""
+"""Enforces containers' limits of a card: broker, node plugin and preload library."""

@@ -1,4 +1,4 @@
-"""The broker of one node, put together from its settings: each part is whole once it is constructed."""
+"""The broker of one node, assembled from its settings: each part is complete once it is constructed."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 SETTLE_S: Final = 2.0
-"""After the ledger was lost: time for processes to come and say what they hold. They try again each 0.1 s."""
+"""Time after the loss of the ledger for processes to reconnect and report; they retry every 0.1 s."""
 _log = structlog.get_logger()
 
 
 class Broker:
-    """All parts of one broker; none of them listens to root yet."""
+    """All parts of one broker, without the control socket."""
 
     def __init__(self, settings: BrokerSettings, daemon: Daemon) -> None:
-        """What is taken is entered into the daemon's stack, which gives it back in reverse order."""
+        """Resources are registered with the daemon's stack, which releases them in reverse order."""
         self._settings, self._stack = settings, daemon.stack
         self._library = settings.below_root(settings.library_folder)
         self._pauses = Pauses(settings.root)
@@ -124,7 +124,7 @@ class Broker:
             refused_rows=lambda: self._rows.bounds.refused,
         )
 
-    # ---- Its parts ---------------------------------------------------------------------------------------------------
+    # ---- Construction ------------------------------------------------------------------------------------------------
 
     def _asked_in_a_child(self) -> NvmlChild:
         nvml = NvmlChild(
@@ -210,10 +210,10 @@ class Broker:
         self._stack.push_async_callback(auditor.close)
         return auditor
 
-    # ---- Its life ----------------------------------------------------------------------------------------------------
+    # ---- Operation ---------------------------------------------------------------------------------------------------
 
     def take_over(self) -> Iterator[str]:
-        """What an earlier broker left; what is wrong with some of it, a sentence each."""
+        """Restore an earlier broker's state; yield a message for each fault."""
         self._note_models()
         yield from self._containers.rebuild()
         yield from restore(self._rows, self._ledger, self._watch)
@@ -236,10 +236,10 @@ class Broker:
         self._leases.look()
         self._nvml.tidy()
 
-    # ---- What root asks ----------------------------------------------------------------------------------------------
+    # ---- Requests of root --------------------------------------------------------------------------------------------
 
     async def answer(self, question: Question) -> Answer:
-        """Raises a `BrokerError` where it can't be."""
+        """Handle a request; raises a `BrokerError` for one that fails."""
         match question:
             case Prepare():
                 await self._containers.permit(question)
@@ -260,7 +260,7 @@ class Broker:
                 return self._told()
 
     async def _released(self, key: ContainerKey) -> Released:
-        """Lets go of a claim: it ends now where nobody has it, else at an audit that finds so."""
+        """Release a claim: it ends now if no container has it, otherwise at a later audit."""
         self._containers.release(key)
         listing = await self._auditor.listing()
         return Released(is_over=listing is not None and self._containers.end(key, listing.keys_in_use))

@@ -1,4 +1,4 @@
-"""The command line of the broker: flags become settings, settings a service; `--check` looks without starting."""
+"""The broker's command line: flags become settings, settings a service; `--check` validates without starting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partage_plugins.errors import PartageError
 
 
 def mistakes(settings: BrokerSettings) -> list[str]:
-    """What is wrong, a line each. That the runtime or the driver is away is no mistake: they may come later."""
+    """Errors, one line each. An absent runtime or driver is not an error: they may come later."""
     return [*_of_root(settings), *_of_library(settings)]
 
 
@@ -39,7 +39,7 @@ def _of_library(settings: BrokerSettings) -> Iterator[str]:
 
 
 def _install(settings: BrokerSettings, _: frozenset[str]) -> int:
-    """What new containers get from now on; running ones keep theirs."""
+    """Install the library for new containers; running ones keep theirs."""
     folder, driver = map(settings.below_root, (settings.library_folder, settings.driver_root))
     installed = install(folder, driver)
     install_page(folder)

@@ -1,14 +1,14 @@
-"""What the broker expects to go wrong by itself; what its peers do wrong is in their rooms' trees.
+"""The broker's own expected errors; errors of its peers are in the trees of their modules.
 
 PartageError
 └── BrokerError
-    ├── NoRows          the file of rows can't be made: no room, wrong owner
-    ├── SpecRefused     what is asked for a container can't be: an older gen, other grants, a card it does not have
-    ├── NoFolder        a container's folder can't be made as it must be
+    ├── NoRows          the file of rows can't be created: no room, wrong owner
+    ├── SpecRefused     a request for a container is invalid: an older gen, other grants, a card it does not have
+    ├── NoFolder        a container's folder can't be created correctly
     └── NoLibrary       the preload library is not installed, so no limit would hold
 
-Messages say what failed, on what, and what to do. What a client of a container does wrong is no error of ours: it gets
-an answer or is let go, and is counted.
+Messages say what failed, on what, and what to do. Errors of a container's client raise nothing here: it gets a response
+or is disconnected, and is counted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class BrokerError(PartageError):
 
 
 class NoRows(BrokerError):
-    """The file of rows can't be made."""
+    """The file of rows can't be created."""
 
 
 class SpecRefused(BrokerError):
-    """What is asked for a container can't be."""
+    """A request for a container is invalid."""
 
 
 class NoFolder(BrokerError):
-    """A container's folder can't be made as it must be."""
+    """A container's folder can't be created correctly."""
 
 
 class NoLibrary(BrokerError):

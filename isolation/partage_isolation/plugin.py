@@ -1,11 +1,11 @@
-"""The node plugin: in crishim the broker prepares each container that owes others a limit, or refuses it.
+"""The node plugin: in crishim it has the broker prepare each container with a limit to enforce, or rejects it.
 
-Only a container that owes others something is prepared: one with whole cards needs no limits, starts without the broker
-and meets nothing of ours. If it owes anything on one card, the broker hears of all its cards, since to the library a
-card that was not granted has no memory at all. The plugin owns no kind and keeps nothing.
+Only a container with a limit to enforce is prepared: one with whole cards needs no limits, starts without the broker
+and gets no files of partage. If one card has a limit, the broker gets all of the container's cards, since for the
+library a card that was not granted has no memory at all. The plugin owns no kind and keeps no state.
 
-Refusals are stable sentences without anything that changes from one try to the next: kubelet writes an event for each
-new one.
+Rejections are stable sentences without parts that change between retries, since kubelet writes an event for each new
+one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from partage_plugins.vocabulary.node import NodeContext
 
 
 def question_for(container: Container, granted: Granted) -> Prepare | None:
-    """What to ask; None where no limit is owed."""
+    """The request for a container; None if there is no limit to enforce."""
     part = granted.part(GPU)
     if not any(GPU.promises(grant, part) for grant in granted.of(GPU)):
         return None
@@ -36,9 +36,9 @@ def question_for(container: Container, granted: Granted) -> Prepare | None:
 
 
 def question_of_engine(container: Container, granted: Granted) -> Prepare | None:
-    """What to ask for a container of an engine such as Docker, which is a pod of its own; None where it has no card.
+    """The request for a container of an engine such as Docker, which is a pod of its own; None if it has no card.
 
-    Also where no limit is owed: the broker alone knows when such a container has ended.
+    Sent even without a limit to enforce: only the broker knows when such a container has ended.
     """
     if not granted.of(GPU):
         return None
@@ -62,7 +62,7 @@ def _question(container: Container, granted: Granted) -> Prepare:
 
 
 def adjustment_of(prepared: Prepared) -> Adjustment:
-    """The container's changes, and what they put in force."""
+    """The container's changes, and the guarantees that they enforce."""
     return Adjustment(mounts=prepared.mounts, enforces={GPU.name: prepared.enforces})
 
 
@@ -101,12 +101,12 @@ IN_USE_OF_ENGINES: Final = "partage: the container has its share still, and keep
 class IsolationNode:
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
-        """Where the broker is to be found; it is not asked yet, since it may be started later."""
+        """Locate the broker; it is not contacted yet, since it may be started later."""
         self._broker, self._role = BrokerClient(Path(context.root)), context.role
 
     @hookimpl
     def partage_removed(self, key: ContainerKey) -> None:
-        """Lets go of a claim; a container's end the broker sees by itself."""
+        """Release a claim; the broker detects a container's end itself."""
         if self._role not in {"dra", "oci"}:
             return
         with self._understood():
@@ -116,7 +116,7 @@ class IsolationNode:
 
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
-        """The library, the broker's socket, and what they put in force."""
+        """Add the library and the broker's socket, and report the guarantees that they enforce."""
         ask = question_of_engine if self._role == "oci" else question_for
         question = ask(container, granted)
         if question is None:

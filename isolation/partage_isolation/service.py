@@ -1,7 +1,7 @@
-"""The broker as a daemon: takes the books over, serves containers, looks at what is true, and leaves all as it is.
+"""The broker as a daemon: restores state, serves containers, runs audits, and leaves all state at exit.
 
-At the end nothing is tidied up: sockets, folders, limits and rows are for the next broker, and the programs in the
-containers wait for it.
+At exit nothing is cleaned up: sockets, folders, limits and rows are for the next broker, and programs in containers
+wait for it.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from partage_isolation.wire.control import control_server
 from partage_plugins.vocabulary.places import BROKER_ALIVE
 
 _ALIVE_EVERY_S: Final = 2.0
-"""Below the 5 s that others count on, also where the machine is busy."""
+"""Below the 5 s after which others consider it dead, with a margin for busy machines."""
 _log = structlog.get_logger()
 
 
 async def start(settings: BrokerSettings, daemon: Daemon) -> BrokerService:
-    """Brings it up, alone on this node: all that an earlier broker served is served again, and root may ask."""
+    """Start the only broker of this node: serve all that an earlier broker served, then open the control socket."""
     make_state_folder(settings.root)
     await daemon.stack.enter_async_context(alone(settings.root / LOCK, "broker", within_s=LOCK_WITHIN_S))
     _allow_many_files()
     clear_unfinished(*(settings.root / each for each in (STATE, FOLDER, BUDGETS_FOLDER, FINDINGS_FOLDER)))
     broker = Broker(settings, daemon)
     for fault in broker.take_over():
-        _log.error("not all could be taken over", why=fault)
+        _log.error("failed to restore part of the previous broker's state", why=fault)
     server = await control_server(settings.root, broker.answer)
     daemon.stack.callback(server.close)
     service = BrokerService(settings, daemon, broker)
     service.give_sign_of_life()
     _leave_alone_what_stays()
     if settings.goes_first and (why := go_first(_surrendered)) is not None:
-        _log.info("the broker waits for a processor as other programs do", why=why)
+        _log.info("real-time priority unavailable; running at normal priority", why=why)
     return service
 
 
 class BrokerService:
-    """A `partage_base.daemon.life.Running`: looks at what is true, and shows that it lives."""
+    """A `partage_base.daemon.life.Running` that runs audits and refreshes the liveness file."""
 
     def __init__(self, settings: BrokerSettings, daemon: Daemon, broker: Broker) -> None:
         self._settings, self._daemon, self._broker = settings, daemon, broker
@@ -64,7 +64,7 @@ class BrokerService:
         self._sign = _Sign(settings.root / BROKER_ALIVE)
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Until it is to stop; what is written down stays for the next broker."""
+        """Run until stopped; stored state remains for the next broker."""
         self._daemon.tasks.start(self._keep_alive(), name="alive")
         self._daemon.tasks.start(self._keep_looking(), name="audit")
         await stopping.wait()
@@ -77,7 +77,7 @@ class BrokerService:
             await asyncio.sleep(max(every_s / 4, every_s - (time.monotonic() - began_s)))
 
     async def _look(self) -> None:
-        """A defect in the audit must not end what lends memory; it is told, and others see that we are not ready."""
+        """Audit once. An error in it must not end the memory service: it is logged, and readiness is withdrawn."""
         try:
             await self._broker.look()
         except Exception as error:  # noqa: BLE001  whatever it is
@@ -93,7 +93,7 @@ class BrokerService:
             await asyncio.sleep(_ALIVE_EVERY_S)
 
     def give_sign_of_life(self) -> None:
-        """Others see by it that the broker is ready, and of which version."""
+        """Refresh the liveness file, which shows that the broker is ready, and its version."""
         try:
             self._sign.give()
         except OSError as error:
@@ -101,23 +101,23 @@ class BrokerService:
 
 
 def _allow_many_files() -> None:
-    """Three for each process of each container; the usual limit is for programs that wait with select()."""
+    """Raise the file limit: each process of each container needs three; the usual limit is meant for select()."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _leave_alone_what_stays() -> None:
-    """Otherwise each full collection looks through all that was imported, while processes wait for a lease."""
+    """Exclude imported objects from full collections, which would scan them while processes wait for a time slice."""
     gc.collect()
     gc.freeze()
 
 
 def _surrendered() -> None:
-    _log.error("the broker computed for a second without a pause and no longer goes first; this is a defect")
+    _log.error("internal error: real-time priority dropped after a second of computation without a pause")
 
 
 class _Sign:
-    """The file whose time says that we live, and which holds our version."""
+    """The liveness file: its modification time shows that the broker is alive, its content the version."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._is_ours = path, False

@@ -1,4 +1,4 @@
-"""What the broker can be told. Everything has a default that is right on a node with one containerd."""
+"""The broker's settings. The defaults suit a node with one containerd."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partage_plugins.vocabulary.names import CardId
 
 
 class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
-    """Of the daemon that keeps containers within their memory."""
+    """Settings of the daemon that keeps containers within their limits."""
 
     library_folder: Annotated[
         Path, Setting("Folder of the preload library; each version lies in a folder of its own below.")

@@ -1,10 +1,10 @@
-"""The broker goes before ordinary programs, and no further: each turn of a card waits for it.
+"""Real-time priority for the broker, within bounds: each time slice of a card waits for it.
 
-A niceness counts only within a control group, and a node has many. So its threads ask for round robin at the lowest
-real-time priority: all of them, since the thread that answers waits for the one that holds the interpreter. That is no
-danger to the node: after a second without a pause they are ordinary ones again, and where even that can't be
-done the kernel ends the process four seconds later. A child is made ordinary by the process that starts it: an
-interpreter may compute for a second without a pause while it starts.
+A nice value counts only within a cgroup, and a node has many. So the broker's threads get round robin at the lowest
+real-time priority: all of them, since the thread that responds waits for the one that holds the interpreter. This can't
+starve the node: after a second without a pause they become ordinary threads again, and if even that fails the kernel
+kills the process four seconds later. A child is made ordinary by the process that starts it: an interpreter may compute
+for a second without a pause while it starts.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Final
 
 PRIORITY: Final = 1
 PAUSES_WITHIN_US: Final = 1_000_000
-"""Processor time; a broker pauses each few milliseconds."""
+"""Processor time; a broker pauses every few milliseconds."""
 ENDS_AFTER_US: Final = 5_000_000
 
 
 def go_first(on_surrender: Callable[[], None]) -> str | None:
-    """Returns why that is refused: no right, or no time for such threads in our control group."""
+    """Raise the priority; return why that failed: no permission, or no real-time budget in the broker's cgroup."""
     before = signal.signal(signal.SIGXCPU, lambda _number, _frame: _surrender(on_surrender))
     try:
         _bound()
@@ -36,13 +36,13 @@ def go_first(on_surrender: Callable[[], None]) -> str | None:
 
 
 def goes_as_others(child: int) -> None:
-    """A process that has just been started has its parent's priority, and no more threads than one."""
+    """Make a new child ordinary: it has inherited its parent's priority, and still has only one thread."""
     with suppress(ProcessLookupError):
         os.sched_setscheduler(child, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _bound() -> None:
-    """Lower than they are, whatever they are."""
+    """Set RLIMIT_RTTIME, within the existing hard limit."""
     mine = (PAUSES_WITHIN_US, ENDS_AFTER_US)
     most = resource.getrlimit(_RTTIME)[1]
     soft, hard = (limit if most == resource.RLIM_INFINITY else min(limit, most) for limit in mine)
@@ -61,4 +61,4 @@ def _all_threads(policy: int, priority: int) -> None:
 
 
 _RTTIME: Final = 15
-"""RLIMIT_RTTIME, for which Python has no name: microseconds of a real-time thread's processor without a pause."""
+"""RLIMIT_RTTIME, which Python does not name: a real-time thread's microseconds of processor time without a pause."""

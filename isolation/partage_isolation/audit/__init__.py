@@ -1,1 +1,1 @@
-"""Whether limits hold: what NVML and the kernel show of processes, what is wrong about it, and the broker's figures."""
+"""The audit: compares the ledger with NVML and the kernel, reports violations, and provides the broker's metrics."""

@@ -1,3 +1,5 @@
+"""Runs the audit: collects facts, reports findings, and stops containers whose limits are not in force."""
+
 from __future__ import annotations
 
 import asyncio
@@ -54,13 +56,13 @@ class AuditFigures:
 
 _LOOK_S: Final = 5.0
 _MOST_STUCK: Final = 8
-"""Threads that wait for a process; with more of them no process is looked at until one is free."""
+"""Threads that wait for a process; at this number no process is inspected until one returns."""
 _NOTHING: Final = Looked({}, {}, frozenset())
 _log: Final = structlog.get_logger()
 
 
 class Books(Protocol):
-    """The broker's, as they are needed here."""
+    """The audit's view of the broker's containers."""
 
     def facts(self) -> Sequence[ContainerFacts]: ...
 
@@ -69,7 +71,7 @@ class Books(Protocol):
 
 class Lister(Stopper, Protocol):
     async def containers(self, *, with_claims: bool = False) -> Listing | None:
-        """None: it does not answer."""
+        """All containers; None where the runtime does not respond."""
         ...
 
 
@@ -88,7 +90,7 @@ class Auditor:
         on_violation: Literal["stop", "report"] = "stop",
         look_s: float = _LOOK_S,
     ) -> None:
-        """`folders` names the containers for which something was prepared; a look takes at most `look_s`."""
+        """`folders` returns the containers for which something was prepared; an inspection takes at most `look_s`."""
         self._books, self._nvml, self._runtime, self._engagement = books, nvml, runtime, engagement
         self._board, self._figures, self._folders = board, figures, folders
         self._rules, self._stops = rules or Rules(), on_violation == "stop"
@@ -96,15 +98,15 @@ class Auditor:
         self._look_s = look_s
         self._memory = Memory()
         self.listed = Listing()
-        """Containers with a grant or a claim, as the runtime listed them last."""
+        """Containers with a grant or a claim, as last listed by the runtime."""
         self.uses: Mapping[CardId, Sample | None] = {}
-        """What the cards said last; None: they did not."""
+        """Latest samples of the cards; None where there was no response."""
         self._stuck = 0
         self._since_s: dict[Finding, float] = {}
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What stands as of the last audit, newest first."""
+        """Open findings as of the last audit, newest first."""
         return tuple(sorted(self._since_s, key=lambda one: -self._since_s[one]))
 
     async def tick(self) -> None:
@@ -118,7 +120,7 @@ class Auditor:
     async def close(self) -> None:
         await self._stopping.close()
 
-    # ---- Asking ------------------------------------------------------------------------------------------------------
+    # ---- Collecting --------------------------------------------------------------------------------------------------
 
     async def _seen(self) -> Round:
         before = self._facts()
@@ -138,7 +140,7 @@ class Auditor:
         return seen.with_looked(sights=looked.sights, firsts=looked.firsts, gone=looked.gone)
 
     async def listing(self) -> Listing | None:
-        """As of now; None where the runtime does not answer."""
+        """The current list; None where the runtime does not respond."""
         return await self._listing(self._books.facts())
 
     async def _listing(self, containers: Iterable[ContainerFacts]) -> Listing | None:
@@ -157,7 +159,7 @@ class Auditor:
         return uses
 
     async def _looked(self, wanted: Wanted) -> Looked:
-        """A process can hold up the reader of its maps for ever; the audit then goes on without this proof."""
+        """Inspect processes. One can block the reader of its maps indefinitely: the audit then continues without it."""
         if self._stuck >= _MOST_STUCK:
             return _NOTHING
         looking = in_thread(lambda: self._engagement.look(wanted))
@@ -165,19 +167,19 @@ class Auditor:
         if not done:
             self._stuck += 1
             looking.add_done_callback(self._unstuck)
-            _log.error("a process can't be looked at; audits go on without it", pid=self._engagement.give_up())
+            _log.error("failed to inspect a process; audits continue without it", pid=self._engagement.give_up())
             return _NOTHING
         try:
             return looking.result()
         except OSError as error:
-            _log.error("our own mounts can't be read, so nothing is proved", why=str(error))
+            _log.error("failed to read the broker's mounts; this audit inspects no processes", why=str(error))
             return _NOTHING
 
     def _unstuck(self, looking: asyncio.Future[Looked]) -> None:
         self._stuck -= 1
         looking.exception()
 
-    # ---- Telling and acting ------------------------------------------------------------------------------------------
+    # ---- Reporting and acting ----------------------------------------------------------------------------------------
 
     def _tell(self, verdict: Verdict, seen: Round) -> None:
         containers = {str(key): facts for key, facts in (*seen.before.items(), *seen.after.items())}
@@ -186,7 +188,7 @@ class Auditor:
         for finding in new:
             about = containers.get(finding.subject)
             where = {"pod": f"{about.pod.namespace}/{about.pod.name}", "container": about.container} if about else {}
-            _log.warning("the audit found something wrong", finding=finding, what=finding.sentence, **where)
+            _log.warning("audit finding", finding=finding, what=finding.sentence, **where)
         self._figures.found(new, verdict.findings)
         self._board.show(verdict.findings, containers, stops=self._stops)
 

@@ -1,7 +1,6 @@
-"""Writes findings down for others: a file for each container or card, see `partage_base.findings`.
+"""Writes findings as report files, one for each container or card; see `partage_base.findings`.
 
-A finding that stands no more is kept a while, so that occasional readers see it. What another broker left is
-kept as long.
+A resolved finding is kept for a while, so that occasional readers see it. Files of an earlier broker are kept as long.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ class Board:
         self._folder, self._clock = root / FINDINGS_FOLDER, clock
         self._written: dict[str, Findings] = {}
         self._due: dict[str, float] = {}
-        """When a file goes, by its name."""
+        """When each file is deleted, by name."""
         for path in self._folder.glob(f"*{SUFFIX}"):
             self._due[path.name] = clock() + KEPT_S
 
     def show(self, standing: Iterable[Finding], containers: Mapping[str, ContainerFacts], *, stops: bool) -> None:
-        """All that stand now, with what is known of containers; `stops`: whether any of them is stopped."""
+        """Write all open findings, with data of containers; `stops` says whether violations stop containers."""
         by_subject = dict[str, list[Finding]]()
         for finding in standing:
             by_subject.setdefault(finding.subject, []).append(finding)
@@ -62,7 +61,7 @@ class Board:
             self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             write_whole(self._folder / name, encode_findings(findings), mode=0o644)
         except OSError as error:
-            _log.error("what was found can't be written down; events will lack it", file=name, why=str(error))
+            _log.error("failed to write a findings file; events will lack it", file=name, why=str(error))
             return
         self._written[name] = findings
 

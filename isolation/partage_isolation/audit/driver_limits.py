@@ -1,8 +1,9 @@
-"""Has the driver itself hold containers to their memory, where it can.
+"""Sets containers' memory limits in the driver itself, where it supports that.
 
-It is a second lock: the broker lends no more than before, and a program that is past the library gets no more than its
-container's limit either. Whatever the driver answers, nothing else depends on it. A driver that cannot is not asked
-again; one that failed is, after a while; and a new child asks anew for all, since its driver may be another one.
+This is a second line of defense: the broker lends no more than before, and a program that bypasses the library gets no
+more than its container's limit either. Nothing else depends on the driver's result. A driver without support is not
+called again; after a failure it is retried later; and for a new child all limits are set again, since its driver may be
+another one.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from partage_plugins.vocabulary.names import CardId, ContainerKey
 AGAIN_S: Final = 300.0
 _SAID_AGAIN_S: Final = 3600.0
 _CANNOT: Final = frozenset((3, 13))
-"""NVML's "not supported" and "no such function": of this card, and for good."""
+"""NVML's "not supported" and "no such function": permanent for this card."""
 _MIG: Final = "MIG-"
-"""Of an instance the driver holds no limits."""
+"""The driver holds no limits for MIG instances."""
 _log: Final = structlog.get_logger()
 
 
 class Limiter(Protocol):
-    """Who can tell the driver; see `NvmlChild`."""
+    """The interface that sets limits in the driver; see `NvmlChild`."""
 
     @property
     def limiting(self) -> object | None:
-        """Another object for another driver; None: it can hold none."""
+        """A different object for a different driver; None if it supports no limits."""
         ...
 
     async def limit(self, card: CardId, group: Path, limit_bytes: int) -> Limited | None: ...
@@ -51,7 +52,7 @@ class Place(NamedTuple):
 
 @dataclass
 class _Told:
-    """What one driver was told."""
+    """Limits that one driver was given."""
 
     driver: object | None = None
     held: dict[Place, int] = field(default_factory=dict[Place, int])
@@ -68,7 +69,7 @@ class DriverLimits:
         proc: Path = Path("/proc"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The driver counts contexts: where these come on top of limits, it cannot hold them."""
+        """The driver counts contexts, so it can't hold limits that exclude them."""
         self._limiter, self._is_wanted, self._proc, self._clock = limiter, context_in_limit, proc, clock
         self._told = _Told()
         self._groups: dict[str, Path] = {}
@@ -76,11 +77,11 @@ class DriverLimits:
         self._one_at_a_time = asyncio.Lock()
 
     def held(self, key: ContainerKey, card: CardId) -> int | None:
-        """What the driver lets a container have of a card; None: it was not told."""
+        """The driver's limit of a card for a container; None if none was set."""
         return next((held for place, held in self._told.held.items() if (place.key, place.card) == (key, card)), None)
 
     async def look(self, containers: Callable[[], Iterable[ContainerFacts]], listed: Listing) -> None:
-        """Has it hold what is in force now."""
+        """Set the limits that are in force now."""
         async with self._one_at_a_time:
             if self._can():
                 await self._hold(containers(), listed)
@@ -94,7 +95,7 @@ class DriverLimits:
         await asyncio.gather(*(self._tell(told, *each) for each in news if self._may_ask(each[0])))
 
     async def permit(self, keys: Collection[ContainerKey], card: CardId, limit_bytes: int) -> None:
-        """Before the broker lends so much to these containers: what it lends, the driver must not refuse."""
+        """Raise limits before the broker lends this much: the driver must not refuse what the broker lends."""
         if not self._told.held:
             return
         async with self._one_at_a_time:
@@ -125,7 +126,7 @@ class DriverLimits:
             what = "the driver does not hold a container to its memory too; partage does as ever"
             self._repeats.say(what, key=(place.card, why), card=place.card, container=place.key, why=why)
 
-    # ---- Where containers are ----------------------------------------------------------------------------------------
+    # ---- Cgroups of containers ---------------------------------------------------------------------------------------
 
     def _wanted(self, containers: Iterable[ContainerFacts], listed: Listing) -> Iterator[tuple[Place, int]]:
         for facts in containers:

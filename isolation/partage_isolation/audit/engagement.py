@@ -1,6 +1,6 @@
-"""Finds processes of containers: those that have a card's device open, whether or not a card shows them yet.
+"""Inspects processes of containers, including those that have a card's device open but appear on no card yet.
 
-To look at every process of a node costs too much for each audit, so a few are looked at each time, in turn.
+Inspecting every process of a node costs too much for each audit, so a few are inspected each time, in rotation.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Holders:
         self._proc = proc
         self._turn: list[int] = []
         self.members: dict[str, int] = {}
-        """Some process of each container, as far as its turn has come; it may be gone by now."""
+        """A process of each container, as far as the rotation has come; it may be gone by now."""
 
     def some(self, containers: Container[str]) -> Iterator[int]:
-        """The next few of all processes, as far as they are in these containers and hold a device."""
+        """The next few of all processes that are in these containers and hold a device."""
         if not self._turn:
             self._turn = [int(name) for name in os.listdir(self._proc) if name.isdecimal()]  # noqa: PTH208  names alone
         for pid in (self._turn.pop() for _ in range(min(_MOST_PROCESSES, len(self._turn)))):
@@ -72,20 +72,20 @@ def _leads_to(path: str) -> str:
 _LIBRARY: Final = f"{INSIDE}/{LIBRARY}/{OBJECTS[0]}"
 _AGAIN_S: Final = 30.0
 _MOST_AGAIN: Final = 32
-"""In one look; the others wait for the next."""
+"""Maximum per inspection; the others wait for the next."""
 _FIRST_AGAIN_S: Final = 5.0
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Processes and containers to look at."""
+    """Processes and containers to inspect."""
 
     pids: Iterable[int]
     """On cards."""
     containers: Listing
-    """As the runtime listed them last."""
+    """As last listed by the runtime."""
     prepared: AbstractSet[ContainerKey]
-    """Those of them that owe the broker something."""
+    """Those of them that were prepared by the broker."""
     rows: Mapping[int, tuple[ProcessFacts, ...]]
 
 
@@ -111,7 +111,7 @@ class Engagement:
         self._looks_at: tuple[int, Birth] | None = None
 
     def give_up(self) -> int | None:
-        """Called while a look takes too long: the process to blame, whose maps and links are not read any more."""
+        """Abandon an inspection that takes too long; return its process, whose maps and links are no longer read."""
         looks_at = self._looks_at
         if looks_at is None:
             return None
@@ -119,7 +119,7 @@ class Engagement:
         return looks_at[0]
 
     def look(self, wanted: Wanted) -> Looked:
-        """Now. Raises OSError where even our own mounts can't be read."""
+        """Inspect now. Raises OSError if even the broker's own mounts can't be read."""
         self._installed.look()
         self._places.look()
         self._again = 0
@@ -138,7 +138,7 @@ class Engagement:
         return container.pid or self._holders.members.get(container.id)
 
     def _first(self, id_: str, pid: int, listed: Listing) -> Sight | None:
-        """A container's first process, for its mounts alone; None where that is not one of this container any more."""
+        """Inspect only the mounts of a container's first process; None if it is no longer in this container."""
         sight, proved_s = self._firsts.get(id_, (None, 0.0))
         if sight is not None and sight.pid == pid and self._clock() - proved_s < _FIRST_AGAIN_S:
             return sight
@@ -150,7 +150,7 @@ class Engagement:
         return sight
 
     def _held(self, pids: AbstractSet[int], listed: Listing) -> dict[int, Sight]:
-        """Processes that have a card's device open, for their mounts alone; each time again while these are wrong."""
+        """Inspect only the mounts of processes that have a card's device open; repeated while these are wrong."""
         looked = ((pid, self._looked_at(pid, listed, with_maps=False)) for pid in pids | self._wrong)
         sights = {pid: sight for pid, sight in looked if sight is not None and (sight.wrong_places or sight.too_long)}
         self._wrong = frozenset(sights)
@@ -169,7 +169,7 @@ class Engagement:
         return sight
 
     def _looked_at(self, pid: int, listed: Listing, *, with_maps: bool = True) -> Sight | None:
-        """None: it is gone, or became another one meanwhile."""
+        """Inspect a process; None if it is gone, or became another one meanwhile."""
         born = self._birth(pid)
         if born is None:
             return None
@@ -193,7 +193,7 @@ class Engagement:
         return birth(self._text(pid, "stat") or "")
 
     def _has_library(self, pid: int) -> bool | None:
-        """None: it can't be told. Raises `TooLong`."""
+        """Whether the process maps the library; None if unknown. Raises `TooLong`."""
         ours = self._installed.libraries
         if not ours:
             return None
@@ -204,7 +204,7 @@ class Engagement:
         return executes(maps, ours, path=_LIBRARY)
 
     def _gone(self, rows: Mapping[int, tuple[ProcessFacts, ...]]) -> Iterable[int]:
-        """Of those that are not connected: a connected process lives."""
+        """Dead processes among those that are not connected: a connected process is alive."""
         for pid, ones in rows.items():
             if not any(row.connected for row in ones):
                 born = self._birth(pid)

@@ -1,6 +1,6 @@
-"""What the audit knows: what the ledger says of containers, and what a card says of the processes on it.
+"""Input of the audit: the ledger's data on containers, and cards' data on their processes.
 
-Pure and frozen: pictures of one moment. All amounts are bytes.
+Pure and frozen: snapshots of one moment. All amounts are bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ StateName = Literal["live", "detached", "unconfirmed", "dead"]
 @dataclass(frozen=True)
 class AmountFacts:
     used: int
-    """By its own account, when it last spoke."""
+    """As the process last reported."""
     lent: int
     """What it may hold without asking."""
     unproved: int
-    """What it says to have freed, and no sample has shown yet; or what it holds without ever having asked."""
+    """Reported as freed but not confirmed by a sample, or held without ever having been requested."""
     overhead: int
     """Contexts and the like."""
     state: StateName
     hidden: int = 0
-    """Of `used`: managed memory, which a card shows as no process's."""
+    """Managed memory, as part of `used`; a card attributes it to no process."""
 
     @property
     def charged(self) -> int:
@@ -42,18 +42,18 @@ class AmountFacts:
 class ProcessFacts:
     pid: int
     start: int
-    """When it began, in clock ticks since boot: tells it from another of the same pid."""
+    """Start time in clock ticks since boot: tells it from another process with the same pid."""
     key: ContainerKey
     connected: bool
     cards: Mapping[CardId, AmountFacts]
     state: StateName = "live"
     has_spoken: bool = True
-    """False: a card shows it, and its library never came to us."""
+    """False: a card shows it, and its library never connected."""
 
 
 @dataclass(frozen=True)
 class MovingFacts:
-    """Of what one budget holds of one card, and can leave it."""
+    """State of one budget's movable memory on one card."""
 
     resident: int
     moved: int
@@ -61,11 +61,11 @@ class MovingFacts:
     times: int
     """How often it had to leave."""
     spent_ns: int
-    """On the way, in all."""
+    """Total time spent moving."""
     is_out: bool
     is_suspended: bool
     late: int
-    """What it was told to let go of and holds still, for too long."""
+    """Bytes that it was ordered to move out and has held for too long."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class CardLimits:
     spec: CardSpec
     charged: int = 0
     refused: int = 0
-    """How often more was asked for than the limit allows."""
+    """Number of requests refused at the limit."""
     time: Shares | None = None
-    """What it wanted and got of the card's time; None where that is not metered."""
+    """The card's time that it wanted and got; None where that is not metered."""
     moving: MovingFacts | None = None
-    """Of memory that can move; None where none does."""
+    """State of movable memory; None where it has none."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,15 @@ class ContainerFacts:
     container: ContainerName
     gen: int
     cards: Mapping[CardId, CardLimits]
-    """Of its budget."""
+    """The budget's cards."""
     processes: tuple[ProcessFacts, ...] = field(default=())
     budget_name: BudgetName | None = None
     """None: it shares with no other container."""
     is_claim: bool = False
     is_kept: bool = False
-    """A claim that is not released: it stays, whatever the runtime lists."""
+    """A claim that is not released: it stays, regardless of the runtime's list."""
     engine_containers: tuple[str, ...] = ()
-    """Those that entered the claim, by their engine's ids."""
+    """Containers that entered the claim, by their engine's ids."""
 
     @cached_property
     def budget(self) -> BudgetKey:
@@ -116,17 +116,17 @@ class CardUse:
 
     card: CardId
     taken_ns: int
-    """CLOCK_MONOTONIC when NVML was called: what happened before that is in it."""
+    """CLOCK_MONOTONIC when NVML was called: the sample includes everything before that."""
     processes: Mapping[int, int | None]
-    """Bytes by pid, as the host numbers processes; None: the driver does not say of this one.
+    """Bytes by pid in the host's pid namespace; None: the driver does not report it for this one.
 
-    One that is not named holds nothing.
+    A process that is not listed holds nothing.
     """
 
 
 @dataclass(frozen=True)
 class Blind:
-    """A card of which the driver says of no process how much it holds, at a moment: nothing can be proved by it."""
+    """A sample of a card for which the driver reports no process's memory: it can prove nothing."""
 
     card: CardId
     taken_ns: int
@@ -138,8 +138,8 @@ Sample = CardUse | Blind
 
 class Nvml(Protocol):
     async def use(self, card: CardId) -> Sample | None:
-        """A sample that begins after this call; None where there is none within the deadline.
+        """Take a sample that begins after this call; None where there is none within the deadline.
 
-        Never blocks the loop, and raises nothing. Askers that wait for the same card are answered by one call.
+        Never blocks the loop and never raises. Callers that wait for the same card share one call.
         """
         ...

@@ -1,6 +1,6 @@
-"""What an audit can find wrong: one frozen type each, with a sentence that stays the same while it stands. Pure.
+"""Findings of an audit: one frozen type each, with a sentence that stays the same while it is open. Pure.
 
-A finding that `stops` means that limits are not in force; the others are told and nothing more.
+A finding that `stops` means that limits are not in force; the others are only reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from partage_plugins.vocabulary.names import CardId, ContainerKey
 class Finding:
     stops: ClassVar[bool] = False
     says: ClassVar[str]
-    """Its sentence, with places for what it is about."""
+    """Template of its sentence."""
 
     @property
     def kind(self) -> str:
@@ -34,7 +34,7 @@ class Finding:
 class OfContainer(Finding):
     key: ContainerKey
     container: str | None = field(default=None, kw_only=True)
-    """The runtime's id of the one in which it was seen: a claim may have several."""
+    """The runtime's id of the container in which it was seen: a claim may have several."""
 
     @property
     def subject(self) -> str:
@@ -53,7 +53,7 @@ class ProcessWithoutLibrary(OfContainer):
 
 @dataclass(frozen=True)
 class ProcessWithoutRow(OfContainer):
-    """The card shows a process that has the library, and the broker never heard of it."""
+    """The card shows a process that has loaded the library but never connected to the broker."""
 
     stops: ClassVar[bool] = True
     says: ClassVar[str] = "a process uses card {card} and does not speak with the broker, so no limit holds for it"
@@ -63,7 +63,7 @@ class ProcessWithoutRow(OfContainer):
 
 @dataclass(frozen=True)
 class CoveredMounts(OfContainer):
-    """What a process sees at one of our places is not what was mounted there."""
+    """A process sees something else at one of our paths than what was mounted there."""
 
     stops: ClassVar[bool] = True
     says: ClassVar[str] = "what partage mounted at {place} is covered, moved or can be written, so limits may not hold"
@@ -72,7 +72,7 @@ class CoveredMounts(OfContainer):
 
 @dataclass(frozen=True)
 class TooMuchToRead(OfContainer):
-    """A process has so many mounts or mappings that they are not all read: what it sees and runs can't be told."""
+    """A process has too many mounts or mappings to read, so what it sees and executes can't be checked."""
 
     stops: ClassVar[bool] = True
     says: ClassVar[str] = "a process has more {what} than partage reads of one, so limits may not hold"
@@ -81,7 +81,7 @@ class TooMuchToRead(OfContainer):
 
 @dataclass(frozen=True)
 class BytesBeyondLedger(OfContainer):
-    """The card shows more of a process than the broker lent it, contexts and all."""
+    """The card shows more of a process than the broker lent it, contexts included."""
 
     stops: ClassVar[bool] = True
     says: ClassVar[str] = "a process holds more memory of card {card} than it was lent"
@@ -91,7 +91,7 @@ class BytesBeyondLedger(OfContainer):
 
 @dataclass(frozen=True)
 class BytesBeyondLimit(OfContainer):
-    """The card shows more of all processes together than the limit allows, contexts and all."""
+    """The card shows more of all processes together than the limit allows, contexts included."""
 
     stops: ClassVar[bool] = True
     says: ClassVar[str] = "it holds more memory of card {card} than its limit, contexts and loaded code included"
@@ -100,7 +100,7 @@ class BytesBeyondLimit(OfContainer):
 
 @dataclass(frozen=True)
 class DoesNotMove(OfContainer):
-    """It was told to leave the card, since others have their turn, and does not."""
+    """It was ordered to leave the card for others' time slices, and does not."""
 
     stops: ClassVar[bool] = True
     says: ClassVar[str] = (
@@ -112,7 +112,7 @@ class DoesNotMove(OfContainer):
 
 @dataclass(frozen=True)
 class ContainerWithoutRow(OfContainer):
-    """It runs, was prepared, and the broker does not know it any more: its programs get no memory."""
+    """It is running and was prepared, but the broker no longer knows it: its programs get no memory."""
 
     says: ClassVar[str] = (
         "the broker has lost what it knew of this container, which gets no memory until it is created again"
@@ -129,7 +129,7 @@ class RowWithoutProcess(OfContainer):
 
 @dataclass(frozen=True)
 class BlindCard(Finding):
-    """The driver does not say what processes hold of the card, so nothing that the books say is checked."""
+    """The driver reports no process's memory on the card, so the ledger can't be checked."""
 
     says: ClassVar[str] = (
         "NVML does not tell how much memory of card {card} a process holds: limits hold there by the word of "
@@ -144,7 +144,7 @@ class BlindCard(Finding):
 
 @dataclass(frozen=True)
 class ProcessOfNobody(Finding):
-    """The card shows a process of no container of ours."""
+    """The card shows a process that is in none of our containers."""
 
     says: ClassVar[str] = (
         "a process that is in no granted container uses card {card}, and takes memory from those that are"

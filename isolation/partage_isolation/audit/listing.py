@@ -1,4 +1,4 @@
-"""Containers with a grant or a claim, as the container runtime listed them at one moment. Pure."""
+"""Containers with a grant or a claim, from one list of the container runtime. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class RuntimeContainer:
     id: str
     key: ContainerKey
     pid: int | None
-    """Of its first process, as the node has it; None where it does not run, or the runtime does not say."""
+    """Its first process, in the node's pid namespace; None if it is not running, or the runtime does not report it."""
     running: bool
     claim: ClaimUid | None = None
-    """That it has its limits by. Of one claim there may be several containers."""
+    """The claim that its limits come from. A claim may have several containers."""
 
 
 class Listing(Mapping[str, RuntimeContainer]):
-    """Containers of one moment, by the runtime's ids."""
+    """Containers of one list, by the runtime's ids."""
 
     def __init__(self, containers: Iterable[RuntimeContainer] = ()) -> None:
         self._by_id = {each.id: each for each in containers}
@@ -44,5 +44,5 @@ class Listing(Mapping[str, RuntimeContainer]):
         return self._by_key.keys()
 
     def of(self, key: ContainerKey) -> Sequence[RuntimeContainer]:
-        """One, but of a claim."""
+        """At most one, except for a claim."""
         return self._by_key.get(key, ())

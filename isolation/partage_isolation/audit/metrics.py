@@ -1,4 +1,4 @@
-"""The broker's figures, as Prometheus wants them: counted all the while, read when Prometheus asks."""
+"""The broker's metrics for Prometheus: counted continuously, read at each scrape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from partage_plugins.vocabulary.names import CardId, grantee_of
 
 @dataclass(slots=True)
 class Counters:
-    """Since the broker was started."""
+    """Counters since the broker was started."""
 
     packets: int = 0
     wrong: int = 0
@@ -30,14 +30,14 @@ class Counters:
     parked: int = 0
     recalls: int = 0
     unanswered: int = 0
-    """Hints that got no reply in time."""
+    """Notifications without a reply in time."""
     hellos: Counter[str] = field(default_factory=Counter[str])
     samples: Counter[str] = field(default_factory=Counter[str])
     sample_seconds: float = 0.0
 
 
 MOST_CONTAINERS: Final = 1024
-"""That one page shows. Users choose how many there are and what they are called."""
+"""Limit for one scrape: users choose how many there are, and their names."""
 _COUNTED: Final[tuple[tuple[str, str, Callable[[Shares], float]], ...]] = (
     (
         "partage_container_compute_wanted_seconds_total",
@@ -66,7 +66,7 @@ class Labelled(Protocol):
 
 
 def times(containers: Iterable[ContainerFacts], sample: Labelled) -> Iterator[Family]:
-    """Nothing of cards that are not metered."""
+    """Families of metered cards."""
     rows = [(each, *row) for each in containers for row in _metered(each)]
     share = [sample(each, card, limits.spec.share_in_force / WHOLE_MILLI) for each, card, limits, _ in rows]
     limit = [sample(each, card, limits.spec.limit_in_force / WHOLE_MILLI) for each, card, limits, _ in rows]
@@ -93,7 +93,7 @@ def times(containers: Iterable[ContainerFacts], sample: Labelled) -> Iterator[Fa
 
 
 def of_each_budget(containers: Iterable[ContainerFacts]) -> list[ContainerFacts]:
-    """Once each, a budget under its own name: a sum over containers counts nothing twice."""
+    """One entry for each budget, under its own name, so that a sum over containers counts nothing twice."""
     return list({each.budget: _as_budget(each) for each in containers}.values())
 
 
@@ -170,7 +170,7 @@ class BrokerFigures:
         yield from self._of_moves([(each, card, one) for each, card, limits in rows if (one := limits.moving)])
 
     def _of_moves(self, rows: Sequence[tuple[ContainerFacts, CardId, MovingFacts]]) -> Iterator[Family]:
-        """Nothing of those whose memory stays."""
+        """Families of containers with movable memory."""
         moved = [self._sample(each, card, one.moved) for each, card, one in rows]
         times_out = [self._sample(each, card, one.times) for each, card, one in rows]
         seconds = [self._sample(each, card, one.spent_ns / 1e9) for each, card, one in rows]

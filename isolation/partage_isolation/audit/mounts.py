@@ -1,9 +1,9 @@
-"""What is installed on the node, and what a process sees at the places where we mounted it.
+"""The installed files on the node, and what a process sees at the paths where they are mounted.
 
-A running container keeps the library that it was started with, so every version below the library folder counts. How
-the kernel names a file in maps is learned by mapping it. The runtime mounts where an image's links lead, so a place
-that looks wrong is looked for there. Only links on the container's root are followed: a mount of the process's own may
-hold up its reader. All of it blocks on /proc.
+A running container keeps the library that it was started with, so every version below the library folder is valid. The
+kernel's identification of a file in maps is found by mapping the file. The runtime mounts at the target of an image's
+links, so a path that looks wrong is checked there. Only links on the container's root are followed: a mount of the
+process's own may block its reader. All functions block on /proc.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ _SELF: Final = Path("/proc/self")
 _log: Final = structlog.get_logger()
 
 MOST_MOUNTS: Final = 128 << 10
-"""Bytes of mountinfo: a container has some dozens of mounts, of a few hundred bytes."""
+"""Bytes of mountinfo: a container has some dozens of mounts, of a few hundred bytes each."""
 MOST_MAPS: Final = 8 << 20
-"""Bytes of maps: of as many mappings as the kernel allows a process at first, with paths of usual length."""
+"""Bytes of maps: enough for the kernel's default number of mappings, with paths of usual length."""
 
 
 class TooLong(Exception):
-    """Not all of it was read, so nothing can be said of it."""
+    """Not all of it was read, so no conclusion is possible."""
 
 
 def read_bounded(path: Path, most: int) -> str:
-    """What a process can make long is read so far: who is beyond it holds up no look at others.
+    """Read a file whose length a process controls, up to a bound, so that it can't delay the inspection of others.
 
     Raises `TooLong`, or `OSError` where the process is gone or dying.
     """
@@ -69,7 +69,7 @@ def read_bounded(path: Path, most: int) -> str:
 
 
 class InstalledFiles:
-    """As of the last `look`."""
+    """The installed files, as of the last `look`."""
 
     def __init__(self, library_folder: Path, root: Path) -> None:
         self._library_folder, self._containers = library_folder, root / PARENT
@@ -77,10 +77,10 @@ class InstalledFiles:
         self._versions: tuple[Path, ...] = ()
         self._mountinfo = ""
         self._sources: tuple[Source, frozenset[Source], Source] = (("", ""), frozenset(), ("", ""))
-        """Of the containers' folders, of the library in each version, and of the folder of versions."""
+        """Sources of the containers' folders, of the library in each version, and of the folder of versions."""
 
     def look(self) -> None:
-        """Versions come and go, and so do our own mounts."""
+        """Refresh: versions and the broker's own mounts change."""
         mountinfo, versions = (_SELF / "mountinfo").read_text(errors="replace"), self._present()
         if (mountinfo, versions) != (self._mountinfo, self._versions):
             seen = mounts(mountinfo)
@@ -121,13 +121,16 @@ class InstalledFiles:
         place = path, state.st_dev, state.st_ino
         found = self._known.get(place) or _mapped(path)
         if found is None:
-            _log.error("the library's file does not show in our own maps, so it can't be proved", file=str(path))
+            _log.error(
+                "the broker's own maps lack the library; processes can't be checked for it",
+                file=str(path),
+            )
             return
         present[place] = found
 
 
 def _file(libraries: AbstractSet[Source], name: str) -> Expected:
-    """One of the library, in some version, by itself."""
+    """One of the library's files, in some version, mounted by itself."""
     sources = frozenset((device, f"{root}/{name}") for device, root in libraries)
     return Expected(f"{INSIDE}/{LIBRARY}/{name}", sources, libraries)
 
@@ -150,13 +153,13 @@ class Places:
     def __init__(self, installed: InstalledFiles, proc: Path) -> None:
         self._installed, self._proc = installed, proc
         self._known: dict[tuple[str, str], tuple[str, ...] | TooLong] = {}
-        """Wrong places by the runtime's id of a container and mount namespace, for one look."""
+        """Wrong paths by the runtime's container id and mount namespace, cached for one inspection."""
 
     def look(self) -> None:
         self._known.clear()
 
     def wrong(self, pid: int, container: RuntimeContainer, *, with_links: bool) -> tuple[str, ...] | None:
-        """None: it could not be seen. Raises `TooLong`."""
+        """Wrong paths in a process; None if they can't be read. Raises `TooLong`."""
         process = self._proc / str(pid)
         try:
             which = container.id, str((process / "ns/mnt").readlink())
@@ -193,7 +196,7 @@ class Places:
 
 
 def _link(process: Path, seen: Sequence[MountLine], path: str) -> str | None:
-    """What a link of the image names; None for everything else."""
+    """Target of a link of the image; None for everything else."""
     on = topmost(seen, path)
     if on is None or on.point != "/":
         return None

@@ -1,11 +1,11 @@
-"""The parent's side of the child that asks NVML: an `Nvml` and a `Limiter` for the broker's loop.
+"""The parent's side of the child process that calls NVML: an `Nvml` and a `Limiter` for the broker's loop.
 
-One question is open for each card. Later callers get the answer to the next question, together with all who
-wait for it: the open one may have begun before what they ask about. Nothing is remembered.
+One request is outstanding for each card. Later callers share the next request, since the outstanding one may have begun
+before what they ask about. Nothing is cached.
 
-A child that dies is replaced at once the first time, then more and more slowly; one that is silent for too long is
-killed; one that can't be killed is left behind, and when two are, no other is started. While the driver is to be let go
-there is no child, and no answer.
+A child that dies is restarted immediately the first time, then with growing delays; one that is silent for too long is
+killed; one that can't be killed is left behind, and while there are two of those no other is started. While the driver
+must be released there is no child and no result.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from partage_plugins.vocabulary.names import CardId
 
 CHILD: Final = "partage_isolation.audit.nvml_child"
 _START_S: Final = 30.0
-"""Patience with a child that has not opened the driver yet: an unused card wakes up for seconds."""
+"""Timeout for a child that has not opened the driver yet: initializing an unused card takes seconds."""
 _ANEW_S: Final = 30.0
-"""How often a card that NVML refuses is asked for by a fresh child: NVML finds a card that came back only then."""
+"""Interval for retrying a refused card with a fresh child: only that lets NVML find a card that came back."""
 _MOST_LEFT: Final = 1
-"""Killed ones that do not die."""
+"""Limit of killed children that have not exited."""
 _log: Final = structlog.get_logger()
 _Asked = asyncio.Future[Sample | None]
 _Child = ChildProcess[Question, Told]
 
 
 class NvmlChild:
-    """NVML, as far away as another process. Used from the loop alone."""
+    """NVML in another process. Used from the loop only."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class NvmlChild:
         silent_s: float = 10.0,
         paused: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`silent_s`: a child that owes an answer and says nothing for so long hangs."""
+        """`silent_s` is the time after which a child that owes a response is considered hung."""
         command = (sys.executable, "-P", "-m", CHILD, str(driver_root))
         self._begin = partial(_Child, command, WORDS)
         self._deadline_s, self._silent_s, self._paused = deadline_s, silent_s, paused
@@ -81,7 +81,7 @@ class NvmlChild:
         self._born = object()
         self._is_ready = self._has_refused = self._is_closed = False
         self.limiting: object | None = None
-        """The child, where its driver can hold limits itself: another child is another object."""
+        """Identifies a child whose driver supports limits: another child is another object."""
 
     @property
     def pid(self) -> int | None:
@@ -100,7 +100,7 @@ class NvmlChild:
         return None
 
     async def limit(self, card: CardId, group: Path, limit_bytes: int) -> Limited | None:
-        """Has the driver hold a control group to that; None where it does not answer within the deadline."""
+        """Set the driver's limit of a cgroup; None where there is no response within the deadline."""
         key = (card, str(group))
         if self.limiting is None or self._child is None or key in self._limits:
             return None
@@ -113,7 +113,7 @@ class NvmlChild:
         return answer.result() if answer.done() and not answer.cancelled() else None
 
     def tidy(self) -> None:
-        """Ends a child that is not to be, also where no question comes."""
+        """End a child that must not run, even without requests."""
         if self._paused():
             self._let_go()
 
@@ -125,7 +125,7 @@ class NvmlChild:
     # ---- The child ---------------------------------------------------------------------------------------------------
 
     def _runs(self) -> bool:
-        """Whether there is one now; starts it if it is time for that."""
+        """Whether a child runs; starts one if it is due."""
         if self._is_closed or self._paused():
             self._let_go()
             return False
@@ -145,7 +145,7 @@ class NvmlChild:
                 hears=lambda message: soon(loop, self._hear, born, message),
                 ends=lambda how: soon(loop, self._died, born, f"the process that asks NVML {how}"),
             )
-        except (OSError, RuntimeError) as error:  # no process, no descriptor or no thread to be had
+        except (OSError, RuntimeError) as error:  # out of processes, descriptors or threads
             self._failed(f"the process that asks NVML cannot be started: {error}", "failed", started=now)
             return False
         goes_as_others(self._child.pid)
@@ -174,7 +174,7 @@ class NvmlChild:
         self._kill()
 
     def _kill(self) -> None:
-        """Callers that wait may ask another one."""
+        """Kill the child and cancel all requests; callers may then use another child."""
         child, self._child, self.limiting = self._child, None, None
         if child is not None:
             self._left.append(child)
@@ -187,7 +187,7 @@ class NvmlChild:
         self._next.clear()
         self._limits.clear()
 
-    # ---- Questions and answers ---------------------------------------------------------------------------------------
+    # ---- Requests and responses --------------------------------------------------------------------------------------
 
     def _question(self, card: CardId) -> _Asked:
         if card in self._open:
@@ -208,7 +208,7 @@ class NvmlChild:
 
     def _hear(self, born: object, message: Told) -> None:
         if self._child is None or born is not self._born:
-            return  # of one that was killed since
+            return  # from a child that was killed since
         self._owes_since = time.monotonic()
         match message:
             case Ready():

@@ -1,14 +1,14 @@
-"""The child process that alone loads NVML: what processes hold of a card, and what the driver lets containers have.
+"""The child process that alone loads NVML: processes' memory on a card, and the driver's own limits of containers.
 
-By ctypes and without pynvml, which would cost this process half of its memory. A process may be in the compute, the
-graphics and the MPS list, in each with all that it holds; and several times in one list, once for each MIG instance.
+Uses ctypes instead of pynvml, which would take half of this process's memory. A process may be in the compute, graphics
+and MPS lists, in each with all its memory; and several times in one list, once for each MIG instance.
 
-A card is blind where it has no list, or tells the bytes of none of its processes. It stays so until the bytes of some
-process are told: an empty list proves nothing there.
+A card is blind if it has no list, or reports the memory of none of its processes. It stays blind until some process's
+memory is reported: an empty list proves nothing there.
 
-From branch 615 on the driver itself can hold a control group to a limit. The soft limit stays 0. It would reserve
-memory, and not only for the group: the driver adds it to every group above, where it stays when the container's group
-is removed. A limit without one ends with its group.
+From branch 615 on the driver itself can enforce a limit on a cgroup. The soft limit stays 0. It would reserve memory,
+and not only for the cgroup: the driver adds it to every ancestor, where it stays when the container's cgroup is
+removed. Without a soft limit, the limit ends with its cgroup.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from partage_isolation.audit.nvml_messages import (
 _LISTS: Final = ("Compute", "Graphics", "MPSCompute")
 _INVALID, _NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND, _TOO_SMALL, _NO_FUNCTION = 2, 3, 4, 6, 7, 13
 _OF_ONE_CARD: Final = frozenset((_INVALID, _NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND, _TOO_SMALL, 15, 16))
-"""The last two: it fell off the bus, or wants a reset. Everything else means that the driver is gone."""
+"""The last two: it fell off the bus, or needs a reset. All other errors mean that the driver is gone."""
 _UNKNOWN: Final = 2**64 - 1
-"""The driver does not say how much, as on cards without memory of their own."""
+"""The driver does not report the amount, as on cards without memory of their own."""
 _FIRST_ROOM: Final = 32
 _TRIES: Final = 5
 _LIMIT: Final = "nvmlDeviceSetMemoryLimits_v1"
 
 
 class NoAnswer(Exception):
-    """The driver answers with an error that concerns this card alone."""
+    """The driver returned an error that concerns this card alone."""
 
 
 class _Failed(Exception):
@@ -56,7 +56,7 @@ class _Failed(Exception):
 
 
 class _Process(ctypes.Structure):
-    """As NVML lists it, in the second and third version of its lists."""
+    """NVML's entry, in the second and third version of its lists."""
 
     _fields_ = (
         ("pid", ctypes.c_uint),
@@ -72,7 +72,7 @@ class _Limits(ctypes.Structure):
 
 class Library:
     def __init__(self, nvml: ctypes.CDLL) -> None:
-        """Of a driver that is open."""
+        """`nvml` is open."""
         self._nvml = nvml
         self._lists = [one for one in map(self._list, _LISTS) if one is not None]
         self.has_limits = hasattr(nvml, _LIMIT)
@@ -80,14 +80,14 @@ class Library:
         self._blind: set[str] = set()
 
     def use(self, card: str) -> Used | Unseen:
-        """Now; raises `NoAnswer` or `NoDriver`."""
+        """Take a sample; raises `NoAnswer` or `NoDriver`."""
         try:
             try:
                 return self._used(card)
             except _Failed:
                 if self._handles.pop(card, None) is None:
                     raise
-            return self._used(card)  # an instance that was created again has another handle
+            return self._used(card)  # a recreated instance has another handle
         except _Failed as failed:
             if failed.number in _OF_ONE_CARD:
                 raise NoAnswer(words_of(self._nvml, failed.number)) from None
@@ -95,7 +95,7 @@ class Library:
             raise NoDriver(kind_of(failed.number), f"NVML does not answer any more: {words}") from None
 
     def limit(self, asked: AskLimit) -> Limited:
-        """Whatever goes wrong costs this limit alone; whether the driver is gone, the next sample finds out."""
+        """Set a limit. An error affects this limit alone; if the driver is gone, the next sample notices."""
         limits = _Limits(asked.group.encode(), 0, asked.bytes)
         try:
             number: int = getattr(self._nvml, _LIMIT)(self._handle(asked.card), ctypes.byref(limits))
@@ -119,7 +119,7 @@ class Library:
         return Used(card, taken_ns, tuple(processes.items()))
 
     def _processes(self, handle: ctypes.c_void_p) -> dict[int, int | None] | None:
-        """Bytes by pid; None where the card has no list of those that compute."""
+        """Bytes by pid; None if the card has no list of compute processes."""
         places = dict[tuple[int, int, int], int | None]()
         for number, one in enumerate(self._lists):
             entries = self._entries(one, handle)
@@ -140,7 +140,7 @@ class Library:
         return handle
 
     def _entries(self, one: Any, handle: ctypes.c_void_p) -> list[_Process] | None:  # noqa: ANN401
-        """One list; None where the card has no such thing."""
+        """One list; None if the card does not support it."""
         room, number = _FIRST_ROOM, _TOO_SMALL
         for _ in range(_TRIES):
             entries, count = (_Process * room)(), ctypes.c_uint(room)
@@ -151,11 +151,11 @@ class Library:
                 return None
             if number != _TOO_SMALL:
                 break
-            room = 2 * count.value + _FIRST_ROOM  # more may come before the next call
+            room = 2 * count.value + _FIRST_ROOM  # processes may be added before the next call
         raise _Failed(number)
 
     def _list(self, kind: str) -> Any | None:  # noqa: ANN401  ctypes makes it
-        """The newest version of a list that this driver has; only the compute list must be there."""
+        """The newest version of a list that this driver has; only the compute list is required."""
         for version in ("_v3", "_v2"):
             found = getattr(self._nvml, f"nvmlDeviceGet{kind}RunningProcesses{version}", None)
             if found is not None:
@@ -166,7 +166,7 @@ class Library:
 
 
 def _greater(one: int | None, other: int | None) -> int | None:
-    """What is not known in one list is not known."""
+    """An amount that is unknown in one list is unknown."""
     return None if one is None or other is None else max(one, other)
 
 

@@ -1,4 +1,4 @@
-"""What the child that asks NVML for processes and its parent say to each other. Pure."""
+"""Messages between the child process that calls NVML and its parent. Pure."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from msgspec import Meta, Struct
 from partage_gpu.nvml.wire import Ended, Packets
 
 MOST_PROCESSES: Final = 10_000
-"""On one card: so many fit into a message."""
+"""Limit for one card, so that all fit into a message."""
 LONGEST_TEXT: Final = 1000
 LONGEST_GROUP: Final = 700
-"""Bytes of a control group's path; the driver's own words are with it in an answer."""
+"""Bytes of a cgroup's path; a response also has the driver's message."""
 Bytes = Annotated[int, Meta(ge=0)]
 Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
-"""Of the driver, so of any kind; it is logged."""
+"""Text of the driver, for logs; may contain anything."""
 
 
 class AskUse(Struct, frozen=True, tag="use"):
-    """What processes hold of a card or MIG instance."""
+    """Request for processes' memory on a card or MIG instance."""
 
     card: str
 
 
 class AskLimit(Struct, frozen=True, tag="limit"):
-    """The driver itself is to hold the processes of a control group to so much of a card."""
+    """Request for the driver to limit a cgroup's memory on a card."""
 
     card: str
     group: str
-    """The group's folder."""
+    """The cgroup's folder."""
     bytes: Bytes
 
 
 class Ready(Struct, frozen=True, tag="ready"):
-    """The driver is open: from now on answers come quickly."""
+    """The driver is open: from now on responses are fast."""
 
     has_limits: bool = False
-    """It has the function by which it holds control groups to limits."""
+    """It has the function that sets limits of cgroups."""
 
 
 class Used(Struct, frozen=True, tag="used"):
     card: str
     taken_ns: int
     processes: tuple[tuple[Annotated[int, Meta(ge=0)], Bytes | None], ...]
-    """Pids, each once, and their bytes; None: the driver does not say."""
+    """Unique pids with their bytes; None: the driver does not report them."""
 
     def __post_init__(self) -> None:
         if len(dict(self.processes)) != len(self.processes):
@@ -53,24 +53,24 @@ class Used(Struct, frozen=True, tag="used"):
 
 
 class Unseen(Struct, frozen=True, tag="unseen"):
-    """The answer where the driver says of no process on that card what it holds."""
+    """Response for a card on which the driver reports no process's memory."""
 
     card: str
     taken_ns: int
 
 
 class Limited(Struct, frozen=True, tag="limited"):
-    """What the driver said to `AskLimit`."""
+    """Response to `AskLimit`."""
 
     card: str
     group: str
     number: int
-    """NVML's; 0: it is in force."""
+    """NVML's return code; 0: the limit is in force."""
     why: Text = ""
 
 
 class CardRefused(Struct, frozen=True, tag="refused"):
-    """The driver has no answer for this card; others may."""
+    """The driver returned an error for this card; others may work."""
 
     card: str
     why: Text
@@ -79,4 +79,4 @@ class CardRefused(Struct, frozen=True, tag="refused"):
 Question = AskUse | AskLimit
 Told = Ready | Used | Unseen | Limited | CardRefused | Ended
 WORDS: Final = Packets[Question, Told](Question, Told, form=msgspec.msgpack)
-"""Not as text: a card may have many processes."""
+"""Binary, since a card may have many processes."""

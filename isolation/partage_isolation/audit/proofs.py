@@ -1,4 +1,7 @@
-"""Where a path leads, by the links that an image has on the way: `/run` may be one to `/var/run`. Pure."""
+"""Parsers and checks of /proc files: paths and links, maps, mounts, start times and cgroups. Pure.
+
+An image may have links on the way to a path: `/run` may be one to `/var/run`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 _MOST_LINKS: Final = 40
-"""As in the kernel."""
+"""The kernel's limit."""
 
 
 def led_to(path: str, link: Callable[[str], str | None]) -> str:
-    """The path without links; as it is where there are too many. `link` gives what a path's last name leads to."""
+    """Resolve links in a path; unchanged if there are too many. `link` returns the target of a path's last part."""
     done, ahead, links = list[str](), path.split("/")[::-1], 0
     while ahead:
         name = ahead.pop()
@@ -40,19 +43,19 @@ def _joined(names: list[str]) -> str:
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _WORD: Final = re.compile(r"[0-9A-Za-z_]+")
 _DELETED: Final = "//deleted"
-"""Behind the root of a mount whose file was replaced or removed on the node since."""
+"""Suffix of a mount's root whose file was replaced or removed on the node since."""
 _FIELDS: Final = 6
-"""Of a line of mountinfo that are read; the rest may be long."""
+"""Fields of a mountinfo line that are read; the rest may be long."""
 _MOST_NESTED: Final = 64
 _MOST_DIGITS: Final = 20
-"""Of a number that the kernel writes."""
+"""Digits of a number that the kernel writes."""
 _UNLINKED: Final = " (deleted)"
 Source = tuple[str, str]
 """Device and root of a mount."""
 
 
 class FileId(NamedTuple):
-    """What tells a file from every other one."""
+    """Unique identification of a file."""
 
     device: str
     """As the kernel writes it in maps: `08:01`."""
@@ -60,12 +63,12 @@ class FileId(NamedTuple):
 
 
 class Birth(NamedTuple):
-    """Tells a process from another of the same pid, and from itself before an exec."""
+    """Tells a process from another with the same pid, and from itself before an exec."""
 
     start: int
     """Clock ticks since boot."""
     image: int
-    """Where its stack begins: each exec puts it elsewhere."""
+    """Start of its stack, which each exec places elsewhere."""
 
 
 class MountLine(NamedTuple):
@@ -74,31 +77,31 @@ class MountLine(NamedTuple):
     id: int
     parent: int
     device: str
-    """As in `0:25`."""
+    """For example `0:25`."""
     root: str
-    """What of the file system is mounted."""
+    """The part of the file system that is mounted."""
     point: str
     is_readonly: bool
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is to be seen at a place of a container, and nothing else."""
+    """What must be mounted at a path of a container."""
 
     point: str
     sources: AbstractSet[Source]
-    """It is one of these."""
+    """Valid sources."""
     parents: AbstractSet[Source] = frozenset()
-    """Or was in one of these, and was removed there since."""
+    """Folders of valid sources that were removed since."""
     may_be_absent: bool = False
-    """A container that an earlier version started has nothing there."""
+    """A container started by an earlier version has nothing there."""
 
 
 def executes(maps: str, files: Iterable[FileId], *, path: str) -> bool | None:
     """Whether a process may execute any part of one of the files, which it sees at `path`.
 
-    None for a process that has no memory any more, and for one that has a file which stood there and was removed on the
-    node since: which one it was can't be told. A large program has thousands of mappings, so only few lines are read.
+    None for a process without memory, and for one that maps a file from `path` that was removed on the node since:
+    which file it was can't be determined. A large program has thousands of mappings, so only few lines are parsed.
     """
     if _mapping(maps.partition("\n")[0]) is None:
         return None
@@ -122,7 +125,7 @@ def _lines_with(text: str, words: str) -> Iterator[str]:
 
 
 def mapped_as(maps: str, path: str) -> FileId | None:
-    """How the kernel names a file of ours in maps, where it may show another device than stat does."""
+    """The kernel's identification of our file in maps, which may have another device than stat."""
     rows = map(_mapping, _lines_with(maps, path))
     return next((row.file for row in rows if row is not None and row.path == path), None)
 
@@ -142,7 +145,7 @@ def _mapping(line: str) -> _Mapping | None:
 
 
 def mounts(mountinfo: str) -> tuple[MountLine, ...]:
-    """All that can be read, in the kernel's order."""
+    """All parseable mounts, in the kernel's order."""
     return tuple(one for one in map(_mount, mountinfo.splitlines()) if one is not None)
 
 
@@ -165,10 +168,10 @@ def _unescaped(text: str) -> str:
 
 
 def wrong_places(seen: Sequence[MountLine], expected: Sequence[Expected]) -> tuple[str, ...] | None:
-    """The places at which a process sees something else, or more, or could write.
+    """The paths at which a process sees something else, or more, or could write.
 
-    All that is at or below one of the places must be expected, on top, and read-only. None where nothing can be said: a
-    process whose root is no mount has changed it, and its paths are not the container's.
+    All mounts at or below one of the paths must be expected, topmost and read-only. None if no conclusion is possible:
+    a process whose root is no mount has changed it, and its paths are not the container's.
     """
     if topmost(seen, "/") is None:
         return None
@@ -192,7 +195,7 @@ def _is_from(found: MountLine, wanted: Expected) -> bool:
 
 
 def topmost(seen: Sequence[MountLine], path: str) -> MountLine | None:
-    """The mount in which a path is, if it has no links: from the root down, what lies over what."""
+    """The mount that contains a path without links: follows overlying mounts from the root down."""
     below = dict[int, list[MountLine]]()
     for one in seen:
         below.setdefault(one.parent, []).append(one)
@@ -213,7 +216,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def mounted_from(ours: Sequence[MountLine], path: str) -> Source | None:
-    """Device and root that a mount of this path of ours has, wherever it is mounted."""
+    """Device and root that a mount of the broker's path has, wherever it is mounted."""
     on = topmost(ours, path)
     if on is None:
         return None
@@ -222,7 +225,7 @@ def mounted_from(ours: Sequence[MountLine], path: str) -> Source | None:
 
 
 def birth(stat: str) -> Birth | None:
-    """From /proc/PID/stat; a name may hold anything, so it is read from its last parenthesis on."""
+    """Parse /proc/PID/stat, from the last parenthesis on, since a process name may contain any character."""
     fields = stat.rpartition(")")[2].split()
     start_and_stack = fields[19:20] + fields[25:26]
     if len(start_and_stack) != 2 or not all(map(str.isdecimal, start_and_stack)):  # noqa: PLR2004
@@ -231,9 +234,9 @@ def birth(stat: str) -> Birth | None:
 
 
 def container_of(cgroup: str, ids: Container[str]) -> str | None:
-    """Which of the containers a process is in, by its cgroups' paths; the outermost, where they are nested.
+    """The container that a process is in, by its cgroups' paths; the outermost, where they are nested.
 
-    A path's part is the id alone, or has words around it: `cri-containerd-<id>.scope`, `kubepods.slice:crio:<id>`.
+    A path's component is the id alone, or has words around it: `cri-containerd-<id>.scope`, `kubepods.slice:crio:<id>`.
     """
     return next((word for word in _words(cgroup.splitlines()) if word in ids), None)
 
@@ -249,7 +252,7 @@ _SHARED: Final = "0::"
 
 
 def shared_hierarchy(mountinfo: str) -> str | None:
-    """Where the hierarchy of control groups that all controllers share is mounted from its root on."""
+    """Mount point of the unified cgroup hierarchy's root."""
     for line in mountinfo.splitlines():
         fields, _, rest = line.partition(" - ")
         match fields.split(" "):
@@ -261,10 +264,10 @@ def shared_hierarchy(mountinfo: str) -> str | None:
 
 
 def group_of(cgroup: str, container_id: str) -> str | None:
-    """A container's group below the root of the shared hierarchy, by the file of any process in it.
+    """A container's cgroup below the unified hierarchy's root, by the cgroup file of any process in it.
 
-    On a node of the older kind containers are in hierarchies of single controllers, and in the shared one they may all
-    be in one group with others. So a group counts only if its own name has the container's id.
+    On a cgroup v1 node containers are in hierarchies of single controllers, and in the unified one they may share one
+    cgroup with others. So a cgroup counts only if its own name contains the container's id.
     """
     for line in cgroup.splitlines():
         if line.startswith(_SHARED):

@@ -1,8 +1,8 @@
-"""What the container runtime says of containers with a grant or a claim, and stopping one.
+"""Lists the container runtime's containers with a grant or a claim, and stops containers.
 
-A runtime that is away says nothing, and costs nothing but freshness: its silence must not be taken for an empty list.
-A container's annotation, its CDI devices and the pid of its first process never change, so each is asked for and read
-once. CDI devices are in no list, so they are asked for only where claims are served.
+An unavailable runtime only makes data stale: its silence must not be taken for an empty list. A container's annotation,
+CDI devices and first pid never change, so each is requested and decoded once. CDI devices are in no list, so they are
+requested only where claims are served.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Runtime:
         self._repeats = Repeats(every_s=60)
 
     async def containers(self, *, with_claims: bool = False) -> Listing | None:
-        """All that carry our annotation, whatever their state; None where the runtime does not answer.
+        """All containers with our annotation, in any state; None where the runtime does not respond.
 
-        `with_claims`: also those that have a claim and have not ended.
+        `with_claims` adds those that have a claim and have not ended.
         """
         try:
             listed = await self._client.containers()
@@ -55,7 +55,7 @@ class Runtime:
         return Listing(found)
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
-        """Raises `CriError` where that can't be said to be done."""
+        """Stop a container; raises `CriError` where it is not known to have stopped."""
         await self._client.stop(container_id, grace_s=grace_s)
 
     def _granted(self, listed: Iterable[ListedContainer]) -> dict[ContainerKey, ListedContainer]:
@@ -71,20 +71,20 @@ class Runtime:
         others = [each for each in listed if CONTAINER not in each.annotations and not each.exited]
         claims = dict[str, ClaimUid | None]()
         for each in others:
-            if each.id not in self._claims:  # kept at once: the next listing goes on where this one fails
+            if each.id not in self._claims:  # kept immediately, so that a failed listing is continued by the next
                 self._claims[each.id] = await self._claim(each.id)
             claims[each.id] = self._claims.get(each.id)
         self._claims = claims
         return [(claim, each) for each in others if (claim := claims[each.id]) is not None]
 
     async def _claim(self, id_: str) -> ClaimUid | None:
-        """Of several claims the first: no library lets such a container have anything."""
+        """The claim of a container; the first of several, with which the library allows nothing anyway."""
         try:
             devices = await self._client.cdi_devices(id_) or ()
         except PeerRefused as error:
             if error.status != _NOT_FOUND:
                 raise
-            return None  # it was removed meanwhile
+            return None  # removed meanwhile
         return next((claim for claim in map(claimed_by, devices) if claim is not None), None)
 
     async def _described(
@@ -99,36 +99,36 @@ class Runtime:
 
 
 class NoRuntime:
-    """Of a machine on which engines alone run containers; their silence is no runtime's."""
+    """For a machine on which only engines run containers, which list nothing here."""
 
     async def containers(self, *, with_claims: bool = False) -> Listing:
         del with_claims
         return Listing()
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
-        """None is listed, so there is none to stop."""
+        """Log an error: nothing is listed, so there is nothing to stop."""
         del grace_s
-        _log.error("a container that no runtime has can't be stopped", container=container_id)
+        _log.error("cannot stop a container that no runtime lists", container=container_id)
 
 
 def _key(container: ListedContainer) -> ContainerKey | None:
     try:
         return decode_container(container.annotations[CONTAINER], ()).key
     except DecodeError as error:
-        _log.warning("a container has an annotation that can't be read", container=container.id, why=str(error))
+        _log.warning("failed to decode a container's annotation", container=container.id, why=str(error))
         return None
 
 
 _GRACE_S: Final = 1
 _AGAIN_S: Final = 5.0
-"""After a stop that the runtime said was done."""
+"""Delay after a stop that the runtime confirmed."""
 
 
 class Stopper(Protocol):
-    """Who can stop a container; see `Runtime`."""
+    """The interface for stopping containers; see `Runtime`."""
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
-        """Raises `CriError` where that can't be said to be done."""
+        """Stop a container; raises `CriError` where it is not known to have stopped."""
         ...
 
 
@@ -144,7 +144,7 @@ class Stopping:
         self._done_s: dict[str, float] = {}
 
     def stop(self, key: ContainerKey, container_id: str, why: str) -> None:
-        """Begins, unless that is under way or was done just now."""
+        """Start to stop a container, unless that is in progress or was done just now."""
         done_s = self._done_s.get(container_id)
         if container_id in self._running or (done_s is not None and time.monotonic() - done_s < _AGAIN_S):
             return
@@ -170,4 +170,4 @@ class Stopping:
         self._stopped("done")
         self._done_s = {one: at for one, at in self._done_s.items() if time.monotonic() - at < _AGAIN_S}
         self._done_s[container_id] = time.monotonic()
-        _log.warning("a container was stopped, since its limits were not in force", **about)
+        _log.warning("stopped a container whose limits were not in force", **about)

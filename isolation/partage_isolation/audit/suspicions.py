@@ -1,8 +1,8 @@
-"""What one round of the audit saw, and what that makes suspicious.
+"""The data of one audit round, and the suspicions that follow from it.
 
-Pure. The ledger is read before and after the cards are asked: what changed meanwhile accuses no process. A suspicion
-names what must be the same again before it is believed, and whose silence neither strengthens nor ends it. A process
-without the library is no suspect as long as no card shows it: 32-bit, static and musl programs are not accused.
+Pure. The ledger is read before and after the cards are sampled: what changed meanwhile accuses no process. A suspicion
+names the evidence that must recur before it counts, and the source whose silence neither strengthens nor ends it. A
+process without the library is no suspect as long as no card shows it: 32-bit, static and musl programs are not accused.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Sight:
     pid: int
     birth: Birth
     container: str | None
-    """The runtime's id of the container with a grant or a claim that it is in, as far as the runtime has named it."""
+    """Runtime id of the container with a grant or a claim that it is in, as far as the runtime has listed it."""
     key: ContainerKey | None
     has_library: bool | None
     wrong_places: tuple[str, ...] | None
-    """None, as above: it could not be seen."""
+    """None, here and above: it could not be read."""
     too_long: tuple[str, ...] = ()
     """What it has so much of that it was not read."""
 
@@ -58,20 +58,20 @@ class Round:
     before: Facts
     after: Facts
     uses: Mapping[CardId, Sample | None]
-    """None: the driver did not answer."""
+    """None: the driver did not respond."""
     listing: Listing | None
-    """What the runtime has; None: it did not answer."""
+    """The runtime's list; None: it did not respond."""
     sights: Mapping[int, Sight] = field(default_factory=dict)
-    """By pid; a process that is not here is gone."""
+    """By pid; a missing process is gone."""
     firsts: Mapping[str, Sight] = field(default_factory=dict)
     """The first process of each running container, by the runtime's ids."""
     folders: AbstractSet[ContainerKey] = frozenset()
     """Containers for which something was prepared on the node."""
     gone: AbstractSet[int] = frozenset()
-    """Pids in the books that are no such processes any more."""
+    """Pids in the ledger whose processes no longer exist."""
 
     def with_looked(self, *, sights: Mapping[int, Sight], firsts: Mapping[str, Sight], gone: AbstractSet[int]) -> Round:
-        """The same, with what processes showed afterwards."""
+        """The same round, with the results of inspecting processes afterwards."""
         return replace(self, sights=sights, firsts=firsts, gone=gone)
 
     @cached_property
@@ -83,22 +83,22 @@ class Round:
 
     @cached_property
     def ledger(self) -> Mapping[tuple[int, CardId], int]:
-        """What a card may show of a process, by the books before or after it was asked, whichever is more."""
+        """What a card may show of a process, by the ledger before or after the sample, whichever is more."""
         before, after = _charged(self.before), _charged(self.after)
         return {place: max(before.get(place, 0), after.get(place, 0)) for place in before.keys() | after.keys()}
 
     def lent(self, pid: int, card: CardId) -> int:
-        """By the books after the cards were asked."""
+        """By the ledger after the sample."""
         amounts = [row.cards[card] for row in self.rows.get(pid, ()) if row.has_spoken and card in row.cards]
         return max((each.lent + each.unproved for each in amounts), default=0)
 
     def hidden(self, pid: int, card: CardId) -> int:
-        """What it has beside what a card shows: all the while, by the books."""
+        """Its memory beside what a card shows: the minimum throughout, by the ledger."""
         rows = self.rows.get(pid, ())
         return min((row.cards[card].hidden if card in row.cards else 0 for row in rows), default=0)
 
     def has_unseen_mounts(self, container: str) -> bool:
-        """Whether it is there, and nothing can be said of the mounts of its first process."""
+        """Whether it exists, and the mounts of its first process could not be read."""
         if self.listing is not None and container not in self.listing:
             return False
         first = self.firsts.get(container)
@@ -131,7 +131,7 @@ RUNTIME: Final = "runtime"
 
 
 class MountsOf(NamedTuple):
-    """A source: what the first process of a container sees, by the runtime's id."""
+    """A source of suspicions: the mounts of a container's first process, by the runtime's id."""
 
     container: str
 
@@ -143,57 +143,57 @@ Allowed = Mapping[Place, int]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What budgets may hold of cards, as the rounds before leave it."""
+    """What budgets may hold of cards, as of the previous rounds."""
 
     allowed: Allowed = field(default_factory=dict)
-    """More than the limit where that was lowered below what was held, and then only what is held still."""
+    """Exceeds the limit where that was lowered below what was held, and then only by what is still held."""
     refused: Mapping[Place, int] = field(default_factory=dict)
-    """Of those that are beyond it: how often they had been refused when that was first seen."""
+    """For budgets beyond it: their number of refusals when that was first seen."""
 
     def was_refused(self, container: ContainerFacts, card: CardId) -> bool:
-        """Since it was seen to be beyond."""
+        """It was refused since it was first seen to be beyond."""
         times = container.cards[card].refused
         return times > self.refused.get((container.budget, card), times)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How sure an audit must be."""
+    """Thresholds of the audit."""
 
     tolerance_bytes: int = 64 << 20
     """For each process: what loaded code and the driver's own needs may add between two samples."""
     rounds: int = 2
-    """That must show a violation."""
+    """Number of rounds that must show a violation."""
     growth_bytes: int = 512 << 20
-    """So much beyond the limit of a budget is taken for what grew without a call that could be refused;"""
+    """Largest excess over a budget's limit that is attributed to growth without a refusable call."""
     growth_part: int = 4
-    """and no more than one part in so many of the limit."""
+    """The same as one part in this many of the limit; the smaller applies."""
     refused_rounds: int = 60
-    """That it may stay there once something was refused: it may have to let go of what it has first."""
+    """Rounds for which it may stay there after a refusal: it may first have to release memory."""
     doubtful_rounds: int = 3
-    """That must show what may come right by itself: a listing that is late, a broker that was restarted."""
+    """Rounds for what may resolve by itself: a late listing, a restarted broker."""
     context_in_limit: bool = True
     """Whether limits count contexts and the like."""
     apart_s: float = 0.5
-    """Between rounds that count."""
+    """Minimum time between rounds that count."""
     unlisted_s: float = 150.0
-    """So long a container may be prepared and not created yet: kubelet waits two minutes for a runtime."""
+    """How long a container may be prepared and not created yet: kubelet waits two minutes for a runtime."""
 
 
 class Suspicion(NamedTuple):
-    """A finding that is not sure yet."""
+    """A finding that is not confirmed yet."""
 
     finding: Finding
     evidence: Hashable
-    """What must be the same again."""
+    """What must recur unchanged."""
     source: Hashable
-    """Whose silence leaves it as it is."""
+    """The source whose silence leaves it unchanged."""
     rounds: int
-    """That make it a finding."""
+    """Number of rounds that make it a finding."""
 
 
 def suspicions(seen: Round, rules: Rules, bounds: Bounds) -> Iterator[Suspicion]:
-    """All of one round; some perhaps twice."""
+    """All suspicions of one round, possibly with duplicates."""
     for use in seen.uses.values():
         if isinstance(use, Blind):
             yield _suspicion(BlindCard(use.card), None, use.card, rules.rounds)
@@ -209,9 +209,9 @@ def suspicions(seen: Round, rules: Rules, bounds: Bounds) -> Iterator[Suspicion]
 def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[Suspicion]:
     sight, key, card, held = seen.sights.get(pid), seen.owner(pid), use.card, use.processes[pid]
     if sight is None:
-        return  # it died since
+        return  # died since
     if key is None:
-        # Also while the runtime is away: what it listed last is known, and it starts nothing meanwhile.
+        # Also while the runtime is unavailable: its last list is known, and it starts nothing meanwhile.
         yield _suspicion(ProcessOfNobody(card, pid), sight.birth, card, rules.doubtful_rounds)
     elif key in seen.after:
         rows = [row for row in seen.rows.get(pid, ()) if row.start == sight.birth.start and row.has_spoken]
@@ -227,10 +227,10 @@ def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[S
 
 
 def _beyond_limits(seen: Round, rules: Rules, use: CardUse, bounds: Bounds) -> Iterator[Suspicion]:
-    """Of a budget that holds too much one container is suspected: the one whose process has most that it was not lent.
+    """Suspect one container of a budget that holds too much: the one whose process has the most that it was not lent.
 
-    Contexts are much alike, so that is the process which went past the library. Code comes without a call that could
-    be refused: a little beyond is no suspicion, as nothing more is lent there, unless it stays after a refusal.
+    Contexts are much alike, so that process has bypassed the library. Code is loaded without a refusable call: a small
+    excess is no suspicion, since nothing more is lent there, unless it stays after a refusal.
     """
     for budget, beyond in beyond_limits(seen, rules, use, bounds.allowed).items():
         finding = BytesBeyondLimit(beyond.key, use.card, container=beyond.container)
@@ -243,13 +243,13 @@ def _beyond_limits(seen: Round, rules: Rules, use: CardUse, bounds: Bounds) -> I
 class Beyond(NamedTuple):
     amount: int
     key: ContainerKey
-    """Whose process has most that it was not lent."""
+    """The one whose process has the most that it was not lent."""
     container: str | None
-    """In which that process is."""
+    """Runtime id of that process's container."""
 
 
 def beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> Mapping[BudgetKey, Beyond]:
-    """The budgets of which a card shows more than is allowed."""
+    """Budgets of which a card shows more than is allowed."""
     held = dict[BudgetKey, list[_Held]]()
     for pid, amount in use.processes.items():
         key = seen.owner(pid)
@@ -297,7 +297,7 @@ def _of_books(seen: Round, rules: Rules) -> Iterator[Suspicion]:
 
 
 def _of_moves(seen: Round) -> Iterator[Suspicion]:
-    """How long it may take is the broker's to say."""
+    """Memory that the broker has marked as late; it decides how long moving may take."""
     for container in seen.after.values():
         for card, limits in container.cards.items():
             if limits.moving is not None and limits.moving.late:
@@ -305,7 +305,7 @@ def _of_moves(seen: Round) -> Iterator[Suspicion]:
 
 
 def _is_left(row: ProcessFacts, seen: Round) -> bool:
-    """Alive in the books and nowhere else; or dead, and no card shows it any more."""
+    """Alive only in the ledger; or dead, and no card shows it any more."""
     if row.state != "dead":
         return row.pid in seen.gone
     uses = [seen.uses.get(card) for card, amounts in row.cards.items() if amounts.charged]

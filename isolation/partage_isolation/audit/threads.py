@@ -1,4 +1,4 @@
-"""Runs what may block for ever in a thread of its own, which holds up neither the loop nor the end of the process."""
+"""Runs calls that may block indefinitely in threads of their own, which block neither the loop nor process exit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
-    """Its answer, or what it raises."""
+    """Run a call; the future has its result or exception."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -39,6 +39,6 @@ def in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
 
 
 def soon(loop: asyncio.AbstractEventLoop, call: Callable[P, object], *arguments: P.args, **named: P.kwargs) -> None:
-    """In the loop, from any thread; not at all where the loop is closed."""
+    """Call in the loop, from any thread; ignored if the loop is closed."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(partial(call, *arguments, **named))

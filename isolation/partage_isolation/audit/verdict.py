@@ -1,8 +1,8 @@
-"""Decides what is wrong: what was suspected again and again; and who is gone. Pure.
+"""Turns repeated suspicions into findings, and decides which containers are gone. Pure.
 
-A race accuses no process. A suspicion becomes a finding when rounds that follow each other show the same of the very
-same process: a pid that was born again, or has exec'd, starts from zero. A round that could not see neither strengthens
-a suspicion nor ends it.
+A race must not accuse a process. A suspicion becomes a finding when successive rounds show the same of the very same
+process: after a pid was reused, or an exec, it starts from zero. A round without data neither strengthens a suspicion
+nor ends it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from partage_plugins.vocabulary.names import ContainerKey
 
 
 class Strikes(NamedTuple):
-    """How often a suspicion was seen, and when last."""
+    """The number of times that a suspicion was seen, and when last."""
 
     suspicion: Suspicion
     times: int
@@ -39,7 +39,7 @@ class Strikes(NamedTuple):
 
 
 class Absence(NamedTuple):
-    """A container of the books that the runtime does not list."""
+    """A container in the ledger that the runtime does not list."""
 
     since_s: float
     was_listed: bool
@@ -48,7 +48,7 @@ class Absence(NamedTuple):
 
 @dataclass(frozen=True)
 class Memory:
-    """What one audit leaves to the next."""
+    """State that is kept from one audit to the next."""
 
     strikes: Mapping[Hashable, Strikes] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
@@ -94,7 +94,7 @@ def _strikes(memory: Memory, seen: Round, rules: Rules, bounds: Bounds) -> dict[
 
 
 def _is_unseen(suspicion: Suspicion, seen: Round) -> bool:
-    """Of mounts that nothing can be said of now."""
+    """The suspicion is about mounts that can't be read now."""
     match suspicion:
         case Suspicion(OfContainer(key=key), source=MountsOf(container)):
             return key in seen.after and seen.has_unseen_mounts(container)
@@ -103,9 +103,9 @@ def _is_unseen(suspicion: Suspicion, seen: Round) -> bool:
 
 
 def _allowed(memory: Memory, seen: Round) -> dict[Place, int]:
-    """The limit; where it was lowered, what was charged then, as far as it still is.
+    """The limit; where it was lowered, the amount charged then, as far as it is still charged.
 
-    Of budgets that are new to this audit the most that was ever granted counts as the limit before.
+    For budgets that are new to this audit, the highest grant ever counts as the previous limit.
     """
     limits = {(each.budget, card): one for each in seen.after.values() for card, one in each.cards.items()}
     before = memory.bounds.allowed
@@ -116,7 +116,7 @@ def _allowed(memory: Memory, seen: Round) -> dict[Place, int]:
 
 
 def _refused(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dict[Place, int]:
-    """A card that does not answer leaves it as it is."""
+    """Refusal counts of budgets beyond their limits; unchanged for a card without a response."""
     known = memory.bounds.refused.items()
     found = {place: times for place, times in known if place in allowed and seen.uses.get(place[1]) is None}
     for use in (each for each in seen.uses.values() if isinstance(each, CardUse)):
@@ -143,9 +143,9 @@ def _once_more(absence: Absence) -> Absence:
 def _is_gone(
     absence: Absence, container: ContainerFacts, used: AbstractSet[BudgetKey], now_s: float, rules: Rules
 ) -> bool:
-    """A container with a living process is not gone, whatever is listed; nor while its dead weigh on others' budget.
+    """A container is not gone while a process is alive, or its dead ones are charged to a budget that others use.
 
-    A claim is gone only once it was released, and then at once: nobody is about to have it.
+    A claim is gone only once it was released, and then immediately: no container is about to have it.
     """
     if container.is_kept:
         return False

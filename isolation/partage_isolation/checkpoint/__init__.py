@@ -1,1 +1,1 @@
-"""The driver's own checkpoints: a process is taken from its cards, with all its bytes, and brought back."""
+"""The driver's own checkpoints: a process's memory is moved off its cards completely, and restored."""

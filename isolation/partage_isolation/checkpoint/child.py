@@ -19,7 +19,7 @@ from partage_isolation.checkpoint.messages import LONGEST_WHY, WORDS, Call, Call
 _LIBRARY: Final = "libcuda.so.1"
 _NOT_SUPPORTED: Final = 801
 _WISHES: Final = struct.Struct("I60x")
-"""What all calls have; the lock's patience is its first word."""
+"""The arguments of all calls; the lock's timeout is the first word."""
 _DRIVERS: Final = range(ProcessStand.RUNS, ProcessStand.FAILED + 1)
 _OLD: Final = "the driver has no checkpoints of processes; those from branch 570 on have them"
 
@@ -43,7 +43,7 @@ def opened(driver_root: str) -> ctypes.CDLL | str:
 
 
 def called(cuda: ctypes.CDLL, call: Call) -> Called:
-    """Of no other process that has its pid by now."""
+    """Make a call, unless another process has reused the pid."""
     if start_of(call.pid) != call.start:
         return Called(0, ProcessStand.ENDED)
     number = 0

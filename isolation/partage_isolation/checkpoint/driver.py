@@ -1,8 +1,8 @@
-"""The parent's side of the child that calls the driver for checkpoints.
+"""The parent's side of the child process that calls the driver for checkpoints.
 
-There is a child only while somebody needs one, and one call at a time. A child that is silent for longer than a call
-may take is killed; one that can't be killed is left behind, and while it is there no other is started. What a call did
-that was not answered, the next child's look tells.
+A child runs only while one is needed, with one call at a time. A child that exceeds a call's time limit is killed; one
+that can't be killed is left behind, and while it exists no other is started. The effect of a call without a response is
+found by the next child's state query.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from partage_isolation.urgency import goes_as_others
 
 CHILD: Final = "partage_isolation.checkpoint.child"
 _START_S: Final = 30.0
-"""An unused card wakes up for seconds."""
+"""Initializing an unused card takes seconds."""
 _SLACK_S: Final = 30.0
 _SLOWEST: Final = 100 << 20
-"""Bytes a second; a real card moved a gigabyte and more."""
+"""Bytes per second; a real card moved a gigabyte and more."""
 
 
 class CannotCall(BrokerError):
-    """The driver can't be called for checkpoints, or does not answer."""
+    """The driver can't be called for checkpoints, or does not respond."""
 
 
 class DriverCalls:
     """One child, from its start to its end."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        """Raises OSError or RuntimeError where there is no process to be had."""
+        """Raises OSError or RuntimeError if no process can be created."""
         self._loop = asyncio.get_running_loop()
         self._said: asyncio.Queue[Told | str] = asyncio.Queue()
         self.child = ChildProcess(
@@ -51,7 +51,7 @@ class DriverCalls:
         goes_as_others(self.child.pid)
 
     async def open(self) -> None:
-        """Raises `CannotCall` where the driver has no checkpoints."""
+        """Open the driver; raises `CannotCall` where it has no checkpoints."""
         match await self._answer(_START_S):
             case Opened(why=""):
                 pass
@@ -61,7 +61,7 @@ class DriverCalls:
                 raise CannotCall("the process that calls the driver answered what it was not asked")
 
     async def call(self, step: Step, who: ProcessId, *, patience_ms: int = 0, amount: int = 0) -> Called:
-        """`amount`: bytes that move. Raises `CannotCall` where there is no answer."""
+        """Make a call that moves `amount` bytes. Raises `CannotCall` where there is no response."""
         self.child.send(Call(step, *who, patience_ms))
         answer = await self._answer(_SLACK_S + patience_ms / 1000 + amount / _SLOWEST)
         if not isinstance(answer, Called):
@@ -82,7 +82,7 @@ class DriverCalls:
 
 
 class Checkpoints:
-    """Used from the loop alone; one at a time."""
+    """Used from the loop only; one at a time."""
 
     def __init__(self, driver_root: Path, *, paused: Callable[[], bool] = lambda: False) -> None:
         self._begin = partial(DriverCalls, (sys.executable, "-P", "-m", CHILD, str(driver_root)))
@@ -92,7 +92,7 @@ class Checkpoints:
 
     @asynccontextmanager
     async def calls(self) -> AsyncGenerator[DriverCalls]:
-        """A child that has the driver open; killed afterwards, also in the midst of a call. Raises `CannotCall`."""
+        """A child with the driver open; killed afterwards, even during a call. Raises `CannotCall`."""
         async with self._turn:
             self._left = [child for child in self._left if not child.is_dead]
             if self._paused():

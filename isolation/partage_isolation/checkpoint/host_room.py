@@ -1,7 +1,6 @@
-"""How much more memory of the host a process may have: by its control groups, of either version, and on the node.
+"""Host memory that is still available to a process: by its cgroups, of either version, and on the node.
 
-What of a group's memory are only copies of files that it no longer reads counts as free: the kernel takes it back
-first.
+A cgroup's inactive file cache counts as free: the kernel reclaims it first.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ _KIB: Final = 1024
 
 
 class Version(NamedTuple):
-    """What a version of control groups calls its files."""
+    """File names of a cgroup version."""
 
     system: str
     limit: str
     used: str
     idle: str
-    """In `memory.stat`."""
+    """Key in `memory.stat`."""
 
 
 _SECOND: Final = Version("cgroup2", "memory.max", "memory.current", "inactive_file")
@@ -30,11 +29,11 @@ _FIRST: Final = Version("cgroup", "memory.limit_in_bytes", "memory.usage_in_byte
 class HostRoom(NamedTuple):
     free: int
     where: str
-    """What says so: a control group's folder, or the node."""
+    """The cgroup folder, or the node, that has this little."""
 
 
 def host_room(pid: int, *, proc: Path = Path("/proc")) -> HostRoom:
-    """The least that any of them leaves; raises OSError or ValueError where that can't be read."""
+    """The minimum over all of them; raises OSError or ValueError where that can't be read."""
     groups = _groups((proc / str(pid) / "cgroup").read_text(), (proc / "self/mountinfo").read_text())
     rooms = [HostRoom(_available((proc / "meminfo").read_text()), "the node")]
     for top, folder, version in groups:
@@ -43,7 +42,7 @@ def host_room(pid: int, *, proc: Path = Path("/proc")) -> HostRoom:
 
 
 def _groups(cgroup: str, mountinfo: str) -> Iterator[tuple[Path, Path, Version]]:
-    """Where the hierarchies that count memory are mounted, and which folder of them is the process's."""
+    """Mount points of the hierarchies that count memory, with the process's folder in each."""
     paths: Mapping[str, str] = {
         controllers: path
         for _, controllers, path in (line.split(":", 2) for line in cgroup.splitlines() if line.count(":") > 1)
@@ -62,9 +61,9 @@ def _groups(cgroup: str, mountinfo: str) -> Iterator[tuple[Path, Path, Version]]
 
 
 def _rooms(top: Path, folder: Path, version: Version) -> Iterator[HostRoom]:
-    """Of a group and of all above it; one without a limit leaves any room."""
+    """Room in a cgroup and all its ancestors; one without a limit is skipped."""
     while folder != top and top in folder.parents:
-        if (folder / version.limit).exists():  # else its controller is off
+        if (folder / version.limit).exists():  # otherwise its controller is off
             limit = (folder / version.limit).read_text().strip()
             if limit != "max":
                 used, stat = int((folder / version.used).read_text()), (folder / "memory.stat").read_text()

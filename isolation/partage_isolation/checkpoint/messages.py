@@ -1,4 +1,4 @@
-"""What the child that calls the driver for checkpoints and its parent say to each other. Pure."""
+"""Messages between the child process that calls the driver for checkpoints and its parent. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_WHY: Final = 600
 
 
 class Step(StrEnum):
-    """Functions of the driver that it calls."""
+    """The driver's functions that it calls."""
 
     LOOK = "cuCheckpointProcessGetState"
     LOCK = "cuCheckpointProcessLock"
@@ -23,36 +23,36 @@ class Step(StrEnum):
 
 
 class ProcessStand(IntEnum):
-    """A process, as the driver counts."""
+    """A process's state, with the driver's numbers."""
 
     RUNS = 0
     LOCKED = 1
     AWAY = 2
     FAILED = 3
     ENDED = -1
-    """By our own count: there is no such process any more."""
+    """Our own value: the process no longer exists."""
     UNKNOWN = -2
-    """As the last: the driver does not say, as of one that does not use it."""
+    """Our own value: the driver does not report it, as for a process that does not use it."""
 
 
 class Call(Struct, frozen=True, tag="call"):
     step: Step
     pid: Annotated[int, Meta(gt=0)]
     start: int
-    """When that began: tells it from another of the same pid."""
+    """Start time: tells the process from another with the same pid."""
     patience_ms: Annotated[int, Meta(ge=0, lt=1 << 32)] = 0
-    """Of `LOCK`; 0: for ever."""
+    """Timeout of `LOCK`; 0: none."""
 
 
 class Opened(Struct, frozen=True, tag="opened"):
-    """The driver is open, and answers from now on."""
+    """The driver is open, and calls are possible."""
 
     why: Annotated[str, Meta(max_length=LONGEST_WHY)] = ""
-    """Or it has no checkpoints, and why."""
+    """Or why it has no checkpoints."""
 
 
 class Called(Struct, frozen=True, tag="called"):
-    """One call has returned: CUDA's number, and where the process stands then."""
+    """One call has returned: CUDA's number, and the process's state after it."""
 
     number: int
     stand: ProcessStand

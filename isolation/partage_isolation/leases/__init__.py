@@ -1,1 +1,1 @@
-"""Leases: which container may launch work on a card, and for how long. Pure: time comes in, acts go out."""
+"""Time slices: which container may launch work on a card, and for how long. Pure: timed events in, actions out."""

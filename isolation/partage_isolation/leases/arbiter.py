@@ -1,8 +1,8 @@
-"""The arbiter of a node: who may launch on which card, and until when.
+"""The arbiter of a node: which container may launch on which card, and until when.
 
-Pure: what happens comes in with its time, what is to be done is taken by the caller after each call. Nothing here
-raises on what a client said: an epoch that is not the line's own is old, or forged, and says nothing. Containers that
-use one budget are one container here: one seat, whose members are the processes of all of them.
+Pure: events come in with their time, and the caller takes the actions after each call. No client report raises here: a
+report whose epoch is not the line's current one is old or forged, and is ignored. Containers that share a budget are
+one container here: one run queue entry, whose members are the processes of all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from partage_plugins.vocabulary.pods import Gang
 
 
 class Silent(NamedTuple):
-    """A member that does not say whether its work is done."""
+    """A member that does not report whether its work is finished."""
 
     key: BudgetKey
     card: CardId
@@ -31,7 +31,7 @@ class Silent(NamedTuple):
 
 
 class Arbiter:
-    """Of one node. A line begins closed, under the epoch that `first_epoch` gives."""
+    """Schedules the cards of one node. A line begins closed, in the epoch that `first_epoch` returns."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class Arbiter:
         self.node = Node(policy, timing, first_epoch)
         self._now = 0
         self.due: int | None = None
-        """`tick` is wanted then."""
+        """When `tick` must be called next."""
 
     def put(self, key: BudgetKey, card: CardId, *, share: int, limit: int, gang: Gang | None = None) -> None:
-        """A container has so much of a card, in milli; said again, that is what it has from now on.
+        """Set a container's share and limit of a card, in milli; a later call replaces the values.
 
-        Those of a gang of pods have their cards together, where these are different cards.
+        Containers of a gang of pods get their cards together, if these are different cards.
         """
         self.node.put((key, card), share, limit, self._now, gang)
         self.due = self.node.due()
@@ -58,7 +58,7 @@ class Arbiter:
         self.due = self.node.due()
 
     def joined(self, key: BudgetKey, card: CardId, member: Member, now: int) -> None:
-        """A process is about to launch there."""
+        """A process is about to launch on the card."""
         found = self._at(key, card, now)
         if found is None:
             return
@@ -70,7 +70,7 @@ class Arbiter:
         self._go_on(self.node.regroup(seat, self._now))
 
     def left(self, key: BudgetKey, card: CardId, member: Member, now: int) -> None:
-        """It died, executed another program or hung up."""
+        """The process died, executed another program or disconnected."""
         found = self._at(key, card, now, member)
         if found is None:
             return
@@ -83,11 +83,11 @@ class Arbiter:
         self._go_on(self.node.regroup(seat, self._now))
 
     def wanted(self, key: BudgetKey, card: CardId, member: Member, epoch: int, now: int) -> None:
-        """One of its threads found the gate closed."""
+        """One of the process's threads found the gate closed."""
         seat = self._seat(key, card, now, member, epoch)
         if seat is None:
             return
-        if seat.is_busy:  # as mostly: it has the card, or waits already
+        if seat.is_busy:  # usually: it has the card, or waits already
             members.wants(seat, member, self._now)
             return
         island = self.node.island(card)
@@ -105,7 +105,7 @@ class Arbiter:
         blocked: bool,  # noqa: FBT001
         now: int,
     ) -> None:
-        """All that it launched under that epoch is done since `at`."""
+        """All that the process launched in that epoch is finished since `at`."""
         found = self._at(key, card, now, member, epoch)
         if found is None:
             return
@@ -118,7 +118,7 @@ class Arbiter:
             self._go_on(island)
 
     def idle(self, key: BudgetKey, card: CardId, member: Member, epoch: int, now: int) -> None:
-        """Done, quiet for a while, and none of its threads waits."""
+        """The process has finished and been quiet for a while, and none of its threads waits."""
         found = self._at(key, card, now, member, epoch)
         if found is None:
             return
@@ -128,14 +128,14 @@ class Arbiter:
         self._go_on(island)
 
     def stopped(self, key: BudgetKey, card: CardId, member: Member, now: int) -> None:
-        """A silent process does not run at all: until it speaks, nothing is charged for what it launched."""
+        """A silent process is stopped: until it reports again, its launched work is not charged."""
         found = self._at(key, card, now, member)
         if found is not None and member in found[0].silent:
             found[0].members[member].is_stopped = True
             found[0].demander.set_longest_wait()
 
     def turn(self, key: BudgetKey, card: CardId, *, is_in: bool, share: int, now: int) -> None:
-        """Whether its memory is on the card: else it has no turns. And as if it had what share."""
+        """Set whether its memory is on the card, without which it gets no time slices, and its effective share."""
         found = self._at(key, card, now)
         if found is None:
             return
@@ -146,12 +146,12 @@ class Arbiter:
         self._go_on(island)
 
     def seat(self, key: BudgetKey, card: CardId, now: int) -> Seat | None:
-        """As it is now, with its time charged."""
+        """The run queue entry, with its time charged until now."""
         found = self._at(key, card, now)
         return found[0] if found else None
 
     def silent(self) -> list[Silent]:
-        """Members that are charged for work of which they say nothing."""
+        """Members that are charged for work whose end they have not reported."""
         return [
             Silent(seat.key, card.id, member)
             for card in self.node.cards.values()
@@ -172,7 +172,7 @@ class Arbiter:
         return self.node.lines.take()
 
     def line(self, key: BudgetKey, card: CardId) -> Write:
-        """What it says now: for a page that was never written."""
+        """The line's current state, for a page that was never written."""
         seat = self.node.seats[key, card]
         return Write(key, card, seat.line, seat.epoch, seat.deadline)
 
@@ -185,7 +185,7 @@ class Arbiter:
     def _at(
         self, key: BudgetKey, card: CardId, now: int, member: Member | None = None, epoch: int | None = None
     ) -> tuple[Seat, Island] | None:
-        """Where that is, with its time charged; None where there is no such thing, or the epoch is an old one."""
+        """The entry and its domain, with time charged; None if unknown, or if the epoch is not the current one."""
         seat = self._seat(key, card, now, member, epoch)
         if seat is None:
             return None

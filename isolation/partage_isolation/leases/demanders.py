@@ -1,8 +1,8 @@
-"""Who demands cards together: each container for itself, or those of one gang of pods as far as their cards allow.
+"""Groups that get cards together: a single container, or the containers of a gang of pods on different cards.
 
-Pure. A container is in its gang as long as it has a process: of one that was started again, the one before has none.
-Those of a gang that have no card in common are one demander. Who comes to a card that one of the gang has already is
-in another, and they take turns.
+Pure. A container belongs to its gang while it has a process; the previous instance of a restarted container has none.
+Containers of a gang that have no card in common form one group. A container on a card that the group already has is in
+another group, and the two take turns.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Demanders:
         return iter(dict.fromkeys(self._of.values()))
 
     def place(self, key: BudgetKey, card: Card, gang: Gang | None) -> Demander:
-        """Where the container's seat on one more card belongs."""
+        """Return the group for the container's entry on one more card."""
         demander = self._of.get(key)
         if demander is None:
             return self._alone(key, gang)
         return self._apart(demander, key) if card in demander.cards else demander
 
     def drop(self, key: BudgetKey) -> list[Seat]:
-        """The seats that it had."""
+        """Remove the container and return its run queue entries."""
         demander = self._of.pop(key, None)
         return demander.let_go(key) if demander else []
 
     def gather(self, gang: Gang) -> bool:
-        """Some container of it came, or went; whether others are together now."""
+        """Regroup a gang after one of its containers came or went; return whether the grouping has changed."""
         before = dict(self._of)
         for demander in self._in(gang):
             for key in demander.keys:

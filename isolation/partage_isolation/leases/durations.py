@@ -1,4 +1,4 @@
-"""How long things take and may take. Pure."""
+"""Durations that the scheduling of time slices uses. Pure."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Final
 MS: Final = 1_000_000
 SECOND: Final = 1_000_000_000
 NEVER: Final = 1 << 80
-"""Later than any clock shows."""
+"""Later than any clock value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """All in nanoseconds; the defaults are what was measured to be good."""
+    """Timing parameters, all in nanoseconds; the defaults were chosen by measurement."""
 
     quantum_ns: int = 32 * MS
-    """Of a lease while others want the card."""
+    """Length of a time slice while other containers want the card."""
     min_run_ns: int = 5 * MS
-    """A lease lasts at least so long, whichever process wakes up."""
+    """Minimum length of a time slice, even if another process wakes up."""
     drain_least_ns: int = 2 * MS
-    """Work that is under way when a lease ends has at least so long."""
+    """Minimum time that work in flight has to finish after a time slice ends."""
     drain_quanta: int = 5
-    """And so many quanta at most: several processes may each have a long kernel under way."""
+    """The maximum for the same, in quanta: each of several processes may have a long kernel in flight."""
     credit_ns: int = 300 * MS
-    """A container that was idle is ahead of the others by so much at most, in time divided by share."""
+    """Largest head start of a container that was idle, in time divided by share."""
     ceiling_on_ns: int = 20 * MS
-    """A container with a ceiling runs so long at a time: shorter turns cost more than they give."""
+    """Minimum length of a time slice below a ceiling: shorter ones cost more than they give."""
     ceiling_most_ns: int = 100 * MS
-    """It may make up for time that others took, so much at most."""
+    """Most run time that a container with a ceiling can save up while other containers run."""
     gang_reopen_ns: int = 2 * MS
-    """Where work on one card of a gang waits for launches on another, all its cards open again for so long."""
+    """How long a gang's cards reopen together if work on one of them waits for launches on another."""
     renew_ns: int = 2 * MS
-    """A lease that would go to the same container again is lengthened so long before its end."""
+    """How long before its end a time slice is renewed if the same container would be picked again."""
     speaks_ns: int = MS
-    """A lease is left alone so long after its end: by then its processes have mostly said that their work is done."""
+    """Delay from the end of a time slice to the first check: by then most processes have reported their drain."""
     comes_back_ns: int = MS * 3 // 10
-    """The card is kept so long for a container that was not idle when its turn ended, and is still first."""
+    """How long the card is kept for a container that was not idle when its time slice ended and still ranks first."""
     longest_wait_ns: int = 5 * SECOND
-    """After that a container with a share gets its turn whatever it owes."""
+    """After this wait a container with a share is picked next, regardless of its debt."""

@@ -1,7 +1,8 @@
-"""A lease begins, changes and ends: it is granted, renewed, closed, drained or given up.
+"""Time slices from grant to end: grant, renew, close, drain, or abandon the drain.
 
-Pure. The cards of a gang close together and are free together: while work on one of them waits for a launch on another,
-the gang opens once more for a moment. A member that does not say in time that its work is done is silent from then on.
+Pure. The cards of a gang close together and become free together. While work on one of them waits for a launch on
+another, the gang reopens once for a moment. A member that does not report in time that its work is finished is silent
+from then on.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from partage_isolation.leases.line import Hint, Write, after
 from partage_isolation.names import BudgetKey
 
 UNIT_NS: Final = 1 << 14
-"""A deadline nearer than this may be one that has passed."""
+"""A deadline nearer than this may already have passed."""
 
 
 class Lines:
-    """What is to be done, until it is taken."""
+    """Actions to perform, queued until the caller takes them."""
 
     __slots__ = ("_acts",)
 
@@ -32,11 +33,11 @@ class Lines:
         return acts
 
     def forget(self, key: BudgetKey) -> None:
-        """No process is left to read it."""
+        """Drop actions for a container that has no process left to read them."""
         self._acts = [act for act in self._acts if act.key != key]
 
     def say(self, seat: Seat, deadline: int = 0) -> None:
-        """What the lease is now. A deadline is rounded as the line does it, so that both sides mean the same."""
+        """Publish the time slice's state. The deadline is rounded as in the line, so both sides use the same value."""
         seat.epoch = after(seat.epoch)
         seat.line = LINES[seat.life]
         seat.deadline = deadline - deadline % UNIT_NS
@@ -51,13 +52,13 @@ class Closing:
         self._lines, self._timing = lines, timing
 
     def revoke(self, demander: Demander, now: int) -> None:
-        """Its turn is over, on all cards that it holds."""
+        """End its time slices on all cards that it holds."""
         for seat in demander.open_seats():
             seat.counts.revocations += 1
             self.close(seat, now, is_written=True)
 
     def expire(self, demander: Demander, now: int) -> None:
-        """A deadline has passed; its processes know without being told, those on its other cards are told."""
+        """End time slices after a deadline. Processes see it in their line; the gang's other lines are written."""
         for seat in demander.open_seats():
             is_told = seat.is_leased and seat.deadline <= now and not seat.says_idle()
             self.close(seat, now, is_written=not is_told)
@@ -85,14 +86,14 @@ class Closing:
         return min(max(2 * seat.drain_ns, timing.drain_least_ns), timing.drain_quanta * timing.quantum_ns)
 
     def look_ns(self, demander: Demander) -> int:
-        """When something has to be done about its closing."""
+        """When its closing has to be checked next."""
         closing = demander.closing()
         if len(closing) > 1 and not demander.is_reopened:
             return min(seat.closing_at for seat in closing) + self._timing.drain_least_ns
         return max(seat.closing_at + self.patience_ns(seat) for seat in closing if seat.undrained)
 
     def go_on(self, demander: Demander, now: int) -> bool:
-        """Does what is due; whether its cards are free now."""
+        """Perform what is due; return whether its cards are free now."""
         closing = demander.closing()
         if not closing:
             return False
@@ -109,7 +110,7 @@ class Closing:
         return True
 
     def _reopens(self, demander: Demander, closing: list[Seat], now: int) -> bool:
-        """Work on one card may wait for launches on another. So its cards open once more, and only once."""
+        """Work on one card may wait for launches on another, so reopen its cards, once per closing."""
         if len(closing) < 2 or demander.is_reopened:  # noqa: PLR2004
             return False
         if now < min(seat.closing_at for seat in closing) + self._timing.drain_least_ns:
@@ -125,7 +126,7 @@ class Closing:
         return True
 
     def _give_up(self, seat: Seat) -> None:
-        """The wait is over: what still runs overlaps with others, and is charged as that."""
+        """Stop waiting for a drain: work that still runs overlaps with others, and is charged as such."""
         seat.counts.overlaps += 1
         for member in seat.undrained:
             seat.members[member].silent_since = seat.ended_at
@@ -150,7 +151,7 @@ class Closing:
 
 
 _RENEWALS: Final = 4
-"""In a row: a process that has been stopped can't say that it needs nothing."""
+"""The limit of consecutive renewals, since a stopped process can't report that it is idle."""
 
 
 class Granting:
@@ -160,7 +161,7 @@ class Granting:
         self._closing, self._lines, self._timing = closing, lines, timing
 
     def grant(self, demander: Demander, needs: Sequence[Seat], now: int) -> None:
-        """All at once, all with the same deadline."""
+        """Grant all entries at once, with the same deadline."""
         runs = [(seat, self._run_ns(seat, now)) for seat in needs]
         ends = [now + run for _, run in runs if run is not None]
         if len(demander.seats) > 1:
@@ -194,11 +195,11 @@ class Granting:
             seat.look_at = seat.deadline - self._timing.renew_ns
 
     def _left_alone_until(self, seat: Seat) -> int:
-        """When its end is looked at, unless its processes speak before; of a gang at once: its cards close together."""
+        """When to check its end, unless its processes report first; at once for a gang, whose cards close together."""
         return seat.deadline if len(seat.demander.seats) > 1 else seat.deadline + self._timing.speaks_ns
 
     def end_by(self, seat: Seat, deadline: int, now: int) -> None:
-        """An open lease ends then and not later; at once where its processes would read the deadline too late."""
+        """Bring an open time slice's end forward; revoke it where its processes would read the deadline too late."""
         if deadline < now + UNIT_NS:
             self._closing.revoke(seat.demander, now)
         elif not seat.is_leased:
@@ -207,7 +208,7 @@ class Granting:
             self._open(seat, RENEWED, now, deadline)
 
     def renew(self, demander: Demander, now: int) -> None:
-        """A lease goes on where the same container would be first: it is not drained and granted again."""
+        """Extend time slices, instead of draining and granting them again, if the same container would be picked."""
         seats = [seat for seat in demander.open_seats() if seat.is_leased]
         runs = [self._more_ns(seat, now) for seat in seats]
         if demander.is_reopened or 0 in runs:
@@ -223,7 +224,7 @@ class Granting:
                 self._open(seat, LeaseEvent.RELIEVED, now)
 
     def _more_ns(self, seat: Seat, now: int) -> int | None:
-        """How much longer; 0: another container is first then, None: no other wants the card."""
+        """The length of the extension; 0 if another container ranks first then, None if no other wants the card."""
         policy, left = seat.card.policy, seat.deadline - now
         rank = policy.rank(seat.account, now, left)
         for other in seat.card.seats:
@@ -237,7 +238,7 @@ class Granting:
         return more if more >= self._timing.min_run_ns else 0
 
     def adjust(self, demander: Demander, seat: Seat, now: int) -> None:
-        """A lease without a deadline is changed once its reason is gone."""
+        """Change a time slice without a deadline once its reason no longer holds."""
         if seat.is_leased:
             return
         run = seat.card.policy.run_ns(seat.account, now, is_contended=False)
@@ -248,5 +249,5 @@ class Granting:
 
 
 def _may_be_free(demander: Demander, seat: Seat) -> bool:
-    """No other container is on the card, or on another card of its gang: a gang ends on all of them together."""
+    """No other container is on this card or the gang's other cards, since a gang ends on all its cards together."""
     return seat.card.is_alone(seat) and all(other.card.is_alone(other) for other in demander.seats)

@@ -1,8 +1,8 @@
-"""The life of one container's lease on one card, as one table.
+"""State machine of one container's time slice on one card, as one table.
 
-Pure. What happens is a `LeaseEvent`; this table alone says what the lease then is. What is not in the table can't
-happen to a lease in that state: `after` raises, since only the arbiter, never a client, makes events. The drawing in
-`docs/leases.md` is made from the table by `drawing`.
+Pure. A `LeaseEvent` moves the time slice from one state to another, as this table alone defines. `after` raises on an
+event that the table does not have for a state, since events come only from the arbiter, never from a client. `mermaid`
+draws the diagram in `docs/leases.md` from the table.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final, NamedTuple
 from partage_isolation.leases.line import LineState
 
 Member = Hashable
-"""A process, as the caller knows it."""
+"""A process, in the caller's representation."""
 
 
 @dataclass(slots=True)
 class Presence:
-    """What a member said, as far as it counts."""
+    """A member's last reports, as far as they still apply."""
 
     drained: int | None = None
-    """The epoch whose work it last said to be done."""
+    """Epoch whose work it last reported as finished."""
     is_idle: bool = False
-    """It said so of this epoch, and may have begun again since."""
+    """It reported idle in this epoch; it may have started again since."""
     wants: bool = False
     silent_since: int | None = None
-    """When its lease had ended, if it never said that its work was done."""
+    """End of its time slice, if it never reported that its work was finished."""
     is_stopped: bool = False
-    """It does not run at all: what it launched is done, whatever it says."""
+    """The process is stopped (no thread runs), so its launched work has finished, even if it never reported that."""
 
 
 class Life(Enum):
@@ -47,9 +47,9 @@ class Life(Enum):
     FREE = "free"
     """Open until another container joins."""
     CLOSING = "closing"
-    """Over; work may still be under way."""
+    """Ended; work may still be in flight."""
 
-    __hash__ = object.__hash__  # by identity: it is looked up at each event
+    __hash__ = object.__hash__  # by identity: looked up at each event
 
 
 class LeaseEvent(Enum):
@@ -72,7 +72,7 @@ class LeaseEvent(Enum):
     __hash__ = object.__hash__  # as above
 
 
-# For those who are asked at each event: to look a member up in its enumeration takes longer than to look at a table.
+# For code that runs at each event: a global is faster to look up than a member of an enumeration.
 IDLE: Final = Life.IDLE
 FREE: Final = Life.FREE
 WANTED: Final = LeaseEvent.WANTED
@@ -84,11 +84,11 @@ DONE: Final = LeaseEvent.DONE
 _OPEN: Final = (Life.LEASED, Life.SOLE, Life.FREE)
 
 OPEN: Final = frozenset(_OPEN)
-"""Its processes may launch."""
+"""States in which the container's processes may launch."""
 
 
 class Traits(NamedTuple):
-    """What a state is to those who ask all the time."""
+    """Properties of a state, precomputed for code that checks them at each event."""
 
     is_open: bool
     """Its processes may launch."""
@@ -117,7 +117,7 @@ TRANSITIONS: Final[Mapping[tuple[Life, LeaseEvent], Life]] = {
     (Life.WAITING, LeaseEvent.LENT): Life.LEASED,
     (Life.WAITING, LeaseEvent.GIVEN): Life.SOLE,
     (Life.WAITING, LeaseEvent.FREED): Life.FREE,
-    # The other cards of a gang are granted along with the one that is waited for.
+    # The other cards of a gang are granted along with the card that a thread waits for.
     (Life.IDLE, LeaseEvent.LENT): Life.LEASED,
     (Life.IDLE, LeaseEvent.GIVEN): Life.SOLE,
     (Life.IDLE, LeaseEvent.FREED): Life.FREE,
@@ -139,7 +139,7 @@ LINES: Final[Mapping[Life, LineState]] = {
     Life.SOLE: LineState.SOLE,
     Life.FREE: LineState.FREE,
 }
-"""What the line says; a lease past its deadline may also be left as it is."""
+"""State in the container's line; an expired time slice may also leave the line unchanged."""
 
 
 def after(life: Life, event: LeaseEvent) -> Life:

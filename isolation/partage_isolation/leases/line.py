@@ -1,6 +1,7 @@
-"""The line of a container in its page, what the arbiter wants done, and what it tells of a container's time.
+"""A container's line in its shared page, the arbiter's actions, and the accounting of a container's time.
 
-Pure. A line is one word, so that no reader needs an order between words; it is the twin of `preload/core/wire.h`.
+Pure. A line is a single word, so that readers need no memory ordering between words. `preload/core/wire.h` defines the
+same layout.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from partage_isolation.names import BudgetKey
 from partage_plugins.vocabulary.names import CardId
 
 LINE_BYTES: Final = 64
-"""Of each card's line in a page."""
+"""Size of each card's line in a page."""
 EPOCHS: Final = 1 << 17
-"""An epoch counts modulo this; it is compared for equality alone."""
+"""Epochs count modulo this and are only compared for equality."""
 _DEADLINES: Final = 1 << 44
 _EPOCH_SHIFT: Final = 3
 _DEADLINE_SHIFT: Final = 20
@@ -26,15 +27,15 @@ _UNIT_SHIFT: Final = 14
 class LineState(IntEnum):
     CLOSED = 0
     LEASE = 1
-    """Until its deadline."""
+    """Open until the deadline."""
     SOLE = 2
-    """Without one: no other container wants the card."""
+    """Open without a deadline: no other container wants the card."""
     FREE = 3
-    """No other container has a process there."""
+    """Open: no other container has a process on the card."""
 
 
 def pack(state: LineState, epoch: int, deadline_ns: int) -> int:
-    """The word; the deadline is rounded down, and 0 where there is none."""
+    """Encode a line; the deadline is rounded down, or 0 for none."""
     deadline = (deadline_ns >> _UNIT_SHIFT) % _DEADLINES
     return state | (epoch % EPOCHS) << _EPOCH_SHIFT | deadline << _DEADLINE_SHIFT
 
@@ -50,18 +51,18 @@ def after(epoch: int) -> int:
 
 
 class Write(NamedTuple):
-    """Write this into the container's line for the card, and wake the threads that wait there."""
+    """Write this state into the container's line for the card, and wake the threads that wait on it."""
 
     key: BudgetKey
     card: CardId
     state: LineState
     epoch: int
     deadline_ns: int
-    """0 where the state has none."""
+    """0 where the state has no deadline."""
 
 
 class Hint(NamedTuple):
-    """Tell each member that the line has changed; what can't be told now need not be."""
+    """Notify each member that the line has changed. Best effort: undeliverable notifications are dropped."""
 
     key: BudgetKey
     card: CardId
@@ -69,7 +70,7 @@ class Hint(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """A part of a card's time, 0 to 1, over the last 1, 10 and 60 seconds."""
+    """A fraction of a card's time, 0 to 1, over the last 1, 10 and 60 seconds."""
 
     s1: float
     s10: float
@@ -78,27 +79,27 @@ class Windows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drains:
-    """How long work was still under way when leases had ended."""
+    """How long work was still in flight after time slices ended."""
 
     count: int
     sum_ns: int
 
 
 class Shares(NamedTuple):
-    """One container on one card."""
+    """Accounting of one container on one card."""
 
     wanted: Windows
-    """It held the card or waited for it."""
+    """Time in which it held the card or waited for it."""
     got: Windows
-    """It held the card, less what overlapping took of that."""
+    """Time in which it held the card, less what overlapping took of that."""
     leases: int
     revocations: int
     drains: Drains
     overlaps: int
-    """Leases whose work was given up while it was under way."""
+    """Time slices whose drain was abandoned with work still in flight."""
     state: LineState
     is_waiting: bool
     members: int
     wanted_ns: int
-    """In all, as `got_ns`."""
+    """Total, as `got_ns`."""
     got_ns: int

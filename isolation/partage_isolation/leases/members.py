@@ -1,4 +1,4 @@
-"""What processes say and do, as it changes their container's seat. Pure."""
+"""Changes that processes' reports make to their container's run queue entry. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from partage_isolation.leases.life import IDLE, WANTED, LeaseEvent, Life, Member
 
 
 def joins(seat: Seat, member: Member, now: int) -> None:
-    """It is there, or there again: what it said before counts no more."""
+    """A process has joined, or joined again, which invalidates its earlier reports."""
     _no_longer_silent(seat, member)
     seat.undrained.discard(member)
     seat.members[member] = Presence()
@@ -17,7 +17,7 @@ def joins(seat: Seat, member: Member, now: int) -> None:
 
 
 def wants(seat: Seat, member: Member, now: int) -> bool:
-    """One of its threads stands at the gate; whether that is news."""
+    """Record that a thread waits at the gate; return whether the container has started to wait by that."""
     presence = seat.members[member]
     goes_on = presence.is_idle and seat.is_open
     presence.is_stopped = presence.is_idle = False
@@ -34,7 +34,7 @@ def wants(seat: Seat, member: Member, now: int) -> bool:
 
 
 def has_drained(seat: Seat, member: Member, at: int, now: int) -> None:
-    """Its work is done since `at`, and it launches nothing more under this epoch."""
+    """The member's work is finished since `at`, and it launches nothing more in this epoch."""
     presence = seat.members[member]
     presence.drained = seat.epoch
     _speaks_again(seat, member, min(now, at), now)
@@ -46,7 +46,7 @@ def has_drained(seat: Seat, member: Member, at: int, now: int) -> None:
 
 
 def is_idle(seat: Seat, member: Member, now: int) -> None:
-    """Its work is done for a while, and it may begin again."""
+    """The member is idle for now, and may start again."""
     if seat.is_closing:
         has_drained(seat, member, now, now)
     else:
@@ -55,7 +55,7 @@ def is_idle(seat: Seat, member: Member, now: int) -> None:
 
 
 def leaves(seat: Seat, member: Member, now: int) -> None:
-    """What it launched is gone with it."""
+    """A process has left, and its work with it."""
     _no_longer_silent(seat, member)
     seat.undrained.discard(member)
     del seat.members[member]
@@ -64,7 +64,7 @@ def leaves(seat: Seat, member: Member, now: int) -> None:
 
 
 def empties(seat: Seat, lines: Lines, now: int) -> None:
-    """No process is left: the card is free at once."""
+    """The last process has left: the card is free immediately."""
     card, was_open = seat.card, seat.is_open and not (seat.is_leased and seat.deadline <= now)
     if card.holder is seat:
         card.goes(seat, is_back=False)
@@ -78,7 +78,7 @@ def empties(seat: Seat, lines: Lines, now: int) -> None:
 
 
 def _speaks_again(seat: Seat, member: Member, at: int, now: int) -> None:
-    """A silent member speaks: its container was charged for work that had ended at `at`."""
+    """End a member's silence, and refund what its container was charged for time after `at`, when its work ended."""
     presence = seat.members[member]
     since, presence.is_stopped = presence.silent_since, False
     if since is None:

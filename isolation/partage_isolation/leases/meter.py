@@ -1,7 +1,7 @@
-"""How much of a card's time, over the last second, ten seconds and minute; and what became of leases. Pure.
+"""Usage of a card's time over the last second, ten seconds and minute, and counters of time slices. Pure.
 
-Whole slots of a tenth of a second are counted, so a figure changes ten times a second and is never of the future. What
-is kept for a slot is all that there was until its end: a window is a difference.
+Only complete slots of a tenth of a second are counted, so a figure changes ten times a second and never includes the
+future. Each slot stores the running total at its end, so a window is a difference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RING: Final = _SLOTS + 2
 
 
 class Meter:
-    """Of one amount of time; nanoseconds."""
+    """Accumulates one duration over sliding windows, in nanoseconds."""
 
     __slots__ = ("_began", "_ring", "_slot", "_until", "total")
 
@@ -31,7 +31,7 @@ class Meter:
         self.total = 0
 
     def add(self, start: int, end: int, amount: int) -> None:
-        """So much between those times, evenly."""
+        """Add an amount, spread evenly over the time from start to end."""
         self.total += amount
         if end >= self._until:
             self._move(end // _SLOT_NS)
@@ -42,7 +42,7 @@ class Meter:
                 self._ring[self._slot % _RING] += amount
 
     def windows(self, now: int) -> Windows:
-        """Over whole slots before now; over what there is where the meter is younger."""
+        """Averages over complete slots before now, or over the meter's lifetime if that is shorter."""
         self._move(now // _SLOT_NS)
         return Windows(*(self._part(slots) for slots in (10, 100, 600)))
 
@@ -77,12 +77,12 @@ class Counts:
     overlaps: int = 0
 
     def drained(self, drain_ns: int) -> None:
-        """All its work was done, in time: so long after the lease."""
+        """Count a drain that finished in time, this long after the time slice."""
         self.drains, self.drains_ns = self.drains + 1, self.drains_ns + drain_ns
 
 
 def divided(amount: int, among: Sequence[int]) -> list[int]:
-    """By so many processes each; the parts are whole, and all of it together."""
+    """Split an amount in proportion to numbers of processes, into integers that add up to the amount."""
     whole, before, parts = sum(among), 0, list[int]()
     for processes in among:
         after = before + processes

@@ -1,4 +1,4 @@
-"""What there is on a node: containers, cards, and the islands of cards that are decided on together. Pure."""
+"""State of a node: containers, cards, and the coscheduling domains of cards that are decided on together. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partage_plugins.vocabulary.pods import Gang
 
 
 class Island:
-    """Mostly one card; several where gangs tie them together."""
+    """A coscheduling domain: usually one card, several where gangs tie them together."""
 
     __slots__ = ("_closing", "_granting", "_timing", "_turns", "cards", "due")
 
@@ -33,7 +33,7 @@ class Island:
             card.charge(now)
 
     def send_out(self, seat: Seat, now: int) -> None:
-        """Its turn ends now, with those of its gang."""
+        """End its time slice now, with those of its gang."""
         if seat.is_open:
             self._closing.revoke(seat.demander, now)
 
@@ -47,7 +47,7 @@ class Island:
         self.due = self._next(now)
 
     def finish(self, demander: Demander, now: int) -> None:
-        """Where all members have ended a lease themselves, or were idle, that card is closed; of a gang when idle."""
+        """Close cards whose members all ended the time slice themselves or were idle; a gang's card only when idle."""
         for seat in demander.seats:
             if seat.is_open and seat.all_finished() and seat.life is not FREE:
                 is_idle = seat.says_idle()
@@ -97,7 +97,7 @@ class Node:
         self._island_of: dict[CardId, Island] = {}
 
     def put(self, place: Place, share: int, limit: int, now: int, gang: Gang | None = None) -> None:
-        """So much of that card is that container's from now on."""
+        """Set the container's share and limit of the card."""
         known = self.seats.get(place)
         if known:
             known.account.share, known.account.limit = share, limit
@@ -121,7 +121,7 @@ class Node:
         self._tie(now)
 
     def regroup(self, seat: Seat, now: int) -> Island:
-        """Its container may have come or gone: who of its gang is together; the cards that are decided on with its."""
+        """Regroup its gang after a container came or went; return the domain of its card."""
         gang = seat.demander.gang
         if gang is not None and self._demanders.gather(gang):
             self._tie(now)
@@ -164,7 +164,7 @@ class Node:
 
 
 def _islands(demanders: Iterable[Demander], cards: Iterable[Card]) -> list[list[Card]]:
-    """Cards that have to be decided on together; each list by card id."""
+    """Partition the cards into domains that must be decided on together, each sorted by card id."""
     parent = {card: card for card in sorted(cards, key=lambda card: card.id)}
 
     def root(card: Card) -> Card:

@@ -1,11 +1,11 @@
-"""Who is next on a card, and on cards that gangs tie together.
+"""Picks which container runs next on a card, or on cards that gangs tie together.
 
-Pure. All that want something stand in one order: by how far the card on which they are furthest ahead would put them
-behind those that are due there. On a single card that is the policy's rank. The first gets all that it needs, and what
-is in its way ends where that may be; others get what is left. So a gang never runs on one card at the cost of what was
-promised on another, and the first can't be passed over.
+Pure. All that want cards are in one order: by how far each would be behind the others that are due on the card on which
+it is furthest ahead. On a single card that is the policy's rank. The first gets all cards that it needs, and time
+slices in its way are ended where the policy allows; the others get the remaining cards. So a gang never runs on one
+card at the expense of guarantees on another, and the first can't be starved.
 
-This runs at each event of a card, and nearly all cards are tied to no other: loops that look at one seat stay plain.
+This runs at each event of a card, and nearly all cards are tied to no other, so loops over a single entry stay simple.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Entry = tuple[Demander, tuple[Seat, ...]]
 
 
 class Turns:
-    """Of cards that are decided on together."""
+    """Picks next for a set of cards that are decided on together."""
 
     __slots__ = ("_cards", "_granting", "_timing", "opens_at")
 
     def __init__(self, cards: Sequence[Card], granting: Granting, timing: Timing) -> None:
         self._cards, self._granting, self._timing = cards, granting, timing
         self.opens_at = NEVER
-        """When a ceiling lets a container run, or a card is no longer kept for one that was there a moment ago."""
+        """When a ceiling lets a container run, or a card is no longer kept for one that had it a moment ago."""
 
     def decide(self, now: int) -> bool:
-        """Grants and ends what it is time for; whether something ended that may be free at once."""
+        """Grant and end what is due; return whether something ended that may be free immediately."""
         self.opens_at = NEVER
         waiting = self._waiting(now)
         if not waiting:
@@ -56,7 +56,7 @@ class Turns:
         return ended
 
     def _waiting(self, now: int) -> list[Seat]:
-        """Seats on which there may be something to decide."""
+        """Waiting entries, or an empty list if there is nothing to decide."""
         are_leased = are_closing = True
         for card in self._cards:
             holder = card.holder
@@ -67,7 +67,7 @@ class Turns:
         waiting = [seat for card in self._cards for seat in card.seats if seat.is_waiting]
         if not are_leased:
             return waiting
-        # Each card's turn is set: only who came since may change that, and who has waited for too long.
+        # All cards are held until a deadline: only a new arrival, or an entry that has waited too long, changes that.
         for seat in waiting:
             if seat.is_awake or seat.is_capped or seat.is_overdue(now):
                 return waiting
@@ -93,7 +93,7 @@ class Turns:
         return may
 
     def _least_ranks(self, now: int) -> dict[Card, int]:
-        """Of all that want a card or have it, where there are any; on a single card ranks alone are an order."""
+        """Each card's smallest rank of entries that want or have it; empty for a single card, where ranks suffice."""
         if len(self._cards) == 1:
             return {}
         ranks = {
@@ -111,7 +111,7 @@ class Turns:
         return max(rank - min(rank, least.get(card, rank)) for card, rank in ranks)
 
     def _is_kept(self, needs: Sequence[Seat], now: int) -> bool:
-        """A container that is still first had one of their cards a moment ago."""
+        """One of their cards is kept for a container that had it a moment ago and still ranks first."""
         for seat in needs:
             until = seat.card.kept_until(seat, now, self._timing.comes_back_ns)
             if until > now and not _waits_long(needs, now):
@@ -120,7 +120,7 @@ class Turns:
         return False
 
     def _passes(self, needs: Sequence[Seat], now: int) -> None:
-        """Gangs that were first on these cards, and could not have them all."""
+        """Mark gangs that were first on these cards but could not get all of theirs."""
         for seat in needs:
             policy = seat.card.policy
             for other in seat.card.seats:
@@ -128,7 +128,7 @@ class Turns:
                     other.is_passed |= policy.rank(other.account, now) < policy.rank(seat.account, now)
 
     def _make_way(self, needs: Sequence[Seat], now: int) -> list[Card]:
-        """Ends what may be ended for their sake; the cards that are kept for them from now on."""
+        """End what may be ended for these entries; return the cards that are kept for them from now on."""
         running = [(seat, seat.card.holder) for seat in needs if seat.card.holder and seat.card.holder.is_open]
         kept = self._to_keep(needs) if self._may_end(needs, running, now) else []
         for seat, holder in running:
@@ -141,7 +141,7 @@ class Turns:
         return kept
 
     def _may_end(self, needs: Sequence[Seat], running: Sequence[tuple[Seat, Seat]], now: int) -> bool:
-        """One that has just come and is ahead may; so may a gang, where one of its cards changes hands anyway."""
+        """A new arrival that is ahead may preempt; so may a gang of which another card changes hands anyway."""
         may_break_in = len(running) < len(needs)
         for seat in needs:
             may_break_in = may_break_in or seat.is_awake
@@ -150,7 +150,7 @@ class Turns:
         return may_break_in or _waits_long(needs, now)
 
     def _to_keep(self, needs: Sequence[Seat]) -> list[Card]:
-        """Of a gang's cards those whose work drains slowly, until it has; the others go on meanwhile."""
+        """A gang's cards to keep: those whose work drains slowly, until it has; the others continue meanwhile."""
         cards = [seat.card for seat in needs]
         if len(cards) == 1:
             return cards

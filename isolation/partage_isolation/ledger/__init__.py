@@ -1,1 +1,1 @@
-"""The ledger: what each process of each container was lent of each card. Pure: no clock, no file, no socket."""
+"""The ledger: each process's quota of each card's memory. Pure: no clock, no file, no socket."""

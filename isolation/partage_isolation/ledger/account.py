@@ -1,14 +1,15 @@
-"""What one process has of one card, what a sample of NVML changes in it, and the sums of it for a container.
+"""Account of one process on one card, how NVML samples correct it, and a container's sums.
 
-Pure. The promise: at the moment of each applied sample, lent + unproved + overhead + reserved is at least what the card
-showed for the process. A process that keeps to the protocol takes nothing beyond `lent` without asking. So the sum over
-a container is never less than what it holds.
+Pure. The invariant: at each applied sample, lent + unproved + overhead + reserved is at least what the card showed for
+the process. A process that keeps to the protocol takes nothing beyond `lent` without asking. So the sum over a
+container is never less than what it holds.
 
-*Hidden* is managed memory: NVML shows it as no process's, so a sample is what NVML shows and what the process says to
-have of that. A process that says too much is charged more; one that says too little has taken it past its library.
+*Hidden* is managed memory: NVML attributes it to no process, so a sample is what NVML shows plus the managed memory
+that the process reports. A process that reports too much is charged more; one that reports too little has bypassed its
+library.
 
-*Unproved* is what a process said to have freed. It stays charged until a sample that began later shows no more than the
-rest explains. *Overhead* is what a sample shows beyond what the process says to use.
+*Unproved* is what a process reported as freed. It stays charged until a sample that began later shows no more than the
+other amounts explain. *Overhead* is what a sample shows beyond the process's reported usage.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ class Amounts(NamedTuple):
     changes: int = 0
     in_flight: int = 0
     returns: int = 0
-    """How often it gave back."""
+    """Number of times it gave memory back."""
     hidden: int = 0
-    """Of `used`: managed memory."""
+    """Managed memory, as part of `used`."""
 
 
 class Charge(NamedTuple):
     asked: int = 0
     """Lent to programs, or freed by them without proof."""
     fixed: int = 0
-    """What no program asked for: contexts and the like."""
+    """Memory that no program requested: contexts and the like."""
 
 
 NOTHING: Final = Charge()
@@ -47,7 +48,7 @@ class Charges:
         self._growth: dict[int, int] = {}
 
     def growth(self, card: int) -> int:
-        """How often one of them was charged more than before: equal numbers mean that none was."""
+        """Number of increases of any process's charge: equal numbers mean that no charge has grown."""
         return self._growth.get(card, 0)
 
     def on(self, card: int) -> Charge:
@@ -67,15 +68,15 @@ class Charges:
 
 
 _CHANGES: Final = 1 << 32
-"""They are counted modulo this."""
+"""Changes are counted modulo this."""
 MOST_BYTES: Final = 1 << 60
-"""Of what processes say; more is nonsense."""
+"""Upper bound of amounts that processes report."""
 FALLS_AFTER: Final = 3
-"""Equal lower samples before overhead is believed to have become less."""
+"""Number of equal lower samples after which overhead is lowered."""
 
 
 class Seen(NamedTuple):
-    """An account as it was when a sample began."""
+    """Snapshot of an account when a sample began."""
 
     lent: int
     doubted: int
@@ -86,37 +87,37 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """One process on one card; bytes."""
+    """Account of one process on one card, in bytes."""
 
     lent: int = 0
     unproved: int = 0
     overhead: int = 0
     reserved: int = 0
-    """For a context that is being made, until a sample shows what it really takes."""
+    """For a context that is being made, until a sample shows its real size."""
 
     used: int = 0
-    """As the process says; only what it may hold by it is charged."""
+    """As the process reports it; only what it may hold by this is charged."""
     changes: int = 0
     in_flight: int = 0
     returns: int = 0
     is_dry: bool = False
-    """It gave back all that it did not use, and no credit was lent to it since: what it takes it asks for."""
+    """It gave back all unused credit and has been lent none since: it asks for all that it takes."""
     doubted: int = 0
-    """All that was ever added to `unproved`: tells what came after a sample began."""
+    """Total ever added to `unproved`: the difference shows what was added after a sample began."""
     is_made: bool = False
-    """The context that `reserved` is for is there."""
+    """The context that `reserved` is for has been made."""
     falling_to: int = 0
     falls: int = 0
     judged_ns: int = 0
-    """When the newest sample began that was applied."""
+    """When the newest applied sample began."""
     moved: int | None = 0
-    """Of what it uses so much is on the host now, and on no card; None: some of it is on its way."""
+    """Part of its usage that is on the host now, on no card; None while some of it is moving."""
     hidden: int = 0
-    """Of what it uses so much is managed memory, by its last word."""
+    """Part of its usage that is managed memory, as last reported."""
 
     @property
     def fixed(self) -> int:
-        """What no program asked for."""
+        """Memory that no program requested."""
         return self.overhead + self.reserved
 
     @property
@@ -129,32 +130,32 @@ class Account:
 
     @property
     def claims_more(self) -> bool:
-        """The process says that it holds what was never lent: the books were lost, or it lies."""
+        """The process reports more than was ever lent: the ledger was lost, or it lies."""
         return self.used > self.lent
 
     def tell(self, amounts: Amounts) -> None:
-        if (amounts.changes - self.changes) % _CHANGES < _CHANGES // 2:  # else it was said before the last word
+        if (amounts.changes - self.changes) % _CHANGES < _CHANGES // 2:  # else older than the last report
             self.hidden = min(amounts.hidden, amounts.used, MOST_BYTES)
         self.used, self.changes = min(amounts.used, MOST_BYTES), amounts.changes
         self.in_flight, self.returns = amounts.in_flight, amounts.returns
 
     def lend(self, asked: int, credit: int) -> None:
-        """It may have so much, which it is about to use, and the credit, unasked."""
+        """Lend what it asked for and is about to use, and unrequested credit."""
         self.lent, self.used = asked + credit, asked
         self.is_dry = self.is_dry and not credit
 
     def give_back(self, lent: int) -> None:
-        """Only so much is still needed."""
+        """Keep only `lent`; the rest becomes unproved."""
         less, self.lent = self.lent - lent, lent
         self.doubt(less)
 
     def doubt(self, amount: int) -> None:
-        """So much is said to be free."""
+        """Add an amount that was reported as freed."""
         self.unproved += amount
         self.doubted += amount
 
     def begin_anew(self) -> None:
-        """Another program runs in the process: what the last one had is gone, once a sample shows it."""
+        """Another program runs in the process: the previous program's memory is gone once a sample shows that."""
         left, self.lent = self.lent + self.overhead + self.reserved, 0
         self.overhead = self.reserved = self.used = self.hidden = self.changes = self.in_flight = 0
         self.moved = 0
@@ -162,13 +163,13 @@ class Account:
         self.doubt(left)
 
     def begin_context(self, size: int) -> None:
-        """A context is about to be made. Said again before it is there, it is the same one."""
+        """Reserve memory for a context. A repeated call before the context is there means the same one."""
         if self.is_made:
-            self.overhead, self.reserved = self.fixed, 0  # the one before, as far as is known
+            self.overhead, self.reserved = self.fixed, 0  # the previous context, as far as is known
         self.reserved, self.is_made = max(self.reserved, size), False
 
     def end_context(self, *, made: bool) -> None:
-        """It is there, or there will be none: what was kept for it is free once a sample agrees."""
+        """The context was made, or failed: then its reservation is free once a sample agrees."""
         if made:
             self.is_made = True
         elif self.reserved:
@@ -176,30 +177,30 @@ class Account:
             self.doubt(left)
 
     def dwindle(self, amount: int) -> bool:
-        """The process is dead, and the card still shows so much of it; whether that is less than was charged."""
+        """Reduce a dead process's charge to what the card still shows; return whether it was reduced."""
         if amount >= self.total:
             return False
         self.unproved, self.lent, self.overhead, self.reserved = amount, 0, 0, 0
         return True
 
     def leave(self, amount: int) -> None:
-        """So much of what it held is others' now, and charged there."""
+        """Remove memory that is now charged to others."""
         self.lent, self.used = max(0, self.lent - amount), max(0, self.used - amount)
 
     def seen(self) -> Seen:
         return Seen(self.lent, self.doubted, self.is_made, self.moved, self.hidden)
 
     def is_overtaken(self, began_ns: int) -> bool:
-        """By a sample that began later: what it proved free an older one may still show."""
+        """A sample that began later was applied: an older one may still show what that one proved free."""
         return began_ns < self.judged_ns
 
     def sampled(self, shown: int, began: Seen, *, exact_used: int | None) -> int | None:
-        """Applies a sample: the card showed `shown` bytes.
+        """Apply a sample in which the card showed `shown` bytes.
 
-        `exact_used`: what the process used all the while, where that is sure. Gives the size of a context where this
-        sample shows one.
+        `exact_used` is the process's usage throughout the sample, where known. Returns the size of a context if this
+        sample shows it.
         """
-        # One that was made before the sample began, and still is the last: else another program may run by now.
+        # Made before the sample began and still the last one; otherwise another program may run by now.
         learned = self._measure(shown, exact_used, is_made=began.is_made and self.is_made)
         rest = max(0, shown - self.fixed)
         since = self.doubted - began.doubted
@@ -212,9 +213,9 @@ class Account:
         return learned
 
     def unseen(self, began: Seen) -> bool:
-        """A sample of a card that tells nothing: what the process said before it is believed; whether that is news.
+        """Apply a sample of a blind card by trusting earlier reports; return whether that changed anything.
 
-        Its context takes what was kept for it, for good.
+        Its context is permanently charged the size that was reserved.
         """
         before = self.charge, self.lent
         since = self.doubted - began.doubted
@@ -222,19 +223,19 @@ class Account:
         self.lent = max(self.lent, self.used)
         if began.is_made and self.is_made:
             self.overhead, self.reserved, self.is_made = self.overhead + self.reserved, 0, False
-            return True  # it is measured now, as far as it ever will be
+            return True  # counts as measured: no sample will show more
         return (self.charge, self.lent) != before
 
     def _measure(self, shown: int, exact_used: int | None, *, is_made: bool) -> int | None:
-        """What is overhead; only where nothing else is uncertain, such as a context that is being made."""
+        """Determine the overhead, only where nothing else is uncertain, such as a context that is being made."""
         if self.reserved and not is_made:
-            # Those before it are no more than all that is not the program's.
+            # Earlier overhead is at most all that is not the program's.
             self.overhead = min(self.overhead, shown if exact_used is None else max(0, shown - exact_used))
             return None
         if exact_used is None:
-            exact_used = None if shown else 0  # where nothing is held there is no overhead either
+            exact_used = None if shown else 0  # no memory means no overhead either
         if exact_used is None:
-            self.reserved = min(self.reserved, shown)  # a context is no more than all that is shown
+            self.reserved = min(self.reserved, shown)  # a context is at most all that is shown
             return None
         measured = max(0, shown - exact_used)
         if is_made:

@@ -1,8 +1,8 @@
-"""What a container may have, or several of a pod together: cards with their limits, processes, and what is charged.
+"""Budget of one container, or of several of a pod: cards with their limits, processes, and charges.
 
-Pure. A container that shares with no other has a budget of its own, so there is one kind of account. Cards have
-numbers, by which processes name them; a number keeps its card while the budget lives. The table of `Event`s alone says
-what a process is: an event that is not in the table changes nothing.
+Pure. A container that shares with no other has a budget of its own, so there is only one kind of budget. Processes name
+cards by number; a number keeps its card while the budget lives. The table of `Event`s alone defines a process's state:
+an event that the table does not have for a state changes nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from partage_plugins.vocabulary.names import CardId, CardIdText, ContainerKey
 
 
 class State(IntEnum):
-    """What a process is. The numbers are written to files."""
+    """State of a process. The numbers are written to files."""
 
     LIVE = 1
     """Connected."""
     DETACHED = 2
-    """Its connection is gone and it lives: still charged."""
+    """Alive, but its connection is gone: still charged."""
     UNCONFIRMED = 3
-    """Known from before the broker was started, and not yet heard of."""
+    """Known from before the broker's start, and not heard from yet."""
     FOUND = 4
-    """Never said anything; a card shows it, and it is of the container."""
+    """Never connected; a card shows it, and it belongs to the container."""
     DEAD = 5
-    """Gone; charged until the card shows no more of it."""
+    """Dead; charged until the card no longer shows it."""
     GONE = 6
     """Forgotten."""
 
@@ -41,11 +41,11 @@ class State(IntEnum):
 class Event(IntEnum):
     HUNG_UP = 1
     RESUMED = 2
-    """It came with the token that it was given."""
+    """It reconnected with its token."""
     BEGAN_ANEW = 3
-    """It came without one: it has executed another program."""
+    """It connected without one: it has executed another program."""
     RESTARTED = 4
-    """The broker was."""
+    """The broker was restarted."""
     DIED = 5
     ABSENT = 6
     """No card shows it any more."""
@@ -54,13 +54,13 @@ class Event(IntEnum):
 _ALIVE: Final = (State.LIVE, State.DETACHED, State.UNCONFIRMED, State.FOUND)
 
 SPEAKING: Final = (State.LIVE, State.DETACHED, State.UNCONFIRMED)
-"""Alive, and known to speak for themselves."""
+"""Alive, and known to report for themselves."""
 
 TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.LIVE, Event.HUNG_UP): State.DETACHED,
     (State.LIVE, Event.RESTARTED): State.UNCONFIRMED,
     (State.DETACHED, Event.RESTARTED): State.UNCONFIRMED,
-    # A connection that breaks may be noticed after the next one is there.
+    # A broken connection may be noticed after the next one is there.
     (State.LIVE, Event.RESUMED): State.LIVE,
     (State.DETACHED, Event.RESUMED): State.LIVE,
     (State.UNCONFIRMED, Event.RESUMED): State.LIVE,
@@ -72,7 +72,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
 
 
 def after(state: State, event: Event) -> State:
-    """What a process is after that; the same where the event says nothing to it."""
+    """The state after an event; unchanged where the table has no transition."""
     return TRANSITIONS.get((state, event), state)
 
 
@@ -85,12 +85,12 @@ class Process:
     state: State = State.LIVE
     accounts: dict[int, Account] = field(default_factory=dict[int, Account])
     is_silent: bool = False
-    """It did not answer a hint in time: it is not waited for until it says something."""
+    """It did not answer a notification in time, and is not waited for until it reports something."""
     is_prompt: bool = False
-    """It gives back also while a question of its own is parked, and says which recall that answers."""
+    """It gives back also while a request of its own is deferred, and names the recall that it answers."""
     died_ns: int = 0
     since: int = 0
-    """The moment at which it came; 0: before there were moments."""
+    """The epoch at which it came (see `Moments`); 0 for rows from before epochs existed."""
 
     @property
     def id(self) -> ProcessId:
@@ -101,7 +101,7 @@ class Process:
         return any(account.total for account in self.accounts.values())
 
     def on(self, card: int) -> Account:
-        """Its account on that card, made where there is none."""
+        """Its account on that card, created on demand."""
         account = self.accounts.get(card)
         if account is None:
             account = self.accounts[card] = Account()
@@ -112,20 +112,20 @@ class Process:
 
 
 class CardSpec(Struct, frozen=True, kw_only=True):
-    """What was granted of one card, and what root has lowered since; bytes and milli. It is written to files."""
+    """The grant of one card, and what root has lowered since; bytes and milli. Written to files."""
 
     id: CardIdText
     memory: int
     share: int
     limit: int
     lowered: int | None = None
-    """Memory, by root on the node."""
+    """Memory, lowered by root on the node."""
     most: int = 0
     """Memory: the highest grant before this one."""
     lowered_share: int | None = None
     lowered_limit: int | None = None
     movable: bool = False
-    """Its memory leaves the card when it is the turn of others."""
+    """Its memory leaves the card during others' time slices."""
 
     @property
     def memory_in_force(self) -> int:
@@ -133,7 +133,7 @@ class CardSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def most_memory(self) -> int:
-        """The highest grant that there ever was."""
+        """The highest grant ever."""
         return max(self.most, self.memory)
 
     @property
@@ -142,7 +142,7 @@ class CardSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def share_in_force(self) -> int:
-        """What of its time is guaranteed, never above the ceiling."""
+        """The guaranteed fraction of its time, never above the ceiling."""
         share = self.share if self.lowered_share is None else min(self.share, self.lowered_share)
         return min(share, self.limit_in_force)
 
@@ -154,19 +154,19 @@ class Budget:
     context_in_limit: bool = True
     """Contexts and the like count against the limit."""
     containers: set[ContainerKey] = field(default_factory=set[ContainerKey])
-    """Those that use it."""
+    """Containers that use it."""
     processes: dict[ProcessId, Process] = field(default_factory=dict[ProcessId, Process])
     by_token: dict[bytes, Process] = field(default_factory=dict[bytes, Process])
     pieces: Pieces = field(default_factory=Pieces)
-    """What several of them hold, or could."""
+    """Shared memory."""
     charges: Charges = field(default_factory=Charges)
-    """What each of them has."""
+    """Charges of each process."""
     waiting: dict[Process, int] = field(default_factory=dict[Process, int])
-    """Those with a question that is parked, and of which card."""
+    """Processes with a deferred request, and the card it is about."""
     is_away: bool = False
-    """The driver has its processes on the host, or is about to, or to bring them back: samples show nothing of them."""
+    """The driver holds its processes on the host, or is about to move them there or back: samples don't show them."""
     refused: Counter[int] = field(default_factory=Counter[int])
-    """By card: how often more was asked for than its limit allows."""
+    """Number of requests refused at the limit, by card."""
 
     def card_number(self, card: CardId) -> int | None:
         return next((number for number, each in enumerate(self.cards) if each.id == card), None)
@@ -178,38 +178,38 @@ class Budget:
                 yield process, account
 
     def charged(self, card: int) -> int:
-        """What counts against the limit: to all its processes, and for what those who made it have let go of."""
+        """Memory that counts against the limit: of all processes, and shared memory that its makers released."""
         asked, fixed = self.charges.on(card)
         return asked + self.shared(card) + (fixed if self.context_in_limit else 0)
 
     def room(self, card: int) -> int:
-        """What is left below the limit; negative where a limit was lowered or overhead has risen."""
+        """Memory left below the limit; negative where a limit was lowered or overhead has risen."""
         return self.cards[card].memory_in_force - self.charged(card)
 
     def is_short(self, card: int) -> bool:
-        """Somebody waits for room there."""
+        """A deferred request waits for memory of this card."""
         return card in self.waiting.values()
 
     def fixed(self, card: int) -> int:
-        """Of what its processes have, what no program asked for."""
+        """Memory of its processes that no program requested."""
         return self.charges.on(card).fixed
 
     def shared(self, card: int) -> int:
-        """What its maker has let go of and others have open."""
+        """Shared memory that its maker released and others have open."""
         return self.pieces.left.get(card, 0)
 
     def of(self, container: ContainerKey) -> Iterator[Process]:
         return (each for each in self.processes.values() if each.key == container)
 
-    # ---- What changes ------------------------------------------------------------------------------------------------
+    # ---- Changes -----------------------------------------------------------------------------------------------------
 
     def comes(self, process: Process) -> None:
-        """It is new, or another program runs in it: what was left before is not its own."""
+        """The process is new, or runs another program: what was left before does not belong to it."""
         process.since = self.pieces.moments.next
         self.pieces.moments.came(process.id, process.since)
 
     def enter(self, process: Process) -> None:
-        """One that has come already, or was restored."""
+        """Add a process that has come already, or was restored."""
         self.pieces.moments.came(process.id, process.since)
         self.processes[process.id] = process
         self.by_token[process.token] = process
@@ -223,7 +223,7 @@ class Budget:
             self.charges.count(process.id, card, NOTHING)
 
     def has_token(self, process: Process, token: bytes) -> None:
-        """It is known by another one from now on."""
+        """Replace its token."""
         del self.by_token[process.token]
         process.token = token
         self.by_token[token] = process

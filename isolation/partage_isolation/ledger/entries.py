@@ -1,4 +1,4 @@
-"""The one way by which anything enters the ledger, and what that asks of its keeper. Pure."""
+"""The single path for changes to the ledger, and the interface to what stores them. Pure."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from partage_plugins.vocabulary.names import ContainerKey
 
 
 class Keeper(Protocol):
-    """Writes down what must survive the broker."""
+    """Stores what must survive the broker."""
 
     def keep(self, process: Process, card: int | None = None) -> bool:
-        """The process, or what it has of one card; False where there is no room for another row."""
+        """Store the process, or its account on one card; False where there is no room for another row."""
         ...
 
     def keep_piece(self, key: BudgetKey, piece: Piece) -> bool:
-        """What several processes hold; False where there is no room for all of it."""
+        """Store shared memory; False where there is no room for all of it."""
         ...
 
     def drop(self, process: Process, card: int | None = None) -> None:
-        """Nothing of it need be known any more, or nothing of what it had of one card."""
+        """Delete the process, or its account on one card."""
         ...
 
     def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
-        """Of which namespace a container or a budget is; of none: it is not known, or there will be nothing of it."""
+        """Set the namespace of a container or a budget; empty if unknown, or if its rows end."""
         ...
 
 
 LOOKS: Final = 16
-"""At so many accounts take as long as to write a row."""
+"""Number of accounts whose inspection takes as long as writing a row."""
 
 
 class Entries:
     def __init__(self, keeper: Keeper) -> None:
         self.containers: dict[ContainerKey, Budget] = {}
-        """Which budget each uses."""
+        """The budget of each container."""
         self.work = 0
-        """Rows that were written or dropped, and what was looked at, as so many rows: what a packet costs."""
+        """Rows written or dropped, plus inspected accounts converted to rows: the cost of a packet."""
         self._keeper = keeper
 
     def looked_at(self, processes: int) -> None:
         self.work += processes // LOOKS
 
     def belong(self, budget: Budget, container: ContainerKey, namespace: str) -> None:
-        """The budget and the container: both have rows."""
+        """Set the namespace of the budget and the container, which both have rows."""
         self._keeper.belongs(container, namespace)
         if namespace or not budget.containers:
             self._keeper.belongs(budget.key, namespace)
@@ -62,7 +62,7 @@ class Entries:
     # ---- Processes ---------------------------------------------------------------------------------------------------
 
     def add(self, budget: Budget, process: Process) -> bool:
-        """A new one; False where there is no room to note it."""
+        """Add a process; False where there is no room to store it."""
         self.work += 1
         process.since = budget.pieces.moments.next
         if not self._keeper.keep(process):
@@ -79,10 +79,10 @@ class Entries:
         budget.leave(process)
         self._keeper.drop(process)
 
-    # ---- What they have ----------------------------------------------------------------------------------------------
+    # ---- Accounts ----------------------------------------------------------------------------------------------------
 
     def note(self, process: Process, card: int) -> bool:
-        """What it has of that card changed; False where there is no room to note it."""
+        """Store its changed account on a card; False where there is no room."""
         self.work += 1
         self.of(process).count(process, card)
         return self._keeper.keep(process, card)
@@ -94,6 +94,6 @@ class Entries:
         self._keeper.drop(process, card)
 
     def piece(self, budget: Budget, piece: Piece) -> bool:
-        """What several hold changed; False where there is no room to note all of it."""
+        """Store changed shared memory; False where there is no room for all of it."""
         self.work += max(1, len(piece.names)) + len(piece.holders)
         return self._keeper.keep_piece(budget.key, piece)

@@ -1,7 +1,7 @@
-"""The ledger: what each process of each container was lent of each card, and whether there is room for more.
+"""The ledger: each process's quota of each card's memory, and whether there is room for more.
 
-Pure: no clock and no file of its own. `Lives` has processes that come and go, `Lending` their questions for memory,
-`Sharing` memory that several hold. All of them write through `Entries`.
+Pure: no clock and no file of its own. `Lives` tracks processes, `Lending` handles requests for memory, and `Sharing`
+tracks memory that several processes hold. All of them write through `Entries`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sharing:
         self._entries = entries
 
     def exported(self, process: Process, card: int, said: Shared, *, anybodys: bool = False) -> bool:
-        """Others can hold memory of the process from now on; False where there is no room to note it."""
+        """Record that others can open memory of the process; False where there is no room to store that."""
         budget = self._entries.of(process)
         pieces = budget.pieces
         known = pieces.made(process.id, card, said.number)
@@ -40,10 +40,10 @@ class Sharing:
         return False
 
     def left(self, process: Process, card: int, said: Shared) -> int:
-        """The process has given back `said.size` of the piece in all; what is lent to it then.
+        """Record how much of a shared allocation its maker has given back in all; return the maker's quota then.
 
-        What others have open is charged to the budget first, so that every byte is charged. The process is
-        rid of no more than that, whatever it says.
+        What others have open is charged to the budget first, so that every byte is charged. The process's charge drops
+        by no more than that, regardless of what it reports.
         """
         budget = self._entries.of(process)
         account = process.on(card)
@@ -57,9 +57,9 @@ class Sharing:
         return account.lent
 
     def opened(self, process: Process, card: int, said: Shared) -> int | None:
-        """The process has memory of another open, or is about to; how much that is: 0 where no process made it.
+        """Record that the process opens shared memory; return its size, or 0 if it is unknown and no process made it.
 
-        None: what no process made does not fit, or there is no room to note it.
+        None: memory that no process made does not fit, or there is no room to store the record.
         """
         budget = self._entries.of(process)
         pieces, size = budget.pieces, min(said.size, MOST_BYTES)
@@ -83,23 +83,23 @@ class Sharing:
             self._entries.piece(budget, piece)
 
     def gone(self, budget: Budget, process: Process, card: int | None = None) -> None:
-        """The process has nothing any more, on that card or on any."""
+        """Release all that the process has on that card, or on any."""
         for piece in budget.pieces.gone(process.id, card):
             self._entries.piece(budget, piece)
 
 
 MOST_PROCESSES: Final = 256
-"""Of one container."""
+"""Limit for one container."""
 
 
 class Lives:
     def __init__(self, entries: Entries, sharing: Sharing) -> None:
         self._entries, self._sharing = entries, sharing
 
-    # ---- They come ---------------------------------------------------------------------------------------------------
+    # ---- Arrival -----------------------------------------------------------------------------------------------------
 
     def begin(self, container: ContainerKey, who: ProcessId, new_token: bytes) -> Process | None:
-        """A process that has no token; None where there are too many, or it is another container's."""
+        """Add a process without a token; None if there are too many, or it belongs to another container."""
         budget = self._entries.containers[container]
         known = budget.processes.get(who)
         if known is None:
@@ -109,25 +109,25 @@ class Lives:
         return self._begin_anew(budget, known, new_token)
 
     def named(self, container: ContainerKey, who: ProcessId, token: bytes) -> Process | None:
-        """The process whose token that is; None where that token is not its own."""
+        """The process with that token; None if the token belongs to another."""
         process = self._entries.containers[container].by_token.get(token)
         if process is None or process.state in (State.DEAD, State.FOUND):
             return None
         return process if (process.key, process.id) == (container, who) else None
 
     def resume(self, container: ContainerKey, who: ProcessId, token: bytes) -> Process | None:
-        """A process that comes again with its token; None as for `named`."""
+        """Reconnect a process by its token; None as for `named`."""
         process = self.named(container, who, token)
         if process is None:
             return None
         process.happens(Event.RESUMED)
         process.is_silent = False
         for account in process.accounts.values():
-            account.is_dry = False  # a return of its may have been lost
+            account.is_dry = False  # a return may have been lost
         return process
 
     def restore(self, process: Process) -> bool:
-        """A row that an earlier broker wrote, of a process that lives; False where its container is not known."""
+        """Restore a live process from an earlier broker's row; False where its container is unknown."""
         budget = self._entries.containers.get(process.key)
         if budget is None:
             return False
@@ -136,7 +136,7 @@ class Lives:
         return True
 
     def found(self, container: ContainerKey, who: ProcessId, token: bytes, *, card: int, amount: int) -> Process | None:
-        """A process of the container that a card shows and that never came: what it holds is charged."""
+        """Add a process that a card shows and that never connected, and charge what it holds."""
         budget = self._entries.containers[container]
         process = budget.processes.get(who) or self._add(budget, Process(container, *who, token, State.FOUND))
         if process is not None and card not in process.accounts:
@@ -160,25 +160,25 @@ class Lives:
             self._entries.note(process, card)
         return process
 
-    # ---- They go -----------------------------------------------------------------------------------------------------
+    # ---- Departure ---------------------------------------------------------------------------------------------------
 
     def hung_up(self, process: Process) -> None:
         process.happens(Event.HUNG_UP)
 
     def died(self, process: Process, now_ns: int) -> None:
-        """It is no more. What was lent to it comes back when the cards show nothing of it."""
+        """Mark it dead. Its quota returns when the cards no longer show it."""
         process.happens(Event.DIED)
         process.died_ns = now_ns
         budget = self._entries.containers.get(process.key)
         if budget is None or budget.processes.get(process.id) is not process:
-            return  # the container was forgotten; of its key there may be another by now
+            return  # the container was forgotten, and its key may be reused
         if process.has_something:
             self._entries.changed(process)
         else:
             self._gone(budget, process)
 
     def absent(self, budget: Budget, card: int, process: Process) -> None:
-        """A sample that began after its death shows nothing of it on that card."""
+        """A sample that began after its death no longer shows it on that card."""
         self._sharing.gone(budget, process, card)
         self._entries.strike(budget, process, card)
         if not process.has_something:
@@ -201,7 +201,7 @@ class Ledger:
     ) -> None:
         self.entries = Entries(keeper)
         self.containers: Mapping[ContainerKey, Budget] = self.entries.containers
-        """Which budget each uses."""
+        """The budget of each container."""
         self.budgets: dict[BudgetKey, Budget] = {}
         self.sharing = Sharing(self.entries)
         self.lives = Lives(self.entries, self.sharing)
@@ -216,9 +216,9 @@ class Ledger:
         *,
         namespace: str = "",
     ) -> Budget:
-        """A container may have that, alone or with the others of a budget; said again, these are new limits.
+        """Set a container's cards, alone or with others of a budget; a later call sets new limits.
 
-        A card keeps its number and what was counted of it.
+        A card keeps its number and its charges.
         """
         key = budget or own_budget(container)
         known = self.budgets.get(key)
@@ -232,7 +232,7 @@ class Ledger:
         return known
 
     def forget(self, container: ContainerKey) -> None:
-        """It is gone; its budget ends with the last of its containers."""
+        """Remove a container; its budget ends with the last container."""
         budget = self.entries.containers.pop(container, None)
         if budget is None:
             return

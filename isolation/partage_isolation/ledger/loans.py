@@ -1,4 +1,4 @@
-"""What the ledger answers to a question for memory. Pure."""
+"""Decisions on requests for memory. Pure."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from partage_plugins.vocabulary.names import CardId
 MIB: Final = 1 << 20
 MOST_CREDIT: Final = 32 * MIB
 CREDIT_PART: Final = 16
-"""Of what is left, a sixteenth may be lent unasked."""
+"""A sixteenth of what is left may be lent as unrequested credit."""
 _CREDIT_STEP: Final = 2 * MIB
 
 
 class Patience(IntEnum):
     NONE = 0
     PROOF = 1
-    """A sample, which may show that more is free."""
+    """Wait for a sample, which may show that more is free."""
     ALL = 2
-    """And that siblings give back what they don't use."""
+    """Also wait for other processes to return unused credit."""
 
 
 class Lent(Struct, frozen=True):
@@ -33,15 +33,15 @@ class Lent(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """The limit does not allow it; it may hold so much, as before."""
+    """The limit does not allow it; the process keeps its quota."""
 
     lent: int
     is_sure: bool = True
-    """At some moment since it was asked for there was no room: see `rounds`. Else it may be asked for again."""
+    """Confirmed: at some moment since the request there was no room (see `rounds`). Otherwise it may be retried."""
 
 
 class Park(Struct, frozen=True):
-    """It may become possible in a moment: once others gave back what they don't use, and a sample was taken."""
+    """May become possible shortly, after others return unused credit and a sample is taken."""
 
     lent: int
 
@@ -51,14 +51,14 @@ class NoRoom(Struct, frozen=True):
 
 
 class Out(Struct, frozen=True):
-    """The limit allows it, and the card has no room now: it is to be asked again once its memory is back there."""
+    """The limit allows it, but the card has no room now: to be retried once its memory is back on the card."""
 
 
 Verdict = Lent | Refused | Park | NoRoom | Out
 
 
 class Ask(Protocol):
-    """A question for memory; without a word on patience, with all of it."""
+    """A request for memory; with all patience by default."""
 
     def __call__(
         self, process: Process, card: int, amounts: Amounts, *, again: bool, patience: Patience = ...
@@ -70,39 +70,39 @@ class Decide(Protocol):
 
 
 def credit_of(left: int) -> int:
-    """What is lent unasked where so much is left: nothing near the limit."""
+    """Credit to lend when this much is left: none near the limit."""
     return min(MOST_CREDIT, left // CREDIT_PART) // _CREDIT_STEP * _CREDIT_STEP
 
 
 def believed(budget: Budget, card: int) -> int:
-    """What is charged, less what living processes say to have freed: if it is true, it is lent again on demand."""
+    """Charges less what live processes report as freed: if true, that can be lent again on demand."""
     freed = sum(account.unproved for process, account in budget.accounts(card) if process.state in SPEAKING)
     return budget.charged(card) - freed
 
 
 def provable(budget: Budget, card: int) -> int:
-    """What a sample may show to be free."""
+    """Memory that a sample may show to be free."""
     return sum(_provable(process, account) for process, account in budget.accounts(card))
 
 
 def _provable(process: Process, account: Account) -> int:
     if process.state is State.DEAD:
         return account.total
-    is_measured = process.state is State.LIVE and not process.is_silent  # it must say what it uses
+    is_measured = process.state is State.LIVE and not process.is_silent  # needs its usage report
     if is_measured and (account.is_made or account.falls):
         return account.unproved + account.fixed
     return account.unproved + (account.overhead if is_measured and account.reserved else 0)
 
 
 def holders(budget: Budget, card: int, asker: Process | None = None) -> Iterator[tuple[Process, Account]]:
-    """The others that may have more than they use."""
+    """Other processes that may have more than they use."""
     for process, account in budget.accounts(card):
         if account.lent and process.state in SPEAKING and process is not asker:
             yield process, account
 
 
 def lenders(budget: Budget, card: int, asker: Process | None = None) -> Iterator[Process]:
-    """Those of them that would say so."""
+    """Those of them that would reply to a recall."""
     for process, _ in holders(budget, card, asker):
         can_give = process.is_prompt or process not in budget.waiting
         if can_give and process.state is State.LIVE and not process.is_silent:
@@ -110,28 +110,28 @@ def lenders(budget: Budget, card: int, asker: Process | None = None) -> Iterator
 
 
 UNKNOWN_CONTEXT: Final = 512 * MIB
-"""What the first context takes on a model that had none yet, where the budget has room for so much."""
+"""Assumed size of a model's first context, where the budget has enough room."""
 
 _OVER: Final = (State.DEAD, State.GONE)
 
 ContextSize = Callable[[CardId], int | None]
-"""What a context usually takes on a card; None where that is not known yet."""
+"""Usual size of a context on a card; None while unknown."""
 
 
 class Lending:
     def __init__(self, entries: Entries, context_size: ContextSize) -> None:
         self.is_settling = False
-        """The books were lost a moment ago: who holds what is being found out, and nothing more is lent meanwhile."""
+        """The ledger was just lost: holdings are being reported again, and nothing more is lent meanwhile."""
         self._entries, self._context_size = entries, context_size
 
-    # ---- Questions ---------------------------------------------------------------------------------------------------
+    # ---- Requests ----------------------------------------------------------------------------------------------------
 
     def lend(
         self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
     ) -> Verdict:
-        """`amounts.lent` is asked for: all that it holds and is about to take.
+        """Request `amounts.lent` in total: all that the process holds and is about to take.
 
-        `again`: the same call of a program asked before, and was refused.
+        `again`: the same call of a program requested before, and was refused.
         """
         account = self._asking(process, card, amounts, patience)
         if account is None:
@@ -144,7 +144,7 @@ class Lending:
         left = budget.room(card) - (amounts.lent - account.lent)
         if left < 0:
             return _short(budget, card, process, -left, patience, again=again)
-        # Credit would be room on the card that its next owner misses.
+        # Credit would occupy the card during the next container's time slice.
         has_credit = not (budget.is_short(card) or budget.cards[card].movable)
         account.lend(amounts.lent, credit_of(left) if has_credit else 0)
         self._entries.note(process, card)
@@ -153,7 +153,7 @@ class Lending:
     def context(
         self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
     ) -> Verdict:
-        """A context is about to be made; `again` as for `lend`."""
+        """Request memory for a context; `again` as for `lend`."""
         account = self._asking(process, card, amounts, patience)
         if account is None:
             return NoRoom()
@@ -170,16 +170,16 @@ class Lending:
         return Lent(account.lent)
 
     def _size(self, budget: Budget, card: int, room: int) -> int:
-        """What a context usually takes; before one was measured, what is charged for those that are there."""
+        """Usual size of a context; before one was measured, the largest charge of an existing one."""
         known = self._context_size(budget.cards[card].id)
         if known is None:
             known = max((account.fixed for _, account in budget.accounts(card) if account.is_made), default=None)
         return min(UNKNOWN_CONTEXT, max(room, 0) // 2) if known is None else known
 
-    # ---- What is only told -------------------------------------------------------------------------------------------
+    # ---- Reports -----------------------------------------------------------------------------------------------------
 
     def returned(self, process: Process, card: int, amounts: Amounts) -> bool:
-        """Only so much is still needed; whether a sample is now worth taking."""
+        """Reduce its quota; return whether that made a sample worthwhile."""
         account = self._told(process, card, amounts)
         if account is None or amounts.lent >= account.lent:
             return False
@@ -188,19 +188,19 @@ class Lending:
         return True
 
     def told(self, process: Process, card: int, amounts: Amounts) -> bool:
-        """How much it uses; whether it claims more than the books have, which a sample must show."""
+        """Update its usage; return whether it claims more than the ledger has, which a sample must confirm."""
         account = self._told(process, card, amounts)
         return account is not None and account.claims_more
 
     def context_ended(self, process: Process, card: int, *, made: bool) -> None:
-        """What `context` began is over."""
+        """The context that `context` announced was made, or failed."""
         account = process.accounts.get(card)
         if account is not None:
             account.end_context(made=made)
             self._entries.note(process, card)
 
     def _asking(self, process: Process, card: int, amounts: Amounts, patience: Patience) -> Account | None:
-        """As `_told`; what a parked question said was told when it was asked, and is old by now."""
+        """Like `_told`, but ignores the old report of a deferred request, which was applied when the request came."""
         is_old = patience is not Patience.ALL and card in process.accounts and self._is_there(process)
         return process.accounts[card] if is_old else self._told(process, card, amounts)
 
@@ -209,7 +209,7 @@ class Lending:
         return process.state not in _OVER and self._entries.has(process)
 
     def _told(self, process: Process, card: int, amounts: Amounts) -> Account | None:
-        """Notes what it says; its account, or None where there is no row for one, or it is not there any more."""
+        """Apply a report; return the account, or None where there is no row for it or the process is gone."""
         if not self._is_there(process):
             return None
         account = process.accounts.get(card)
@@ -229,12 +229,12 @@ class Lending:
 def _short(  # noqa: PLR0913  all that decides
     budget: Budget, card: int, asker: Process, short: int, patience: Patience, *, again: bool
 ) -> Park | Refused:
-    """So much is missing: parked where more may be free than is known."""
+    """Defer the request if more may be free than is known; refuse it otherwise."""
     lent = asker.accounts[card].lent
     if patience:
         unused = sum(account.lent for _, account in holders(budget, card, asker)) if patience is Patience.ALL else 0
         if short <= unused + provable(budget, card):
             return Park(lent)
-    if patience is not Patience.PROOF:  # the last word: counted once for each call of a program
+    if patience is not Patience.PROOF:  # the final decision: counted once per call of a program
         budget.refused[card] += not again
     return Refused(lent)

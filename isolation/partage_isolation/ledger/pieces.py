@@ -1,11 +1,11 @@
-"""Memory that several processes of a container hold: who made it, who has it open, and what is charged for it.
+"""Shared memory of a container: who made it, who has it open, and how it is charged.
 
-Pure. While its maker holds a piece, its bytes are of what was lent to the maker, and opening it costs nothing. What the
-maker gives back while others have it open is *left*: charged to the container, not to a process, until the last of them
-has let go. So every byte is charged once, from when it was taken until it is free.
+Pure. While its maker holds an allocation, its bytes are part of the maker's quota, and opening it costs nothing. What
+the maker gives back while others have it open is *left*: charged to the container, not to a process, until the last of
+them closes it. So every byte is charged once, from when it was taken until it is free.
 
-Names are hashes of what programs hand each other. They count inside one container only: a name
-that was never exported there is charged there, as a piece of its own, to the process that opens it.
+Names are hashes of the handles that programs exchange. They are valid inside one container only: a name that was never
+exported there is charged there, as an allocation of its own, to the process that opens it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 ProcessId = tuple[int, int]
-"""Pid, and when it began: a pid alone is used again."""
+"""Pid and start time: a pid alone is reused."""
 Hold = tuple[ProcessId, int]
-"""A process, and the name by which it opened the piece."""
+"""A process, and the name by which it opened the allocation."""
 
 MOST_NAMES: Final = 4096
-"""Of one container: names given out, and names opened, each by each process."""
+"""Limit for one container: exported names, plus opened names of each process."""
 MOST_LEFT: Final = 1 << 46
-"""Of one piece; more is nonsense, and the sum must fit into a packet."""
+"""Limit for one allocation: a larger value is invalid, and the sum must fit into a packet."""
 
 
 class Shared(NamedTuple):
-    """What a process says of memory that several can hold."""
+    """A process's report about shared memory."""
 
     name: int = 0
     number: int = 0
@@ -38,27 +38,27 @@ class Shared(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Piece:
-    """Amounts only grow while it is there, so that whatever is said of it may be said twice."""
+    """A shared allocation. Amounts only grow while it exists, so that reports are idempotent."""
 
     card: int
     maker: ProcessId | None = None
-    """Also after it has let go; None: no process here made it."""
+    """Kept after it has released it; None: no process of this container made it."""
     number: int = 0
-    """As its maker counts."""
+    """The maker's own number for it."""
     is_made: bool = False
     """Its maker still holds some of it."""
     is_anybodys: bool = False
-    """Openers are not known: once its maker lets go, all who live then may have it."""
+    """Openers are unknown: once its maker releases it, all processes alive then may have it open."""
     until: int = 0
-    """The moment of that, as it was last; 0: it was not yet."""
+    """Epoch of the last such release; 0 if there was none."""
     is_left: bool = False
-    """Somebody who lived then is there still."""
+    """Some process that was alive then still exists."""
     size: int = 0
     """All that its maker ever had of it."""
     given: int = 0
-    """Of that, given back."""
+    """The part that its maker gave back."""
     opened: int = 0
-    """The most that anybody said it is who opened it."""
+    """The largest size that any opener reported."""
     left: int = 0
     """Charged to the container."""
     names: set[int] = field(default_factory=set[int])
@@ -66,47 +66,47 @@ class Piece:
 
     @property
     def is_held(self) -> bool:
-        """Others than its maker have it, or could."""
+        """Processes other than its maker have it open, or could."""
         return self.is_left or bool(self.holders)
 
     @property
     def longest(self) -> int:
-        """The larger claim is believed."""
+        """The larger claim counts."""
         return max(self.size, self.opened)
 
 
 _LAST: Final = (1 << 32) - 1
-"""From then on who comes is taken for one who was there before."""
+"""From this epoch on, new processes count as having existed before."""
 _NEVER: Final = _LAST + 1
 _Queue = OrderedDict[Piece, None]
 
 
 class Moments:
-    """What all who lived at some moment may have: the moment is kept with a piece, and no list of holders.
+    """Tracks which processes may have released memory open, by an epoch for each allocation instead of a holder list.
 
-    Moments are numbers that only grow while a budget lives. A process has that at which it came, a piece that at which
-    its maker last gave some of it back. Who came no later than that, and is not its maker, may have it until it is
-    gone.
+    Epochs are numbers that only grow while a budget lives. A process has the epoch at which it came, an allocation that
+    at which its maker last gave some of it back. A process that came no later than that, other than the maker, may have
+    it open until the process is gone.
     """
 
     def __init__(self) -> None:
         self._now, self._left_at = 1, 0
         self._since: dict[ProcessId, int] = {}
-        """When they came, in that order."""
+        """Epochs of arrival, in order."""
         self._left: _Queue = OrderedDict()
-        """What somebody may have, in the order of moments."""
+        """Allocations that some process may have open, in order of epochs."""
         self._of: dict[ProcessId | None, _Queue] = {}
         """The same, by maker."""
 
     @property
     def next(self) -> int:
-        """When the next process comes: after all that was left before."""
+        """The epoch of the next arrival: after all that was left before."""
         return min(_LAST, self._now + (self._left_at == self._now))
 
     # ---- Processes ---------------------------------------------------------------------------------------------------
 
     def came(self, who: ProcessId, since: int) -> None:
-        """In the order of moments."""
+        """Add a process; calls come in order of epochs."""
         self._since.pop(who, None)
         self._since[who] = since
         self._now = max(self._now, since)
@@ -114,22 +114,22 @@ class Moments:
     def went(self, who: ProcessId) -> None:
         self._since.pop(who, None)
 
-    # ---- Pieces ------------------------------------------------------------------------------------------------------
+    # ---- Shared memory -----------------------------------------------------------------------------------------------
 
     def leave(self, piece: Piece) -> None:
-        """All who are there now may have it."""
+        """All current processes may have it open."""
         piece.until = self._left_at = self._now
         self._let_go(piece)
         self._take(piece)
 
     def restore(self, piece: Piece) -> None:
-        """In the order of moments, and after the processes."""
+        """Restore an allocation; calls come in order of epochs, after the processes."""
         self._left_at = max(self._left_at, piece.until)
         self._now = max(self._now, piece.until)
         self._take(piece)
 
     def released(self) -> list[Piece]:
-        """What nobody can have any more, since those are gone who could."""
+        """Allocations that no process can have open any more, since all that could are gone."""
         gone = list(self._until(self._left, self._oldest_but(None)))
         for maker in islice(self._since, 1):
             gone += self._until(self._of.get(maker, OrderedDict()), self._oldest_but(maker))
@@ -144,7 +144,7 @@ class Moments:
             yield piece
 
     def _oldest_but(self, maker: ProcessId | None) -> int:
-        """When the first of the others came."""
+        """Epoch of the first other process."""
         return next((since for who, since in islice(self._since.items(), 2) if who != maker), _NEVER)
 
     def _take(self, piece: Piece) -> None:
@@ -171,9 +171,9 @@ class Pieces:
         self.moments = Moments()
         self._named: dict[int, Piece] = {}
         self._made: dict[ProcessId, dict[tuple[int, int], Piece]] = {}
-        """By maker: card and number."""
+        """By maker, then card and number."""
         self._held: dict[ProcessId, dict[int, Piece]] = {}
-        """By holder: name."""
+        """By holder, then name."""
         self._holds = 0
 
     @property
@@ -181,7 +181,7 @@ class Pieces:
         return len(self._named) + self._holds >= MOST_NAMES
 
     def made(self, maker: ProcessId, card: int, number: int) -> Piece | None:
-        """What its maker calls so."""
+        """The allocation with its maker's number."""
         return self._made.get(maker, {}).get((card, number))
 
     def find(self, who: ProcessId, name: int) -> Piece | None:
@@ -191,12 +191,12 @@ class Pieces:
     def holds(self, who: ProcessId, name: int) -> bool:
         return name in self._held.get(who, {})
 
-    # ---- What processes do -------------------------------------------------------------------------------------------
+    # ---- Operations of processes -------------------------------------------------------------------------------------
 
     def export(  # noqa: PLR0913  what it is has its parts
         self, maker: ProcessId, card: int, number: int, *, name: int, size: int, anybodys: bool
     ) -> Piece:
-        """Others can open it from now on by that name (0: by those that it has); so long is all that was ever of it."""
+        """Make it available by a name, or by its existing names if 0; `size` is all that it ever comprised."""
         piece = self.made(maker, card, number)
         if piece is None:
             piece = Piece(card, maker, number, is_made=True)
@@ -209,7 +209,7 @@ class Pieces:
         return piece
 
     def take_back(self, piece: Piece, name: int, *, is_new: bool) -> None:
-        """It was not exported by that name after all, or not at all."""
+        """Undo the export by that name, or altogether."""
         piece.names.discard(name)
         if self._named.get(name) is piece:
             del self._named[name]
@@ -217,9 +217,9 @@ class Pieces:
             self._is_made_no_more(piece)
 
     def open(self, who: ProcessId, card: int, name: int, size: int) -> Piece | None:
-        """It has it open, or is about to; None: no process made it, and its size is not known.
+        """Record that a process opens it; None if no process made it and its size is unknown.
 
-        What no process made counts for that card.
+        Memory that no process made is charged on that card.
         """
         piece = self.find(who, name)
         if piece is None:
@@ -242,7 +242,7 @@ class Pieces:
         return piece
 
     def give(self, piece: Piece, given: int) -> int:
-        """Its maker has given back so much of it in all; how much of that is left to others now."""
+        """Record the total that its maker has given back; return how much of that is newly left to others."""
         more = min(given, piece.size) - piece.given
         if more <= 0:
             return 0
@@ -255,7 +255,7 @@ class Pieces:
         return left
 
     def gone(self, who: ProcessId, card: int | None = None) -> list[Piece]:
-        """A process has nothing any more, on that card or on any; the pieces that this changes."""
+        """Release all that a process has on that card, or on any; return the changed allocations."""
         if card is None:
             self.moments.went(who)
         made = [piece for (on, _), piece in self._made.get(who, {}).items() if card in (None, on)]
@@ -275,7 +275,7 @@ class Pieces:
         piece.holders.add((who, name))
 
     def _leave(self, piece: Piece, more: int) -> int:
-        """What is charged to the container by it."""
+        """Charge more to the container; return the amount charged."""
         more = min(more, MOST_LEFT - piece.left)
         piece.left += more
         self.left[piece.card] = self.left.get(piece.card, 0) + more
@@ -302,10 +302,10 @@ class Pieces:
             if self._named.get(name) is piece:
                 del self._named[name]
 
-    # ---- What an earlier broker knew ---------------------------------------------------------------------------------
+    # ---- Restoring ---------------------------------------------------------------------------------------------------
 
     def restore(self, piece: Piece) -> None:
-        """In the order of moments, after the processes; one that nobody has is forgotten."""
+        """Restore an allocation, in order of epochs and after the processes; drop it if no process has it."""
         if piece.until:
             self.moments.restore(piece)
         for who, name in list(piece.holders):

@@ -1,17 +1,17 @@
-"""When a refusal is sure: at some moment since it was asked for, all together used too much for it. Pure.
+"""When a refusal is confirmed: at some moment since the request, total usage left no room for it. Pure.
 
-What others use the broker knows only as it was when they said so, each at another moment. A sum of such figures can be
-more than there ever was: one frees, after it was heard, what another takes before it is. So others are heard in rounds,
-and a round is believed in which nobody can have taken anything:
+The broker knows others' usage only from reports made at different moments. A sum of such figures can exceed the real
+maximum: one process frees, after its report, what another takes before its own. So others report in rounds, and a round
+counts in which nobody can have taken anything:
 
-- nobody was lent more while it lasted, and
-- nobody had credit when it began, to be spent without a word. Who gave all back in an earlier round has none until some
-  is lent again, for from then on it says at once what it frees. It says so late where a question of its own is waiting,
-  and could spend it: then the number of its changes must have stayed the same.
+- no process was lent more during it, and
+- no process had credit when it began, which it could use without asking. A process that gave all back in an earlier
+  round has none until some is lent again, for from then on it reports immediately what it frees. It reports late while
+  a request of its own is pending, and could use it: then the number of its changes must have stayed the same.
 
-Who is stopped by a signal neither takes nor frees, and is left out.
+A process that is stopped by a signal neither takes nor frees, and is left out.
 
-In such a round use only falls. What is charged at its end, and each has said since it began, was in use when it began,
+In such a round usage only falls. What is charged at its end, and was reported since it began, was in use when it began,
 or until the first of those frees that are not known yet.
 """
 
@@ -30,12 +30,12 @@ class RoundStart:
     growth: int
     is_dry: bool
     changes: Mapping[Process, int]
-    """Of those with a question of their own."""
+    """Of processes with a pending request."""
     stopped: AbstractSet[Process]
 
 
 def begin(budget: Budget, card: int, asker: Process, stopped: AbstractSet[Process] = frozenset()) -> RoundStart:
-    """`stopped`: those of the others that are, and still will be at the end."""
+    """Begin a round; `stopped` are the other processes that are stopped until its end."""
     others = [each for each in holders(budget, card, asker) if each[0] not in stopped]
     return RoundStart(
         budget.charges.growth(card),
@@ -46,7 +46,7 @@ def begin(budget: Budget, card: int, asker: Process, stopped: AbstractSet[Proces
 
 
 def is_sure(budget: Budget, card: int, began: RoundStart) -> bool:
-    """At the end of one in which all others were heard, and still there is no room."""
+    """Whether a round in which all others reported, and which still left no room, confirms the refusal."""
     is_alone = budget.charges.growth(card) == began.growth
     now = {process: account.changes for process, account in budget.accounts(card)}
     are_still = all(now.get(process, changes) == changes for process, changes in began.changes.items())
@@ -54,9 +54,9 @@ def is_sure(budget: Budget, card: int, began: RoundStart) -> bool:
 
 
 def _is_unknown(budget: Budget, card: int, stopped: AbstractSet[Process]) -> bool:
-    """More may be charged than there is, until a sample shows it: contexts not measured yet, and the dead.
+    """More may be charged than is held, until a sample shows it: unmeasured contexts, and dead processes.
 
-    A context of a process that is stopped can't be measured: what is charged for it is out of reach.
+    A stopped process's context can't be measured, so its charge can't be lowered either.
     """
     return any(
         process.state is State.DEAD or (account.is_made and process not in stopped)

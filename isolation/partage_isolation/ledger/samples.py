@@ -1,12 +1,12 @@
-"""What a sample of NVML changes in the books: freed memory is believed, the dead are let go, overhead is known.
+"""Applies NVML samples to the ledger: confirms freed memory, releases dead processes, measures overhead.
 
-Of a blind card a sample shows nothing. There a process's own word is believed, what contexts usually take is what they
-take, and the dead are let go some time after the kernel said that they are gone: it closes their files before it does.
-The same holds on every card for managed memory, which no sample shows as a process's.
+A sample of a blind card shows nothing. There a process's own reports are trusted, a context is charged the usual size,
+and a dead process is released some time after the kernel reported its exit: the kernel closes its files before that.
+The same holds on every card for managed memory, which no sample attributes to a process.
 
-Pure. A sample has three moments: it begins (`begin`), NVML is called, its figures arrive (`apply`). Only what was said
-before it began is judged by it. Samples may overlap, and an older one may arrive after a later one: then it judges only
-processes that it knows to have changed nothing all the while.
+Pure. A sample has three moments: it begins (`begin`), NVML is called, and its figures are applied (`apply`). It judges
+only what was reported before it began. Samples may overlap, and an older one may arrive after a later one: then it
+judges only processes that are known to have changed nothing throughout.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from partage_isolation.ledger.pieces import ProcessId
 from partage_plugins.vocabulary.names import CardId
 
 SETTLE_NS: Final = 1_000_000_000
-"""So long a driver may take with what a process had whose files are closed; it usually takes milliseconds."""
+"""Time that a driver may need to free a process's memory after its files are closed; usually milliseconds."""
 MANAGED_SETTLE_NS: Final = SETTLE_NS // 2
-"""The same for managed memory alone: programs that ask for room wait longer than that."""
+"""The same for managed memory alone: programs that request memory wait longer than that."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Shown:
-    """What NVML showed, and what is known of it beyond NVML."""
+    """NVML's figures, with related information from other sources."""
 
     processes: Mapping[int, int | None]
-    """Bytes by pid; None: the driver does not say."""
+    """Bytes by pid; None: the driver does not report them."""
     starts: Mapping[int, int]
-    """When those processes began that live; without an entry for those that do not."""
+    """Start times of live processes; no entry for others."""
     exact: Mapping[ProcessId, int] = field(default_factory=dict[ProcessId, int])
-    """What a process used all the while, where that is sure."""
+    """A process's usage throughout the sample, where known."""
 
     def of(self, process: Process) -> int | None:
-        """Bytes of that process, and not of another that has its pid by now; None where that is not known."""
+        """Bytes of that process, excluding another that reused its pid; None where unknown."""
         if self.starts.get(process.pid, process.start) != process.start:
             return 0
         return self.processes.get(process.pid, 0)
@@ -58,24 +58,24 @@ def begin(ledger: Ledger, card: CardId, now_ns: int) -> Beginning:
 
 
 def apply(ledger: Ledger, beginning: Beginning, shown: Shown) -> tuple[int, ...]:
-    """Its figures are there; gives the sizes of contexts that were learned from it."""
+    """Apply a sample's figures; return the sizes of contexts that it revealed."""
     return tuple(size for sizes in applying(ledger, beginning, shown) for size in sizes)
 
 
 def applying(ledger: Ledger, beginning: Beginning, shown: Shown) -> Iterator[tuple[int, ...]]:
-    """As `apply`, one process at a time: anything may happen between two of them."""
+    """Like `apply`, but one process at a time: other events may occur in between."""
     for where, _, seen in _judged(ledger, beginning):
         yield _applied(ledger, where, beginning, shown, seen)
 
 
 def apply_blind(ledger: Ledger, beginning: Beginning) -> None:
-    """There are no figures and will be none: what is known without them."""
+    """Apply a sample without figures, of a card that never provides any."""
     for _ in applying_blind(ledger, beginning):
         pass
 
 
 def applying_blind(ledger: Ledger, beginning: Beginning) -> Iterator[None]:
-    """As `apply_blind`, one process at a time."""
+    """Like `apply_blind`, but one process at a time."""
     for (budget, card, process), account, seen in _judged(ledger, beginning):
         if process.state is State.DEAD and process.died_ns + SETTLE_NS <= beginning.began_ns:
             ledger.lives.absent(budget, card, process)
@@ -88,7 +88,7 @@ _Where = tuple[Budget, int, Process]
 
 
 def _judged(ledger: Ledger, beginning: Beginning) -> Iterator[tuple[_Where, Account, Seen]]:
-    """Those that were there when it began and are there still, each as its turn comes."""
+    """Accounts that existed when the sample began and still exist, each checked when it is reached."""
     for budget, card, process, account in list(ledger.on_card(beginning.card)):
         seen = beginning.seen.get(process.id)
         if seen is not None and process.accounts.get(card) is account and ledger.entries.has(process):
@@ -123,7 +123,7 @@ def _applied(ledger: Ledger, where: _Where, beginning: Beginning, shown: Shown, 
 
 
 def _left_behind(ledger: Ledger, where: _Where, amount: int) -> None:
-    """Of a dead process the driver still holds so much; it takes no more."""
+    """The driver still holds this much of a dead process, which takes no more."""
     budget, card, process = where
     if not amount:
         ledger.lives.absent(budget, card, process)
@@ -132,7 +132,7 @@ def _left_behind(ledger: Ledger, where: _Where, amount: int) -> None:
 
 
 def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:
-    """What a process used between two reports; None where it changed or was about to."""
+    """A process's usage between two reports; None where it changed or was about to."""
     if before is None or after is None or before.in_flight or after.in_flight or before.changes != after.changes:
         return None
     return after.used if (before.used, before.hidden) == (after.used, after.hidden) else None
@@ -140,18 +140,18 @@ def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:
 
 _LAST_SIZES: Final = 32
 _LOW: Final = 4
-"""One part in so many of the sizes is smaller."""
+"""Quartile, as a divisor: one in this many sizes is smaller."""
 
 
 class ContextSizes:
-    """What a context takes at least, by the model of the card: the lower quartile of the last ones.
+    """Usual minimum size of a context, by card model: the lower quartile of the last ones.
 
-    A program that loads all its code at once has a large one. Were the next ones taken to be like it, small slices
-    would have room for none.
+    A program that loads all its code at once has a large context. If that size were assumed for the next ones, small
+    slices would have room for none.
     """
 
     def __init__(self, known: Mapping[str, int] | None = None) -> None:
-        """`known` from an earlier life."""
+        """`known` is from an earlier broker."""
         self._last = {model: deque((size,), _LAST_SIZES) for model, size in (known or {}).items()}
         self._models: dict[CardId, str] = {}
 
@@ -165,7 +165,7 @@ class ContextSizes:
         return self._usual(self.model_of(card))
 
     def learned(self, card: CardId, size: int) -> bool:
-        """A sample showed one; whether that changes what is known."""
+        """Add a measured size; return whether the usual size changed."""
         model = self.model_of(card)
         before = self._usual(model)
         self._last.setdefault(model, deque(maxlen=_LAST_SIZES)).append(size)

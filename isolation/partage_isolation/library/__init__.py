@@ -2,8 +2,8 @@
 
     install(Path("/usr/local/lib/partage"), driver_root=Path("/"))
 
-`elf` and `exports` are pure: bytes in, bytes out. `objects` compiles, `installation` writes; `current` says
-which version new containers get.
+`elf` and `exports` are pure: bytes in, bytes out. `objects` compiles, `installation` writes; `current` selects the
+version that new containers get.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which version new containers get: the one that a link called `current` names, which the installer sets last of all.
+"""The version that new containers get: the target of a link called `current`, which the installer sets last.
 
-Containers are given the version's own folder and never the link, so a running one keeps what it has. The link appears
-by a rename: a reader finds the former version or the new one.
+Containers get the version's own folder and never the link, so a running one keeps what it has. The link is replaced by
+a rename: a reader finds the former version or the new one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from partage_isolation.library.objects import OBJECTS
 
 CURRENT: Final = "current"
 NEW: Final = ".new-"
-"""How whatever is not finished begins; it is a folder."""
+"""Prefix of unfinished files, each a folder."""
 
 
 def library_for_new(folder: Path) -> Path:
-    """The folder of the version that is current in `folder`; raises `NoLibrary`."""
+    """The folder of the current version in `folder`; raises `NoLibrary`."""
     try:
         version = os.readlink(folder / CURRENT)  # noqa: PTH115  a Path would lose a slash at the end
     except OSError:
@@ -34,7 +34,7 @@ def library_for_new(folder: Path) -> Path:
 
 
 def make_current(folder: Path, version: str) -> None:
-    """New containers get that version from now on; on the disk as well, before this returns."""
+    """Select the version for new containers; it is on disk before this returns."""
     fresh = Path(tempfile.mkdtemp(prefix=NEW, dir=folder))
     try:
         (fresh / CURRENT).symlink_to(version)

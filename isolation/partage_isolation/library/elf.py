@@ -1,7 +1,7 @@
-"""Reads what a shared object exports, from its dynamic section as the dynamic linker does. Nothing in it is believed.
+"""Reads a shared object's exports from its dynamic section, like the dynamic linker, without trusting the file.
 
-Offsets, sizes and counts are what the file says: each is compared with what is really in the file, and what
-does not fit raises `FileRefused`. Files are read in pieces, as a driver's library has a hundred megabytes.
+Offsets, sizes and counts in the file are compared with its real content, and a mismatch raises `FileRefused`. Files are
+read in pieces, since a driver's library has a hundred megabytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from partage_isolation.library.errors import FileRefused
 
 Pieces = Callable[[int, int], bytes]
-"""`pieces(offset, size)`: what a file has there, shorter where it ends."""
+"""`pieces(offset, size)`: the file's bytes at the offset, fewer at its end."""
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_SYMBOLS: Final = 1 << 20
@@ -30,9 +30,9 @@ _ENTRY: Final = struct.Struct("<qQ")
 SYMBOL: Final = struct.Struct("<IBBHQQ")
 VISIBILITY_AT: Final = 5
 HIDDEN: Final = 2
-"""A symbol's visibility, and where that stands in it."""
+"""A symbol's visibility, and its offset in the symbol."""
 GNU_HEADER: Final = struct.Struct("<IIII")
-"""How many buckets, the first symbol in them, how many words in the filter, and its shift."""
+"""Number of buckets, first symbol in them, number of words in the filter, and its shift."""
 _FUNCTIONS: Final = frozenset((2, 10))  # STT_FUNC, STT_GNU_IFUNC
 _VISIBLE: Final = frozenset((0, 3))  # STV_DEFAULT, STV_PROTECTED
 
@@ -41,10 +41,10 @@ _VISIBLE: Final = frozenset((0, 3))  # STV_DEFAULT, STV_PROTECTED
 class Symbol:
     place: int
     text: int
-    """Where its name begins in the table of strings."""
+    """Offset of its name in the string table."""
     name: bytes
     is_function: bool
-    """Defined here, and seen by others."""
+    """Defined here, and visible to others."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class SharedObject:
     symbols: Sequence[Symbol]
     """All but the first, which is no symbol."""
     texts: Sequence[int]
-    """Where the other names in the table of strings begin: of what it needs, and its own."""
+    """Offsets of other names in the string table: of needed libraries, and the object's own."""
     tags: Mapping[int, int]
     """The dynamic section: the first entry of each tag."""
     loads: Sequence[tuple[int, int, int]]
-    """What is loaded: address, offset in the file, size."""
+    """Loaded segments: address, offset in the file, size."""
 
     def offset(self, tag: int) -> int:
-        """Where in the file the table of that tag begins."""
+        """File offset of the table with that tag."""
         if tag not in self.tags:
             raise FileRefused(f"{self.what}: its dynamic section has no entry {tag:#x}")
         return _offset(self.loads, self.tags[tag], self.what)
@@ -73,7 +73,7 @@ class SharedObject:
 
 
 def read(pieces: Pieces, what: str) -> SharedObject:
-    """Raises `FileRefused`, with `what` in its words."""
+    """Parse a shared object; raises `FileRefused`, with `what` in its message."""
     return _Reading(pieces, what).read()
 
 

@@ -1,10 +1,10 @@
-"""What is expected to go wrong with the preload library, as one tree.
+"""Expected errors of the preload library, as one tree.
 
 PartageError
 └── LibraryError
-    ├── NotBuilt      the C sources could not be compiled: what is missing, or what the compiler said
-    ├── FileRefused   a file is no shared object that can be read: which one, and what about it
-    └── NotInstalled  the library could not be written to where it belongs, or something else is there
+    ├── NotBuilt      the C sources could not be compiled: what is missing, or the compiler's message
+    ├── FileRefused   a file is no readable shared object: which one, and what is wrong
+    └── NotInstalled  the library could not be written to its folder, or something else is there
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from partage_plugins.errors import PartageError
 
 
 class LibraryError(PartageError):
-    """Base of everything expected around the preload library."""
+    """Base of all expected errors of the preload library."""
 
 
 class NotBuilt(LibraryError):
@@ -21,8 +21,8 @@ class NotBuilt(LibraryError):
 
 
 class FileRefused(LibraryError):
-    """A file is no shared object that can be read."""
+    """A file is no readable shared object."""
 
 
 class NotInstalled(LibraryError):
-    """The library could not be written to where it belongs."""
+    """The library could not be written to its folder."""

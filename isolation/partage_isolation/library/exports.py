@@ -1,10 +1,10 @@
 """Gives a built object the names that a node's driver exports, and no others. Pure: bytes in, bytes out.
 
-A name that the driver lacks is hidden, since programs choose by what is there: numba takes `_v2` of a function wherever
-it finds that. The dynamic linker finds names by the table of hashes alone, so a symbol outside of it is no export.
+A name that the driver lacks is hidden, since programs test for exports: numba uses `_v2` of a function wherever it
+finds one. The dynamic linker finds names only by the hash table, so a symbol outside of it is not exported.
 
-A name that our tables lack is given to a spare, which is an entry like any other: its own name is written over in the
-table of strings. Which name an entry has it asks the dynamic linker, when it is first called.
+A name that our tables lack is given to a spare, which is an entry point like any other: its own name is overwritten in
+the string table. On its first call, an entry point asks the dynamic linker for its name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from partage_isolation.library.gnu_hash import hash_anew
 
 SPARE: Final = re.compile(rb"partage_spare_[0-9a-f]{2}_+")
 _NAME: Final = re.compile(r"(cu[A-Z]|nvml)\w*", re.ASCII)
-"""What programs ask for. All else stays the driver's, such as `cudbg*`, in which cuda-gdb sets breakpoints."""
+"""Names that programs request. All others stay the driver's, such as `cudbg*`, in which cuda-gdb sets breakpoints."""
 _LONGEST: Final = 63
 
 
@@ -30,11 +30,11 @@ class Fitted:
     added: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    """What the driver has and this object still lacks: there are too many, or a name is too long."""
+    """Exports of the driver that this object still lacks: there are too many, or a name is too long."""
 
 
 def fit_exports(content: bytes, driver: Collection[str], what: str) -> Fitted:
-    """The object `content` with the exports of a driver. Raises `FileRefused` where it is none of ours."""
+    """The object `content` with the exports of a driver. Raises `FileRefused` where it is not one of ours."""
     found = elf.read(lambda offset, size: content[offset : offset + size], what)
     wanted = {name for name in driver if _NAME.fullmatch(name)}
     _refuse_another_drivers(found, wanted)
@@ -63,7 +63,7 @@ def fit_exports(content: bytes, driver: Collection[str], what: str) -> Fitted:
 
 
 def _refuse_another_drivers(found: elf.SharedObject, wanted: set[str]) -> None:
-    """A name that was hidden would be given to a spare, which no hook stands behind."""
+    """Reject an object for another driver: a hidden name would be given to a spare, which has no hook."""
     hidden = {symbol.name.decode(errors="replace") for symbol in found.symbols if not symbol.is_function} & wanted
     if hidden:
         raise FileRefused(f"{found.what}: it was made for another driver, without {min(hidden)}; build it again")
@@ -78,5 +78,5 @@ def _write(changed: bytearray, found: elf.SharedObject, spare: elf.Symbol, name:
 
 
 def _hide(changed: bytearray, found: elf.SharedObject, symbol: elf.Symbol) -> None:
-    """For those who read the table of symbols itself."""
+    """Hide a symbol also from readers of the symbol table itself."""
     changed[found.offset(elf.SYMTAB) + symbol.place * elf.SYMBOL.size + elf.VISIBILITY_AT] = elf.HIDDEN

@@ -1,7 +1,7 @@
-"""Makes the table by which the dynamic linker finds names, again after names were changed. Pure.
+"""Rebuilds the GNU hash table, by which the dynamic linker finds names, after names were changed. Pure.
 
-GNU's table wants symbols sorted by their hash, so they move, and with them what is kept for each: its version. Nothing
-else may know their places; that is checked.
+The table requires symbols sorted by their hash, so they move together with their versions. Nothing else may refer to
+their places; that is checked.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def gnu_hash(name: bytes) -> int:
 
 
 def hash_anew(changed: bytearray, found: elf.SharedObject, names: Mapping[int, bytes]) -> None:
-    """Sorts the symbols by `names`, by place, and fills the table; raises `FileRefused`.
+    """Sort the symbols by `names`, which is keyed by place, and fill the table; raises `FileRefused`.
 
-    A symbol that has no name there comes before all that are in the table, as imports do: the dynamic linker does not
+    A symbol without a name there is placed before all that are in the table, like imports: the dynamic linker does not
     find it.
     """
     table = found.offset(elf.GNU_HASH)
@@ -67,14 +67,14 @@ def _nobody_knows_places(content: bytearray, found: elf.SharedObject, first: int
 
 
 def _move(changed: bytearray, found: elf.SharedObject, table: int, size: int, order: list[int]) -> None:
-    """Brings entries into an order; `order[0]` comes where the least of them was."""
+    """Reorder entries; `order[0]` goes to the lowest of their places."""
     entries = [_piece(changed, found, table + place * size, size) for place in order]
     start = table + min(order) * size
     changed[start : start + len(entries) * size] = b"".join(entries)
 
 
 def _filter(hashes: list[int], words: int, shift: int) -> bytes:
-    """Says quickly of most names that they are not there."""
+    """Build the Bloom filter, which quickly rules out most names that are absent."""
     filled = [0] * words
     for value in hashes:
         filled[value // _WORD_BITS % words] |= 1 << value % _WORD_BITS | 1 << (value >> shift) % _WORD_BITS

@@ -1,8 +1,8 @@
-"""Puts the library into a folder of its version, where containers find it, with the exports of the node's driver.
+"""Installs the library for containers, in a folder of its version, with the exports of the node's driver.
 
-A version is a digest of the three objects as they are written, so that a folder, once there, is never written again:
-running containers have it mounted. It appears by a rename, whole or not at all; then it is made the current one. Two at
-once do no harm: who ends last says which is current.
+A version is a digest of the three objects as they are written, so that an existing folder is never written again:
+running containers have it mounted. It is created atomically by a rename, and then made the current one. Concurrent
+installers do no harm: the last one to finish determines the current version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from partage_isolation.library.exports import Fitted, fit_exports
 from partage_isolation.library.objects import CUDA, NVML, OBJECTS, built
 
 _FORGOTTEN_S: Final = 3600
-"""An installer that was interrupted leaves its folder; none takes that long."""
+"""Age at which a leftover folder is removed: an interrupted installer leaves one, and none takes that long."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,18 @@ class Installed:
     version: str
     folder: Path
     added: tuple[str, ...]
-    """Names of the driver that spare exports were given."""
+    """The driver's names that were given to spare exports."""
     hidden: tuple[str, ...]
     """Names of our tables that the driver lacks."""
     left_out: tuple[str, ...]
-    """Functions of the driver that no spare could be found for: programs that need one of them do not find it."""
+    """The driver's functions for which no spare was left: programs that need one of them do not find it."""
 
 
 def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None = None) -> Installed:
-    """Writes `folder`/<version> if it is not there, and makes it the current one. Raises `LibraryError`.
+    """Write `folder`/<version> if it does not exist, and make it the current one. Raises `LibraryError`.
 
-    `objects` is where the built ones are. Without a driver below `driver_root` the library has the names of its tables.
+    `objects` is the folder of the built ones. Without a driver below `driver_root` the library has the names of its
+    tables.
     """
     fitted = _fitted(objects or built(), installed_root(str(driver_root)))
     contents = {name: each.content for name, each in fitted.items()}
@@ -66,7 +67,7 @@ def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None
 
 
 def _make(folder: Path) -> None:
-    """With all above it. Open to all, whatever the umask is: the programs of a user who may not read it skip it."""
+    """Make a folder and its parents, readable by all despite the umask: the linker skips an unreadable library."""
     if not folder.is_dir():
         _make(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -86,7 +87,7 @@ def _fitted(objects: Path, driver_root: str) -> dict[str, Fitted]:
 
 
 def _driver_functions(driver_root: str, name: str) -> frozenset[str] | None:
-    """What a library of the driver exports; None where it is not there."""
+    """Exports of a library of the driver; None if it does not exist."""
     path = file_below(driver_root, name)
     if path is None:
         return None
@@ -117,7 +118,7 @@ def _put(folder: Path, target: Path, contents: dict[str, bytes]) -> None:
         _write(fresh, contents)
         fresh.rename(target)
     except OSError:
-        if not target.is_dir():  # else another installer was first
+        if not target.is_dir():  # otherwise another installer was first
             raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -144,6 +145,6 @@ def _compare(target: Path, contents: dict[str, bytes]) -> None:
 
 def _forget(folder: Path) -> None:
     for left in folder.glob(f"{NEW}*"):
-        with suppress(FileNotFoundError):  # its owner is done
+        with suppress(FileNotFoundError):  # its owner has finished
             if left.stat().st_mtime < time.time() - _FORGOTTEN_S:
                 shutil.rmtree(left, ignore_errors=True)

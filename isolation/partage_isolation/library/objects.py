@@ -1,7 +1,7 @@
-"""The three objects of the preload library: those that came along, or built from the C sources.
+"""The three objects of the preload library: prebuilt, or compiled from the C sources.
 
-An installed package may carry built objects for its machine (tools/release); else they are compiled, once for
-each state of the sources, in a checkout into `.cache/preload`.
+An installed package may contain objects for its machine (tools/release); otherwise they are compiled, once for each
+state of the sources, in a checkout into `.cache/preload`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NVML: Final = "libnvidia-ml.so.1"
 OBJECTS: Final = (CUDA, ALIAS, NVML)
 """In the order in which a process loads them."""
 READY_MADE: Final = "PARTAGE_PRELOAD"
-"""The environment may name a folder that is used instead of a build of ours, such as one of `make release`."""
+"""Environment variable with a folder to use instead of a build of ours, such as one of `make release`."""
 _PACKAGE: Final = Path(__file__).parent
 CHECKOUT: Final = _PACKAGE.parents[2]
 _IN_CHECKOUT: Final = CHECKOUT / "isolation/preload"

@@ -1,7 +1,7 @@
-"""The object by which the broker writes the lines of pages: built, installed beside the library, and loaded.
+"""The object that writes the lines of shared pages for the broker: built, installed beside the library, and loaded.
 
-A line is read by programs while it is written, and they sleep on it; Python has no words for either. So there is one
-function in C (isolation/page). It is no part of what containers get.
+Programs read a line while it is written, and sleep on it; Python has neither atomic stores nor futexes. So there is one
+function in C (isolation/page). It is not installed in containers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IN_CHECKOUT: Final = CHECKOUT / "isolation/page"
 _IN_PACKAGE: Final = Path(__file__).parent / "page"
 
 WriteLine = Callable[[int, int, bool], None]
-"""Where the line is, its word, and whether a thread may sleep there."""
+"""Address of the line, its word, and whether a thread may sleep on it."""
 
 
 def page_sources() -> Path:
@@ -31,7 +31,7 @@ def page_sources() -> Path:
 
 
 def built_page() -> Path:
-    """The object for this machine: with the library's ready-made ones, come along with the package, or compiled now."""
+    """The object for this machine: beside the prebuilt library, in the package, or compiled now."""
     checkout = CHECKOUT if page_sources() == _IN_CHECKOUT else None
     carried = [Path(found).resolve() / PAGE] if (found := os.environ.get(READY_MADE)) else []
     if checkout is None:
@@ -41,7 +41,7 @@ def built_page() -> Path:
 
 
 def install_page(folder: Path) -> Path:
-    """Puts it into the folder of libraries; a broker that runs keeps the one that it has. Raises `LibraryError`."""
+    """Install it in the libraries' folder; a running broker keeps the one that it has. Raises `LibraryError`."""
     source, target = built_page(), folder / PAGE
     try:
         content = source.read_bytes()
@@ -53,7 +53,7 @@ def install_page(folder: Path) -> Path:
 
 
 def line_writer(folder: Path) -> WriteLine:
-    """What writes a line; raises `NotInstalled` where it is not there, or not for this broker."""
+    """Load the function that writes a line; raises `NotInstalled` where it is absent, or does not fit this broker."""
     path = folder / PAGE
     try:
         function = getattr(ctypes.CDLL(str(path)), _FUNCTION)

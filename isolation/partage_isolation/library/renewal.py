@@ -1,7 +1,8 @@
-"""Installs the library again once the node has another driver, since it has the names that its driver exports.
+"""Reinstalls the library when the node's driver changes, since it has the names that its driver exports.
 
-In a process of its own, which goes as others do: to read a driver takes a second of a processor, and programs wait for
-the broker meanwhile. Until the new library is whole, and where that fails, new containers get the one before.
+This runs in a process of its own at ordinary priority: parsing a driver takes a second of processor time, and programs
+wait for the broker meanwhile. Until the new library is complete, and where that fails, new containers get the previous
+one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _log: Final = structlog.get_logger()
 
 
 def installer(settings: BrokerSettings) -> tuple[str, ...]:
-    """What installs the library for the driver that is there."""
+    """The command that installs the library for the present driver."""
     where = (
         "--root",
         settings.root,
@@ -42,13 +43,13 @@ class Renewal:
     def __init__(
         self, command: Sequence[str], driver: str, *, start: Callable[[Coroutine[Any, Any, None]], None]
     ) -> None:
-        """`driver` is the version that it was installed for; `start` does work beside all other."""
+        """`driver` is the version that the library was installed for; `start` runs a background task."""
         self._command, self._driver, self._start = tuple(command), driver, start
         self._is_at_work = False
         self._not_before_s = 0.0
 
     def look(self, driver: str) -> None:
-        """`driver` is the version that the node has now; empty where it has none, which changes nothing."""
+        """`driver` is the node's current version; empty where it has none, which changes nothing."""
         if driver in ("", self._driver) or self._is_at_work or time.monotonic() < self._not_before_s:
             return
         self._is_at_work = True
@@ -60,7 +61,7 @@ class Renewal:
         finally:
             self._is_at_work = False
         if why is None:
-            _log.info("the library is that of the new driver", driver=driver, before=self._driver)
+            _log.info("installed the library for the new driver", driver=driver, before=self._driver)
             self._driver = driver
         else:
             self._not_before_s = time.monotonic() + _AGAIN_S

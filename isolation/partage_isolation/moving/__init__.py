@@ -1,1 +1,1 @@
-"""Memory that leaves a card when it is the turn of others: who has room there, and whose memory moves. Pure."""
+"""Movable memory, which leaves a card during others' time slices: who has room there, and what moves. Pure."""

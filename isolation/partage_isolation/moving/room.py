@@ -1,9 +1,10 @@
-"""The room of one card, and who of its tenants has their memory there.
+"""The memory of one card, and which of its tenants are resident.
 
-Pure. What is on the card, or was allowed to come, and what those hold that never move, is never more than the card has.
-A tenant is whole on the card or has no turns. Whoever is out and wants the card is next by how little of it they had
-for their share; who is in stays for as long as makes what is moved worth it, and goes at once when idle. Where there is
-room the next one's memory comes while another computes.
+Pure. The sum of what is on the card, was allowed to come, or may be held by containers that never move is never more
+than the card has. A tenant is entirely on the card or gets no time slices. Among tenants that are out and want the
+card, the next is the one that has had the least of it for its share. A resident tenant stays long enough to make its
+move worthwhile, and leaves immediately when idle. Where there is room, the next tenant's memory is moved in while
+another computes.
 """
 
 from __future__ import annotations
@@ -24,36 +25,36 @@ _ORDERS: Final = 0xFFFFFFFF
 @dataclass(frozen=True, slots=True)
 class Pace:
     worth: int = 9
-    """A turn lasts so many times as long as what moves for it."""
+    """A tenant is resident this many times as long as its move takes."""
     longest_wait_ns: int = 30 * SECOND
-    """Who has waited for so long is next, whatever that costs."""
+    """After this wait a tenant is next, at any cost."""
     idle_ns: int = 50 * MS
-    """Who has not wanted the card for so long may be sent out for another."""
+    """A tenant that has not wanted the card for this long may be moved out for another."""
     again_ns: int = 50 * MS
-    """An order of which nothing was heard for so long is said again."""
+    """An order without an effect for this long is repeated."""
     asks_ns: int = 200 * MS
-    """Who asks for more room says so again within that."""
+    """A tenant that needs more room repeats its request within this time."""
     late_ns: int = 2 * SECOND
-    """Who was told to leave, and has not moved anything for so long, is late."""
+    """A tenant that was ordered to leave, and has not moved anything for this long, is late."""
     first_rate: int = 8
-    """Bytes in a nanosecond that move, until it is known."""
+    """Assumed bytes per nanosecond of a move, until the rate is known."""
 
 
 class Fact(NamedTuple):
-    """What is known of a tenant beside its memory that moves."""
+    """Data on a tenant beside its movable memory."""
 
     charged: int
-    """All that counts as its own on the card, wherever it lies."""
+    """All memory that is charged to it, wherever it lies."""
     wants: bool
     """It has the card, or waits for it."""
     held_ns: int
-    """How long it had the card, in all."""
+    """Total time for which it has had the card."""
     is_at_rest: bool
-    """It has no turn, and none whose end is waited for."""
+    """It has no time slice, and none that is draining."""
 
 
 class Order(NamedTuple):
-    """To a process: so much of its memory may be on the card."""
+    """Order to a process: this much of its memory may be on the card."""
 
     key: BudgetKey
     process: ProcessKey
@@ -62,7 +63,7 @@ class Order(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """To the arbiter: whether a tenant has turns, and as if it had what share."""
+    """Message to the arbiter: whether a tenant gets time slices, and its effective share."""
 
     key: BudgetKey
     is_in: bool
@@ -70,7 +71,7 @@ class Turn(NamedTuple):
 
 
 class Late(NamedTuple):
-    """It was told to leave and does not."""
+    """The tenant was ordered to leave and does not."""
 
     key: BudgetKey
     held: int
@@ -87,7 +88,7 @@ class May(Enum):
 
 
 class Room:
-    """Of one card, with all tenants that it has."""
+    """The memory of one card, with all its tenants."""
 
     def __init__(self, pace: Pace = Pace(), *, first_order: int = 1) -> None:
         self.tenants: dict[BudgetKey, Tenant] = {}
@@ -95,12 +96,12 @@ class Room:
         self._acts: list[Act] = []
         self._told: dict[BudgetKey, Turn] = {}
         self._excess = 0
-        """Of what those have who want the card, so much does not fit at once."""
+        """The amount by which the memory of all that want the card exceeds it."""
 
-    # ---- What happens ------------------------------------------------------------------------------------------------
+    # ---- Events ------------------------------------------------------------------------------------------------------
 
     def put(self, key: BudgetKey, share: int, *, suspended: bool = False, by_driver: bool = False) -> Tenant:
-        """It is here; said again, that is its share from now on, and whether it is suspended."""
+        """Add a tenant, or update its share and whether it is suspended."""
         tenant = self.tenants.get(key)
         if tenant is None:
             tenant = self.tenants[key] = Tenant(key, share, by_driver=by_driver)
@@ -117,7 +118,7 @@ class Room:
         tenant = self.tenants[key]
         part = tenant.parts.get(process)
         if part is None:
-            # Where an earlier broker sent it out it stays as it is until it is its turn.
+            # A process that an earlier broker moved out stays out until its turn.
             allowed = said.resident if said.moved else ALL
             part = tenant.parts[process] = Part(said, allowed=allowed, order=said.order, most=allowed)
             if said.moved:
@@ -126,17 +127,17 @@ class Room:
         part.says(said, now)
 
     def gone(self, key: BudgetKey, process: ProcessKey) -> None:
-        """What it had on the card is charged to its container until the card shows it no more."""
+        """Remove a process; its container is charged for its memory until the card no longer shows it."""
         tenant = self.tenants.get(key)
         part = tenant.parts.pop(process, None) if tenant else None
         if tenant and part:
             tenant.spent_before_ns += part.placed.spent_ns
 
     def may_take(self, key: BudgetKey, amount: int, facts: Mapping[BudgetKey, Fact], free: int, now: int) -> May:
-        """Whether it may take so much more of the card now. Where it must wait room is made for it, and it asks again.
+        """Whether the tenant may take this much more of the card now. If it must wait, room is made, and it asks again.
 
-        Never where it then could not be on the card together with what others have there that can't move, or one of
-        them not with it: nobody is to wait for what can't come. What others have is known a moment late.
+        NEVER if it then could not be on the card together with others' non-movable memory, or one of them could not be
+        with its: a tenant must not wait for what can't come. Others' amounts are known with a short delay.
         """
         tenant = self.tenants[key]
         if tenant.is_suspended:
@@ -157,18 +158,18 @@ class Room:
     def _is_hopeless(self, tenant: Tenant, amount: int, facts: Mapping[BudgetKey, Fact], free: int) -> bool:
         charged = {key: facts[key].charged + (amount if each is tenant else 0) for key, each in self.tenants.items()}
         stays = {key: charged[key] - each.goes_for_others for key, each in self.tenants.items()}
-        stays[tenant.key] -= amount  # taken as what can move
+        stays[tenant.key] -= amount  # counted as movable
         return any(charged[key] + sum(stays.values()) - stays[key] > free for key in self.tenants)
 
-    # ---- What is to be done ------------------------------------------------------------------------------------------
+    # ---- Decisions ---------------------------------------------------------------------------------------------------
 
     @property
     def is_crowded(self) -> bool:
-        """Somebody is not whole on the card, or asks for more of it than there is: time matters."""
+        """A tenant is not entirely on the card, or needs more than there is, so delays matter."""
         return any(not tenant.is_calm for tenant in self.tenants.values())
 
     def decide(self, facts: Mapping[BudgetKey, Fact], free: int, now: int) -> tuple[Act, ...]:
-        """`free`: of the card, less all that those may hold who never move."""
+        """`free` is the card's memory, less all that non-movable containers may hold."""
         self._acts = []
         for key, tenant in self.tenants.items():
             self._look(tenant, facts[key], now)
@@ -205,7 +206,7 @@ class Room:
         self._insist(tenant, now)
 
     def _insist(self, tenant: Tenant, now: int) -> None:
-        """An order may have been lost; who does not follow one that was heard is late."""
+        """Repeat orders that may have been lost; report a tenant that does not follow one that it received as late."""
         for process, part in tenant.parts.items():
             if part.placed.order != part.order and now - part.ordered_ns > self._pace.again_ns:
                 part.ordered_ns = now
@@ -223,7 +224,7 @@ class Room:
         return tenant.is_resumed or (not tenant.is_suspended and now - tenant.wanted_ns <= self._pace.idle_ns)
 
     def _tell_shares(self, now: int) -> None:
-        """Who is in has the turns of all that want some: what they get together does not depend on who is out."""
+        """Divide the shares of all that want the card among resident ones: the sum does not depend on who is out."""
         wanting = [each for each in self.tenants.values() if self._wants(each, now)]
         there = sum(each.weight for each in wanting if each.stand is Stand.IN)
         for tenant in self.tenants.values():
@@ -235,14 +236,14 @@ class Room:
                 self._told[tenant.key] = turn
                 self._acts.append(turn)
 
-    # ---- Room --------------------------------------------------------------------------------------------------------
+    # ---- Memory ------------------------------------------------------------------------------------------------------
 
     def _free(self, facts: Mapping[BudgetKey, Fact], free: int) -> int:
-        """What nobody holds or was allowed to bring."""
+        """Memory that is neither held nor allowed to any tenant."""
         return free - sum(facts[key].charged - tenant.out for key, tenant in self.tenants.items())
 
     def _in_line(self, now: int) -> list[Tenant]:
-        """Those that need room and would use it: who is in and asks for more, who has waited for long, by clocks."""
+        """Tenants that need room, in order: resident ones that ask for more, long-waiting ones, then by clocks."""
         growing = [each for each in self.tenants.values() if each.stand is Stand.IN and each.asks]
         waiting = [each for each in self.tenants.values() if each.stand is Stand.OUT and self._wants(each, now)]
         return [*growing, *sorted(waiting, key=lambda each: (not self._is_overdue(each, now), each.clock))]
@@ -253,22 +254,22 @@ class Room:
     def _serve(
         self, tenant: Tenant, facts: Mapping[BudgetKey, Fact], free: int, now: int, *, before: Container[Tenant]
     ) -> None:
-        """Gives it what is free, and sends others out for the rest."""
+        """Give it the free memory, and move others out for the rest."""
         if tenant.stand is Stand.OUT:
             left = self._free(facts, free)
             if tenant.by_driver and not any(each.resident for each in self.tenants.values() if not each.by_driver):
-                left = max(left, tenant.out)  # it was promised, and nobody is there who could make more room
+                left = max(left, tenant.out)  # it was granted, and no other tenant could make more room
             self._allow(tenant, left, now)
         short = tenant.out + tenant.asks - self._free(facts, free) - self._coming_free()
         if short > 0:
             self._send_out(tenant, short, now, before)
 
     def _coming_free(self) -> int:
-        """What others were told to let go of."""
+        """Memory that others were ordered to release."""
         return sum(each.owes if each.stand is Stand.CLOSING else each.leaving for each in self.tenants.values())
 
     def _allow(self, tenant: Tenant, left: int, now: int) -> None:
-        """Of what is free it may bring so much."""
+        """Let it bring in memory, as far as there is room."""
         for process, part in tenant.parts.items():
             if part.out <= left:
                 left -= part.out
@@ -298,7 +299,7 @@ class Room:
                 short -= tenant.owes
 
     def _release(self, tenant: Tenant, short: int, now: int) -> int:
-        """It is to let go of so much, if it has that; how much it will."""
+        """Order it to release this much, if it has that; return the amount ordered."""
         given = 0
         for process, part in tenant.parts.items():
             stays = min(part.allowed, part.whole)
@@ -309,7 +310,7 @@ class Room:
         return given
 
     def _leavers(self, wanter: Tenant, short: int, now: int, before: Container[Tenant]) -> Iterator[Tenant]:
-        """Who may be sent out for it: those that are out anyway, the idle, then those whose turn is over."""
+        """Candidates to move out: tenants that are out anyway, idle ones, then those whose residency is over."""
         movable = [each for each in self.tenants.values() if not each.by_driver]
         others = [each for each in movable if each is not wanter and each not in before]
         behind = [each for each in others if each.stand is Stand.OUT and each.out < each.whole]
@@ -320,13 +321,14 @@ class Room:
                 yield each
 
     def _is_over(self, tenant: Tenant, wanter: Tenant, short: int, now: int) -> bool:
-        """Its turn has been worth what moves, and it is ahead of who waits by so much that turns last as long.
+        """It has been resident long enough to pay for its move, and is far enough ahead of the waiter.
 
-        What moves for one in all, whatever of it is there already. Who waits while others have their turns is behind by
-        what those get in the time between two changes; the more wait, the more changes each of them sees.
+        The required lead makes residencies last `worth` times as long as a move. The cost is all that moves for the
+        waiter, including what has moved already. A waiting tenant is behind by what the others get between two changes;
+        the more tenants wait, the more changes each of them sees.
         """
         if wanter.stand is Stand.IN:
-            return True  # it grows, and can't go on without
+            return True  # it grows, and can't continue without
         takes_ns = self._takes_ns(max(short, min(wanter.whole, self._excess)))
         if now - tenant.came_ns < takes_ns:
             return False
@@ -337,7 +339,7 @@ class Room:
         return tenant.clock - wanter.clock >= ahead or self._is_overdue(wanter, now)
 
     def _takes_ns(self, amount: int) -> int:
-        """To move so much, by what moves have taken so far."""
+        """Estimated time to move this much, from the moves so far."""
         carried = sum(tenant.carried for tenant in self.tenants.values())
         spent = sum(tenant.spent_ns for tenant in self.tenants.values())
         return amount * spent // carried if carried and spent else amount // self._pace.first_rate

@@ -1,4 +1,4 @@
-"""A tenant: a container whose memory can move, on its card; and a part of that for each of its processes. Pure."""
+"""A tenant: a container with movable memory on a card, and its parts, one for each process. Pure."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Final, NamedTuple
 from partage_isolation.names import BudgetKey
 
 ALL: Final = (1 << 64) - 1
-"""As bytes that may be on the card: whatever it has."""
+"""Value of `allowed` that permits all its memory on the card."""
 
 STEP: Final = 64 << 20
-"""Less is not worth an order; what the library moves as one piece."""
+"""Minimum worth an order; the library moves memory in pieces of this size."""
 ProcessKey = Hashable
 
 
 class Placed(NamedTuple):
-    """What a process says of its memory that can move."""
+    """A process's report of its movable memory."""
 
     resident: int
     moved: int
     """On the host."""
     spent_ns: int = 0
-    """In all, on the way."""
+    """Total time spent moving."""
     order: int = 0
-    """The last one that it follows."""
+    """The last order that it follows."""
     waits: int = 0
-    """Threads of it that want its memory back."""
+    """Its threads that want its memory back."""
 
 
 _NOTHING: Final = Placed(0, 0)
@@ -36,19 +36,19 @@ _NOTHING: Final = Placed(0, 0)
 
 @dataclass(slots=True)
 class Part:
-    """What one process has that can move."""
+    """One process's movable memory."""
 
     placed: Placed = _NOTHING
     allowed: int = ALL
-    """So much of it may be on the card."""
+    """Bytes of it that may be on the card."""
     order: int = 0
-    """The number of the order that says so."""
+    """Number of the order with that limit."""
     most: int = ALL
-    """So much was allowed since the last order of which it was heard: it may have put that back."""
+    """Most that was allowed since the last acknowledged order: it may have moved that back in."""
     ordered_ns: int = 0
-    """When it was last told so."""
+    """When the order was last sent."""
     progress_ns: int = 0
-    """When it last did some of that, or was first told."""
+    """When the process last made progress, or was first sent the order."""
 
     @property
     def whole(self) -> int:
@@ -67,17 +67,17 @@ class Part:
 
     @property
     def out(self) -> int:
-        """Neither on the card nor allowed to be."""
+        """Bytes neither on the card nor allowed to be."""
         return self.whole - max(self.placed.resident, min(self.most, self.whole))
 
     @property
     def leaving(self) -> int:
-        """On the card, and told to go."""
+        """Bytes on the card that were ordered to leave."""
         return max(0, self.placed.resident - self.allowed)
 
     @property
     def is_settled(self) -> bool:
-        """It has done all that it was told, as far as whole pieces go."""
+        """It has followed its order, as far as whole pieces allow."""
         is_full = not self.placed.moved or self.allowed - self.placed.resident < STEP
         return self.placed.order == self.order and not self.leaving and is_full
 
@@ -88,11 +88,11 @@ class Part:
 
 class Stand(Enum):
     IN = "in"
-    """All its memory is on the card, and it has turns."""
+    """All its memory is on the card, and it gets time slices."""
     CLOSING = "closing"
-    """Its last turn ends; nothing has been told to move."""
+    """Its last time slice is ending; no memory has been ordered to move."""
     OUT = "out"
-    """Some of its memory is not there, or is about to leave; it has no turns."""
+    """Some of its memory is not on the card, or is about to leave; it gets no time slices."""
 
     __hash__ = object.__hash__
 
@@ -105,34 +105,34 @@ class Tenant:
     parts: dict[ProcessKey, Part] = field(default_factory=dict[ProcessKey, Part])
     stand: Stand = Stand.IN
     is_suspended: bool = False
-    """It is to be out until it is resumed, whether it wants the card or not."""
+    """It must be out until it is resumed, whether it wants the card or not."""
     by_driver: bool = False
-    """The driver moves all of it at once, when root says so; it is never sent out for others."""
+    """The driver moves all of it at once, when root requests that; it is never moved out for others."""
     is_resumed: bool = False
-    """It is to be in again, whether it wants the card or not."""
+    """It must be in again, whether it wants the card or not."""
     clock: int = 0
-    """Time that it held the card, divided by share."""
+    """Time for which it held the card, divided by share."""
     held_ns: int = 0
-    """As it was when the clock was last set."""
+    """Value when the clock was last updated."""
     came_ns: int = 0
-    """When it came in."""
+    """When it became resident."""
     wanted_ns: int = 0
     """When it last wanted the card."""
     waits_since_ns: int = 0
-    """From when on it is out and wants the card."""
+    """Since when it has been out and wanted the card."""
     owes: int = 0
-    """So much it is to let go of once its turn has ended."""
+    """Bytes that it must release once its time slice has ended."""
     asks: int = 0
-    """So much more it is about to take."""
+    """Bytes that it is about to take."""
     asked_ns: int = 0
     hopeless_since_ns: int = 0
-    """From when on it asks for what can't be; 0: it does not."""
+    """When it started to ask for more than can ever fit; 0: it does not."""
     times_out: int = 0
     """How often it had to leave."""
     carried: int = 0
-    """Bytes that went either way."""
+    """Bytes moved in either direction."""
     spent_before_ns: int = 0
-    """On the way, by processes that are gone."""
+    """Time spent moving, of processes that are gone."""
 
     @property
     def weight(self) -> int:
@@ -144,7 +144,7 @@ class Tenant:
 
     @property
     def goes_for_others(self) -> int:
-        """So much of it may be sent out."""
+        """Bytes that may be moved out for others."""
         return 0 if self.by_driver else self.whole
 
     @property
@@ -173,7 +173,7 @@ class Tenant:
 
     @property
     def is_calm(self) -> bool:
-        """Nothing about it changes by itself."""
+        """Nothing about it changes without an event."""
         if self.is_suspended:
             return self.stand is Stand.OUT and not self.resident
         return self.stand is Stand.IN and not self.asks

@@ -1,1 +1,1 @@
-"""What lies in files and folders: rows of the ledger, specs of containers, their folders, pages and locks."""
+"""Files and folders: rows of the ledger, specifications of containers, their folders, pages and locks."""

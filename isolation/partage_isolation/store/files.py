@@ -1,4 +1,4 @@
-"""Small files: the lock, what contexts take, and the advertiser's inventory."""
+"""Small files: the lock, sizes of contexts, and the advertiser's inventory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log: Final = structlog.get_logger()
 
 
 def make_state_folder(root: Path) -> None:
-    """For root alone; raises `NoRows`."""
+    """Create the state folder, for root alone; raises `NoRows`."""
     folder = root / STATE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -39,27 +39,27 @@ def make_state_folder(root: Path) -> None:
 
 
 class SizesFile:
-    """What contexts take, by the model of the card: learned, and written down for the next broker."""
+    """Sizes of contexts by card model: learned, and stored for the next broker."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / _SIZES
         try:
             self.sizes = ContextSizes(msgspec.json.decode(self._path.read_bytes(), type=dict[str, int]))
-        except (OSError, msgspec.MsgspecError):  # never learned; a file that is not whole is learned again
+        except (OSError, msgspec.MsgspecError):  # never learned; a damaged file is learned again
             self.sizes = ContextSizes()
 
     def learned(self, card: CardId, size: int) -> None:
-        """A sample showed a context."""
+        """Record the size of a context that a sample showed."""
         if self.sizes.learned(card, size):
-            _log.info("a context was measured", card=card, model=self.sizes.model_of(card), bytes=size)
+            _log.info("measured a context", card=card, model=self.sizes.model_of(card), bytes=size)
             try:
                 write_whole(self._path, msgspec.json.encode(self.sizes.known))
             except OSError as error:
-                _log.warning("what contexts take can't be written down", why=str(error))
+                _log.warning("failed to store the sizes of contexts", why=str(error))
 
 
 class Models:
-    """What the inventory says of the driver and its cards; read again when the file changed."""
+    """The inventory's data on the driver and cards; read again when the file changes."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / INVENTORY_FILE
@@ -67,7 +67,7 @@ class Models:
         self._part: GpuPart | None = None
 
     def driver(self) -> str:
-        """The version that the node has; empty where it has none, or none was told."""
+        """The node's driver version; empty where there is none, or none is known."""
         part = self._current()
         return part.driver if part is not None else ""
 
@@ -76,7 +76,7 @@ class Models:
         return {card.id: card for card in part.cards} if part is not None else {}
 
     def bytes_of(self, card: CardId) -> int | None:
-        """What containers may use of it; None: it is not known."""
+        """Bytes of the card that containers may use; None if unknown."""
         known = self.current().get(card)
         return known.memory_bytes if known else None
 
@@ -86,7 +86,7 @@ class Models:
             facts = status.st_ino, status.st_size, status.st_mtime_ns
             if facts != self._facts:
                 self._facts, self._part = facts, self._read()
-        except (OSError, DecodeError):  # the advertiser's own log says what is wrong with it
+        except (OSError, DecodeError):  # the advertiser's log has the cause
             self._facts = None
         return self._part
 

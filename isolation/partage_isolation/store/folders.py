@@ -1,8 +1,8 @@
-"""What a container sees of us: a folder with the broker's socket, the preload file, and a place for the library.
+"""The container's view of the broker: a folder with the socket, the preload file, and a place for the library.
 
-Made again, it is the same; what a broker that was killed left half-made is finished. The parent folder is root's alone,
-so no other user can put anything there; inside the container everything is read-only. A folder that is not ours, or has
-no room, is one `NoFolder`, and its container does not start.
+Creating it is idempotent, and completes what a killed broker left half-made. The parent folder is root's alone, so no
+other user can put anything there; inside the container everything is read-only. A folder of another owner, or a full
+file system, raises `NoFolder`, and the container does not start.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ SOCKET: Final = "broker"
 PRELOAD: Final = "preload"
 LIBRARY: Final = "lib"
 INSIDE: Final = "/run/partage"
-"""Where the folder is in the container."""
+"""The folder's path in the container."""
 CLAIMS_INSIDE: Final = f"{INSIDE}/claims"
-"""Where the folders of claims are, each under its uid, so that none covers another."""
+"""The parent of claims' folders, each named by its uid, so that none covers another."""
 PRELOAD_INSIDE: Final = "/etc/ld.so.preload"
 NIX_PRELOAD_INSIDE: Final = "/etc/ld-nix.so.preload"
-"""What the glibc of nixpkgs reads in its place."""
+"""The file that nixpkgs's glibc reads instead."""
 OBJECTS: Final = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1")
 PRELOAD_TEXT: Final = "".join(f"{INSIDE}/{LIBRARY}/{name}\n" for name in OBJECTS)
 MOVING: Final = "moving"
-"""A file by which the library knows, before its first call, that this container's memory moves."""
+"""A file that tells the library, before its first call, that this container's memory is movable."""
 _BACKLOG: Final = 256
 
 
 def inside_of(claim: ClaimUid) -> str:
-    """Where a claim's folder is in each of its containers."""
+    """Path of a claim's folder in each of its containers."""
     return f"{CLAIMS_INSIDE}/{claim}"
 
 
@@ -53,7 +53,7 @@ class Folders:
         self.parent = root / PARENT
 
     def make(self, key: ContainerKey, *, moves: bool = False) -> socket.socket:
-        """The folder, whole; and its socket, listening. Raises `NoFolder`."""
+        """Create the complete folder and its listening socket. Raises `NoFolder`."""
         folder = self.parent / key
         try:
             self.make_parent()
@@ -74,7 +74,7 @@ class Folders:
         _own_folder(self.parent, 0o700)
 
     def remove(self, key: ContainerKey) -> None:
-        """The container is gone. What can't be removed now stays until the next start."""
+        """Remove the folder of a container that is gone. What can't be removed now stays until the next start."""
         shutil.rmtree(self.parent / key, ignore_errors=True)
 
     def names(self) -> frozenset[str]:
@@ -83,10 +83,10 @@ class Folders:
         return frozenset()
 
     def mounts(self, key: ContainerKey, library: str, claim: ClaimUid | None = None) -> tuple[Mount, ...]:
-        """What puts it into the container, all read-only: the folder first, since the library goes into it.
+        """Mounts for the container, all read-only: the folder first, since the library is mounted inside it.
 
-        Of a claim each file of the library goes to its own path: a volume of the container can lie in a folder of ours,
-        and not on a file.
+        For a claim, each file of the library is mounted at its own path: a volume of the container can be mounted
+        inside the broker's folder, but not on a file.
         """
         folder = self.parent / key
         preload = str(folder / PRELOAD)
@@ -115,7 +115,7 @@ def _own_folder(folder: Path, mode: int) -> None:
 
 
 def _write_preload(folder: Path) -> None:
-    """Whole, and the same file where it is right: a container may have it mounted."""
+    """Write the complete file, or keep it where it is right: a container may have it mounted."""
     path, text = folder / PRELOAD, PRELOAD_TEXT.encode()
     with contextlib.suppress(OSError):
         if path.read_bytes() == text and stat.S_IMODE(path.lstat().st_mode) == _READABLE:

@@ -1,7 +1,7 @@
-"""The page of a container: a line of 64 bytes for each card, which the broker writes and its processes read.
+"""The shared page of a container: a line of 64 bytes for each card, written by the broker and read by its processes.
 
-A line says whether the container may launch work on the card now. The page is sealed, so that no process that is given
-it can write it or make it shorter; not the next broker either, which makes a new one.
+A line says whether the container may launch work on the card now. The page is sealed, so that no process that receives
+it can write it or shrink it; not the next broker either, which makes a new one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SHRINK: Final = 0x2
 _GROW: Final = 0x4
 _FUTURE_WRITE: Final = 0x10
 _MOST_CARDS: Final = 64
-"""That the library knows; so the page of a container that is given more cards later has room for them."""
+"""The library's maximum, so that the page has room for cards that the container gets later."""
 
 
 class Page:
-    """Of one container, until it is closed. All zeros at first: closed."""
+    """One container's page, until it is closed. Initially all zeros, which means closed."""
 
     def __init__(self, cards: int, write: WriteLine) -> None:
         self._write = write
@@ -42,13 +42,13 @@ class Page:
         self._lines = length // LINE_BYTES
 
     def write(self, line: int, word: int, *, wake: bool) -> None:
-        """The line of the card of that number; `wake` where a thread may sleep there."""
+        """Write the line of the card of that number; `wake` if a thread may sleep on it."""
         if not 0 <= line < self._lines:
             raise IndexError(f"a page of {self._lines} lines has no line {line}")
         self._write(self._address + line * LINE_BYTES, word, wake)
 
     def close(self) -> None:
-        """Who was given it keeps it as it is."""
-        self._lines = 0  # no write goes where another map may lie by then
+        """Unmap the page; processes that received it keep it as it is."""
+        self._lines = 0  # rejects writes: the address may be mapped again for something else
         self._map.close()
         os.close(self.descriptor)

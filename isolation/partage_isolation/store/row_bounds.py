@@ -1,8 +1,8 @@
-"""Who may take how many rows of the file. Pure.
+"""Bounds on the number of rows that each owner may take. Pure.
 
-Whoever has more than a part of what is free gets no more, so there is room for whoever comes, however many take all
-that they may. Rows without which a process can't begin count by themselves, and have a reserve: what is said of shared
-memory is never in their way.
+An owner of more than a fraction of the free rows gets no more, so there is room for newcomers, however many owners take
+their maximum. Rows that a process needs to begin are counted separately and have a reserve, so that rows of shared
+memory never block them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from enum import IntEnum
 from typing import Final
 
 OWNER_PART: Final = 32
-"""One part in so many of what is free is one container's; of what is said of shared memory, one budget's."""
+"""One part in this many of the free rows is the limit for a container; for shared memory, for a budget."""
 NAMESPACE_PART: Final = 8
 RESERVE: Final = 4096
-"""For processes, and for what they have of a card."""
+"""Rows reserved for processes and their accounts."""
 LEAST: Final = 16
-"""Of those each container may have as many, as long as any row is free."""
+"""Rows that each container gets as long as any row is free."""
 
 
 class Sort(IntEnum):
@@ -33,12 +33,12 @@ class RowBounds:
 
     def __init__(self) -> None:
         self.refused = 0
-        """How often there was a row, and not for who wanted it."""
+        """Number of refusals although a row was free."""
         self._of_owners, self._of_namespaces = Counts(), Counts()
         self._namespaces: dict[str, str] = {}
 
     def belongs(self, owner: str, namespace: str) -> None:
-        """Of which namespace it is; of none: it counts as one of its own, as until it is told."""
+        """Set the owner's namespace; if empty or not set, the owner counts as a namespace of its own."""
         taken = {sort: self._of_owners[owner, sort] for sort in Sort}
         for sort, rows in taken.items():
             _add(self._of_namespaces, (self._namespace(owner), sort), -rows)
@@ -50,7 +50,7 @@ class RowBounds:
             _add(self._of_namespaces, (self._namespace(owner), sort), rows)
 
     def has(self, owner: str, sort: Sort, free: int) -> bool:
-        """Whether there is one more, where so many are free."""
+        """Whether the owner may take one more of this many free rows."""
         of_owner = self._of_owners[owner, sort]
         if sort is Sort.PROCESS and of_owner < LEAST:
             return free > 0
@@ -62,7 +62,7 @@ class RowBounds:
         return has_one
 
     def takes(self, owner: str, sort: Sort, rows: int = 1) -> None:
-        """So many more; negative: fewer."""
+        """Count rows that the owner took; negative for returned ones."""
         _add(self._of_owners, (owner, sort), rows)
         _add(self._of_namespaces, (self._namespace(owner), sort), rows)
 

@@ -1,9 +1,9 @@
-"""Pieces as they lie in the file of rows: a row for each name by which one process holds one, as its maker or not.
+"""The encoding of rows. Shared memory has a row for each name by which one process holds it, as its maker or not.
 
-What all may have who lived at a moment is one row for each name, with that moment, and of no process.
+Memory that all processes of an epoch may have open has one row for each name, with that epoch and no process.
 
-Pure. Every row has all that must be known of the piece, so that it is whole while anybody holds it. Where a broker was
-killed between two rows of one piece, the higher amounts count.
+Pure. Every row has all data of the allocation, so that it is complete while any process holds it. Where a broker was
+killed between two rows of one allocation, the higher amounts count.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from partage_plugins.vocabulary.names import ContainerKey
 
 MADE: Final = 64
 HELD: Final = 65
-"""Beside the states of processes."""
+"""Kinds of rows beside the states of processes."""
 BODY: Final = struct.Struct("<4xQ16sQQIHBBQQIIQQQQ")
-"""After the checksum: version, key, name, number, pid, card, kind, whose, start, maker's start and pid, the moment,
-and amounts."""
+"""The fields after the checksum.
+
+Version, key, name, number, pid, card, kind, whether openers are unknown, start, maker's start and pid, epoch, and
+amounts.
+"""
 NOBODY: Final[ProcessId] = 0, 0
-"""Holds what all may have who lived at a moment."""
+"""Holder of memory that all processes of an epoch may have open."""
 PieceName = tuple[BudgetKey, int, int, int, int, int]
-"""Of one that says what a process holds of a piece: also the name, and whether it made it."""
+"""Key of a row of shared memory; its last parts are the name and whether the process made it."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class PieceRow:
 
     @property
     def place(self) -> PieceName:
-        """What no other row has."""
+        """The row's unique key."""
         return self.key, self.pid, self.start, self.card, self.name, self.kind
 
     @property
@@ -117,7 +120,7 @@ def unpack(body: bytes) -> PieceRow:
 
 
 def pieces_of(rows: Iterable[PieceRow]) -> Iterator[tuple[Piece, set[PieceName]]]:
-    """Each with its rows, in the order of moments."""
+    """Rebuild allocations, each with its rows' keys, in order of epochs."""
     found: dict[tuple[object, ...], tuple[Piece, set[PieceName]]] = {}
     for row in rows:
         which = (row.card, row.maker, row.number if row.maker else row.name)
@@ -141,7 +144,7 @@ def _take_in(piece: Piece, row: PieceRow) -> None:
 NO_CARD: Final = 0xFFFF
 """In place of a card: the row of the process itself."""
 PLACE_BYTES: Final = 128
-"""Of this version; a row is two of them."""
+"""Size of one version of a row; a row has two."""
 _CHECK: Final = struct.Struct("<I")
 _ROW: Final = struct.Struct("<4xQ16s16sIHBBQ7Q")
 """After the checksum: number, key, token, pid, card, state, whether a context was made, start, and amounts."""
@@ -153,7 +156,7 @@ if _CHECK.size + max(_ROW.size, BODY.size) > PLACE_BYTES:
 
 @dataclass(frozen=True)
 class Row:
-    """What a file says of a process, or of it on one card."""
+    """A stored process, or its account on one card."""
 
     key: ContainerKey
     token: bytes
@@ -169,7 +172,7 @@ class Row:
     reserved: int
     used: int
     since: int
-    """Of the process: the moment at which it came."""
+    """For a process: the epoch at which it came."""
     hidden: int
 
     def account(self) -> Account:
@@ -185,7 +188,7 @@ class Row:
 
 
 def pack_row(number: int, process: Process, card: int | None, *, place_bytes: int = PLACE_BYTES) -> bytes:
-    """A place that says how it is now."""
+    """Encode the current state."""
     account = Account() if card is None else process.accounts[card]
     body = _ROW.pack(
         number,
@@ -208,12 +211,12 @@ def pack_row(number: int, process: Process, card: int | None, *, place_bytes: in
 
 
 def pack_piece(number: int, row: PieceRow, *, place_bytes: int = PLACE_BYTES) -> bytes:
-    """A place that says what one process holds of a piece."""
+    """Encode what one process holds of a shared allocation."""
     return checked(pack(number, row), place_bytes)
 
 
 def pack_empty(number: int, *, place_bytes: int = PLACE_BYTES) -> bytes:
-    """A place that says that there is no row any more."""
+    """Encode a row's end."""
     return checked(_ROW.pack(number, b"", b"", 0, 0, _EMPTY, 0, *[0] * 8), place_bytes)
 
 
@@ -223,11 +226,11 @@ def checked(body: bytes, place_bytes: int) -> bytes:
 
 
 class Damaged(Exception):
-    """Neither place of a row is whole."""
+    """Neither version of a row is intact."""
 
 
 def read_row(places: tuple[bytes, bytes]) -> tuple[int, int, Row | PieceRow | None]:
-    """The number, the place that is in force, and the row if there is one. Raises `Damaged`."""
+    """Return the number, the version in force, and the row if there is one. Raises `Damaged`."""
     numbers = [_number(place) for place in places]
     latest = max(range(2), key=lambda index: numbers[index])
     if numbers[latest] < 0:
@@ -236,7 +239,7 @@ def read_row(places: tuple[bytes, bytes]) -> tuple[int, int, Row | PieceRow | No
 
 
 def _number(place: bytes) -> int:
-    """Of a place that is whole, 0 of one that was never written; -1 of one that is not whole."""
+    """The number of an intact version; 0 if it was never written, -1 if it is damaged."""
     (check,) = _CHECK.unpack_from(place)
     if not check and not any(place):
         return 0
@@ -254,12 +257,12 @@ def _row(place: bytes) -> Row | PieceRow | None:
         return unpack(place[_CHECK.size :])
     try:
         return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts)
-    except ValueError:  # a state that only a later version knows
+    except ValueError:  # a state of a later release
         raise Damaged from None
 
 
 def grouped(rows: Iterable[Row]) -> Iterator[tuple[Row, dict[int, Row]]]:
-    """Each process's row with its rows by card, in the order in which they came; rows without one are left out."""
+    """Each process's row with its rows by card, in order of arrival; rows without a process row are left out."""
     by_process: dict[tuple[ContainerKey, int, int], dict[int, Row]] = {}
     for row in rows:
         by_process.setdefault((row.key, row.pid, row.start), {})[row.card] = row

@@ -1,8 +1,8 @@
-"""The file of rows: what the broker must not forget, mapped into memory and there however the broker ends.
+"""The file of rows: a memory-mapped record of what must survive the broker, however it ends.
 
-Each row of a process or of a piece has its slot. The file is made whole, with all its room, before it has its name: a
-page that the file system has no room for would end the process when it is first written. A file that is not ours,
-damaged, or of another boot is not read. A damaged one is set aside, and `lost` says that the ledger begins empty though
+Each row of a process or of shared memory has its slot. The file is fully allocated before it gets its name: writing a
+page for which the file system has no room would kill the process. A file that is not ours, is damaged, or comes from
+another boot is not read. A damaged one is set aside, and `lost` reports that the ledger starts empty although
 containers may run.
 """
 
@@ -39,7 +39,7 @@ HEADER_BYTES: Final = 4096
 _MAGIC: Final = b"partage rows\0\0\0\0"
 LAYOUT: Final = 1
 _HEADER: Final = struct.Struct("<16sIIII32s")
-"""Magic, layout, bytes of a place, rows, unused, boot."""
+"""Magic, layout, bytes of a version, rows, unused, boot."""
 _LARGEST_PLACE: Final = 4096
 
 
@@ -60,14 +60,14 @@ def pack_header(shape: Shape, boot: str) -> bytes:
 
 
 def read_header(header: bytes, boot: str, length: int) -> Shape | str:
-    """The shape, or why a file of that length can't be read: empty where it may be forgotten without harm."""
+    """The shape, or why a file of that length can't be read; empty where it can be ignored safely."""
     if len(header) < _HEADER.size:
         return "it is cut off"
     magic, layout, place_bytes, rows, _, its_boot = _HEADER.unpack_from(header)
     if magic != _MAGIC:
         return "it is no file of rows"
     if its_boot != _boot(boot):
-        return ""  # no process of that boot lives
+        return ""  # all its processes are gone
     if layout != LAYOUT or not PLACE_BYTES <= place_bytes <= _LARGEST_PLACE:
         return f"its layout is {layout} with places of {place_bytes} bytes; this broker reads layout {LAYOUT}"
     shape = Shape(place_bytes, rows)
@@ -86,15 +86,15 @@ class Pack(Protocol):
 
 
 class Slots:
-    """As many rows as the file has room for, by number."""
+    """The file's slots, by number."""
 
     def __init__(self, path: Path, *, boot: str, rows: int) -> None:
-        """Opens it, or makes a new one; raises `NoRows`."""
+        """Open the file, or create it; raises `NoRows`."""
         self._path, self._boot = path, boot
         self.lost = ""
-        """What was wrong with what was found; empty: nothing."""
+        """Damage of the found file; empty for none."""
         self.found: dict[int, Row | PieceRow] = {}
-        """What an earlier broker left."""
+        """Rows that an earlier broker left."""
         self._shape, self._numbers = Shape(PLACE_BYTES, rows), dict[int, int]()
         self._damaged = set[int]()
         try:
@@ -112,11 +112,11 @@ class Slots:
         return len(self._free)
 
     def take(self) -> int | None:
-        """An empty slot; None where there is none."""
+        """Take an empty slot; None where there is none."""
         return self._free.pop() if self._free else None
 
     def write(self, slot: int, pack: Pack) -> None:
-        """To the place of the older version: numbers alternate between the two."""
+        """Overwrite the older of the slot's two versions; numbers alternate between them."""
         number = self._numbers[slot] = self._numbers.get(slot, 0) + 1
         at, size = self._shape.at(slot, number & 1), self._shape.place_bytes
         self._map[at : at + size] = pack(number, place_bytes=size)
@@ -158,7 +158,7 @@ class Slots:
     def _read_slot(self, slot: int, places: tuple[bytes, bytes]) -> None:
         version = _version_in(places)
         if version is None:
-            self._damaged.add(slot)  # stays as it is until the file is made again
+            self._damaged.add(slot)  # left alone until the file is created again
             return
         self._numbers[slot], row = version
         if row is not None:
@@ -192,13 +192,13 @@ def _version_in(places: tuple[bytes, bytes]) -> tuple[int, Row | PieceRow | None
 ROWS: Final = 32768
 
 Name = tuple[ContainerKey, int, int, int]
-"""Of a row: container, pid, start, card."""
+"""Key of a row: container, pid, start, card."""
 _NAME_PARTS: Final = 4
 
 
 class RowsFile:
     def __init__(self, path: Path, *, boot: str, rows: int = ROWS) -> None:
-        """Opens it, or makes a new one; raises `NoRows`."""
+        """Open the file, or create it; raises `NoRows`."""
         self._file = Slots(path, boot=boot, rows=rows)
         self._slots: dict[Name | PieceName, int] = {}
         self._pieces: dict[Piece, set[PieceName]] = {}
@@ -215,7 +215,7 @@ class RowsFile:
 
     @property
     def lost(self) -> str:
-        """What was wrong with what was found; empty: nothing."""
+        """Damage of the found file; empty for none."""
         return self._file.lost
 
     @property
@@ -225,7 +225,7 @@ class RowsFile:
     def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
         self.bounds.belongs(owner, namespace)
 
-    # ---- What an earlier broker left ---------------------------------------------------------------------------------
+    # ---- Restoring ---------------------------------------------------------------------------------------------------
 
     def found(self) -> tuple[Row, ...]:
         found, self._found = tuple(self._found), []
@@ -236,7 +236,7 @@ class RowsFile:
         return found
 
     def restored(self, key: BudgetKey, piece: Piece, places: set[PieceName]) -> None:
-        """What was found in those rows; they become what this broker would have written."""
+        """Adopt found rows as those of a restored allocation, and rewrite them in this broker's form."""
         self._pieces[piece] = places
         self.keep_piece(key, piece)
 
@@ -253,7 +253,7 @@ class RowsFile:
     # ---- Rows of processes -------------------------------------------------------------------------------------------
 
     def keep(self, process: Process, card: int | None = None) -> bool:
-        """Writes it down; False where there is no room."""
+        """Store the process or an account; False where there is no room."""
         name = _name(process, card)
         is_new = name not in self._slots
         slot = self._written(name, partial(pack_row, process=process, card=card))
@@ -262,7 +262,7 @@ class RowsFile:
         return slot is not None
 
     def drop(self, process: Process, card: int | None = None) -> None:
-        """Forgets it; the process itself last, since the others mean nothing without."""
+        """Delete an account, or the process with all of them; the process's row last, since the others need it."""
         who = _name(process, None)[:3]
         known = self._cards.get(who, set())
         for each in sorted(known) if card is None else [card]:
@@ -279,12 +279,12 @@ class RowsFile:
     def _note(self, name: Name) -> None:
         self._cards.setdefault(name[:3], set()).add(name[3])
 
-    # ---- Rows of pieces ----------------------------------------------------------------------------------------------
+    # ---- Rows of shared memory ---------------------------------------------------------------------------------------
 
     def keep_piece(self, key: BudgetKey, piece: Piece) -> bool:
-        """Writes down all that it is now; False where there is no room for all of it. What is no more goes last.
+        """Store a shared allocation; False where there is no room for all of it. Obsolete rows are erased last.
 
-        New rows are written over those that are no more: what only changes hands needs no room.
+        New rows reuse slots of obsolete ones: what only changes hands needs no room.
         """
         rows = {row.place: row for row in rows_of(key, piece)}
         gone = [name for name in self._pieces.pop(piece, ()) if name not in rows]
@@ -304,7 +304,7 @@ class RowsFile:
     # ---- Slots -------------------------------------------------------------------------------------------------------
 
     def _written(self, name: Name | PieceName, pack: Pack) -> int | None:
-        """Where it lies now; None where there is no room."""
+        """The slot that was written; None where there is no room."""
         slot = self._slots.get(name)
         if slot is None:
             slot = self._file.take() if self.bounds.has(name[0], _sort(name), self._file.free) else None

@@ -1,7 +1,7 @@
-"""What the broker was told of each container, as a file of its own: what it rebuilds its books from.
+"""Specifications of containers, a file for each: the broker rebuilds its accounting from them.
 
-A file is put in place whole or not at all, so that a broker that is killed leaves the old one or the new. Limits come
-from here alone; those of a budget stand in its own file, not in those of its containers.
+A file is replaced atomically, so that a killed broker leaves the old one or the new. Limits come only from these files;
+those of a budget are in its own file, not in those of its containers.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ CheckpointStand = Literal["none", "on-card", "on-host"]
 
 
 class EngineContainer(Struct, frozen=True):
-    """Of an engine that lists nothing to us, such as Docker: as a hook told of it."""
+    """A container of an engine that no runtime lists, such as Docker, as reported by a hook."""
 
     id: str
     pid: int
-    """Of its first process."""
+    """Its first process."""
     start: int
-    """When that began: tells it from another of the same pid."""
+    """Start time of that process, which tells it from another with the same pid."""
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """One container. The place of a card in `cards` is its number, which never changes."""
+    """One container. A card's index in `cards` is its number, which never changes."""
 
     v: int = 1
     key: ContainerKeyText
@@ -55,27 +55,27 @@ class Spec(Struct, frozen=True, kw_only=True):
     container: ContainerName
     gen: int
     cards: tuple[CardSpec, ...]
-    """Of its budget, where it is in one."""
+    """The budget's cards, where it uses one."""
     library: str
-    """The folder whose library it has."""
+    """The folder of its version of the library."""
     budget: BudgetNameText | None = None
     gang: Gang | None = None
     is_claim: bool = False
-    """Not one container: all that have the claim which `pod` names."""
+    """Not one container: all that have the claim named by `pod`."""
     is_released: bool = False
-    """Of a claim: it is needed no longer."""
+    """For a claim: it is no longer needed."""
     by_hook: bool = False
-    """Of a claim: only containers that a hook told of have it."""
+    """For a claim: only containers that a hook reported have it."""
     ends_with_last: bool = False
-    """Of such a claim: it is released by the first container that enters."""
+    """For such a claim: the first container that enters releases it."""
     engine_container: str | None = None
-    """Of such a claim: the only container that may enter it; None: any."""
+    """For such a claim: the only container that may enter it; None for any."""
     engine_containers: tuple[EngineContainer, ...] = ()
-    """Of such a claim: those that entered, as far as they were not seen to have ended."""
+    """For such a claim: containers that entered and were not seen to have ended."""
     is_suspended: bool = False
-    """Its memory stays away from the card until root says otherwise."""
+    """Its memory stays off the card until root resumes it."""
     checkpoint: CheckpointStand = "none"
-    """Where memory is that the driver takes away, or brings back; its room on the card is others' once it is gone."""
+    """Where memory is that the driver moves; its room on the card is free for others once it is gone."""
 
     @property
     def claim(self) -> ClaimUid | None:
@@ -93,14 +93,14 @@ class Spec(Struct, frozen=True, kw_only=True):
         return own_budget(self.key) if self.budget is None else budget_key(self.pod.uid, self.budget)
 
     def as_in(self, budget: Spec | BudgetSpec) -> Spec:
-        """The same container, with what its budget has by that."""
+        """The same container, with its budget's grants."""
         if (self.gen, self.cards) == (budget.gen, budget.cards):
             return self
         return msgspec.structs.replace(self, gen=budget.gen, cards=budget.cards)
 
 
 class BudgetSpec(Struct, frozen=True, kw_only=True):
-    """What several containers have together: one file, so that a change is whole or none."""
+    """Grants that several containers share: one file, so that a change is atomic."""
 
     v: int = 1
     gen: int
@@ -112,7 +112,7 @@ class Specs:
         self._containers, self._budgets = root / FOLDER, root / BUDGETS_FOLDER
 
     def load(self) -> tuple[tuple[Spec, ...], tuple[str, ...]]:
-        """All that can be read; and a sentence on each that can't, which is set aside."""
+        """Load all readable specifications, with a message for each unreadable one, which is set aside."""
         found, faults = list[Spec](), list[str]()
         budgets = {BudgetKey(path.stem): budget for path, budget in _read_all(self._budgets, BudgetSpec, faults)}
         for path, spec in _read_all(self._containers, Spec, faults):
@@ -129,16 +129,16 @@ class Specs:
         return tuple(found), tuple(faults)
 
     def write(self, spec: Spec) -> None:
-        """Puts it in place, with what its budget has from now on; raises `NoFolder`."""
+        """Write it, with its budget's grants; raises `NoFolder`."""
         if spec.budget is None:
             _write(self._container(spec.key), spec)
             return
-        # The container first: it is known once its budget is, and a budget that stands is never without a container.
+        # Container first: it counts only once its budget is there, and a stored budget always has a container.
         _write(self._container(spec.key), msgspec.structs.replace(spec, cards=()))
         _write(self._budget(spec.budget_key), BudgetSpec(gen=spec.gen, cards=spec.cards))
 
     def remove(self, spec: Spec, *, is_last: bool = True) -> None:
-        """`is_last`: no other container uses its budget."""
+        """Remove its file; with `is_last` also its budget's, which no other container uses."""
         _remove(self._container(spec.key))
         if spec.budget is not None and is_last:
             _remove(self._budget(spec.budget_key))

@@ -1,1 +1,1 @@
-"""How others speak with the broker: packets of containers' processes, and questions of root."""
+"""The broker's interfaces: packets of containers' processes, and root's requests on the control socket."""

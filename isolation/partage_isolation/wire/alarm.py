@@ -1,6 +1,6 @@
-"""Rings at a moment of CLOCK_MONOTONIC, to the microsecond: timers of an event loop count whole milliseconds.
+"""A timer on CLOCK_MONOTONIC with microsecond resolution: an event loop's timers count whole milliseconds.
 
-A timerfd, by the C library: Python has words for it since 3.13.
+Calls timerfd through the C library: Python has it only since 3.13.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _settime.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_
 
 
 class Alarm:
-    """One, until it is closed. It is set several times in each turn of a card, so what the kernel reads is kept."""
+    """A timer. It is set several times in each time slice, so the structure that the kernel reads is reused."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring, self._at_ns = ring, None
@@ -44,7 +44,7 @@ class Alarm:
         self._loop.add_reader(self._timer, self._rings)
 
     def set(self, at_ns: int | None) -> None:
-        """Rings then, and not when it was set for before; at once, where that is past; None: not at all."""
+        """Set the timer, replacing the previous time. A past time fires immediately; None disarms it."""
         if at_ns != self._at_ns:
             self._at_ns = at_ns
             self._at.seconds, self._at.nanoseconds = (0, 0) if at_ns is None else divmod(max(1, at_ns), _SECOND)
@@ -57,7 +57,7 @@ class Alarm:
     _at_ns: int | None
 
     def _rings(self) -> None:
-        with suppress(BlockingIOError):  # it was set for later while this was on its way
+        with suppress(BlockingIOError):  # it was set to a later time after the event was queued
             os.read(self._timer, 8)
             self._at_ns = None
             self._ring()

@@ -1,4 +1,4 @@
-"""What a known process asks, and the answer as bytes. No answer waits: a question that must wait is parked."""
+"""Handlers of requests from known processes. None blocks: a request that must wait is deferred."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Answers:
             What.CLOSE: self._close,
         }
 
-    # ---- To take and to give back ------------------------------------------------------------------------------------
+    # ---- Memory ------------------------------------------------------------------------------------------------------
 
     def _lend(self, session: Session, packet: Packet) -> bytes | None:
         if packet.has_grown:
@@ -97,7 +97,7 @@ class Answers:
         if claims:
             self._watch.doubts(process, card)
 
-    # ---- To have together --------------------------------------------------------------------------------------------
+    # ---- Shared memory -----------------------------------------------------------------------------------------------
 
     def _export(self, session: Session, packet: Packet) -> bytes:
         anybodys = bool(packet.flags & Flag.ANYBODY)
@@ -118,7 +118,7 @@ class Answers:
         self._ledger.sharing.closed(session.process, packet.shared)
         return wire.answer(packet, Result.OK)
 
-    # ---- To see ------------------------------------------------------------------------------------------------------
+    # ---- Views -------------------------------------------------------------------------------------------------------
 
     def _card(self, session: Session, packet: Packet) -> bytes:
         card = self._ledger.containers[session.process.key].cards[packet.card]
@@ -132,7 +132,7 @@ class Answers:
         return wire.answer(packet, Result.OK, body)
 
     def _view(self, session: Session, packet: Packet) -> bytes | None:
-        """After a context was made, or code was loaded, that is first measured: what is shown is right."""
+        """Answer with usage. To be correct after a new context or loaded code, a sample is taken first."""
         self._looks_at_all(session)
         if packet.has_grown:
             self._watch.measure(session.process, packet.card)
@@ -153,7 +153,7 @@ class Answers:
         self._ledger.entries.looked_at(len(self._ledger.containers[session.process.key].processes))
 
     def _processes(self, session: Session, packet: Packet) -> bytes:
-        """Three of those that are on a card, as the asker's pid namespace has them."""
+        """At most three of the processes on the card, with pids of the requester's pid namespace."""
         self._looks_at_all(session)
         found = sorted(_seen_from(session, self._registry.served[session.process.key], packet.card))
         first = min(packet.first_process, len(found))
@@ -161,7 +161,7 @@ class Answers:
 
 
 def uuid_of(card: CardId) -> bytes:
-    """The bytes of `GPU-…` or `MIG-…`; of another id, some that no card has."""
+    """The bytes of `GPU-…` or `MIG-…`; for any other id, a value that no card has."""
     try:
         return UUID(card.partition("-")[2]).bytes
     except ValueError:
@@ -188,7 +188,7 @@ def _seen_from(asker: Session, served: Served, card: int) -> Iterator[tuple[int,
 
 
 def pid_for(asker: Session, other: Session) -> int | None:
-    """The pid of one process as another sees it; None where its namespace does not have it."""
+    """The pid of one process in the other's namespace; None where that namespace does not contain it."""
     level = len(asker.pids) - 1
     if level < 0 or len(other.pids) <= level:
         return None

@@ -1,11 +1,11 @@
-"""What is expected to go wrong when the broker is asked.
+"""The client of the broker's control socket, and the errors that it raises.
 
 PartageError
-├── Refused             the broker understood and says no: its own sentence
-└── ControlError        there is no answer
-    ├── BrokerAway          no broker listens, or answers in time
-    │   └── OnlyForRoot         there is a broker, and this user may not ask it
-    └── BrokerNonsense      what it answered is none of its answers
+├── Refused             the broker rejected the request, with its own message
+└── ControlError        there is no valid response
+    ├── BrokerAway          no broker listens, or it did not respond in time
+    │   └── OnlyForRoot         a broker listens, and this user may not send requests
+    └── BrokerNonsense      the response is invalid
 
 Messages say what failed, where, and what to do.
 """
@@ -54,15 +54,15 @@ class BrokerAway(ControlError):
 
 
 class OnlyForRoot(BrokerAway):
-    """This user may not ask."""
+    """This user may not send requests to the broker."""
 
 
 class BrokerNonsense(ControlError):
-    """What it answered is none of its answers."""
+    """The response is not one of the protocol."""
 
 
 DEADLINE_S: Final = 1.5
-"""For one question: below the 2 s that crishim gives all plugins of a container."""
+"""For one request: below the 2 s that crishim allows all plugins of a container."""
 _PIECE: Final = 256 * 1024
 _START: Final = "is partage-broker running?"
 
@@ -71,7 +71,7 @@ AnswerT = TypeVar("AnswerT", Prepared, LimitsSet, Suspended, Released, Entered, 
 
 @dataclass(frozen=True)
 class BrokerClient:
-    """The broker of the node whose paths lie below `root`."""
+    """A client of the broker of the node whose paths lie below `root`."""
 
     root: Path
     deadline_s: float = DEADLINE_S
@@ -81,30 +81,30 @@ class BrokerClient:
         return self.root / BROKER_SOCKET
 
     def prepare(self, question: Prepare) -> Prepared:
-        """Makes ready for a container; may be repeated."""
+        """Prepare for a container; idempotent."""
         return self._asked(question, Prepared)
 
     def set_limits(self, question: SetLimits) -> LimitsSet:
-        """Lowers a limit, or takes that back."""
+        """Lower a limit, or reset it to the grant."""
         return self._asked(question, LimitsSet)
 
     def suspend(self, question: Suspend) -> Suspended:
-        """May be repeated, until it is done."""
+        """Suspend or resume; repeat the request until it is done."""
         return self._asked(question, Suspended)
 
     def release(self, question: Release) -> Released:
-        """Lets go of a claim; may be repeated."""
+        """Release a claim; idempotent."""
         return self._asked(question, Released)
 
     def enter(self, question: Enter) -> Entered:
-        """Says that a container begins; may be repeated."""
+        """Report that a container starts; idempotent."""
         return self._asked(question, Entered)
 
     def tell(self) -> Told:
         return self._asked(Tell(), Told)
 
     def _asked(self, question: Question, expected: type[AnswerT]) -> AnswerT:
-        """The answer of that type; raises `Refused` with the broker's own sentence, or a `ControlError`."""
+        """Send a request and return its response; raises `Refused` with the broker's message, or a `ControlError`."""
         line = self._exchanged(question_line(question))
         try:
             answer: Answer = read_answer(line)
@@ -135,7 +135,7 @@ class BrokerClient:
 
 
 def _connect(peer: socket.socket, path: Path) -> None:
-    """Through a descriptor of its folder where the path is longer than the 107 bytes of an address."""
+    """Connect, through a descriptor of its folder if the path is longer than the 107 bytes of an address."""
     try:
         peer.connect(os.fspath(path))
     except OSError as error:
@@ -156,7 +156,7 @@ def _send(peer: socket.socket, line: bytes, until: float) -> None:
 
 
 def _received(peer: socket.socket, until: float) -> bytes:
-    """One line, whole; what comes in pieces must still be there in time."""
+    """Receive one complete line; all of it must arrive in time."""
     pieces, length = list[bytes](), 0
     while length <= MAX_ANSWER_BYTES:
         peer.settimeout(_left(until))

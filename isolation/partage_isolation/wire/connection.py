@@ -1,7 +1,7 @@
-"""Connections of clients, and whose they are: packets in, one for each time that one is ready; out, never waiting.
+"""Client connections and the sessions that own them: one packet is read per readiness event, and sends never block.
 
-A client that speaks too often is not listened to for a moment; one that does not read its answers is let go.
-Descriptors that a client sends never arrive: no room for them is given to the kernel, which closes them.
+A client that exceeds its rate is not read for a moment; one that does not read its responses is disconnected.
+Descriptors that a client sends are never received: no buffer for them is given to the kernel, which closes them.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from partage_isolation.store.specs import Spec
 from partage_isolation.wire.packets import BYTES, Packet
 
 RATE: Final = 2000
-"""Messages a second of a connection; a program that allocates as fast as a card lets it stays far below."""
+"""Packets per second of a connection; a program that allocates as fast as a card permits stays far below."""
 BURST: Final = 200
 CONTAINER_RATE: Final = 8000
-"""Of all connections of a container: a tenth of what the broker can answer, however many it opens."""
+"""For all of a container's connections: a tenth of what the broker can handle, however many it opens."""
 CONTAINER_BURST: Final = 1600
 NAMESPACE_RATE: Final = 2 * CONTAINER_RATE
-"""Of all containers of a namespace."""
+"""For all containers of a namespace."""
 NAMESPACE_BURST: Final = 2 * CONTAINER_BURST
 HELLO_COSTS: Final = 10
-"""The broker looks at a process for each."""
+"""Each makes the broker inspect a process."""
 LEASE_COSTS: Final = 4
-"""The broker decides about the next turn at each packet about leases."""
+"""Each packet about time slices makes the broker decide what runs next."""
 NEWCOMERS_RATE: Final = 500
-"""Connections a second."""
+"""New connections per second."""
 NEWCOMERS_BURST: Final = 600
 REST_S: Final = 0.010
-"""How long a connection that spent all is not listened to."""
+"""How long a connection that used up its bucket is not read."""
 
 
 class Bucket:
-    """Fills all the time, up to `burst`. What is taken is taken from the one above too, which others share."""
+    """A token bucket that refills continuously up to `burst`. What is taken is also taken from the shared one above."""
 
     __slots__ = ("__weakref__", "_above", "_at_s", "_burst", "_left", "_rate")
 
@@ -50,32 +50,32 @@ class Bucket:
         self._left, self._at_s, self._rate, self._burst, self._above = burst, now_s, rate, burst, above
 
     def take(self, now_s: float, cost: int = 1) -> bool:
-        """So much more; False where the speaker should now rest."""
+        """Take tokens; return False if the client should pause now."""
         left, burst = self._left + (now_s - self._at_s) * self._rate, self._burst
         left = (left if left < burst else burst) - cost  # noqa: FURB136  `min` and `max` take longer, at each packet
         self._left, self._at_s = (left if left > -burst else -burst), now_s  # noqa: FURB136
         return left > 0 if self._above is None else self._above.take(now_s, cost) and left > 0
 
     def spend(self, cost: int) -> None:
-        """What was taken just now costs more by that."""
+        """Charge more for what was just taken."""
         self._left = max(-self._burst, self._left - cost)
         if self._above is not None:
             self._above.spend(cost)
 
     def empty_for_s(self, now_s: float) -> float:
-        """How long there is nothing to be had; 0 where there is something."""
+        """How long until tokens are available; 0 if there are any."""
         above_s = 0.0 if self._above is None else self._above.empty_for_s(now_s)
         return max(above_s, -self._left / self._rate - (now_s - self._at_s))
 
 
 _now_s: Final = time.monotonic
 _AT_ONCE: Final = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-"""As a plain number: the names are looked up at each packet."""
+"""A plain number: each packet would look the names up."""
 _HELLO_WITHIN_S: Final = 5.0
 
 
 class Connection:
-    """Of no process, until its peer was found to be one of the container; there until either side closes it."""
+    """A connection; it has no process until its peer is verified, and lives until either side closes it."""
 
     __slots__ = (
         "_bucket",
@@ -102,7 +102,7 @@ class Connection:
         ended: Callable[[Connection], None],
         counters: Counters,
     ) -> None:
-        """`heard` is told whatever came, of any length; `ended` once, when it is over for whatever reason."""
+        """`heard` is called with each packet, of any length; `ended` once, when either side closed the connection."""
         self._loop = asyncio.get_running_loop()
         self._heard, self._ended, self._counters = heard, ended, counters
         self._bucket, self._shared = Bucket(_now_s()), served.bucket
@@ -116,13 +116,13 @@ class Connection:
         self._patience = self._loop.call_later(_HELLO_WITHIN_S, self.close)
 
     def is_of(self, session: Session) -> None:
-        """It has said HELLO, as that process."""
+        """Assign the connection to the process that sent HELLO on it."""
         self.session = session
         self.served.strangers.discard(self)
         self._patience.cancel()
 
     def send(self, packet: bytes, descriptor: int | None = None) -> bool:
-        """False where it is over, or is now: the client does not read."""
+        """Send a packet; False if the connection is closed, or is closed now because the client does not read."""
         if not self.is_open:
             return False
         try:
@@ -138,7 +138,7 @@ class Connection:
         return self.is_open
 
     def hint(self, packet: bytes) -> bool:
-        """As `send`, but one that finds no room is lost: it costs time and no truth."""
+        """Like `send`, but a packet for which there is no space is dropped: that costs time, not correctness."""
         if not self.is_open:
             return False
         try:
@@ -165,7 +165,7 @@ class Connection:
     def _readable(self) -> None:
         now_s = _now_s()
         if self._shared.empty_for_s(now_s):
-            self._rest()  # before it is read: each of many connections would be heard once more
+            self._rest()  # before reading, or each of many connections would get one more packet in
             return
         try:
             packet = self.socket.recv(BYTES + 1)
@@ -188,7 +188,7 @@ class Connection:
         self._rest_on()
 
     def _rest_on(self) -> None:
-        """Where the container has many connections, until there is something for them together."""
+        """Pause until the container's shared bucket, which its other connections also drain, has tokens."""
         rest_s = max(REST_S, self._shared.empty_for_s(_now_s()))
         self._resting = self._loop.call_later(rest_s, self._rested)
 
@@ -203,7 +203,7 @@ class Connection:
 
 
 class Listener:
-    """A container's socket: takes connections, as many as it may have."""
+    """A container's listening socket; limits the rate of new connections."""
 
     def __init__(
         self, listening: socket.socket, *, on_connection: Callable[[socket.socket], None], counters: Counters
@@ -228,7 +228,7 @@ class Listener:
             accepted, _ = self._socket.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
-        except OSError:  # no descriptor is left, or no memory: others close theirs
+        except OSError:  # out of descriptors or memory, until other connections close
             self._counters.turned_away += 1
             self._rest()
             return
@@ -260,11 +260,11 @@ class Session:
     calls: Connection | None = None
     signals: Connection | None = None
     pids: tuple[int, ...] = ()
-    """From our pid namespace down to its own."""
+    """From the broker's pid namespace down to the process's own."""
     namespace: int = 0
 
     def close(self) -> None:
-        """Ends its connections, which then are not its own any more."""
+        """Close its connections, after detaching them from the session."""
         mine, self.calls, self.signals = (self.calls, self.signals), None, None
         for connection in mine:
             if connection is not None:
@@ -272,26 +272,26 @@ class Session:
 
 
 Answer = Callable[[Session, Packet], bytes | None]
-"""To one kind of question; None where nothing is said, or not yet."""
+"""Handler of one kind of request; None means no response, or not yet."""
 
 
 @dataclass(slots=True, eq=False)
 class Served:
-    """A container with all that it has open."""
+    """A container with all open resources that serve it."""
 
     spec: Spec
     budget: Budget
-    """What it may have, alone or with others."""
+    """What it may use, alone or with other containers."""
     page: Page
     bucket: Bucket
-    """Of all its connections, and below that of its namespace."""
+    """Shared by all its connections; below its namespace's bucket."""
     listener: Listener | None = None
     sessions: dict[ProcessId, Session] = field(default_factory=dict[ProcessId, Session])
     strangers: set[Connection] = field(default_factory=set[Connection])
-    """Connections that have not said HELLO."""
+    """Connections that have not sent HELLO."""
 
     def close(self) -> None:
-        """Ends everything; what lies in files stays."""
+        """Close all of it; files stay."""
         if self.listener is not None:
             self.listener.close()
         for session in list(self.sessions.values()):

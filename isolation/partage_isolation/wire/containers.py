@@ -1,4 +1,4 @@
-"""All containers that the broker serves: how they begin, change, are told of and end."""
+"""The containers that the broker serves: creation, changes, reports and end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _log = structlog.get_logger()
 
 
 Permit = Callable[[Collection[ContainerKey], CardId, int], Awaitable[None]]
-"""Tells the driver that containers may have so many bytes of a card."""
+"""Sets the driver's limit of a card for containers, in bytes."""
 
 
 class Containers:
@@ -67,7 +67,7 @@ class Containers:
         checkpoints: Checkpoints,
         card_bytes: Callable[[CardId], int | None] = lambda _card: None,
     ) -> None:
-        """`library`: the folder in which the versions of the preload library lie."""
+        """`library` is the folder of the preload library's versions."""
         self._ledger, self._registry, self._specs, self.folders = ledger, registry, Specs(root), Folders(root)
         self._library, self._write_line = library, line_writer(library)
         self._sessions, self._parking, self._watch = sessions, parking, watch
@@ -77,10 +77,10 @@ class Containers:
         )
         self._card_bytes = card_bytes
 
-    # ---- Questions of root -------------------------------------------------------------------------------------------
+    # ---- Requests of root --------------------------------------------------------------------------------------------
 
     async def permit(self, question: Prepare | SetLimits) -> None:
-        """To be awaited before the question is answered: what the broker then lends, the driver must not refuse."""
+        """Set the driver's limits. Await this before responding: it must not refuse what the broker then lends."""
         served = self._registry.served.get(question.key)
         if served is None and isinstance(question, Prepare):
             served = self._mate(question)
@@ -90,7 +90,7 @@ class Containers:
                 await self._permit(keys, card, limit_bytes)
 
     def prepare(self, question: Prepare) -> Prepared:
-        """A container is about to be created; raises a `BrokerError`."""
+        """Prepare for a container that is about to be created; raises a `BrokerError`."""
         served, mate = self._registry.served.get(question.key), self._mate(question)
         known = served.spec if served else None
         library = known.library if known else str(library_for_new(self._library))
@@ -121,7 +121,7 @@ class Containers:
         return [Held(card, each.charged(place)) for each in budgets.values() for place, card in enumerate(each.cards)]
 
     async def recall(self, key: ContainerKey) -> None:
-        """Has credit given back that its processes have above a limit which was lowered."""
+        """Recall credit that a container's processes hold above a lowered limit."""
         served = self._registry.served.get(key)
         if served is not None:
             for number, card in enumerate(served.budget.cards):
@@ -129,7 +129,7 @@ class Containers:
                     await self._parking.recall(served.budget, number)
 
     def release(self, key: ContainerKey) -> None:
-        """A claim is needed no longer: from now on it ends when nobody has it. Raises a `BrokerError`."""
+        """Mark a claim as no longer needed: it ends once no container has it. Raises a `BrokerError`."""
         served = self._registry.served.get(key)
         if served is not None and not served.spec.is_claim:
             raise SpecRefused(f"{key} is a container, which ends by itself")
@@ -137,18 +137,18 @@ class Containers:
             self._note(served, replace(served.spec, is_released=True))
 
     def entered(self, served: Served, container: EngineContainer) -> None:
-        """A container has the claim from now on; raises `NoFolder` where that can't be written down."""
+        """Record that a container has the claim; raises `NoFolder` where that can't be written."""
         others = (each for each in served.spec.engine_containers if each.id != container.id)
         is_released = served.spec.is_released or served.spec.ends_with_last
         self._note(served, replace(served.spec, engine_containers=(*others, container), is_released=is_released))
 
     def left(self, served: Served, gone: Collection[EngineContainer]) -> None:
-        """They have ended, and have the claim no longer."""
+        """Record that containers have ended and no longer have the claim."""
         stay = tuple(each for each in served.spec.engine_containers if each not in gone)
         self._note(served, replace(served.spec, engine_containers=stay))
 
     def end(self, key: ContainerKey, listed: Container[ContainerKey]) -> bool:
-        """Ends a released claim of which the runtime lists no container; whether nothing is left of it."""
+        """End a released claim for which the runtime lists no container; return whether nothing is left of it."""
         served = self._registry.served.get(key)
         if served is None:
             return True
@@ -159,9 +159,9 @@ class Containers:
         return True
 
     async def set_limits(self, question: SetLimits) -> LimitsSet:
-        """A lower limit, or the grant's again; raises a `BrokerError`.
+        """Lower a limit, or reset it to the grant; raises a `BrokerError`.
 
-        Credit that was lent before is recalled: once this returns, who runs has none of it left.
+        Credit lent before is recalled: after this returns, running processes hold none of it.
         """
         served = self._registry.served.get(question.key)
         if served is None:
@@ -181,7 +181,7 @@ class Containers:
         )
 
     def suspend(self, question: Suspend) -> Suspended:
-        """Those that use its budget with it; raises a `BrokerError`."""
+        """Suspend or resume a container with all that share its budget; raises a `BrokerError`."""
         served = self._registry.served.get(question.key)
         if served is None:
             raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
@@ -208,7 +208,7 @@ class Containers:
     # ---- Containers --------------------------------------------------------------------------------------------------
 
     def rebuild(self) -> tuple[str, ...]:
-        """All that an earlier broker knew; what is wrong with some of them, a sentence each."""
+        """Restore the containers of an earlier broker; return a message for each fault."""
         specs, faults = self._specs.load()
         found = list(faults)
         for spec in specs:
@@ -222,7 +222,7 @@ class Containers:
         return tuple(found)
 
     def forget(self, key: ContainerKey) -> None:
-        """It is gone; its budget ends with the last of its containers. A claim that was entered meanwhile stays."""
+        """Remove a container; its budget ends with the last container. A claim that was entered meanwhile stays."""
         served = self._registry.served.get(key)
         if served is not None and served.spec.engine_containers:
             return
@@ -238,7 +238,7 @@ class Containers:
         self.folders.remove(key)
 
     def _begin(self, spec: Spec) -> None:
-        """Its file comes first: a folder without one would be removed, one with one is made again."""
+        """Write its file first: a folder without a file would be removed, but one with a file is created again."""
         try:
             self._specs.write(spec)
             self._serve(spec)
@@ -254,12 +254,12 @@ class Containers:
         return next(iter(self._registry.of(budget_key(question.pod.uid, question.budget))), None)
 
     def _note(self, served: Served, spec: Spec) -> None:
-        """What is known of it changes, and no limit."""
+        """Record a change of its state that changes no limit."""
         self._specs.write(spec)
         served.spec = spec
 
     def _put(self, served: Served, spec: Spec) -> None:
-        """New limits, of all containers that use the budget."""
+        """Set new limits for all containers that use the budget."""
         self._specs.write(spec)
         for each in self._registry.of(served.budget.key):
             each.spec = each.spec.as_in(spec)
@@ -285,9 +285,9 @@ class Containers:
         self._moving.put(spec)
         self._suspension.go_on(served)
         for card in spec.cards:
-            self._watch.prove(card.id)  # so that NVML is awake when the first context is made
+            self._watch.prove(card.id)  # so that NVML is initialized when the first context is made
 
-    # ---- What others are told ----------------------------------------------------------------------------------------
+    # ---- Reports -----------------------------------------------------------------------------------------------------
 
     def facts(self) -> tuple[ContainerFacts, ...]:
         times = self._leases.shares()
@@ -297,10 +297,10 @@ class Containers:
         return frozenset(card.id for served in self._registry.served.values() for card in served.budget.cards)
 
     def runtime_has(self, ids: Mapping[ContainerKey, AbstractSet[str]]) -> None:
-        """The runtime's ids of containers. A process that came by another container's socket is let go."""
+        """Apply the runtime's list of container ids; disconnect processes that used another container's socket."""
         for served, session in self._registry.runtime_has(ids):
             _log.warning(
-                "a process of another container came by this one's socket and is let go",
+                "disconnected a process of another container from this container's socket",
                 key=served.spec.key,
                 pid=session.process.pid,
             )

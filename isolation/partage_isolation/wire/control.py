@@ -1,7 +1,7 @@
-"""The socket on which root asks: one line in, one line out, then the connection ends.
+"""The control socket for root: one line in, one line out, then the connection is closed.
 
-The kernel says who connects, and only root is answered: the mode of the file is not enough, since a container may have
-it mounted.
+The kernel reports the peer's user, and only root is served. The mode of the file is not enough, since a container may
+have it mounted.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _LONGEST_WHY: Final = 1024
 _log = structlog.get_logger()
 
 Answering = Callable[[Question], Awaitable[Answer]]
-"""Raises a `PartageError` where it can't be; see `Broker.answer`."""
+"""Raises a `PartageError` for a request that fails; see `Broker.answer`."""
 
 
 async def control_server(root: Path, answering: Answering) -> asyncio.Server:
-    """Listens; its name stays for the next broker to take over. Raises `NoFolder`."""
+    """Listen on the control socket; its file stays for the next broker to take over. Raises `NoFolder`."""
     path = root / BROKER_SOCKET
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -69,5 +69,5 @@ async def _answer(answering: Answering, reader: asyncio.StreamReader, writer: as
     except PartageError as error:
         return No(why=str(error)[:_LONGEST_WHY])
     except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
-        _log.exception("a question could not be answered; this is a defect, please report it")
+        _log.exception("internal error in partage-broker while handling a request; please report it")
         return No(why=f"the broker failed at this ({type(error).__name__}); see partage-broker's log")

@@ -1,9 +1,9 @@
-"""Containers of engines that are no runtime of the node, such as Docker and Podman: each is told of as it begins.
+"""Containers of engines that are no runtime of the node, such as Docker and Podman: each is reported when it starts.
 
-A claim's device brings a hook into its containers. It runs once a container has its first process and its control
-group, and before any program of it: so it is known who may use the claim, and that is written down before the answer.
-A container has ended when its first process has, since a process namespace ends with its first. Those of an earlier
-broker are known again by pid and start.
+A claim's device adds a hook to its containers. The hook runs once a container has its first process and its cgroup, but
+before any program of it, and who may use the claim is recorded before the response. A container has ended when its
+first process has, since a pid namespace ends with its first process. Containers of an earlier broker are recognized by
+pid and start time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Engines:
         self._peers: dict[EngineContainer, Peer] = {}
 
     def enter(self, question: Enter) -> None:
-        """Raises a `BrokerError`, which keeps the container from starting."""
+        """Register a container that starts; raises a `BrokerError`, which keeps the container from starting."""
         shown = question.container[:_SHOWN]
         served = self._registry.served.get(question.key)
         if served is None or not served.spec.by_hook:
@@ -57,13 +57,13 @@ class Engines:
             raise
 
     async def containers(self, *, with_claims: bool = False) -> Listing | None:
-        """None where the runtime does not answer."""
+        """List all containers; None where the runtime does not respond."""
         listing = await self._runtime.containers(with_claims=with_claims)
         self._look()
         return None if listing is None else Listing((*listing.values(), *self._listed()))
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
-        """One of an engine is killed, which the engine sees as for any that dies."""
+        """Stop a container. One of an engine is killed; to the engine that looks like any container that dies."""
         mine = [each for each in self._peers if each.id == container_id]
         if not mine:
             await self._runtime.stop(container_id, grace_s=grace_s)
@@ -71,7 +71,7 @@ class Engines:
             self._kill(each)
 
     def close(self) -> None:
-        """They run on, and are known again by the next broker."""
+        """Close all pidfds. The containers run on, and the next broker recognizes them."""
         for peer in self._peers.values():
             os.close(peer.pidfd)
         self._peers.clear()
@@ -90,7 +90,7 @@ class Engines:
         self._peers[container] = peer
 
     def _look(self) -> None:
-        """Whoever has ended leaves its claim."""
+        """Remove ended containers from their claims."""
         claims = [served for served in self._registry.served.values() if served.spec.by_hook]
         for served in claims:
             gone = [each for each in served.spec.engine_containers if not self._lives(each)]
@@ -98,7 +98,7 @@ class Engines:
                 try:
                     self._containers.left(served, gone)
                 except NoFolder as error:
-                    _log.error("that a container has ended can't be written down; it is tried again", why=str(error))
+                    _log.error("failed to record that a container has ended; will retry", why=str(error))
         known = {each for served in claims for each in served.spec.engine_containers}
         for each in self._peers.keys() - known:
             os.close(self._peers.pop(each).pidfd)
@@ -125,7 +125,7 @@ class Engines:
 
 
 def killed(root: Path) -> Iterator[EngineContainer]:
-    """Kills those that run, where no broker does: each is named once it is killed."""
+    """Kill running containers where no broker runs; yields each one once it is killed."""
     for container, peer in _living(root):
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(peer.pidfd, signal.SIGKILL)
@@ -133,7 +133,7 @@ def killed(root: Path) -> Iterator[EngineContainer]:
 
 
 def living(root: Path) -> tuple[EngineContainer, ...]:
-    """Those that run, where no broker does."""
+    """Running containers, where no broker runs."""
     return tuple(container for container, _ in _living(root))
 
 
@@ -150,7 +150,7 @@ def _living(root: Path) -> Iterator[tuple[EngineContainer, Peer]]:
 
 
 def known_again(pid: int, start: int) -> Peer | None:
-    """A process of before this broker began; None where it is gone, or another has its pid."""
+    """A process from before this broker started; None if it is gone, or its pid was reused."""
     try:
         peer = peer_named(pid)
     except NoProcess:

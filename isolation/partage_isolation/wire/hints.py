@@ -1,7 +1,7 @@
-"""What the broker says unasked, and the processes that have not replied yet.
+"""Notifications from the broker to processes, and the processes that have not replied yet.
 
-A hint goes out on a process's signals socket. A reply is waited for no longer than `PATIENCE_S`; a process
-that let it pass is silent, and it is not waited for until it says something again.
+A notification is sent on a process's signals socket. A reply is awaited for at most `PATIENCE_S`. A process that
+exceeds that is silent, and is not awaited until it sends something again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.packets import What, hint
 
 PATIENCE_S: Final = 0.050
-"""A process that runs replies within a millisecond; on a busy machine it may first have to be scheduled."""
+"""A running process replies within a millisecond; on a busy machine it may first have to be scheduled."""
 _FIRST: Final = 1 << 31
 
 Reply = asyncio.Future[Amounts | None]
@@ -27,9 +27,9 @@ Reply = asyncio.Future[Amounts | None]
 
 @dataclass(slots=True)
 class _Recall:
-    """Of one process and one card.
+    """A recall of one process's unused credit on one card.
 
-    One is out at a time, and who comes meanwhile waits for the next: a reply under way says what was unused before.
+    Only one is outstanding; later requesters wait for the next, since a reply in flight reports what was unused before.
     """
 
     signals: Connection
@@ -47,14 +47,14 @@ class Hints:
         self._recalls: dict[tuple[Process, int], _Recall] = {}
 
     async def recall(self, who: list[tuple[Process, Connection]], card: int) -> set[Process]:
-        """Recalls what they don't use, and waits for it; those that gave it back since this was called."""
+        """Recall unused credit and wait for it; return the processes that gave it back after this call."""
         asked = {process: self._recalled(process, signals, card) for process, signals in who}
         if asked:
             await asyncio.wait(asked.values(), timeout=PATIENCE_S)
         return {process for process, heard in asked.items() if heard.done() and heard.result()}
 
     async def report(self, who: list[tuple[Process, Connection, int]]) -> dict[Process, Amounts]:
-        """Asks them what they use of the card of that number, and waits for it."""
+        """Request usage of the card of that number, and wait for it."""
         asked = [(process, self._reported(process, signals, card)) for process, signals, card in who]
         await self._replies(asked)
         done = [
@@ -63,7 +63,7 @@ class Hints:
         return {process: amounts for process, amounts in done if amounts is not None}
 
     def returned(self, process: Process, card: int, number: int) -> bool:
-        """It gave something back; whether as the reply to a recall. A library of before says no number."""
+        """A process returned credit; whether that replied to a recall. Older libraries send no number."""
         recall = self._recalls.get((process, card))
         if recall is None or (process.is_prompt and number != recall.number):
             return False
@@ -78,7 +78,7 @@ class Hints:
     # ---- Recalls -----------------------------------------------------------------------------------------------------
 
     def _recalled(self, process: Process, signals: Connection, card: int) -> asyncio.Future[bool]:
-        """Whether it gives back what it does not use from now on."""
+        """Recall credit that is unused from now on; resolves to whether the process replied."""
         known = self._recalls.get((process, card))
         if known is None:
             return self._send(process, card, _Recall(signals))

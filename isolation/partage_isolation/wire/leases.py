@@ -1,4 +1,4 @@
-"""On which cards time is metered, and what a process that joins there is told. Pure."""
+"""Time slices of processes: which cards are metered, which processes joined, and the packets about it. Pure."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.names import CardId
 
 IDLE_US: Final = 500
-"""Who has launched nothing for so long, and has no work under way, has no need of its lease."""
+"""A process that has been idle this long, with nothing in flight, gives its time slice back."""
 LOSS_AFTER_NS: Final = 1_000_000_000
-"""A broker that is started again is back by then."""
+"""A restarted broker is back within this time."""
 
 _MEMORY: Final[tuple[Promise, ...]] = ("memory",)
 _ALL: Final[tuple[Promise, ...]] = ("memory", "share", "limit")
@@ -40,10 +40,10 @@ _MOVABLE: Final[tuple[Promise, ...]] = ("movable",)
 class Terms:
     policy: str
     policies: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
-    """Of single cards."""
+    """Policies of single cards."""
     timing: Timing = Timing()  # noqa: RUF009  it is frozen
     gemini: Gemini = Gemini()  # noqa: RUF009  as above
-    """Where that is the policy."""
+    """Parameters where the policy is gemini."""
     loss: Loss = Loss.FREE
 
     def policy_of(self, card: CardId) -> Policy:
@@ -56,19 +56,19 @@ class Terms:
         return self.policy_of(card).is_metering
 
     def enforced_on(self, cards: Collection[CardId], *, moves: bool = False) -> tuple[Promise, ...]:
-        """What is in force for a container that has these. Memory moves when a turn ends, and from one card."""
+        """Guarantees in force for a container with these cards. Only memory of a single, metered card moves."""
         is_metered = all(map(self.are_for, cards))
         is_movable = moves and is_metered and len(cards) == 1
         return (*(_ALL if is_metered else _MEMORY), *(_MOVABLE if is_movable else ()))
 
     @property
     def enforced(self) -> tuple[Promise, ...]:
-        """What is in force on every card."""
+        """Guarantees in force on every card."""
         return _ALL if all(by_name(name).is_metering for name in (self.policy, *self.policies.values())) else _MEMORY
 
     @property
     def lease(self) -> Lease:
-        """What who joins is told."""
+        """The parameters that a joining process receives."""
         return Lease(idle_us=IDLE_US, loss=self.loss, loss_after=LOSS_AFTER_NS)
 
 
@@ -76,17 +76,17 @@ class Terms:
 class Member:
     session: Session
     number: int
-    """Of the card, to its container."""
+    """The card's number in its container."""
     key: BudgetKey
     card: CardId
     connections: frozenset[Connection]
-    """Over which it joined."""
+    """The connections over which it joined."""
 
 
 class Members:
     def __init__(self) -> None:
         self._of: dict[Session, dict[int, Member]] = {}
-        """By who it is, and the card's number."""
+        """By session and card number."""
         self._at: dict[Place, list[Member]] = {}
 
     def enter(self, session: Session, number: int, place: Place) -> Member:
@@ -100,7 +100,7 @@ class Members:
         return self._of.get(session, {}).get(number)
 
     def over(self, session: Session, connection: Connection) -> Sequence[Member]:
-        """Those of a process that joined over that connection."""
+        """The memberships of a process that joined over that connection."""
         return [each for each in self._of.get(session, {}).values() if connection in each.connections]
 
     def remove(self, member: Member) -> None:
@@ -139,22 +139,22 @@ class Leases:
             What.DRAINED: self._drained,
             What.IDLE: self._idle,
         }
-        """To all that processes may say of them."""
+        """Handlers of packets about time slices."""
 
     def close(self) -> None:
-        """Lines stay as they are: a lease runs out by itself, and processes see that the broker is gone."""
+        """Lines stay as they are: a time slice expires by itself, and processes see that the broker is gone."""
         self._alarm.close()
 
     # ---- Containers --------------------------------------------------------------------------------------------------
 
     def put(self, spec: Spec) -> None:
-        """A container is served, or it and those of its budget have other shares and limits from now on."""
+        """Set shares and limits of a container, and of all that share its budget."""
         metered = [card for card in spec.cards if self.terms.are_for(card.id)]
         for card in metered:
             share, limit = card.share_in_force, card.limit_in_force
             self._arbiter.put(spec.budget_key, card.id, share=share, limit=limit, gang=spec.gang)
         self._do()
-        for card in metered:  # its page may be a new one
+        for card in metered:  # its page may be new
             self._write(self._arbiter.line(spec.budget_key, card.id))
 
     def drop(self, key: BudgetKey) -> None:
@@ -166,23 +166,23 @@ class Leases:
         return self._arbiter.shares(_now_ns())
 
     def hung_up(self, session: Session, connection: Connection) -> None:
-        """A connection is over, and with it what joined over it."""
+        """Remove what joined over a connection that has closed."""
         for member in self._members.over(session, connection):
             self._members.remove(member)
             self._arbiter.left(member.key, member.card, member, _now_ns())
             self._do()
 
-    # ---- For memory that moves ---------------------------------------------------------------------------------------
+    # ---- Movable memory ----------------------------------------------------------------------------------------------
 
     def turn(self, key: BudgetKey, card: CardId, *, is_in: bool, share: int) -> None:
-        """Whether a container's memory is on the card: else it has no turns. And as if it had what share."""
+        """Set whether its memory is on the card, without which it gets no time slices, and its effective share."""
         self._arbiter.turn(key, card, is_in=is_in, share=share, now=_now_ns())
         self._do()
 
     def seat(self, key: BudgetKey, card: CardId) -> Seat | None:
         return self._arbiter.seat(key, card, _now_ns())
 
-    # ---- What processes say ------------------------------------------------------------------------------------------
+    # ---- Packets from processes --------------------------------------------------------------------------------------
 
     def _join(self, session: Session, packet: Packet) -> bytes:
         budget = self._registry.served[session.process.key].budget
@@ -225,13 +225,13 @@ class Leases:
         return member
 
     def _costs(self, session: Session) -> None:
-        """More than other packets, for its whole container."""
+        """Charge more than for other packets, to the whole container."""
         self._registry.served[session.process.key].bucket.spend(LEASE_COSTS - 1)
 
-    # ---- What is to be done ------------------------------------------------------------------------------------------
+    # ---- Actions -----------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """At members that don't say whether their work is done: a stopped process can't."""
+        """Find silent members that are stopped, and so can't report."""
         for key, card, member in self._arbiter.silent():
             if isinstance(member, Member) and is_stopped(member.session.process.pid):
                 self._arbiter.stopped(key, card, member, _now_ns())
@@ -242,7 +242,7 @@ class Leases:
         self.look()
 
     def _do(self) -> None:
-        """All of it. A connection may end while it is told: the call that is under way does what that sets off."""
+        """Perform all actions. A connection may close meanwhile: the outer call handles the resulting actions."""
         if self._is_doing:
             return
         self._is_doing = True

@@ -1,4 +1,4 @@
-"""What is in force for a container, or a budget, once root's question is answered: grants, or lower limits. Pure."""
+"""Grants or lowered limits in force for a container or budget after a request of root. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from partage_plugins.vocabulary.names import BudgetName, CardId
 
 
 def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec | None = None) -> Spec:
-    """What is in force once the question is answered; raises `SpecRefused`.
+    """The specification in force after the request; raises `SpecRefused`.
 
-    `known`: of this container; `mate`: of another one that uses the same budget, which changes as a whole.
+    `known` is this container's; `mate` is of another one that uses the same budget, which changes as a whole.
     """
     if known is not None and known.budget != question.budget:
         raise SpecRefused(f"container {question.key} is {_shown(known.budget)}, not {_shown(question.budget)}")
@@ -54,7 +54,7 @@ def _shown(budget: BudgetName | None) -> str:
 
 
 def _changed(before: Spec, question: Prepare) -> Spec:
-    """What was granted before, or by a higher gen something else."""
+    """The earlier grants, or new ones of a higher gen."""
     whose = f"container {question.key}" if before.budget is None else _whose(before)
     if question.gen < before.gen:
         raise SpecRefused(f"{whose} has an allocation of gen {before.gen}; gen {question.gen} is older and is refused")
@@ -72,10 +72,10 @@ def _whose(spec: Spec) -> str:
 
 
 def require_one_allocator(spec: Spec, standing: Iterable[Spec]) -> None:
-    """Refuses a claim on a card with containers of partage's scheduler, and the other way round.
+    """Reject a claim on a card with containers of partage's scheduler, and vice versa.
 
-    Each allocator counts its own alone, so a card that changes hands has to be empty between them. A grant for another
-    engine is placed as pods are.
+    Each allocator counts only its own allocations, so a card must be empty when it changes hands. A grant for another
+    engine is placed like a pod.
     """
     of_kubernetes = _is_kubernetes_claim(spec)
     for other in standing:
@@ -92,7 +92,7 @@ def require_one_allocator(spec: Spec, standing: Iterable[Spec]) -> None:
 
 
 class Held(NamedTuple):
-    """What a container, or a budget, has of one card."""
+    """What a container, or a budget, holds of one card."""
 
     card: CardSpec
     charged_bytes: int
@@ -101,7 +101,7 @@ class Held(NamedTuple):
 def require_returned(
     spec: Spec, known: Spec | None, others: Sequence[Held], card_bytes: Callable[[CardId], int | None]
 ) -> None:
-    """Refuses more memory of a card while others hold what they were to give back, and there is no room beside that."""
+    """Reject more memory while others still hold what they must return, unless there is room beside that."""
     for card in spec.cards:
         before = known.card(card.id) if known is not None else None
         has_bytes = card_bytes(card.id)
@@ -122,7 +122,7 @@ def _is_kubernetes_claim(spec: Spec) -> bool:
 
 
 def lowered(spec: Spec, question: SetLimits) -> Spec:
-    """With other limits of one card, or its grant's again; raises `SpecRefused`."""
+    """The specification with other limits of one card, or its grant again; raises `SpecRefused`."""
     found = spec.card(question.card)
     if found is None:
         raise SpecRefused(f"{_whose(spec)} has no card {question.card}")
@@ -140,7 +140,7 @@ def lowered(spec: Spec, question: SetLimits) -> Spec:
 
 
 def permitted(spec: Spec, question: Prepare | SetLimits) -> Iterator[tuple[CardId, int]]:
-    """Bytes of cards that may be lent once the question is answered, as far as it changes them; refused or not."""
+    """Bytes of each card that may be lent after the request, where it changes them; even if the request is rejected."""
     if isinstance(question, Prepare):
         if question.gen > spec.gen:
             yield from ((card.id, card.memory) for card in _cards(question.grants))
@@ -157,7 +157,7 @@ def _require_no_more(spec: Spec, card: CardSpec, value: int | None, granted: int
 
 
 def _require_share_below_limit(spec: Spec, card: CardSpec) -> None:
-    """What was said; a share that was only granted goes down with the limit."""
+    """Check an explicitly lowered share; a share that was only granted goes down with the limit."""
     if card.lowered_share is not None and card.lowered_share > card.limit_in_force:
         raise SpecRefused(
             f"{_whose(spec)}: share {card.lowered_share} of card {card.id} would be "
@@ -179,7 +179,7 @@ def _cards(grants: tuple[GpuGrant, ...]) -> tuple[CardSpec, ...]:
 
 
 def _with_numbers(known: Spec, wanted: tuple[CardSpec, ...]) -> tuple[CardSpec, ...]:
-    """Cards that stay keep their places; one that is gone has no room any more; new ones follow."""
+    """Keep the places of cards that stay; a card that is gone gets no memory; new ones follow."""
     by_id = {card.id: card for card in wanted}
     stay = [
         msgspec.structs.replace(
@@ -191,7 +191,7 @@ def _with_numbers(known: Spec, wanted: tuple[CardSpec, ...]) -> tuple[CardSpec, 
 
 
 def _same(some: tuple[CardSpec, ...], others: tuple[CardSpec, ...]) -> bool:
-    """Whether the same was granted, whatever root has lowered since."""
+    """Whether the same was granted, regardless of what root has lowered since."""
     return [(card.id, card.memory, card.share, card.limit) for card in some] == [
         (card.id, card.memory, card.share, card.limit) for card in others
     ]

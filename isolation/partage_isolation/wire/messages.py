@@ -1,8 +1,8 @@
-"""Questions of root to the broker and its answers, as types and as lines.
+"""Root's requests to the broker and its responses, as types and as lines.
 
-Pure. One JSON object each way, ended by a newline. A line that is neither gives one `DecodeError`. Readers ignore
-fields that they do not know, and every field that is added later has a default: plugin, broker and people's tools may
-be of different versions for a while.
+Pure. One JSON object each way, ended by a newline. An invalid line gives one `DecodeError`. Readers ignore unknown
+fields, and every field added later has a default: plugin, broker and command line may be of different versions for a
+while.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ from partage_plugins.vocabulary.names import (
 from partage_plugins.vocabulary.pods import Gang, PodRef
 
 ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
-"""Connected; alive without a connection; silent since the broker was restarted; gone, its bytes perhaps not yet."""
+"""Connected; alive without a connection; silent since the broker's restart; gone, its bytes perhaps not yet."""
 BrokerLoss = Literal["free-run", "closed"]
-"""What holds for launches while the broker is away: all go, or none."""
+"""Policy for launches while the broker is away: all pass, or none."""
 LeaseState = Literal["closed", "lease", "sole", "free"]
-"""No; until a moment; until another container wants the card; until another container is there."""
+"""Closed; open until a deadline; until another container wants the card; until another container joins."""
 Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
 class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare"):
-    """A container is about to be created. Asked again for the same key, the answer is the same."""
+    """A container is about to be created. Idempotent for the same key."""
 
     key: ContainerKeyText
     pod: PodRef
     container: ContainerNameText
     gen: Generation
-    """A higher one than the broker knows for this key replaces limits; a lower one is refused."""
+    """A higher one than the broker knows for this key replaces limits; a lower one is rejected."""
     grants: Annotated[tuple[GpuGrant, ...], Meta(min_length=1, max_length=MAX_CARDS)]
-    """At most one for each card; of its budget, where it uses one."""
+    """At most one for each card; the budget's grants, where the container uses one."""
     budget: BudgetNameText | None = None
-    """Of its pod: all containers that use it have these grants together."""
+    """A budget of its pod: all containers that use it share these grants."""
     gang: Gang | None = None
-    """Of its pod: containers of one have their leases together, on different cards."""
+    """Its pod's gang: containers of a gang get their time slices together, on different cards."""
     is_claim: bool = False
-    """Not one container but a claim, which `pod` names: served until it is released and nobody has it any more."""
+    """A claim instead of one container, named by `pod`: served until it is released and no container has it."""
     by_hook: bool = False
-    """Of a claim: no runtime lists its containers. Each is told by `enter` before it begins, and nobody else is one."""
+    """For a claim: no runtime lists its containers. Only those that `enter` reports before they start belong to it."""
     ends_with_last: bool = False
-    """It is released by the first container that enters."""
+    """The first container that enters releases it."""
     engine_container: EngineId | None = None
-    """Of such a claim: the only container that may enter it; None: any."""
+    """For such a claim: the only container that may enter it; None for any."""
 
 
 def one_for_each_card(grants: Iterable[GpuGrant]) -> tuple[GpuGrant, ...]:
-    """Several of one card add up, as they do where crishim counts them; memory moves where all of it may."""
+    """Merge grants of the same card by addition, as crishim does; memory is movable if all of it is."""
     cards = dict[CardId, GpuGrant]()
     for grant in grants:
         before = cards.get(grant.card)
@@ -83,9 +83,9 @@ def _together(one: GpuGrant, other: GpuGrant) -> GpuGrant:
 
 
 class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):
-    """Lower what a running container may have of a card, until it ends; None: what its grant says again.
+    """Lower what a running container may use of a card, until it ends; None resets to the grant.
 
-    What is not named stays. Of a container that uses a budget it is the budget that is meant.
+    Omitted values stay. For a container that uses a budget, the budget's limits are set.
     """
 
     key: ContainerKeyText
@@ -96,30 +96,30 @@ class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-lim
 
 
 class Suspend(Struct, frozen=True, kw_only=True, tag_field="ask", tag="suspend"):
-    """Send a container's memory from its card, and let it have no turns, until it is told otherwise.
+    """Move a container's memory off its card and give it no time slices, until it is resumed.
 
-    Asked again, the answer is how far that is.
+    Repeated requests return the progress.
     """
 
     key: ContainerKeyText
     is_on: bool = True
-    """False: it goes on."""
+    """False resumes it."""
 
 
 class Release(Struct, frozen=True, kw_only=True, tag_field="ask", tag="release"):
-    """A claim is needed no longer: it ends once no container has its device. May be asked again."""
+    """A claim is no longer needed: it ends once no container has its device. Idempotent."""
 
     key: ContainerKeyText
 
 
 class Enter(Struct, frozen=True, kw_only=True, tag_field="ask", tag="enter"):
-    """A container of an engine begins, with a claim: asked by a hook, which runs before the container's program."""
+    """An engine's container starts, with a claim: sent by a hook, which runs before the container's program."""
 
     key: ContainerKeyText
-    """The claim's."""
+    """Key of the claim."""
     container: EngineId
     pid: Annotated[int, Meta(ge=1)]
-    """Of its first process, as the node has it."""
+    """Its first process, in the node's pid namespace."""
 
 
 class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
@@ -127,73 +127,73 @@ class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepared"):
-    """The container may be created, with these."""
+    """The container may be created, with these mounts."""
 
     mounts: tuple[Mount, ...]
     enforces: tuple[Promise, ...] = ("memory",)
-    """What will be in force in it: this broker's word, since plugin and broker may be of different versions."""
+    """Guarantees that will be in force, per this broker: plugin and broker may be of different versions."""
     budget: BudgetNameText | None = None
-    """That it uses; a broker that knows of none never says one."""
+    """The budget that it uses; brokers without budgets never set this."""
     is_claim: bool = False
-    """It is served as one; a broker that knows of none never says so."""
+    """It is served as a claim; brokers without claims never set this."""
     by_hook: bool = False
-    """Its containers must enter; a broker that knows of no hooks never says so."""
+    """Its containers must enter; brokers without hooks never set this."""
     engine_container: EngineId | None = None
-    """That alone may enter; a broker that would let in others never says one."""
+    """The only container that may enter; a broker that would admit others never sets this."""
 
 
 class Suspended(Struct, frozen=True, kw_only=True, tag_field="answer", tag="suspended"):
     is_on: bool
     resident_bytes: Bytes
-    """Still on the card, of what can leave it."""
+    """Movable memory that is still on the card."""
     moved_bytes: Bytes
     is_done: bool
-    """What was asked for is so."""
+    """The requested state is reached."""
 
 
 class Released(Struct, frozen=True, kw_only=True, tag_field="answer", tag="released"):
     is_over: bool
-    """Nothing is left of it here. False: somebody may have it still; ask again later."""
+    """Nothing is left of it. False: a container may still have it; ask again later."""
 
 
 class Entered(Struct, frozen=True, kw_only=True, tag_field="answer", tag="entered"):
-    """The container may begin its program."""
+    """The container may start its program."""
 
 
 class LimitsSet(Struct, frozen=True, kw_only=True, tag_field="answer", tag="limits-set"):
     memory_bytes: Bytes
     charged_bytes: Bytes
-    """More than the limit: nothing is taken away, but nothing more is given until it is below."""
+    """May exceed the limit: nothing is taken away, but nothing more is given until it is below."""
     share_milli: Milli = 0
     limit_milli: Milli = WHOLE_MILLI
 
 
 class ProcessCard(Struct, frozen=True, kw_only=True):
-    """What one process holds of one card; the limits of a container count all four amounts but `used_bytes`."""
+    """What one process holds of one card; a container's limits count all four amounts but `used_bytes`."""
 
     card: CardIdText
     used_bytes: Bytes
-    """By its own account."""
+    """As the process reports it."""
     lent_bytes: Bytes
-    """What it may hold without asking: what it uses and a little credit."""
+    """What it may hold without asking: its usage plus a little credit."""
     unproved_bytes: Bytes = 0
-    """Said to be freed, and not yet seen to be."""
+    """Reported as freed, but not yet confirmed by a sample."""
     overhead_bytes: Bytes = 0
-    """Contexts and the like, which no program asked for."""
+    """Contexts and the like, which no program requested."""
     state: ProcessState = "live"
 
 
 class ProcessTold(Struct, frozen=True, kw_only=True):
-    """One process of a container that has spoken to the broker."""
+    """One process of a container that has connected to the broker."""
 
     pid: int
-    """As the node has it."""
+    """In the node's pid namespace."""
     connected: bool
     cards: tuple[ProcessCard, ...] = ()
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """A part of a card's time, 0 to 1, over the last seconds."""
+    """A fraction of a card's time, 0 to 1, over the last seconds."""
 
     s1: float
     s10: float
@@ -206,20 +206,20 @@ class TimeTold(Struct, frozen=True, kw_only=True):
     got: Parts
     leases: int
     revocations: int
-    """Leases that ended before their time, for another container."""
+    """Time slices that were ended early for another container."""
     drains: int
     drain_seconds: float
-    """How long work was still under way after leases, in all."""
+    """Total time for which work was in flight after time slices."""
     overlaps: int
-    """Leases whose work was not waited for any longer."""
+    """Time slices whose drain was abandoned with work in flight."""
     state: LeaseState
     is_waiting: bool
     processes: int
-    """That may launch there."""
+    """Processes that may launch on the card."""
 
 
 class MovingTold(Struct, frozen=True, kw_only=True):
-    """Of what it holds of a card and can leave that."""
+    """State of its movable memory on a card."""
 
     resident_bytes: Bytes
     moved_bytes: Bytes
@@ -227,9 +227,9 @@ class MovingTold(Struct, frozen=True, kw_only=True):
     times: int
     """How often it had to leave."""
     seconds: float
-    """On the way, in all."""
+    """Total time spent moving."""
     is_out: bool
-    """It has no turns before it is back."""
+    """It gets no time slices until it is back."""
     is_suspended: bool = False
     """It stays out until it is resumed."""
 
@@ -239,16 +239,16 @@ class CardHeld(Struct, frozen=True, kw_only=True):
 
     card: CardIdText
     granted_bytes: Bytes
-    """By its allocation."""
+    """Granted by its allocation."""
     limit_bytes: Bytes
     """In force: as granted, or lowered since."""
     charged_bytes: Bytes = 0
     used_bytes: Bytes = 0
     overhead_bytes: Bytes = 0
     refused: int = 0
-    """How often more was asked for than the limit allows."""
+    """How often a request was rejected at the limit."""
     driver_limit_bytes: Bytes | None = None
-    """What the driver itself lets it have; None: it holds no limit here, or none for a budget that several use."""
+    """The driver's own limit; None where the driver holds none, as for a budget that several use."""
     share_milli: Milli = 0
     """In force: as granted, or lowered since."""
     limit_milli: Milli = WHOLE_MILLI
@@ -257,7 +257,7 @@ class CardHeld(Struct, frozen=True, kw_only=True):
     time: TimeTold | None = None
     """None: it is not metered."""
     moving: MovingTold | None = None
-    """None: its memory stays where it is."""
+    """None: its memory is not movable."""
 
 
 class ContainerTold(Struct, frozen=True, kw_only=True):
@@ -266,46 +266,46 @@ class ContainerTold(Struct, frozen=True, kw_only=True):
     container: ContainerNameText
     gen: Generation
     cards: tuple[CardHeld, ...] = ()
-    """Of a container that uses a budget: the budget's, told the same of each of its containers."""
+    """For a container that uses a budget: the budget's, identical for each of its containers."""
     processes: tuple[ProcessTold, ...] = ()
     budget: BudgetName | None = None
-    """Of its pod."""
+    """The budget of its pod that it uses."""
     is_claim: bool = False
-    """All containers of a claim, which `pod` names."""
+    """Stands for all containers of a claim, which `pod` names."""
     engine_containers: tuple[str, ...] = ()
-    """Of a claim: those that entered it and have not ended, by their engine's ids."""
+    """For a claim: engine ids of containers that entered it and have not ended."""
 
 
 class CardTold(Struct, frozen=True, kw_only=True):
-    """One card that containers of the broker have, as the driver last told of it; None: it did not."""
+    """One card of the broker's containers, as last reported by the driver; None for what it did not report."""
 
     card: CardIdText
     index: int | None = None
     model: str | None = None
     memory_bytes: Bytes | None = None
     used_bytes: Bytes | None = None
-    """By all processes, whether the broker knows them or not."""
+    """By all processes, including ones unknown to the broker."""
     policy: str | None = None
-    """Who gets its time."""
+    """The scheduling policy."""
 
 
 class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
     broker: str
-    """Its version."""
+    """Version of the broker."""
     library: str = ""
     """The folder of the library that new containers get."""
     enforces: tuple[Promise, ...] = ("memory",)
     policy: str | None = None
-    """Of cards that have none of their own; None: a broker that knows nothing of time."""
+    """Policy of cards without one of their own; None from brokers that don't meter time."""
     compute_on_broker_loss: BrokerLoss = "free-run"
     cards: tuple[CardTold, ...] = ()
     containers: tuple[ContainerTold, ...] = ()
     findings: tuple[Sentence, ...] = ()
-    """What the audit found wrong and what still is, newest first."""
+    """Open findings of the audit, newest first."""
 
 
 class No(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
-    """It can't be, and why: one sentence that says what to do."""
+    """A rejection, with one sentence that says why and what to do."""
 
     why: Sentence
 
@@ -316,9 +316,9 @@ Answer = Prepared | LimitsSet | Suspended | Released | Entered | Told | No
 
 END: Final = b"\n"
 MAX_QUESTION_BYTES: Final = 256 * 1024
-"""Of a line, its end included; room for a grant of every card that a node may have."""
+"""Limit for a line including its end; enough for a grant of every card that a node may have."""
 MAX_ANSWER_BYTES: Final = 16 << 20
-"""Room for all processes of all containers."""
+"""Enough for all processes of all containers."""
 
 _encoder: Final = msgspec.json.Encoder()
 _questions: Final = Reader[Question]("question to the broker", Question)  # type: ignore[arg-type]  # a union is no class
@@ -330,7 +330,7 @@ def question_line(question: Question) -> bytes:
 
 
 def read_question(line: bytes) -> Question:
-    """What a client sent; raises `DecodeError`."""
+    """Decode a request; raises `DecodeError`."""
     return _questions.read(line.removesuffix(END))
 
 
@@ -339,7 +339,7 @@ def answer_line(answer: Answer) -> bytes:
 
 
 def read_answer(line: bytes) -> Answer:
-    """What the broker sent; raises `DecodeError`."""
+    """Decode a response; raises `DecodeError`."""
     try:
         answer: Answer = _answers.decode(line.removesuffix(END))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
-"""Memory that moves, on the cards of this node: what processes say of it, what they are told, and whose turn it may be.
+"""Movable memory on this node's cards: reports from processes, orders to them, and who may get time slices.
 
-A card is looked at each few milliseconds while somebody is out or asks for more than there is, and else not at all.
+A card is checked every few milliseconds while a container is out or demand exceeds the card, and otherwise not.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _SELDOM_NS: Final = SECOND
 _OVER: Final = (State.DEAD, State.GONE)
 
 CardBytes = Callable[[CardId], int | None]
-"""Usable bytes of a card; None: it is not known, and nobody is sent out."""
+"""Usable bytes of a card; None if unknown: then no container is moved out."""
 
 _now_ns: Final = time.monotonic_ns
 BY_DRIVER: Final = "driver"
-"""In place of a process, of what the driver moves of all processes at once."""
+"""Takes a process's place for what the driver moves of all processes at once."""
 
 
 class Moving:
@@ -60,13 +60,13 @@ class Moving:
         self.answers: Mapping[int, Answer] = {What.PLACED: self._placed}
 
     def close(self) -> None:
-        """What is out stays out: the next broker hears of it."""
+        """What is out stays out: the next broker learns of it."""
         self._alarm.close()
 
     # ---- Containers --------------------------------------------------------------------------------------------------
 
     def put(self, spec: Spec) -> None:
-        """A container is served, or has another share from now on."""
+        """Add a container, or update its share."""
         for card in spec.cards:
             by_driver = not card.movable and spec.checkpoint != "none"
             if card.movable or by_driver:
@@ -80,21 +80,21 @@ class Moving:
         self._look()
 
     def _has_promise(self, room: Room, spec: Spec, card: CardId) -> None:
-        """All that it may have of the card is one part: with it goes what was promised, and comes back."""
+        """Treat its whole entitlement of the card as one part, which leaves and returns with it."""
         amount = self._promised(self._ledger.budgets[spec.budget_key], card)
         is_out = spec.checkpoint == "on-host"
         room.placed(spec.budget_key, BY_DRIVER, Placed(0, amount) if is_out else Placed(amount, 0), _now_ns())
 
-    # ---- What the driver moves, which root asks for ------------------------------------------------------------------
+    # ---- Memory that the driver moves on root's request --------------------------------------------------------------
 
     def require_known(self, spec: Spec) -> None:
-        """Raises `SpecRefused` where it is not known how much there is to share."""
+        """Raises `SpecRefused` where a card's size is not known."""
         for card in spec.cards:
             if self._card_bytes(card.id) is None:
                 raise SpecRefused(f"the size of card {card.id} is not known yet; is partage-advertiser running?")
 
     def may_go(self, key: BudgetKey) -> bool:
-        """The gate is closed everywhere, its work is done, and it was told to leave."""
+        """The gate is closed on all cards, its work is drained, and it was ordered to leave."""
         self._look()
         driven = [(each.stand, each.parts[BY_DRIVER]) for _, each in self._driven(key)]
         is_known = not self._ledger.lending.is_settling
@@ -113,12 +113,12 @@ class Moving:
         self._says(key, is_out=False)
 
     def is_in(self, key: BudgetKey) -> bool:
-        """It has turns again, on all its cards."""
+        """It gets time slices again, on all its cards."""
         self._look()
         return all(each.stand is Stand.IN for _, each in self._driven(key))
 
     def stays(self, key: BudgetKey) -> None:
-        """It is as one whose memory never moves."""
+        """Treat it as a container whose memory never moves."""
         for card, tenant in self._driven(key):
             self._leases.turn(key, card, is_in=True, share=tenant.share)
         self.drop(key)
@@ -156,10 +156,10 @@ class Moving:
             late=self._late.get((key, card), 0),
         )
 
-    # ---- What processes say ------------------------------------------------------------------------------------------
+    # ---- Reports of processes ----------------------------------------------------------------------------------------
 
     def guarded(self, ask: Ask, *, is_context: bool = False) -> Ask:
-        """The same question, answered only where the card has room now for what may move from it."""
+        """Wrap a request's handler so that it grants movable memory only where the card has room for it now."""
 
         def asked(
             process: Process, card: int, amounts: Amounts, *, again: bool, patience: Patience = Patience.ALL
@@ -201,12 +201,12 @@ class Moving:
         room.placed(budget.key, process, said, _now_ns())
         account, part = process.accounts.get(packet.card), room.tenants[budget.key].parts[process]
         if account is not None:
-            # What a sample shows of it is compared with what is on the card alone, and not while that changes.
+            # A sample of the process is compared only with what is on the card, and not while that changes.
             account.moved = min(part.placed.moved, account.lent) if part.is_settled else None
         self._decide(card, room)
         self._set()
 
-    # ---- What is to be done ------------------------------------------------------------------------------------------
+    # ---- Actions -----------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
         for card, room in list(self._rooms.items()):
@@ -248,7 +248,7 @@ class Moving:
                     if place is not None:
                         session.signals.hint(wire.place_hint(place, allowed, number))
 
-    # ---- What is so --------------------------------------------------------------------------------------------------
+    # ---- Current state -----------------------------------------------------------------------------------------------
 
     def _forget_dead(self, room: Room) -> None:
         for key, tenant in room.tenants.items():
@@ -274,7 +274,7 @@ class Moving:
         return _whole(budget, number) if budget is not None and number is not None else 0
 
     def _free(self, card: CardId) -> int | None:
-        """Of what the card has, what those leave who never move: they may have all that they were granted."""
+        """Bytes of the card that non-movable containers leave, which may use all that they were granted."""
         whole = self._card_bytes(card)
         return None if whole is None else whole - sum(self._others(card))
 

@@ -1,6 +1,6 @@
-"""What the library and the broker say to each other; the twin of `preload/core/wire.h`, which has the words for it.
+"""The packets between the library and the broker; `preload/core/wire.h` documents and defines the same protocol.
 
-Pure. A packet is 64 bytes. Whatever comes in is a `Packet` or None; nothing here raises on what a client sent.
+Pure. A packet is 64 bytes. Input decodes to a `Packet` or None; nothing here raises on what a client sent.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ class Flag(IntFlag):
 
 
 class Loss(IntEnum):
-    """What holds for launches while the broker is away."""
+    """Policy for launches while the broker is away."""
 
     CLOSED = 0
     FREE = 1
 
 
 UNANSWERED: Final = frozenset((What.WANT, What.DRAINED, What.IDLE, What.PLACED))
-"""What a process says on `signals`: not answered, whatever it is worth."""
+"""Packets on the signals socket: they get no response, even if invalid."""
 _AGAIN: Final = int(Flag.AGAIN)
-"""As a plain number: it is looked at in every question."""
+"""A plain number: it is tested in every request."""
 _GREW: Final = int(Flag.GREW)
 _HEAD: Final = struct.Struct("<4H2I")
 _PACKET: Final = struct.Struct("<4H2I6Q")
@@ -96,7 +96,7 @@ _LEASE: Final = struct.Struct("<Q4IQ")
 _PLACE: Final = struct.Struct("<3Q2I")
 _LINE_HINT: Final = struct.Struct("<4H2IQI36x")
 _LINE: Final = int(What.LINE)
-"""As a plain number: each change of a line is told."""
+"""A plain number: it is sent for each change of a line."""
 _BODY: Final = _HEAD.size
 
 
@@ -108,7 +108,7 @@ class Packet(NamedTuple):
     number: int
     flags: int
     data: bytes
-    """All of it."""
+    """The complete packet."""
 
     @property
     def token(self) -> bytes:
@@ -116,12 +116,12 @@ class Packet(NamedTuple):
 
     @property
     def is_again(self) -> bool:
-        """The same call of a program asked before, and was refused."""
+        """The same call of a program was requested before, and refused."""
         return bool(self.flags & _AGAIN)
 
     @property
     def has_grown(self) -> bool:
-        """The process may hold more than before by what is not accounted: the card is to be looked at first."""
+        """The process may hold more than before that is not accounted: take a sample of the card first."""
         return bool(self.flags & _GREW)
 
     @property
@@ -142,12 +142,12 @@ class Packet(NamedTuple):
 
     @property
     def first_process(self) -> int:
-        """Of PROCESSES_OF: the number from which on."""
+        """For PROCESSES_OF: index of the first process to return."""
         return int.from_bytes(self.data[_BODY : _BODY + 8], "little")
 
 
 class Lease(NamedTuple):
-    """What is said of the lease of one card."""
+    """A packet's fields about the time slice of one card."""
 
     at: int = 0
     """Nanoseconds of CLOCK_MONOTONIC."""
@@ -160,7 +160,7 @@ class Lease(NamedTuple):
 
 
 def read(data: bytes) -> Packet | None:
-    """The packet, or None where it has another length."""
+    """Decode a packet; None if its length is wrong."""
     return Packet._make((*_HEAD.unpack_from(data), data)) if len(data) == BYTES else None
 
 
@@ -170,17 +170,17 @@ def answer(to: Packet, result: int, body: bytes = b"", *, flags: int = 0) -> byt
 
 
 def lent_answer(to: Packet, result: int, lent: int, returns: int = 0, flags: int = 0) -> bytes:
-    """The answer to a question for memory: how much is lent now, after so many returns."""
+    """Response to a memory request: the amount lent now, after that many returns."""
     return _LENT.pack(VERSION, to.what | ANSWER, to.card, result, to.number, flags, 0, lent, 0, 0, returns, 0)
 
 
 def hint(what: What, card: int, number: int) -> bytes:
-    """What the broker says unasked."""
+    """A notification from the broker."""
     return _PACKET.pack(VERSION, what, card, 0, number, 0, 0, 0, 0, 0, 0, 0)
 
 
 def place_hint(card: int, resident: int, order: int) -> bytes:
-    """That so much of what can move may be on the card."""
+    """Notification that this much movable memory may be on the card."""
     return _HEAD.pack(VERSION, What.PLACE, card, 0, 0, 0) + _PLACE.pack(resident, 0, 0, order, 0).ljust(
         BYTES - _BODY, b"\0"
     )
@@ -191,7 +191,7 @@ def place_body(placed: Placed) -> bytes:
 
 
 def line_hint(card: int, epoch: int) -> bytes:
-    """That the line of a card has changed."""
+    """Notification that a card's line has changed."""
     return _LINE_HINT.pack(VERSION, _LINE, card, 0, 0, 0, 0, epoch)
 
 
@@ -220,7 +220,7 @@ def view_body(limit: int, charged: int, fixed: int) -> bytes:
 
 
 def processes_body(processes: Sequence[tuple[int, int]]) -> bytes:
-    """Of the answer to PROCESSES_OF: pids and bytes, at most three."""
+    """Body of the response to PROCESSES_OF: pids and bytes, at most three."""
     return b"".join(_PROCESS.pack(pid, 0, amount) for pid, amount in processes[:PROCESSES_AT_ONCE])
 
 

@@ -1,7 +1,8 @@
-"""Questions that wait a moment, and hold up no other.
+"""Deferred requests, which wait a moment without blocking others.
 
-Siblings give back what they don't use, a sample shows what is really free; then they are decided, whichever way. A
-refusal is decided in rounds, until one is sure or the time is over: then who asked is told so, and may ask again.
+Processes that share the limit give back unused credit, and a sample shows what is really free; then the request is
+decided. A refusal is re-evaluated in rounds until it is confirmed or the time is over. In the latter case the response
+says that it is unconfirmed, and the process may ask again.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from partage_isolation.wire.watch import Chores
 from partage_plugins.vocabulary.names import CardId
 
 LONGEST_S: Final = 0.100
-"""A question at the limit is answered by then; a program waits for it in an allocation."""
+"""A request at the limit gets its response by then; a program waits for it in an allocation."""
 _AGAIN_S: Final = (0.0, 0.001, 0.002, 0.005, 0.010, 0.020, 0.040)
-"""Between rounds: processes that are at it rest, and a driver takes a moment with what the dead had."""
+"""Pauses between rounds: active processes calm down, and a driver needs a moment to free memory of dead processes."""
 _AWAKE_S: Final = 3.0
-"""After a start, before NVML has ever answered: what is free is not known, and a refusal might be wrong."""
+"""After a start, before NVML has first responded: free memory is unknown, and a refusal might be wrong."""
 _SHORTEST_S: Final = 0.020
-"""For a sample, also where siblings took long to give back."""
+"""Minimum for a sample, also if other processes were slow to give back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ class ParkedQuestions:
         self._ledger, self._sampler, self._hints, self._chores = ledger, sampler, hints, chores
         self._counters, self._signals_of = counters, registry.signals_of
         self._settled_s = 0.0
-        """Until then growth is not refused but waits: the ledger was lost, and processes come to say what they hold."""
+        """Until then growth is deferred, not refused: the ledger was lost, and processes report what they hold."""
 
     def settle(self, for_s: float) -> None:
-        """The ledger was lost: so long nothing more is lent, while processes say what they hold."""
+        """After the loss of the ledger: lend nothing more for this long, while processes report what they hold."""
         self._ledger.lending.is_settling = True
         self._settled_s = time.monotonic() + for_s
         asyncio.get_running_loop().call_later(for_s, self._settled)
@@ -76,7 +77,7 @@ class ParkedQuestions:
         self._ledger.lending.is_settling = False
 
     def park(self, session: Session, packet: Packet, verdict: Park, decide: Decide) -> None:
-        """Answers later. A process has one question at a time; a second one is refused."""
+        """Respond later. A process has one deferred request at a time; a second one is refused."""
         process = session.process
         budget = self._ledger.containers[process.key]
         if process in budget.waiting:
@@ -87,7 +88,7 @@ class ParkedQuestions:
         self._chores.start(self._wait(session, packet, _Question(process, budget, packet.card, decide)))
 
     async def recall(self, budget: Budget, card: int, asker: Process | None = None) -> bool:
-        """Others give back the credit that they have; whether all of them did who could have spent it meanwhile."""
+        """Recall others' credit; return whether all that could have spent it meanwhile gave it back or are stopped."""
         could = [(process, self._signals_of(process)) for process in lenders(budget, card, asker)]
         asked = [(process, signals) for process, signals in could if signals]
         heard = await self._hints.recall(asked, card)
@@ -117,7 +118,7 @@ class ParkedQuestions:
         return Refused(last.lent, is_sure) if isinstance(last, Refused) else last
 
     async def _looked(self, asked: _Question, until: float) -> tuple[Verdict, bool]:
-        """What is decided now, after a sample if that may change it; and whether all was seen that a sample shows."""
+        """The decision now, after a sample if that may change it; and whether a sample's information is complete."""
         now = asked.decide(patience=Patience.PROOF)
         if not isinstance(now, Park):
             return now, True
@@ -133,7 +134,7 @@ class ParkedQuestions:
 
     @property
     def _may_see(self) -> bool:
-        """A sample that failed may come to be: there is time for that."""
+        """A failed sample may succeed later, within the time available."""
         return self._settling or not self._sampler.has_answered
 
     @property
@@ -142,7 +143,7 @@ class ParkedQuestions:
 
 
 def _stopped(asked: _Question) -> frozenset[Process]:
-    """Of those that don't speak: one that runs replies."""
+    """Stopped processes among those that don't respond: one that runs would reply."""
     others = (process for process, _ in holders(asked.budget, asked.card, asked.process))
     quiet = (process for process in others if process.is_silent or process.state is not State.LIVE)
     return frozenset(process for process in quiet if is_stopped(process.pid))
@@ -155,11 +156,11 @@ def _answer(session: Session, packet: Packet, verdict: Verdict) -> None:
 
 
 _OK: Final = int(Result.OK)
-"""As a plain number: most answers have it."""
+"""A plain number: most responses have it."""
 
 
 def verdict_answer(packet: Packet, verdict: Verdict, returns: int) -> bytes:
-    """`returns`: how often the process gave back by now."""
+    """Encode a decision; `returns` is how often the process has given back so far."""
     if isinstance(verdict, Lent):
         return wire.lent_answer(packet, _OK, verdict.lent, returns)
     if isinstance(verdict, NoRoom):

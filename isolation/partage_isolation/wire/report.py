@@ -1,4 +1,4 @@
-"""How the ledger is at this moment: as facts for the audit and metrics, and as the answer to `tell`."""
+"""Snapshots of the ledger: as facts for the audit and metrics, and as the response to `tell`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STATES: Final[Mapping[State, StateName]] = {
 
 
 def picture(served: Served, times: Mapping[Place, Shares], moving: Moving) -> ContainerFacts:
-    """Of one container; `times`: what each wanted and got of each card's time."""
+    """Facts of one container; `times` has each container's wanted and received time per card."""
     spec, budget = served.spec, served.budget
     return ContainerFacts(
         key=spec.key,
@@ -99,7 +99,7 @@ _LEASE_STATES: Final[Mapping[LineState, LeaseState]] = {
 
 
 DriverHolds = Callable[[ContainerKey, CardId], int | None]
-"""What the driver itself lets a container have of a card."""
+"""The driver's own limit of a card for a container."""
 
 
 def told(  # noqa: PLR0913  all that is told
@@ -143,7 +143,7 @@ def _containers(containers: Sequence[ContainerFacts], driver_holds: DriverHolds)
 
 
 def _cards(facts: ContainerFacts, users: Sequence[ContainerFacts], driver_holds: DriverHolds) -> Iterator[CardHeld]:
-    """What is told of a budget is of all its containers, `users`: of several together the driver knows nothing."""
+    """Figures of a budget cover all its containers, `users`; the driver reports none for several together."""
     for card, limits in facts.cards.items():
         spec = limits.spec
         yield CardHeld(

@@ -1,6 +1,6 @@
-"""Takes the books of an earlier broker over: rows of processes that live are kept until these come again.
+"""Restores an earlier broker's accounting: rows of live processes are kept until these reconnect.
 
-A row of a process that does not live any more is charged until a card shows nothing of it, as for any that dies.
+The row of a dead process is charged until a sample of the card no longer shows it, as for any process that dies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partage_isolation.wire.watch import Watch
 
 
 def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
-    """A sentence on each row that means nothing to us any more, which is dropped."""
+    """Restore all rows; yield a message for each unusable row, which is dropped."""
     found = rows.found()
     known = set[tuple[str, int, int]]()
     dead = list[Process]()
@@ -42,7 +42,7 @@ def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
 
 
 def _restore_pieces(rows: RowsFile, ledger: Ledger) -> None:
-    """Before anybody is told to be dead: they are let go of as ever. What belongs to no process is dropped."""
+    """Restore shared memory before deaths are processed, which release it as usual; drop what no process owns."""
     of = dict[BudgetKey, list[PieceRow]]()
     for row in rows.found_pieces():
         budget = ledger.budgets.get(row.key)

@@ -1,7 +1,7 @@
-"""Takes samples of cards: asks NVML, and processes what they use meanwhile, and lets the ledger know.
+"""Samples cards: queries NVML, asks processes for their usage meanwhile, and updates the ledger.
 
-A sample may begin at any time, and several of one card may overlap: each judges only what was said before it began. A
-process that a card shows and that never came to us is charged to its container, where that is known.
+A sample may begin at any time, and samples of one card may overlap: each judges only what was reported before it began.
+A process that a card shows and that never connected is charged to its container, if that is known.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ class Sampler:
         registry: Registry,
         learned: Callable[[CardId, int], None],
     ) -> None:
-        """`learned` hears what a context took."""
+        """`learned` is called with the size of each measured context."""
         self._ledger, self._nvml, self._hints, self._counters = ledger, nvml, hints, counters
         self._registry, self._learned = registry, learned
         self.has_answered = False
-        """NVML did, once since the broker was started; to wake up takes it seconds."""
+        """NVML has responded since the broker's start; initializing may take it seconds."""
 
     async def use(self, card: CardId) -> Sample | None:
-        """As an `Nvml` for the audit, which judges by the ledger after the sample: all processes on the card report."""
+        """`Nvml` for the audit, which compares with the ledger after the sample: all processes on the card report."""
         return await self.sample(card, exact_of=None)
 
     async def sample(self, card: CardId, *, exact_of: Iterable[Process] | None = ()) -> Sample | None:
-        """One sample, applied; None where NVML does not answer.
+        """Take and apply one sample; None where NVML does not respond.
 
-        `exact_of` are asked what they use, so that their overhead is known; None: all processes on the card.
+        Processes in `exact_of` report their usage, so that their overhead is known; None means all processes on the
+        card.
         """
         asked = list(self._asked(card, None if exact_of is None else set(exact_of)))
         before = await self._hints.report(asked) if asked else {}
@@ -74,7 +75,7 @@ class Sampler:
         return use
 
     def unmeasured(self, card: CardId) -> tuple[Process, ...]:
-        """Those whose contexts were made, and not measured yet."""
+        """Processes whose contexts were made but not measured yet."""
         return tuple(process for _, _, process, account in self._ledger.on_card(card) if account.is_made)
 
     def has_dead(self, card: CardId) -> bool:
@@ -88,7 +89,7 @@ class Sampler:
                     yield process, signals, number
 
     def _starts(self, card: CardId, use: CardUse) -> dict[int, int]:
-        """Of those pids that may be of others by now: a living process keeps its pid."""
+        """Start times of pids that may have been reused; a live process keeps its pid."""
         found: dict[int, int] = {}
         for _, _, process, _ in self._ledger.on_card(card):
             if process.state in (State.DEAD, State.FOUND) and process.pid in use.processes:
@@ -97,17 +98,17 @@ class Sampler:
                     found[process.pid] = start
         return found
 
-    # ---- Who never came ----------------------------------------------------------------------------------------------
+    # ---- Processes that never connected ------------------------------------------------------------------------------
 
     def seen(self, card: CardId, use: Sample | None) -> None:
-        """Of processes that the books do not have: what they hold is charged to their containers."""
+        """Charge the usage of processes that the ledger does not have to their containers."""
         known = frozenset(process.pid for _, _, process, _ in self._ledger.on_card(card))
         for pid, amount in use.processes.items() if isinstance(use, CardUse) else ():
             if amount is not None and pid not in known and (start := start_of(pid)) is not None:
                 self.charge((pid, start), card, amount)
 
     def charge(self, who: ProcessId, card: CardId, amount: int) -> bool:
-        """False where its container is not known, or has no such card."""
+        """False where the container is unknown, or has no such card."""
         key = self._container_of(who)
         budget = self._ledger.containers.get(key) if key is not None else None
         number = budget.card_number(card) if budget is not None else None

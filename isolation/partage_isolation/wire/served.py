@@ -1,7 +1,7 @@
-"""All containers that the broker serves, and which process is of which.
+"""The containers that the broker serves, and the mapping of processes to them.
 
-A process belongs to a container by its control group, once the runtime's id of the container is known. When the first
-process of a container comes, the runtime may not have been asked yet. The process is taken then, and checked as soon as
+A process belongs to a container by its cgroup, once the runtime's id of the container is known. When a container's
+first process connects, the runtime may not have been queried yet. The process is then accepted, and checked as soon as
 the id is known.
 """
 
@@ -34,16 +34,16 @@ class Registry:
         self._of: dict[BudgetKey, list[Served]] = {}
         self._ids: dict[ContainerKey, frozenset[str]] = {}
         self._buckets = WeakValueDictionary[str, Bucket]()
-        """Of namespaces."""
+        """Buckets of namespaces."""
         self._outside: frozenset[Session] = frozenset()
-        """In no container of their claim, by the last list."""
+        """Outside all containers of their claim, by the last list."""
 
     def enter(self, key: ContainerKey, served: Served) -> None:
         self.served[key] = served
         self._of.setdefault(served.budget.key, []).append(served)
 
     def bucket_of(self, namespace: str) -> Bucket:
-        """A new container's, below the one that all of the namespace share."""
+        """A new container's bucket, below the one that its whole namespace shares."""
         now_s = time.monotonic()
         above = self._buckets.get(namespace) or Bucket(now_s, rate=NAMESPACE_RATE, burst=NAMESPACE_BURST)
         self._buckets[namespace] = above
@@ -58,7 +58,7 @@ class Registry:
         return served
 
     def of(self, budget: BudgetKey) -> Sequence[Served]:
-        """All containers that use it."""
+        """All containers that use the budget."""
         return self._of.get(budget, ())
 
     def signals_of(self, process: Process) -> Connection | None:
@@ -73,14 +73,15 @@ class Registry:
             session.close()
 
     def close(self) -> None:
-        """Ends all connections; containers, limits and rows stay for the next broker."""
+        """Close all connections; containers, limits and rows stay for the next broker."""
         for served in self.served.values():
             served.close()
 
     def runtime_has(self, ids: Mapping[ContainerKey, AbstractSet[str]]) -> Sequence[tuple[Served, Session]]:
-        """What the runtime's list says; gives the sessions of processes that are in another container.
+        """Apply the runtime's list; return the sessions of processes that are in another container.
 
-        A claim's container may be newer than the list, so who is outside of its claim is judged by the next list.
+        A claim's container may be newer than the list, so a process outside its claim is only rejected by the next
+        list.
         """
         before, self._ids = self._ids, {key: frozenset(some) for key, some in ids.items() if some}
         outside, gone = set[Session](), list[tuple[Served, Session]]()
@@ -97,13 +98,13 @@ class Registry:
         return gone
 
     def may_be(self, served: Served, pid: int) -> bool:
-        """Whether a process may be of the container, or of one of the claim's, as far as is known."""
+        """Whether a process may belong to the container, or to one of the claim's, as far as is known."""
         if self._is_within(served, pid):
             return True
         return served.spec.is_claim and not served.spec.by_hook and self.container_of(pid) is None
 
     def _is_within(self, served: Served, pid: int) -> bool:
-        """Where hooks tell of containers they do so before these begin: of what was not told nothing is to come."""
+        """Whether its cgroup is in the container. Hooks report containers before they start, so none is unreported."""
         if served.spec.by_hook:
             entered = frozenset(each.id for each in served.spec.engine_containers)
             return _is_within_any(cgroup_components(pid), entered)

@@ -1,7 +1,7 @@
-"""Conversations with the processes of containers: HELLO, then questions.
+"""Sessions with the processes of containers: HELLO, then requests.
 
-The socket of a connection says which container it is of. The kernel says its pid, start and control group. A packet is
-never believed about that, and a token is good only for the process that was given it.
+The socket that a connection used determines the container. The kernel provides pid, start time and cgroup, which are
+never taken from a packet, and a token is valid only for the process that received it.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _UNKNOWN: Final = _Unwelcome(Result.UNKNOWN, "of no known token")
 _TOO_MANY: Final = _Unwelcome(Result.FULL, "too many processes")
 
 _PAID: Final = 1
-"""Of the rows that a packet writes, with the packet."""
+"""The packet's price already includes one written row."""
 _MOST_STRANGERS: Final = 2 * MOST_PROCESSES
-# For what is done at each packet: to look a member up in its enumeration takes longer than to compare it.
+# Plain values for code that runs per packet: looking up an enumeration's member is slower than a comparison.
 _HELLO: Final = int(What.HELLO)
 _DEAD: Final = State.DEAD
 
 
 class Sessions:
-    """Hears what connections say and that they end, and knows who answers what."""
+    """Handles packets and ends of connections, and dispatches requests to their handlers."""
 
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
@@ -61,16 +61,16 @@ class Sessions:
         leases: Leases,
         answers: Mapping[int, Answer],
     ) -> None:
-        """`answers`: of those who know, by what is asked."""
+        """`answers` maps kinds of requests to handlers."""
         self._ledger, self._registry, self._counters = ledger, registry, counters
         self._watch, self._leases, self._answers = watch, leases, answers
 
     def listener(self, served: Served, listening: socket.socket) -> Listener:
-        """Of a container's socket; who connects there is heard from then on."""
+        """A listener on a container's socket, whose connections are served from then on."""
         return Listener(listening, on_connection=partial(self._connected, served), counters=self._counters)
 
     def _connected(self, served: Served, accepted: socket.socket) -> None:
-        """A process of the container is there; which one is checked when it says HELLO."""
+        """Accept a connection; its process is identified by HELLO."""
         if len(served.strangers) < _MOST_STRANGERS:
             Connection(accepted, served, heard=self._heard, ended=self._ended, counters=self._counters)
         else:
@@ -82,7 +82,7 @@ class Sessions:
         packet, session = wire.read(data), connection.session
         if packet is None:
             self._counters.wrong += 1
-            connection.close()  # what it speaks is not our protocol
+            connection.close()  # a different protocol
         elif packet.version == wire.VERSION and packet.what == _HELLO and session is None:
             self._hello(connection, packet)
         elif (answer := self._answer(session, packet)) is not None:
@@ -105,7 +105,7 @@ class Sessions:
         return wire.answer(packet, Result.UNKNOWN)
 
     def _ended(self, connection: Connection) -> None:
-        """Whichever side ended it; a process asks no more, unless we ended that ourselves."""
+        """Clean up after a closed connection. Its process sends no more requests, unless the broker closed it."""
         session = connection.session
         if session is None:
             return
@@ -121,7 +121,7 @@ class Sessions:
     # ---- HELLO -------------------------------------------------------------------------------------------------------
 
     def _hello(self, connection: Connection, packet: Packet) -> None:
-        """A connection says that it is a process of the container whose socket it used."""
+        """Identify the process behind a connection, which must be in the container whose socket it used."""
         served = connection.served
         served.bucket.take(time.monotonic(), HELLO_COSTS)
         try:
@@ -146,14 +146,14 @@ class Sessions:
             return _OF_ANOTHER
         lives, key = self._ledger.lives, served.spec.key
         who, token = (peer.pid, peer.start), packet.token
-        if packet.flags & Flag.SIGNALS:  # only for a process that has a connection for questions, or had one
+        if packet.flags & Flag.SIGNALS:  # only for a process that has or had a connection for requests
             return lives.named(key, who, token) or _UNKNOWN
         if token == wire.NO_TOKEN:
             return self._begun(key, who) or _TOO_MANY
         return lives.resume(key, who, token) or _UNKNOWN
 
     def _begun(self, key: ContainerKey, who: ProcessId) -> Process | None:
-        """Those that have died leave room, whether or not that was worked off."""
+        """Begin accounting of a process; processes that died free their places, even if not processed yet."""
         process = self._ledger.lives.begin(key, who, os.urandom(wire.TOKEN_BYTES))
         while process is None and self._watch.make_room(key):
             process = self._ledger.lives.begin(key, who, os.urandom(wire.TOKEN_BYTES))
@@ -168,7 +168,7 @@ class Sessions:
         return session
 
     def _take(self, connection: Connection, packet: Packet, session: Session) -> None:
-        """It is that process's from now on; an earlier one of the same kind is over."""
+        """Assign the connection to the process, and close the previous one of the same kind."""
         process = session.process
         if packet.flags & Flag.SIGNALS:
             process.is_silent = False
@@ -176,7 +176,7 @@ class Sessions:
         else:
             process.is_prompt = bool(packet.flags & Flag.PROMPT)
             if packet.token == wire.NO_TOKEN:
-                session.close()  # of the program that ran in the process before
+                session.close()  # left from the program that ran in the process before
                 for card in process.accounts:
                     self._watch.doubts(process, card)
             before, session.calls = session.calls, connection

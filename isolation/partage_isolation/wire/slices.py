@@ -1,4 +1,4 @@
-"""Work that may wait a moment: a little of it at a time, between packets, and for each container in its turn."""
+"""Deferrable work, done in small slices between packets, round-robin over containers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 SLICE_S: Final = 0.001
-"""After that who asks something is answered first."""
+"""Length of a slice, after which pending requests are handled first."""
 
 
 class Slices:
@@ -18,7 +18,7 @@ class Slices:
         self._slice_s = slice_s
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Hashable, deque[Callable[[], None]]] = {}
-        """Whose turn is next comes first."""
+        """In order of service."""
         self._next: asyncio.Handle | None = None
 
     def close(self) -> None:
@@ -31,7 +31,7 @@ class Slices:
         self._go_on()
 
     def do_one(self, whose: Hashable) -> bool:
-        """The oldest of them, now; False where there is none."""
+        """Run its oldest item now; False if there is none."""
         waiting = self._waiting.pop(whose, None)
         if waiting is None:
             return False
@@ -57,7 +57,7 @@ class Slices:
 
 
 async def in_slices(steps: Iterable[T], slice_s: float = SLICE_S) -> AsyncIterator[T]:
-    """Each of them in its turn, and all others between two slices."""
+    """Yield the items, and let other tasks run between slices."""
     until = time.monotonic() + slice_s
     for step in steps:
         yield step

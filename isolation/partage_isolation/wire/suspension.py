@@ -1,10 +1,9 @@
-"""Containers whose memory does not move by itself are suspended by the driver: all their processes leave their cards.
+"""Suspends containers whose memory does not move by itself: the driver checkpoints all their processes to the host.
 
-First the gate is closed and work is done; then the driver locks all processes and takes them to the host, one after the
-other; then others may have the room. Back it goes the other way round: first there is room again. What is to be is in
-the container's file before anything is done for it, and each step begins with a look at how processes stand, so that it
-is the same whether a step is done, half done by a broker that is no more, or not begun. Where the driver refuses one
-process all go on as before.
+First the gate is closed and work drains; then the driver locks all processes and moves them to the host one by one;
+then others may use the room. Resuming reverses this: room is made first. The desired state is written to the
+container's file before any step, and each step first checks the state of processes, so that a step that is done, half
+done by an earlier broker, or not begun is handled the same way. If the driver refuses one process, all continue to run.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _LOOK_S: Final = 0.010
 _AGAIN_S: Final = (0.2, 1.0, 5.0, 30.0)
 _SURE_AFTER: Final = 5
 _HEARD_S: Final = 30.0
-"""Who asked hears within that why it could not be; a later question is a new one."""
+"""How long the reason of a failure is reported; a later request starts a new attempt."""
 _OWN: Final = 64 << 20
-"""Bytes of the host that each process needs beside what it has on cards."""
+"""Host memory in bytes that each process needs beside what it has on cards."""
 _MIB: Final = 1 << 20
 _WORDS: Final = {
     2: "there is no room on the card",
@@ -52,7 +51,7 @@ _log: Final = structlog.get_logger()
 
 
 class NotSuspended(BrokerError):
-    """The container runs on, and why."""
+    """The container continues to run; the message says why."""
 
 
 class _Refusal(NamedTuple):
@@ -71,14 +70,14 @@ class Suspension:
         note: Callable[[Served, Spec], None],
         room_of: Callable[[int], HostRoom] = host_room,
     ) -> None:
-        """`note` writes down what is to be of a container; it raises a `BrokerError`."""
+        """`note` records a container's desired state; it raises a `BrokerError`."""
         self._registry, self._moving, self._checkpoints = registry, moving, checkpoints
         self._chores, self._note, self._room_of = chores, note, room_of
         self._under_way: set[BudgetKey] = set()
         self._refused: dict[BudgetKey, _Refusal] = {}
 
     def ask(self, served: Served, *, is_on: bool) -> Suspended:
-        """Begins it, or says how far it is; raises a `BrokerError`."""
+        """Start it, or return the progress; raises a `BrokerError`."""
         key, spec = served.budget.key, served.spec
         refusal = self._refused.pop(key, None)
         if is_on and refusal is not None and time.monotonic() - refusal.at_s < _HEARD_S:
@@ -101,17 +100,17 @@ class Suspension:
         return Suspended(is_on=is_on, resident_bytes=resident, moved_bytes=moved, is_done=is_done)
 
     def go_on(self, served: Served) -> None:
-        """Where a broker before this one was, or a question asks for more."""
+        """Continue where an earlier broker stopped, or start what a request asks for."""
         key = served.budget.key
         served.budget.is_away = served.spec.checkpoint != "none"
         if served.budget.is_away and key not in self._under_way:
             self._under_way.add(key)
             self._chores.start(self._drive(key))
 
-    # ---- On its way --------------------------------------------------------------------------------------------------
+    # ---- Progress ----------------------------------------------------------------------------------------------------
 
     async def _drive(self, key: BudgetKey) -> None:
-        """Until it is where it is to be, or the container is gone."""
+        """Run until the desired state is reached, or the container is gone."""
         tries = 0
         try:
             while (spec := self._spec(key)) is not None and not await self._tried(key, spec, tries):
@@ -120,11 +119,11 @@ class Suspension:
             self._under_way.discard(key)
 
     async def _tried(self, key: BudgetKey, spec: Spec, tries: int) -> bool:
-        """One try; whether all is as it should be."""
+        """Try once; return whether the desired state is reached."""
         try:
             await (self._suspend(key) if spec.is_suspended else self._resume(key, is_sure=tries >= _SURE_AFTER))
         except BrokerError as error:
-            _log.warning("a container is not suspended or resumed", pod=spec.pod.name, key=spec.key, why=str(error))
+            _log.warning("failed to suspend or resume a container", pod=spec.pod.name, key=spec.key, why=str(error))
             if spec.is_suspended and spec.checkpoint == "on-card" and self._goes_on(key, str(error)):
                 return False
             await asyncio.sleep(_AGAIN_S[min(tries, len(_AGAIN_S) - 1)])
@@ -132,12 +131,12 @@ class Suspension:
         return now is None or now.checkpoint == ("on-host" if now.is_suspended else "none")
 
     def _goes_on(self, key: BudgetKey, why: str) -> bool:
-        """It is not suspended after all; False where that can't be written down: then it is tried again."""
+        """Abandon the suspension; False if that can't be recorded: then the suspension is retried."""
         self._refused[key] = _Refusal(why, time.monotonic())
         try:
             self._put(key, is_suspended=False)
         except BrokerError as error:
-            _log.warning("that a container goes on can't be written down", why=str(error))
+            _log.warning("failed to record that a container continues", why=str(error))
             return False
         return True
 
@@ -164,7 +163,7 @@ class Suspension:
                 served.budget.is_away = False
 
     async def _until(self, key: BudgetKey, is_so: Callable[[BudgetKey], bool], *, is_suspended: bool) -> bool:
-        """False: something else is to be meanwhile."""
+        """Wait for a condition; False if the desired state changes meanwhile."""
         while (spec := self._spec(key)) is not None and spec.is_suspended is is_suspended:
             if is_so(key):
                 return True
@@ -174,7 +173,7 @@ class Suspension:
     # ---- Processes ---------------------------------------------------------------------------------------------------
 
     async def _take_out(self, driver: DriverCalls, key: BudgetKey) -> None:
-        """All are locked before the first one leaves: they may wait for each other."""
+        """Lock all processes before the first one leaves: they may wait for each other."""
         for step, before, after in (
             (Step.LOCK, ProcessStand.RUNS, ProcessStand.LOCKED),
             (Step.GO, ProcessStand.LOCKED, ProcessStand.AWAY),
@@ -187,9 +186,9 @@ class Suspension:
                     raise NotSuspended(_sentence(process, step, now))
 
     async def _bring_back(self, driver: DriverCalls, key: BudgetKey, *, is_sure: bool) -> None:
-        """All that can come back do, before it is said that one can't.
+        """Restore all processes that can be, before an error for any other is raised.
 
-        `is_sure`: one of which the driver says nothing again and again does not use it.
+        `is_sure`: treat a process that repeatedly stays unknown to the driver as one that does not use it.
         """
         wrong, unclear = list[str](), () if is_sure else (ProcessStand.UNKNOWN,)
         for process in self._processes(key):
@@ -204,13 +203,13 @@ class Suspension:
             raise NotSuspended("; ".join(wrong))
 
     def _processes(self, key: BudgetKey) -> Sequence[Process]:
-        """Those that have anything on a card; others can get nothing meanwhile."""
+        """Processes that have anything on a card; others can get nothing meanwhile."""
         served = next(iter(self._registry.of(key)), None)
         found = served.budget.processes.values() if served else ()
         return [each for each in found if each.state not in _OVER and each.has_something]
 
     def _require_host_room(self, key: BudgetKey) -> None:
-        """Before anything is locked. What is on the host already is in its groups' sums."""
+        """Check host memory before anything is locked. What is on the host already is part of its cgroups' usage."""
         needs, pids = dict[ContainerKey, int](), dict[ContainerKey, int]()
         for process in self._processes(key):
             needs[process.key] = needs.get(process.key, 0) + _held(process) + _OWN
@@ -228,7 +227,7 @@ class Suspension:
                     f"{_shown(room.free)}; raise the container's limits.memory, or make room"
                 )
 
-    # ---- What is to be -----------------------------------------------------------------------------------------------
+    # ---- Desired state -----------------------------------------------------------------------------------------------
 
     def _spec(self, key: BudgetKey) -> Spec | None:
         return next((each.spec for each in self._registry.of(key)), None)

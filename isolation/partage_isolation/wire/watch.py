@@ -1,4 +1,4 @@
-"""Short work that a packet or an event begins; all of it ends with the broker."""
+"""Short background tasks that packets or events start; all end with the broker."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
 class Chores:
-    """Those that are under way."""
+    """Background tasks in progress."""
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:
-        """`failed` hears of a defect in one."""
+        """`failed` is called with a task's unexpected exception."""
         self._failed = failed
         self._running: set[asyncio.Task[None]] = set()
 
@@ -46,15 +46,15 @@ class Chores:
 
 
 _LET_GO_AFTER_S: Final = (0.005, 0.010, 0.020, 0.040)
-"""The driver frees what a process held when it closes its files, which may come after its end is told."""
+"""The driver frees a process's memory when it closes its files, which may be after the exit is reported."""
 
 _MEASURED_AFTER_S: Final = (0.010, 0.050, 0.100)
 _MEASURED_WITHIN_S: Final = 0.2
-"""After that the view of a card has what contexts usually take."""
+"""After this time the view of a card shows the usual size of a context instead."""
 
 
 class Watch:
-    """What packets and deaths set off."""
+    """Samples and cleanup that packets and deaths trigger."""
 
     def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, registry: Registry) -> None:
         self._ledger, self._sampler, self._chores, self._registry = ledger, sampler, chores, registry
@@ -64,7 +64,7 @@ class Watch:
         self._letting_go: dict[CardId, asyncio.Event] = {}
         self._measuring: dict[tuple[Process, int], list[Callable[[], None]]] = {}
         self._grew: set[tuple[Process, int]] = set()
-        """Since the sample that is under way began."""
+        """Since the current sample began."""
 
     def close(self) -> None:
         self._deaths.close()
@@ -74,7 +74,7 @@ class Watch:
     # ---- Life and death ----------------------------------------------------------------------------------------------
 
     def watch(self, process: Process, peer: Peer) -> None:
-        """Its end will be heard of; `peer.pidfd` is ours."""
+        """Watch for the process's end; takes ownership of `peer.pidfd`."""
         if process in self._pidfds:
             os.close(peer.pidfd)
             return
@@ -82,7 +82,7 @@ class Watch:
         self._loop.add_reader(peer.pidfd, self._dead, process)
 
     def died(self, process: Process) -> None:
-        """It is gone: what it held comes back as soon as the cards show nothing of it."""
+        """Process a death: its memory is returned once samples of the cards no longer show it."""
         cards = [self._card(process, number) for number, account in process.accounts.items() if account.total]
         self._ledger.lives.died(process, time.monotonic_ns())
         self._registry.ended(process)
@@ -91,7 +91,7 @@ class Watch:
                 self.let_go(card)
 
     def let_go(self, card: CardId) -> None:
-        """A dead process is charged for that card."""
+        """Sample the card until no dead process is charged for it."""
         news = self._letting_go.get(card)
         if news is not None:
             news.set()
@@ -114,11 +114,11 @@ class Watch:
             del self._letting_go[card]
 
     def make_room(self, container: ContainerKey) -> bool:
-        """Works off the oldest death of a container that has not been yet; False where there is none."""
+        """Process the oldest pending death of a container; False if there is none."""
         return self._deaths.do_one(container)
 
     def _dead(self, process: Process) -> None:
-        """Hundreds may die at once, and nobody else's question waits for all of them."""
+        """Queue a death: hundreds may die at once, and requests must not wait for all of them."""
         self._forget(process)
         self._deaths.add(process.key, partial(self.died, process))
 
@@ -127,17 +127,17 @@ class Watch:
         self._loop.remove_reader(pidfd)
         os.close(pidfd)
 
-    # ---- Questions and samples ---------------------------------------------------------------------------------------
+    # ---- Requests and samples ----------------------------------------------------------------------------------------
 
     def doubts(self, process: Process, card: int) -> None:
-        """Takes a sample now where the next question may need it."""
+        """Take a sample now where the next request may need it."""
         budget = self._ledger.containers[process.key]
         is_claim = process.accounts[card].claims_more
         if is_claim or budget.room(card) < provable(budget, card):
             self.prove(budget.cards[card].id)
 
     def measure(self, process: Process, card: int) -> None:
-        """Takes a sample in which the process says what it uses: it has made a context, or has grown."""
+        """Take a sample with the process's reported usage: it has made a context, or has grown."""
         found = self._card(process, card)
         if found is None:
             return
@@ -148,10 +148,10 @@ class Watch:
         self._chores.start(self._measure(found, card, process))
 
     def once_measured(self, process: Process, card: int, then: Callable[[], None]) -> bool:
-        """Calls that when such a sample was taken; False where none is under way."""
+        """Call `then` once such a sample was taken; False if none is in progress."""
         waiting = self._measuring.get((process, card))
         if waiting is None or waiting:
-            return False  # a process asks one question at a time
+            return False  # a process has one request at a time
         waiting.append(then)
         return True
 
@@ -178,7 +178,7 @@ class Watch:
                     if (process, number) in self._grew:
                         continue
                     break
-                await asyncio.sleep(pause_s)  # busy just then, or the driver was; later the audit goes on trying
+                await asyncio.sleep(pause_s)  # it or the driver was busy; the audit retries later
         finally:
             late.cancel()
             self._grew.discard((process, number))

@@ -1,4 +1,4 @@
-"""Policies: who runs next on a card, for how long, and what that costs. Small and pure; chosen by name."""
+"""Scheduling policies: who runs next on a card, for how long, and at what cost. Small and pure; selected by name."""
 
 from __future__ import annotations
 

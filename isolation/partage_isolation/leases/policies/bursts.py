@@ -1,11 +1,11 @@
-"""How long a container's bursts of work are, as Gemini's client predicts it. Pure.
+"""Prediction of a container's next burst of work, as Gemini's client does it. Pure.
 
-A burst is work between two pauses of a program, and a pause of 2 ms or less does not end it. The longest of the last
-three seconds is expected to come again. Where all pauses were so short, a burst may be incomplete and counts twice.
+A burst is work between two pauses of a program; a pause of 2 ms or less does not end it. The prediction is the longest
+burst of the last three seconds. If all pauses were that short, a burst may be incomplete and counts twice.
 
-The broker sees the bursts after which a container is idle. One that the token's end cuts off tells nothing, as Gemini's
-authors have it. Their code takes such a burst for a whole one, and doubles it: tokens of a program that never pauses
-would grow to the whole window.
+The broker sees the bursts after which a container is idle. A burst that the token's end cuts off is ignored, as
+Gemini's authors describe. Their code treats such a burst as complete and doubles it, so the tokens of a program that
+never pauses would grow to the whole window.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ KEPT_NS: Final = 3 * SECOND
 
 @dataclass(slots=True)
 class Longest:
-    """Of the lengths that were noted in the last three seconds."""
+    """Maximum of the lengths noted in the last three seconds."""
 
     _noted: deque[tuple[int, int]] = field(default_factory=deque[tuple[int, int]])
-    """When, and how long: each shorter than the one before, since no other can be the longest."""
+    """Time and length; each shorter than the one before, since no other can become the maximum."""
 
     def note(self, length: int, now: int) -> None:
         while self._noted and self._noted[-1][1] <= length:
@@ -44,7 +44,7 @@ class Bursts:
     _pauses: Longest = field(default_factory=Longest)
     _began: int = 0
     _ended: int | None = None
-    """When the last burst did; None: it was cut off, or there was none."""
+    """End of the last burst; None if it was cut off, or there was none."""
 
     def ended(self, began: int, now: int) -> None:
         if self._ended is None or began - self._ended > MERGED_NS:
@@ -59,6 +59,6 @@ class Bursts:
         self._pauses.note(now - since, now)
 
     def expected_ns(self, now: int) -> int:
-        """0 where no burst was seen to end."""
+        """The predicted burst, or 0 if none was seen to end."""
         burst = self._bursts.at(now)
         return burst if self._pauses.at(now) >= MERGED_NS else 2 * burst

@@ -1,11 +1,11 @@
 """The token policy that Gemini published, for comparison. Pure.
 
-A token lasts a quota: the mean of the last one and of the burst that is expected next, within bounds; the basic quota
-where none is known. What a container used in the window decides. At its limit it gets no token; the last one before may
-take it above. Those below their share come first, by how far they are below it, then by who used least; one that used
-nothing is served at once. A token that its holder overran counts in full, as does work that ends after it.
+A token lasts a quota: the mean of the last quota and the predicted burst, within bounds; the basic quota if no burst is
+known. Usage within the window decides the order. A container at its limit gets no token; the last token before may take
+it above. Containers below their share come first, by how far they are below it, then by least usage; one without usage
+is served immediately. A token that its holder overran counts in full, as does work that ends after it.
 
-A token is given back when its holder is idle, and not taken before. Gemini itself keeps it then until its end.
+A token is given back when its holder is idle, and not revoked before. Gemini itself then keeps it until its end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ONE: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Gemini:
-    """At the parameters that its authors published; KubeShare starts it with 300, 20 and 10 000 ms."""
+    """Defaults are the parameters that its authors published; KubeShare starts it with 300, 20 and 10 000 ms."""
 
     quota_ns: int = 250 * MS
     least_ns: int = 100 * MS
@@ -42,7 +42,7 @@ class Gemini:
         pass
 
     def asks(self, account: Tally, now: int) -> None:
-        """Its pause is over, and its next quota is decided by all that is known until now."""
+        """End the container's pause, and set its next quota from all that is known until now."""
         if account.asked_first is None:
             account.asked_first = now
         if account.rested_at is None:
@@ -53,7 +53,7 @@ class Gemini:
         account.quota = self._bounded(account, (expected + self._quota(account)) // 2 if expected else self.quota_ns)
 
     def opens_at(self, account: Tally, now: int) -> int:
-        """When enough of what it used has left the window, or a window that is still young has grown enough."""
+        """When enough usage has left the window, or a window that is still young has grown enough."""
         used = self.used(account, now)
         if account.limit >= WHOLE or not used:
             return now
@@ -84,7 +84,7 @@ class Gemini:
         account.used += later - end
 
     def ended(self, account: Tally, now: int, *, is_idle: bool) -> None:
-        """What was held goes into the window, and as a burst into the next quota."""
+        """Add the held time to the window, and to the bursts that determine the next quota."""
         held, account.run = account.run, 0
         if held > 0:
             account.runs.append((now - held, now))
@@ -96,7 +96,7 @@ class Gemini:
         account.rested_at = now
 
     def used(self, account: Tally, now: int) -> int:
-        """How long it had the card within the window."""
+        """How long the container had the card within the window."""
         begins = now - self.window_ns
         while account.runs and account.runs[0][1] <= begins:
             start, end = account.runs.popleft()
@@ -105,7 +105,7 @@ class Gemini:
         return account.used - outside + account.run
 
     def _counted(self, account: Tally, now: int) -> int:
-        """The window, or all the time that there was for a container that is younger."""
+        """The window, or the container's age if that is less."""
         return self.window_ns if account.asked_first is None else min(self.window_ns, now - account.asked_first)
 
     def _quota(self, account: Tally) -> int:

@@ -1,7 +1,7 @@
-"""What a policy decides, what it remembers of a container, and the policy that meters nothing.
+"""The interface of policies, the state they keep for a container, and the policy that meters nothing.
 
-Pure. A policy has no state of its own: all that it remembers of a container is in an `Tally`, so that the same
-functions serve the broker and the simulator. Ranks are compared on one card only, and only between those that may run.
+Pure. A policy has no state of its own: all state for a container is in a `Tally`, so that the same functions serve the
+broker and the simulator. Ranks are compared on one card only, and only between containers that may run.
 """
 
 from __future__ import annotations
@@ -15,78 +15,78 @@ from partage_isolation.leases.policies.bursts import Bursts
 
 @dataclass(slots=True)
 class Tally:
-    """What these mean is the policy's."""
+    """Accounting state of a container on a card; each policy uses the fields that it needs."""
 
     share: int
-    """In milli; guaranteed."""
+    """Guaranteed, in milli."""
     limit: int
-    """In milli; the ceiling."""
+    """Ceiling, in milli."""
     virtual: int = 0
-    """Time held, divided by share: nanoseconds of a whole card."""
+    """Time held divided by share: nanoseconds of a whole card."""
     lead: int = 0
-    """How far the others' virtual time was ahead when it last went away: what they owed it then."""
+    """How far it was behind the others' virtual time when it last left, which is what they owed it."""
     room: int = 0
-    """What the ceiling leaves at `room_at`."""
+    """The ceiling's bucket at `room_at`."""
     room_at: int = 0
     quota: int = 0
-    """How long its next lease may be."""
+    """Length of its next time slice."""
     run: int = 0
-    """How long it has held the card in this lease."""
+    """Time for which it has held the card in this time slice."""
     used: int = 0
-    """The sum of `runs`."""
+    """Sum of `runs`."""
     runs: deque[tuple[int, int]] = field(default_factory=deque[tuple[int, int]])
-    """From when to when it had the card, of late."""
+    """Recent intervals in which it had the card."""
     asked_first: int | None = None
     rested_at: int | None = None
-    """When its lease ended, until it wants the card again."""
+    """End of its last time slice, until it wants the card again."""
     bursts: Bursts = field(default_factory=Bursts)
 
 
 class Policy(Protocol):
     @property
     def is_metering(self) -> bool:
-        """False: each container runs whenever it likes."""
+        """If false, each container runs at any time."""
         ...
 
     @property
     def renews(self) -> bool:
-        """A lease that would go to its holder again is lengthened instead of being drained."""
+        """A time slice that would go to its holder again is extended instead of being drained."""
         ...
 
     def rank(self, account: Tally, now: int, ahead_ns: int = 0) -> int:
-        """Who has the least runs next; as if it had held the card for so long more."""
+        """The lowest rank runs next; computed as if the container had held the card for `ahead_ns` more."""
         ...
 
     def came(self, account: Tally, least: int) -> None:
-        """It was away and wants the card again; `least` is how far the others are, in virtual time."""
+        """The container was away and wants the card again; `least` is the others' virtual time."""
         ...
 
     def asks(self, account: Tally, now: int) -> None:
-        """It waits for the card; said once or more for each wait."""
+        """The container waits for the card; called once or more for each wait."""
         ...
 
     def opens_at(self, account: Tally, now: int) -> int:
-        """When its ceiling lets it run; not after now, where it may."""
+        """When its ceiling lets it run; now or earlier if it may run already."""
         ...
 
     def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:
-        """For how long it may run; None: until another container wants the card."""
+        """How long it may run; None means until another container wants the card."""
         ...
 
     def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool: ...
 
     def charge(self, account: Tally, held_ns: int, now: int) -> None:
-        """It held the card for so long until now; negative: so much was charged wrongly."""
+        """Charge `held_ns` of holding the card until now; negative to refund time that was charged wrongly."""
         ...
 
     def ended(self, account: Tally, now: int, *, is_idle: bool) -> None:
-        """Its lease is over and its work done; idle: it gave the lease back since it had no use for it."""
+        """Its time slice has ended and drained; `is_idle` if it gave the time slice back because it was idle."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FreeRun:
-    """For those who want memory held and time not."""
+    """For users who want memory limits but no time limits."""
 
     is_metering: bool = False
     renews: bool = False

@@ -1,12 +1,12 @@
-"""A guarantee by virtual time with a ceiling beside it, and strict caps in the same order.
+"""Guaranteed shares by virtual time, with a ceiling on top, and strict caps in the same order.
 
-Pure. Each container has a clock that runs, while it holds the card, as much faster as its share is smaller; the
-container whose clock is furthest behind runs next. So excess is divided by share, no card is idle while a container
-wants it, and debts never expire. A container that comes back from idleness is ahead of the others by a credit at most.
-A share of 0 runs only while no container with a share wants the card.
+Pure. Each container has a clock that advances while it holds the card, faster for smaller shares; the container whose
+clock is furthest behind runs next. So excess is divided by share, no card is idle while a container wants it, and debts
+never expire. A container that was idle returns with a head start of at most a credit. A share of 0 runs only while no
+container with a share wants the card.
 
-The ceiling is a bucket that fills at the limit's rate, and that held time empties. A container below it has at least a
-turn of `on_ns`: shorter ones cost more than they give. Debt stays.
+The ceiling is a token bucket that fills at the limit's rate and that held time empties. A container below its ceiling
+runs for at least `on_ns`: shorter time slices cost more than they give. Debt stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _fill(account: Tally, limit: int, now: int, most: int) -> int:
 
 
 def _opens_at(account: Tally, limit: int, now: int, *, on_ns: int, most: int) -> int:
-    """When a turn of that length fits."""
+    """When a time slice of that length fits."""
     missing = on_ns * (WHOLE - limit) // WHOLE - _fill(account, limit, now, most)
     return now if missing <= 0 else now - (-missing * WHOLE // limit)
 
@@ -39,12 +39,12 @@ def _lasts_ns(account: Tally, limit: int, now: int, most: int) -> int:
 
 
 _BEHIND_ALL = 1 << 80
-"""More than any clock shows."""
+"""More than any clock value."""
 
 
 @dataclass(frozen=True, slots=True)
 class VirtualTime:
-    """What cards have unless another policy is asked for."""
+    """The default policy."""
 
     timing: Timing = Timing()  # noqa: RUF009 - it is frozen
     is_metering: bool = True
@@ -55,21 +55,21 @@ class VirtualTime:
         return virtual if account.share else virtual + _BEHIND_ALL
 
     def came(self, account: Tally, least: int) -> None:
-        """No more than the credit ahead, or than it was when it went; debt stays."""
+        """Limit its head start to the credit, or to what it had when it left; debt stays."""
         account.virtual = max(account.virtual, least - max(self.timing.credit_ns, account.lead))
 
     def asks(self, account: Tally, now: int) -> None:
         pass
 
     def opens_at(self, account: Tally, now: int) -> int:
-        """At once, below a whole card when a turn fits."""
+        """Immediately, or below a whole card when a time slice fits."""
         if account.limit >= WHOLE:
             return now
         on_ns = self.timing.ceiling_on_ns
         return _opens_at(account, account.limit, now, on_ns=on_ns, most=self._most)
 
     def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:
-        """A quantum, or what the ceiling leaves of it."""
+        """A quantum, or the part of it that the ceiling allows."""
         if account.limit >= WHOLE:
             return self.timing.quantum_ns if is_contended else None
         return min(self.timing.quantum_ns, _lasts_ns(account, account.limit, now, self._most))
@@ -92,19 +92,19 @@ class VirtualTime:
 
 
 class Caps(VirtualTime):
-    """For those who sell time by the milli: what one gets does not depend on what others do."""
+    """For operators who sell time by the milli: a container's time does not depend on the others' load."""
 
     __slots__ = ()
 
     def opens_at(self, account: Tally, now: int) -> int:
-        """When a turn fits below its share."""
+        """When a time slice fits below its share."""
         cap = _cap(account)
         if cap >= WHOLE:
             return now
         return _opens_at(account, cap, now, on_ns=self.timing.ceiling_on_ns, most=self._most)
 
     def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:
-        """What its share leaves of a quantum."""
+        """The part of a quantum that its share allows."""
         cap = _cap(account)
         if cap >= WHOLE:
             return self.timing.quantum_ns if is_contended else None
@@ -117,5 +117,5 @@ class Caps(VirtualTime):
 
 
 def _cap(account: Tally) -> int:
-    """In milli. A container without a share gets a turn now and then, so that none waits for ever."""
+    """The cap in milli. A container without a share gets an occasional time slice, so that none starves."""
     return max(1, min(account.share, account.limit))

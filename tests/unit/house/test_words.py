@@ -15,7 +15,7 @@ from unit.house.sources import modules
 pytestmark = pytest.mark.slow
 
 MOST_IN_ING: Final = 20
-FEWEST_WORDS: Final = 5
+FEWEST_WORDS: Final = 3
 
 
 def in_ing() -> Iterator[str]:

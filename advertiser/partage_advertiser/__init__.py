@@ -1,7 +1,7 @@
-"""The advertiser: what a node has, as file and node annotation, written only when something changed.
+"""The advertiser: publishes a node's devices as a file and a node annotation, written only on change.
 
-`service` is the daemon; `inspection` asks plugins and `kubelet` what there is, `signs` says which daemons are in force
-and pauses for a driver upgrade. What was seen goes one way, through `inventory`: the file, then `publisher` and
-`heartbeat` to the API server, then what `happenings` finds worth saying as `events`. `cli` has what the command does
-without living as a daemon.
+`service` is the daemon; `inspection` collects the devices from plugins and `kubelet`; `signs` checks which daemons are
+in force, and pauses for a driver upgrade. Data flows one way, through `inventory`: to the file, then by `publisher` and
+`heartbeat` to the API server, then as `events` for the changes that `happenings` reports. `cli` has the one-shot modes
+of the command.
 """

@@ -1,4 +1,4 @@
-"""Who hears of the inventory beside the programs of this node: a cluster, or only the log of a machine without one."""
+"""Sinks of the inventory besides the file: the cluster, or only the log on a machine without one."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Counted = Callable[[str], None]
 
 class Audience(Protocol):
     def want(self, text: str) -> None:
-        """From now on this is the inventory."""
+        """Set the inventory to publish."""
 
     def tell(self, happening: Happening) -> None: ...
 
     @property
     def is_true(self) -> bool:
-        """Whether all that was wanted is where it should be, as far as we know."""
+        """Whether everything published is up to date, as far as we know."""
         ...
 
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What goes on for as long as the advertiser lives, by name."""
+        """Background coroutines that run as long as the advertiser, by name."""
         ...
 
 
 class Cluster:
-    """The annotation of the Node, Events on it, and a Lease with the node's keys, for as long as `beats` vouches."""
+    """The Node's annotation, Events on it, and a Lease with the node's keys, renewed while `beats` returns True."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -85,12 +85,12 @@ class Cluster:
 
 
 class OwnLog:
-    """Of a machine that is in no cluster: the file is all that there is to keep true."""
+    """The sink of a machine without a cluster: only the file has to be kept up to date."""
 
     is_true = True
 
     def want(self, text: str) -> None:
-        """The file says it already."""
+        """Do nothing: the file has the inventory already."""
 
     def tell(self, happening: Happening) -> None:
         logged(happening)

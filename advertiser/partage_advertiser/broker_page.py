@@ -1,8 +1,8 @@
-"""The page `/broker` of the advertiser's port: what the node's broker tells of cards and containers, as it wrote it.
+"""The page `/broker` on the advertiser's port: the broker's report on cards and containers, passed through unchanged.
 
-The broker has no port of its own unasked, and answers root on its node alone. The advertiser is there, is root and has
-a port; so `partage top` reads all nodes through the API server. The line is passed on and not read: the broker and who
-asks may be newer. The broker, which has work to do, is asked once a second at most.
+By default the broker has no port of its own, and answers only root on its node. The advertiser runs there as root and
+has a port, so `partage top` reads all nodes through the API server. The line is not parsed, since the broker and the
+client may be newer. The broker is queried at most once a second, to keep its load low.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partage_plugins.vocabulary.places import BROKER_SOCKET
 
 PATH: Final = "/broker"
 MOST_BYTES: Final = 16 << 20
-"""The most that a broker tells."""
+"""The maximum size of the broker's report."""
 _WITHIN_S: Final = 3.0
 _FRESH_S: Final = 1.0
 _QUESTION: Final = b'{"ask":"tell"}\n'
@@ -26,7 +26,7 @@ _JSON: Final = "application/json"
 
 
 class BrokerPage:
-    """Answers those who ask; of many at once one asks the broker."""
+    """Serves the page; of concurrent requests only one queries the broker."""
 
     def __init__(self, root: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = root / BROKER_SOCKET, clock

@@ -1,4 +1,4 @@
-"""The command of the advertiser: lives as a daemon, or once tells, shows or takes back what it would tell."""
+"""The command of the advertiser: runs the daemon, or once writes, prints or removes what the daemon would publish."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _AGAIN_S: Final = 0.5
 
 
 def mistakes(settings: AdvertiserSettings) -> list[str]:
-    """What is wrong, a line each. That the driver or the API server is away is no mistake: they may come later."""
+    """Configuration mistakes, one line each.
+
+    An absent driver or API server is not a mistake, since either may start later.
+    """
     logs.configure("advertiser", level="warning", log_format="text")
     try:
         asyncio.run(_begun(settings))
@@ -47,7 +50,7 @@ def mistakes(settings: AdvertiserSettings) -> list[str]:
 
 
 async def _begun(settings: AdvertiserSettings) -> None:
-    """All that a look needs, without one; beside an advertiser that runs."""
+    """Set up everything that an inspection needs, without one; works beside a running advertiser."""
     async with api_server(settings) as server, inspecting(settings, server, wake=lambda: None):
         pass
 
@@ -70,7 +73,7 @@ async def _tell(settings: AdvertiserSettings, *, dry_run: bool) -> int:
 
 
 async def _settled(inspector: Inspector) -> Inventory:
-    """An idle driver takes seconds to find its cards."""
+    """The first inventory; retried, since an idle driver takes seconds to find its cards."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _PATIENCE_S
     while True:
@@ -126,7 +129,7 @@ async def _prune(settings: AdvertiserSettings, *, dry_run: bool) -> int:
         server = await stack.enter_async_context(api_server(settings))
         failed = False
         told = [] if server is None else [partial(prune, settings, server) for prune in (_annotation, _lease)]
-        for prune in (*told, partial(_files, settings)):  # one that can't be removed keeps no other
+        for prune in (*told, partial(_files, settings)):  # a failure does not stop the others
             pruned = await prune(dry_run=dry_run)
             _say(f"{pruned.what}: {pruned.outcome}")
             failed = failed or pruned.failed
@@ -142,7 +145,7 @@ def _say(line: str) -> None:
 
 
 class Pruned(NamedTuple):
-    """What became of one thing."""
+    """The outcome for one object."""
 
     what: str
     outcome: str

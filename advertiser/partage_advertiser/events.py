@@ -1,7 +1,7 @@
-"""Events on the Node object, for those who type `kubectl describe node`.
+"""Events on the Node object, for `kubectl describe node`.
 
-They are a courtesy: what the API server does not take soon is dropped and counted, never kept for ever. The same words
-about the same thing are sent once in a while, however often it happens.
+They are best effort: an event that the API server does not accept soon is dropped and counted, not kept. The same
+message about the same object is sent only once per interval, however often it occurs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Events:
         sent: Callable[[str], None],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._node = ObjectReference(kind="Node", name=node, uid=node)  # as kubelet writes its own
+        self._node = ObjectReference(kind="Node", name=node, uid=node)  # as kubelet does for its own Events
         self._sent = sent
         self._waiting: asyncio.Queue[Happening] = asyncio.Queue(_MOST_WAITING)
         self._repeats = Repeats(every_s=300)
@@ -46,7 +46,7 @@ class Events:
         )
 
     def tell(self, happening: Happening) -> None:
-        """Soon; also in the log, at once."""
+        """Queue an event; it is logged at once."""
         logged(happening)
         if self._repeats.due(happening) is None:
             return
@@ -56,7 +56,7 @@ class Events:
             self._sent("dropped")
 
     async def run(self) -> None:
-        """Sends what waits, for ever."""
+        """Send queued events until cancelled."""
         while True:
             what = await self._waiting.get()
             self._sent(

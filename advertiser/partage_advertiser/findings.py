@@ -1,7 +1,7 @@
-"""Reads what the broker found wrong, and says each new thing once: an event on the Node, in people's words.
+"""Reads the broker's findings, and reports each new one once as a readable Event on the Node.
 
-Between looks only the folder's and files' times are asked. What an advertiser before this one has told is told again: a
-file lives only as long as what is wrong, and a word too many is better than none.
+Between reads only the mtimes of the folder and its files are checked. Findings that an earlier advertiser reported are
+reported again: a file exists only as long as its problem, and a duplicate is better than a miss.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Stamp = tuple[int, int, int]
 
 
 class FindingsFolder:
-    """The broker's, below the node's root."""
+    """The broker's folder of findings, below the node's root."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / FINDINGS_FOLDER
@@ -32,7 +32,7 @@ class FindingsFolder:
         self._repeats = Repeats(every_s=60)
 
     def news(self) -> tuple[Happening, ...]:
-        """What was not there when this was asked last."""
+        """Findings that appeared since the last call."""
         files = self._files()
         changed = [name for name, stamp in files.items() if self._seen.get(name) != stamp]
         self._told = {name: told for name, told in self._told.items() if name in files}
@@ -44,7 +44,7 @@ class FindingsFolder:
             with os.scandir(self._folder) as entries:
                 found = (entry for entry in entries if _is_ours(entry))
                 return {entry.name: _stamp(entry.stat()) for entry, _ in zip(found, range(_MOST_FILES), strict=False)}
-        except FileNotFoundError:  # nothing was ever found, or a file went away meanwhile
+        except FileNotFoundError:  # no findings so far, or a file was removed meanwhile
             return {}
         except OSError as error:
             self._say(str(self._folder), str(error))

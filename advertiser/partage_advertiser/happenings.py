@@ -1,6 +1,6 @@
-"""What people should hear of when the inventory changes, in their words. Pure.
+"""Condition changes between two inventories that people should see, as messages. Pure.
 
-Only differences speak: a new start with an inventory that says the same says nothing.
+Only differences are reported: a restart with an unchanged inventory reports nothing.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from partage_plugins.vocabulary.inventory import Inventory, Ready
 
 
 class Happening(NamedTuple):
-    """One thing that happened to the node."""
+    """One condition change of the node."""
 
     type: Literal["Normal", "Warning"]
     reason: str
-    """In CamelCase, for machines."""
+    """CamelCase, for programs."""
     message: str
 
 
 def happenings(before: Inventory | None, after: Inventory) -> tuple[Happening, ...]:
-    """From one inventory to the next; of the first there is only what is wrong."""
+    """Changes from one inventory to the next; for the first inventory, only problems."""
     cards = _cards(after)
     was = _cards(before) if before else {}
     told = [each for id_, card in cards.items() for each in _of_card(was.get(id_), card, is_first=before is None)]
@@ -33,13 +33,13 @@ def happenings(before: Inventory | None, after: Inventory) -> tuple[Happening, .
 
 
 def of_crishim(fault: Fault) -> Happening:
-    """What crishim says is wrong with it."""
+    """A fault that crishim reports about itself."""
     end = "; no shared pods come here." if fault.refuses else "."
     return Happening("Warning", f"Crishim{fault.cause.capitalize()}", f"crishim: {fault.sentence}{end}")
 
 
 def of_guarded(guarded: Guarded) -> Happening:
-    """A container that was kept from cards, which its own words do not show."""
+    """A container that was kept from cards, which its own output does not show."""
     who = f"Container {guarded.container} of pod {guarded.namespace}/{guarded.pod}"
     advice = "ask for partage.dev/ resources, or name its namespace in crishim's trusted_namespaces"
     return Happening(

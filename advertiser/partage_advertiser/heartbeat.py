@@ -1,8 +1,8 @@
-"""Renews the node's Lease: others see by it that the inventory is being kept true.
+"""Renews the node's Lease, which shows others that the inventory is kept up to date.
 
-It beats only while that is so; a scheduler that sees no beat gives the node no new pods. Each beat also says by which
-keys the node believes allocations, since no key is given up before every node has the next one; and which versions run.
-The Lease belongs to the Node object, so the cluster removes it with the node.
+It is renewed only while that is so; a scheduler that sees no renewal gives the node no new pods. Each renewal also
+publishes the ids of the keys that the node trusts, since a key is retired only once every node has its successor, and
+the versions that run. The Lease is owned by the Node object, so the cluster removes it with the node.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partage_base.kube import (
 from partage_plugins.vocabulary.keys import KEYS, RESIZED_PODS, VERSIONS
 
 LATE_BEATS: Final = 4
-"""So many may be missed before others take the node for silent."""
+"""Renewals that may be missed before others consider the node silent."""
 
 
 class Heartbeat:
@@ -59,10 +59,10 @@ class Heartbeat:
             await asyncio.sleep(wait_s)
 
     async def _beat(self) -> float:
-        """One; how long to wait for the next."""
+        """Renew once; returns the delay until the next attempt."""
         try:
             self._lease = await self._renewed()
-        except KubeError as error:  # the Lease that we know still counts: to ask for it would be one more call
+        except KubeError as error:  # keep the known Lease: rereading it would cost a call
             self._beaten("failed")
             self._repeats.failed("no heartbeat; it will be tried again", error)
             return self._backoff.after(error)
@@ -74,7 +74,7 @@ class Heartbeat:
         try:
             if self._lease is not None:
                 return await self._put(self._lease)
-        except (Conflict, NotFound):  # somebody touched it, or took it away: look what there is
+        except (Conflict, NotFound):  # changed or deleted by others: read it again
             self._lease = None
         try:
             return await self._put(await self._server.get(self._path, Lease))

@@ -1,10 +1,10 @@
-"""Asks plugins and kubelet what there is on this node, and makes one inventory of it.
+"""Collects the devices of this node from plugins and kubelet, and builds one inventory.
 
-Plugins are asked in one thread of their own, one call at a time: the loop goes on while a driver takes its time. A call
-that never ends is the watchdog's business, which ends the process by name.
+Plugins are called in a dedicated thread, one call at a time, so the event loop continues while a driver is slow. A call
+that hangs is handled by the watchdog, which names the plugin and ends the process.
 
-Between inspections the times of a few folders are looked at, which costs next to nothing. So an inspection follows
-within a second when the driver is to be let go, when kubelet gave a device away, or when it knows another plugin.
+Between inspections only the mtimes of a few folders are checked, which is cheap. So an inspection follows within a
+second when the driver is to be released, when kubelet allocated a device, or when a device plugin was registered.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
 T = TypeVar("T")
 FOLDERS: Final = (PAUSE_FOLDER, "var/lib/kubelet/device-plugins", "var/lib/kubelet/plugins_registry")
-"""A pause is a file in the first; kubelet renames its record into the second, and plugins listen in both."""
+"""A pause is a file in the first; kubelet renames its checkpoint into the second, and plugins listen in both."""
 
 
 @asynccontextmanager
 async def api_server(settings: AdvertiserSettings) -> AsyncGenerator[ApiServer | None]:
-    """As this node; None where there is no cluster. Raises `BadConfiguration` where no account is given."""
+    """The API server, as this node's account; None without a cluster. Raises `BadConfiguration` without an account."""
     if not settings.cluster:
         yield None
         return
@@ -55,7 +55,7 @@ async def api_server(settings: AdvertiserSettings) -> AsyncGenerator[ApiServer |
 
 
 class ClusterSide(NamedTuple):
-    """What only the API server can say of who has this node's devices."""
+    """Device users that only the API server knows."""
 
     pods: Pods
     drivers: OtherDrivers
@@ -63,14 +63,14 @@ class ClusterSide(NamedTuple):
 
 class Inspector:
     def __init__(self, side: NodeSide, readiness: Readiness, kubelet: Kubelet, cluster: ClusterSide | None) -> None:
-        """On a machine that is in no cluster kubelet is not asked: only partage hands out cards."""
+        """Without a `cluster`, kubelet is not queried: only partage hands out cards."""
         self._side = side
         self._kubelet, self._cluster = kubelet, cluster
         self.readiness = readiness
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plugins")
 
     async def look(self, last: Inventory | None) -> Inventory:
-        """What there is now; `NoInventory` where a plugin fails, since half an inventory would be a lie."""
+        """The current inventory; raises `NoInventory` if a plugin fails, since a partial one would be wrong."""
         in_use = await self._in_use(last)
         try:
             parts = await self._asked(lambda: self._side.discover(in_use))
@@ -79,7 +79,7 @@ class Inspector:
         return Inventory(reads=Reads(crit=CRIT), ready=self.readiness.now(), kinds=parts)
 
     async def _in_use(self, last: Inventory | None) -> list[DeviceUse] | None:
-        """What is in others' hands; None where that can't be known."""
+        """Devices in use by others; None if unknown."""
         if self._cluster is None:
             return []
         uses = await self._kubelet.in_use()
@@ -88,14 +88,14 @@ class Inspector:
         return [*await self._cluster.pods.without_ended(uses, last), *self._cluster.drivers.offered]
 
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What goes on for as long as the advertiser lives, by name."""
+        """Background coroutines that run as long as the advertiser, by name."""
         return {} if self._cluster is None else {"other drivers": self._cluster.drivers.run()}
 
     async def samples(self) -> list[Gauge]:
         return await self._asked(self._side.samples)
 
     async def stop(self) -> list[PartageError]:
-        """Plugins let go; what failed at it."""
+        """Stop all plugins; returns the errors of doing so."""
         faults = await self._asked(self._side.stopping)
         self._thread.shutdown()
         return list(faults)
@@ -108,7 +108,7 @@ class Inspector:
 async def inspecting(
     settings: AdvertiserSettings, server: ApiServer | None, *, wake: Callable[[], None]
 ) -> AsyncGenerator[Inspector]:
-    """With all plugins started, and watched for hangs; raises the first fault of their end."""
+    """An inspector with all plugins started and watched for hangs; raises the first error of stopping them."""
     side = _started_side(settings, wake=wake)
     watchdog = Watchdog(side.activity, deadline_s=settings.plugin_deadline_s)
     watchdog.start()
@@ -130,7 +130,7 @@ async def inspecting(
 
 
 def _started_side(settings: AdvertiserSettings, *, wake: Callable[[], None]) -> NodeSide:
-    """All plugins, begun; `BadConfiguration` with every fault: half a node's devices must not look like all of them."""
+    """All plugins, started; `BadConfiguration` lists every fault: some of a node's devices must not pass for all."""
     registry = load_all(node_hooks, installed(NODE_GROUP), blocked=blocked_names(os.environ))
     side = NodeSide(registry, traced=tracing(os.environ))
     context = NodeContext(
@@ -147,14 +147,14 @@ def _started_side(settings: AdvertiserSettings, *, wake: Callable[[], None]) -> 
 
 
 class FolderWatch:
-    """The folders in which there is something new to see before an inspection is due."""
+    """The folders whose changes trigger an early inspection."""
 
     def __init__(self, root: Path) -> None:
         self._folders = tuple(root / name for name in FOLDERS)
         self._seen = self._times()
 
     def anything(self) -> bool:
-        """Whether one of them changed since this was asked last."""
+        """Whether one of them changed since the last call."""
         before, self._seen = self._seen, self._times()
         return self._seen != before
 
@@ -165,5 +165,5 @@ class FolderWatch:
 def _time(folder: Path) -> int:
     try:
         return folder.stat().st_mtime_ns
-    except OSError:  # not there yet, or not to be seen
+    except OSError:  # missing, or not accessible
         return 0

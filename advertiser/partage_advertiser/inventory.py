@@ -1,7 +1,7 @@
-"""Where an inventory goes: the node's file, then its audience, which hears besides of what is different.
+"""Publishes an inventory: to the node's file, then to its sinks, together with the condition changes.
 
-A file that can't be written does not stop the rest: the cluster still hears that a card is lost. But then crishim reads
-something else than the scheduler, so the caller is told, and must not vouch for it by a heartbeat.
+A file that cannot be written does not stop the rest: the cluster still learns that a card is lost. But crishim then
+reads another inventory than the scheduler, so the caller gets an error and must not renew the heartbeat.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _log = structlog.get_logger()
 
 
 class NoInventory(PartageError):
-    """Plugins do not say what exists, or the file of it can't be written."""
+    """Plugins do not report the devices, or the inventory file cannot be written."""
 
 
 class InventoryFile:
-    """For crishim: always whole, and written only when it says something new."""
+    """The inventory file, for crishim: always complete, and written only on change."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / INVENTORY_FILE
 
     def text(self) -> bytes | None:
-        """What stands in it; None where there is none."""
+        """The file's content; None if there is no file."""
         try:
             return self._path.read_bytes()
         except FileNotFoundError:
             return None
 
     def write(self, text: bytes) -> bool:
-        """Makes it say so; whether it did not before. Raises `OSError`, and then the old one stands."""
+        """Write the text; returns whether it changed. Raises `OSError`, and then the old content stays."""
         if self.text() == text:
             return False
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ class InventoryFile:
         return True
 
     def remove(self) -> bool:
-        """Takes it away; whether there was one."""
+        """Remove the file; returns whether it existed."""
         try:
             self._path.unlink()
         except FileNotFoundError:
@@ -59,15 +59,15 @@ class InventoryFile:
 
 
 class Outlets:
-    """The file of one node, and who hears of it."""
+    """The file of one node, and its sinks."""
 
     def __init__(self, file: InventoryFile, audience: Audience) -> None:
         self._file, self._audience = file, audience
         self.told: Inventory | None = _last_told(file)
-        """The last one; at the start, that of the advertiser before us."""
+        """The last published inventory; at the start, the one that the previous advertiser wrote."""
 
     def tell(self, inventory: Inventory) -> None:
-        """Everywhere; `NoInventory` or `DecodeError` where that is not so."""
+        """Publish everywhere; raises `NoInventory` or `DecodeError` if that fails."""
         text = encode_inventory(inventory)
         before, self.told = self.told, inventory
         fault = self._written(text)
@@ -87,10 +87,10 @@ class Outlets:
 
 
 def _last_told(file: InventoryFile) -> Inventory | None:
-    """So that people hear of differences alone."""
+    """The last published inventory, so that only differences are reported."""
     try:
         text = file.text()
         return decode_inventory(text, (GPU,)) if text else None
     except (OSError, DecodeError) as error:
-        _log.warning("the old inventory file can't be read; a new one is made", why=str(error))
+        _log.warning("old inventory file is unreadable, creating a new one", why=str(error))
         return None

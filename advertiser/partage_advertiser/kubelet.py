@@ -1,7 +1,7 @@
-"""What kubelet gave away by itself, and whether it still counts.
+"""Devices that kubelet allocated itself, without those of ended pods.
 
-Older kubelets go on naming pods that have ended. The API server is asked only about a pod that seems to hold a card
-which we hand out ourselves, so hardly ever.
+Older kubelets keep listing pods that have ended. The API server is queried only about a pod that seems to hold a card
+that we hand out ourselves, so rarely.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Kubelet:
         self._repeats = Repeats(every_s=300)
 
     async def in_use(self) -> list[DeviceUse] | None:
-        """Everything that is in somebody's hands; None where kubelet can't be asked."""
+        """All devices in use; None if kubelet does not answer."""
         try:
             served = await self._resources.served()
         except CriError as error:
@@ -68,7 +68,7 @@ class Pods:
         self._known: dict[PodName, tuple[float, bool]] = {}
 
     async def without_ended(self, uses: Sequence[DeviceUse], inventory: Inventory | None) -> list[DeviceUse]:
-        """Without those of pods that have ended, as far as that makes a difference."""
+        """The uses without those of ended pods, checked only for cards that we share."""
         part = inventory.part(GPU) if inventory else None
         ours = [card.id for card in part.cards if card.pool == "shared"] if part else []
         return [
@@ -88,9 +88,9 @@ class Pods:
         return ended
 
     async def _asked(self, use: DeviceUse) -> bool:
-        """A pod that the API server does not know may run all the same; so may any while it can't be asked."""
+        """Whether the pod has ended; False if the API server does not know it or does not answer: it may be running."""
         try:
-            async with asyncio.timeout(_WITHIN_S):  # a look waits for it
+            async with asyncio.timeout(_WITHIN_S):  # an inspection waits for it
                 pod = await self._server.get(pod_path(use.namespace, use.pod), _Pod)
         except (KubeError, TimeoutError):
             return False

@@ -1,6 +1,6 @@
-"""Devices of this node that other DRA drivers offer by ResourceSlices; plugins are told of them as of devices in use.
+"""Devices of this node that other DRA drivers offer in ResourceSlices; plugins see them as devices in use.
 
-Two drivers that offer one card would both give it away. What was seen last stands while the API server is away.
+Two drivers that offer the same card would both allocate it. The last known state is kept while the API server is away.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class DriverSlice(msgspec.Struct, frozen=True):
-    """A ResourceSlice, as far as it says which cards are another's."""
+    """The fields of a ResourceSlice that show which cards another driver offers."""
 
     metadata: Meta
     spec: _Spec
 
 
 def offered_by(slice_: DriverSlice) -> Iterator[DeviceUse]:
-    """What it offers, by all names that a card may be known by; nothing of our own driver. Pure."""
+    """The devices of a slice, under all names that identify a card; none for our own driver. Pure."""
     driver = slice_.spec.driver
     for device in slice_.spec.devices if driver != DRIVER else ():
         for name in _names(device):
@@ -63,7 +63,7 @@ def offered_by(slice_: DriverSlice) -> Iterator[DeviceUse]:
 
 
 def _names(device: _Device) -> Iterator[str]:
-    """A uuid says most; what has none may have an address, and a name in any case."""
+    """Its uuids; without any, its PCI addresses, if given, and its name."""
     said = {name: each.string for name, each in device.attributes.items() if each.string}
     uuids = [value for name, value in said.items() if name.rpartition("/")[2] == UUID]
     yield from uuids
@@ -73,10 +73,10 @@ def _names(device: _Device) -> Iterator[str]:
 
 
 class OtherDrivers:
-    """All that are on one node."""
+    """All other DRA drivers of one node."""
 
     def __init__(self, server: ApiServer, node: str, *, changed: Callable[[], None]) -> None:
-        """`changed` is called whenever something else is offered than before."""
+        """`changed` is called when the offered devices change."""
         self._server, self._node, self._changed = server, node, changed
         self._slices: dict[str, DriverSlice] = {}
         self._offered: tuple[DeviceUse, ...] = ()
@@ -87,7 +87,7 @@ class OtherDrivers:
         return self._offered
 
     async def run(self) -> None:
-        """Follows the slices of this node, for ever."""
+        """Follow the slices of this node until cancelled."""
         backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         only = f"spec.nodeName={self._node}"
         async for seen in follow(self._server, resource_slices_path(), DriverSlice, fields=only, backoff=backoff):

@@ -1,7 +1,7 @@
-"""Keeps the node's annotation true: follows the own Node, and patches when it says something else than it should.
+"""Keeps the node's annotation up to date: watches its own Node, and patches it when the annotation differs.
 
-What stands there is known from a watch, so a steady state costs no call at all, and another writer of the annotation
-is noticed within moments. Such a one is answered more and more slowly, or two who disagree would patch for ever.
+The current value is known from a watch, so a steady state costs no calls, and a change by another writer is noticed
+within moments. Such changes are reverted with a growing delay, or two writers that disagree would patch without end.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 
 FIRST_S: Final = 0.5
 MOST_S: Final = 8.0
-"""So short that the annotation is true again soon after the API server is back, for a thousand nodes at once, too."""
+"""Short enough to restore the annotation soon after the API server is back, even with a thousand nodes at once."""
 _MOST_CONTESTED_S: Final = 60.0
 _FORGIVEN_AFTER_S: Final = 600.0
-"""After so long without another writer: the next time is a first time again."""
+"""After this long without another writer, the delay starts from its first value again."""
 _log = structlog.get_logger()
 
 
@@ -64,18 +64,18 @@ class Publisher:
         self._repeats = Repeats(every_s=30)
 
     def want(self, text: str) -> None:
-        """From now on the annotation is to say this."""
+        """Set the text that the annotation should have."""
         self._wanted = text
         self._changed.set()
 
     @property
     def is_true(self) -> bool:
-        """Whether it says so, as far as we know."""
+        """Whether the annotation has that text, as far as we know."""
         return self._is_known and self._wanted is not None and self._stands() == self._wanted
 
     @property
     def node_uid(self) -> str:
-        """Of the Node object; empty while it is not known."""
+        """The uid of the Node object; empty while unknown."""
         return self._seen.metadata.uid if self._seen else ""
 
     async def run(self) -> None:
@@ -110,13 +110,13 @@ class Publisher:
         if node is None:
             self._say_missing()
         if node is None or self._seen is None or node.metadata.uid != self._seen.metadata.uid:
-            self._written = None  # to another Node object, if at all
+            self._written = None  # it was written to another Node object, if at all
         self._seen, self._is_known = node, True
         self._on_labels(node.metadata.labels if node else {})
         self._changed.set()
 
     def _is_older(self, node: Node) -> bool:
-        """A watch may still tell what stood before our own patch."""
+        """Whether a watch event is older than our own patch."""
         versions = [each.metadata.resource_version for each in (self._seen, node) if each is not None]
         return len(versions) > 1 and all(map(str.isdecimal, versions)) and int(versions[1]) < int(versions[0])
 
@@ -149,7 +149,7 @@ class Publisher:
         _log.info("inventory published", bytes=len(text))
 
     async def _is_still_wrong(self, text: str) -> bool:
-        """After a while in which somebody else's text stands; what is new to say does not wait for that."""
+        """Wait while another writer's text is in place; returns early if there is a new text to publish."""
         delay_s = self._slowly_s()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
@@ -159,7 +159,7 @@ class Publisher:
         return self._wanted == text != self._stands() and self._seen is not None
 
     def _slowly_s(self) -> float:
-        """How long to let it stand."""
+        """How long to leave another writer's text in place."""
         now_s = asyncio.get_running_loop().time()
         if now_s - self._contested_s > _FORGIVEN_AFTER_S:
             self._contest.reset()
@@ -181,5 +181,5 @@ class Publisher:
         )
 
     def _say_unread(self, which: Unread) -> None:
-        """What was known of the Node stands: it is ours, and hardly another than before."""
+        """Report an unreadable Node; its last known state is kept, since it is ours and has hardly changed."""
         self._repeats.say("the Node can't be read; its annotation stays", node=self._node, why=which.why)

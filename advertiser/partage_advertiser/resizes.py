@@ -1,9 +1,8 @@
-"""Hands allocations that changed while their pods ran to crishim, which has no way to the API server: a file for each.
+"""Hands changed allocations of running pods to crishim, which has no access to the API server: one file per pod.
 
-Which pods these are the scheduler writes on the Lease of the node. So one watch of one object does for any number of
-pods, each is asked about once for each change, and no node need be allowed to list pods, its own or others'. Nothing is
-believed here: crishim verifies what is in a file. What fails is tried again with the next heartbeat, which changes the
-Lease.
+The scheduler lists these pods on the node's Lease. So one watch of one object covers any number of pods, each is read
+once per change, and no node needs permission to list pods, its own or others'. Nothing is trusted here: crishim
+verifies each file. Failures are retried with the next heartbeat, which changes the Lease.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ class ResizeFiles:
         self._server, self._folder = server, root / RESIZES_FOLDER
         self._namespace, self._node = namespace, node
         self._gens: dict[PodUid, int] = {}
-        """What was handed over, by uid."""
+        """The generation handed over, by uid."""
         self._repeats = Repeats(every_s=60)
 
     async def run(self) -> None:
-        """Follows the Lease of this node, for ever."""
+        """Follow the Lease of this node until cancelled."""
         leases, only = leases_path(self._namespace), f"metadata.name={self._node}"
         backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         async for seen in follow(self._server, leases, Lease, fields=only, backoff=backoff):
@@ -65,11 +64,11 @@ class ResizeFiles:
                     self._repeats.failed("who is resized waits: the Lease of this node can't be followed", error)
                 case Unread():
                     self._repeats.say("who is resized waits: the Lease of this node can't be read", why=seen.why)
-                case _:  # there is none: what was handed over stays
+                case _:  # no Lease: files stay
                     pass
 
     async def _look(self, lease: Lease) -> None:
-        """Makes the files so; those of pods that are not named any more go."""
+        """Write the files of the listed pods, and delete those of other pods."""
         try:
             pods = READ_RESIZED_PODS.read(lease.metadata.annotations.get(RESIZED_PODS, "{}"))
             for path in self._folder.glob("*.json"):
@@ -88,7 +87,7 @@ class ResizeFiles:
                 continue
             try:
                 found = await self._server.get(pod_path(pod.namespace, pod.name), _AllocatedPod)
-            except KubeError as error:  # it may be gone, which the scheduler says soon
+            except KubeError as error:  # it may be gone; the scheduler then removes it soon
                 self._repeats.failed("a pod can't be asked about, so if it is resized it waits", error)
                 continue
             who = PodRef(namespace=pod.namespace, name=pod.name, uid=uid)
@@ -99,7 +98,7 @@ class ResizeFiles:
 
 
 def content_of(pod: PodRef, meta: Meta) -> bytes:
-    """Of a pod's file; empty where another has its name, or no scheduler wrote its annotations."""
+    """The content of a pod's file; empty if another pod has its name, or it has no allocation of a valid size."""
     text, signature = meta.annotations.get(ALLOCATION, ""), meta.annotations.get(SIGNATURE, "")
     if meta.uid != pod.uid or not text or len(text) > MAX_ANNOTATION_BYTES:
         return b""

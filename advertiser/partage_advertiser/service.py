@@ -1,9 +1,9 @@
-"""The advertiser as a daemon: looks, writes the file, and keeps what the API server has true.
+"""The advertiser daemon: inspects the node, writes the file, and keeps the API server up to date.
 
-The file comes first and needs no API server: what runs on the node must not wait for what is far away. A look that
-fails changes nothing that was told, and stops the heartbeat if it goes on failing: what stands may be out of date then.
-At the end everything stays as it stands, for the next one to find. `AdvertiserMetrics` has what the devices measured
-last, and how the loop fares.
+The file comes first and needs no API server: programs on the node must not wait for a remote one. A failed inspection
+changes nothing that was published; if it keeps failing, the heartbeat stops, since the inventory may be outdated. On
+exit everything is left in place for the next advertiser. `AdvertiserMetrics` has the latest measurements of the
+devices, and the state of the loop.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LOOK_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 class AdvertiserMetrics:
     def __init__(self, metrics: Metrics, node: str, keys: Callable[[], Sequence[str] | None]) -> None:
-        """`keys`: by which crishim believes allocations; None where it says nothing."""
+        """`keys` returns the ids of the keys that crishim trusts; None if crishim reports nothing."""
         self._node, self._keys = node, keys
         self._gauges: Sequence[Gauge] = ()
         outcomes = partial(metrics.counts, label="outcome")
@@ -82,20 +82,23 @@ class AdvertiserMetrics:
 
 
 _TICK_S: Final = 1.0
-"""How often signs of life are looked at."""
+"""The interval of liveness checks."""
 _LOCK_WITHIN_S: Final = 10.0
 _log = structlog.get_logger()
 
 
 async def start(settings: AdvertiserSettings, daemon: Daemon) -> Advertiser:
-    """Alone on this node, plugins loaded, and the file true if the devices answer. What was told stays at the end."""
+    """Take the node's lock, load plugins, and write the file if the devices answer.
+
+    On exit what was published stays.
+    """
     stack, root, loop = daemon.stack, settings.root, asyncio.get_running_loop()
     await stack.enter_async_context(alone(root / ADVERTISER_LOCK, "advertiser", within_s=_LOCK_WITHIN_S))
     clear_unfinished((root / INVENTORY_FILE).parent, root / PAUSE_FOLDER)
     server = await stack.enter_async_context(api_server(settings))
     woken = asyncio.Event()
 
-    def wake() -> None:  # plugins call it from any thread
+    def wake() -> None:  # called by plugins from any thread
         loop.call_soon_threadsafe(woken.set)
 
     inspector = await stack.enter_async_context(inspecting(settings, server, wake=wake))
@@ -140,7 +143,7 @@ class Advertiser:
         daemon.pages[BROKER_PAGE] = BrokerPage(root)
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Goes on looking, and tells the cluster."""
+        """Run the inspection loop and the sinks' background work."""
         tasks = self._daemon.tasks
         tasks.start(self._keep_looking(), name="looking")
         for name, work in {**self._audience.work(), **self._inspector.work()}.items():
@@ -161,7 +164,7 @@ class Advertiser:
             self._metrics.is_published.set(float(self._audience.is_true))
 
     async def look(self) -> None:
-        """Inspects the node, and tells everywhere what is new."""
+        """Inspect the node, and publish changes."""
         started = time.perf_counter()
         try:
             self._outlets.tell(await self._inspector.look(self._outlets.told))
@@ -184,7 +187,7 @@ class Advertiser:
         self._repeats.say("what is on this node is not told; it will be tried again", key=why, level=ERROR, why=why)
 
     def _refresh_readiness(self) -> None:
-        """Between looks; a daemon that came or went is told at once."""
+        """Between inspections, publish at once that a daemon came or went."""
         told, ready = self._outlets.told, self._inspector.readiness.now()
         if told is None or ready == told.ready:
             return
@@ -194,7 +197,7 @@ class Advertiser:
             self._looked_badly(error)
 
     def _tell_findings(self) -> None:
-        """What the broker found wrong since, and crishim with itself: they have no way to the API server."""
+        """Report new findings of the broker and faults of crishim, which have no access to the API server."""
         before, self._crishim = self._crishim, self._inspector.readiness.crishim_says()
         faults = (of_crishim(fault) for fault in self._crishim.faults if fault not in before.faults)
         guarded = (of_guarded(each) for each in self._crishim.guarded if each not in before.guarded)
@@ -202,7 +205,7 @@ class Advertiser:
             self._audience.tell(happening)
 
     def _is_true(self) -> bool:
-        """Whether what the API server has is what a look showed lately."""
+        """Whether the API server has the result of a recent inspection."""
         late_s = LATE_BEATS * max(self._settings.heartbeat_s, self._settings.look_every_s)
         is_fresh = time.monotonic() - self._looked_well_s < late_s
         return is_fresh and self._audience.is_true
@@ -213,7 +216,7 @@ def _pause(file: PauseFile, wake: Callable[[], None], labels: Mapping[str, str])
     try:
         is_new = file.say(why)
     except OSError as error:
-        _log.error("the pause for the GPU operator can't be written down", why=str(error))
+        _log.error("cannot write the pause file for the GPU operator", why=str(error))
         return
     if is_new:
         _log.info("paused for the GPU operator" if why else "the GPU operator is done", why=why)

@@ -1,6 +1,6 @@
-"""What the advertiser can be told. Everything has a default that is right in our DaemonSet.
+"""The settings of the advertiser. The defaults are right for our DaemonSet.
 
-How cards are judged and who hands them out is set by their plugin's own variables.
+The health rules and the pools of cards are set by variables of their plugin.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from partage_base.daemon.settings import CommonSettings, Setting
 
 
 class AdvertiserSettings(CommonSettings, frozen=True, kw_only=True):
-    """Of the daemon that tells the cluster what its node has."""
+    """Settings of the daemon that publishes a node's devices."""
 
     cluster: Annotated[
         bool, Setting("Whether there is an API server; false on a machine of its own, where only the file is written.")

@@ -1,13 +1,13 @@
-"""Files by which programs of this node speak to each other: signs of life, and the pause for NVIDIA's operator.
+"""Files between the programs of this node: liveness files, and the pause file for NVIDIA's operator.
 
-A sign of life is a file whose time is when its writer last did its work: kubelet spoke through crishim, the broker went
-round. crishim's condition says besides that it honours allocations: it also serves where it cannot. The time of a file
-can't be forged by users, who see nothing below that folder, and it outlives its writer: so the age counts. A time to
-come (the clock was set back) counts as old; the next sign of life mends it.
+The mtime of a liveness file is when its writer last did its work: kubelet called crishim, or the broker completed a
+round. crishim's condition file adds whether it honours allocations, since it serves even if it cannot. Users cannot
+forge the mtime, since the folder is not visible to them, and the file outlives its writer; so only its age counts. An
+mtime in the future (the clock was set back) counts as old, until the next update corrects it.
 
-The pause makes the plugin and the broker let go of the driver while NVIDIA's operator, by labels of the node, says that
-work is under way: an upgrade of the driver, new MIG instances, or whatever it stops its own clients of the driver for.
-A file that an administrator puts beside ours is none of our business.
+The pause makes the plugin and the broker release the driver while labels that NVIDIA's operator sets on the node show
+work in progress: a driver upgrade, new MIG instances, or anything for which it stops its own clients of the driver. A
+file that an administrator puts beside ours is left alone.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ LABEL: Final = "nvidia.com/gpu-driver-upgrade-state"
 _QUIET: Final = frozenset(
     ("", "unknown", "upgrade-required", "validation-required", "uncordon-required", "upgrade-done")
 )
-"""Nothing is done to the driver yet, or any more; in every other state those who hold it go, or it does itself."""
+"""States before or after work on the driver; in every other state its clients are stopped, or it is unloaded itself."""
 MIG_LABEL: Final = "nvidia.com/mig.config.state"
 _MIG_AT_WORK: Final = frozenset(("pending", "rebooting"))
 _CLIENTS: Final = "nvidia.com/gpu.deploy."
 _STOPPED: Final = "paused-for-"
-"""How the value begins for as long as the operator keeps one of its clients of the driver stopped, whatever for."""
+"""The prefix of the value while the operator keeps one of its clients of the driver stopped, for any reason."""
 
 
 def why_paused(labels: Mapping[str, str]) -> str | None:
-    """What to tell people; None: go on."""
+    """The reason of the pause, for people; None if there is no pause."""
     if labels.get(LABEL, "") not in _QUIET:
         return "the GPU operator upgrades the driver"
     if labels.get(MIG_LABEL) in _MIG_AT_WORK:
@@ -53,7 +53,7 @@ def why_paused(labels: Mapping[str, str]) -> str | None:
 
 
 class Readiness:
-    """The signs of one node."""
+    """The liveness files of one node."""
 
     def __init__(self, root: Path, *, within_s: float, clock: Callable[[], float] = time.time) -> None:
         self._root = root
@@ -65,20 +65,20 @@ class Readiness:
         return Ready(crishim=not crishim, broker=not broker, why="; ".join(filter(None, (crishim, broker))))
 
     def crishim_says(self) -> Condition:
-        """What is wrong with it, and whom it kept from cards; nothing where it says nothing."""
+        """Faults of crishim, and the containers that it kept from cards; empty if it reports nothing."""
         return self._condition() or Condition()
 
     def keys(self) -> tuple[str, ...]:
-        """By which crishim says that it believes allocations; none where it says nothing."""
+        """The ids of the keys that crishim trusts; none if it reports nothing."""
         return self.known_keys() or ()
 
     def known_keys(self) -> tuple[str, ...] | None:
-        """The same; None where no crishim says anything, as on nodes whose cards are for claims."""
+        """The same; None if no crishim reports anything, as on nodes whose cards are for claims."""
         condition = self._condition()
         return None if condition is None else condition.keys
 
     def versions(self) -> dict[str, str]:
-        """Of us and of the daemons that give signs of life, as far as they say it."""
+        """Versions of this advertiser and of the live daemons, as far as they report them."""
         condition, found = self._condition(), {"advertiser": VERSION}
         if condition is not None:
             found["crishim"] = condition.version
@@ -105,19 +105,19 @@ class Readiness:
     def _is_fresh(self, name: str) -> bool:
         try:
             age_s = self._clock() - (self._root / name).stat().st_mtime
-        except OSError:  # not there, or not to be seen: either way there is no sign that it is in force
+        except OSError:  # missing or inaccessible: nothing shows that it is in force
             return False
         return -_CLOCK_SLACK_S <= age_s <= self._within_s
 
 
 class PauseFile:
-    """Ours, below the node's root."""
+    """Our pause file, below the node's root."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / PAUSE_FOLDER / OURS
 
     def say(self, why: str | None) -> bool:
-        """Makes it say so, or not be there; whether that is new."""
+        """Write the reason, or remove the file for None; returns whether that is a change."""
         if why == self._said():
             return False
         if why is None:

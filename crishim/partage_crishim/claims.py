@@ -1,6 +1,6 @@
-"""Containers with a claim of our DRA driver, at their create: whether what kubelet gives them can hold here.
+"""Admission of containers that use a claim of our DRA driver: checks at create that the claim's limits can hold.
 
-Where a container has no CDI device of ours nothing is read and nobody is asked.
+A container without one of our CDI devices costs no read and no query.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ClaimGate:
     confinement: Confinement
 
     async def require(self, request: CreateRequest, *, is_granted: bool) -> None:
-        """Raises a refusal where a claim of the container would not hold, or where it could undo another's."""
+        """Refuse a container whose claim would not hold, or that could undo the claim of another container."""
         if request.target and is_able_to_enter(request) and not self.confinement.allow_unconfined:
             await self._require_no_claim(request.target)
         uid = the_claim(request, is_granted=is_granted)
@@ -65,7 +65,7 @@ class ClaimGate:
             raise not_confinable("a container that shares its processes with the others of its pod")
 
     async def _require_no_claim(self, container_id: str) -> None:
-        """For one that could enter that container."""
+        """Refuse a container that could enter `container_id`, if that one has a claim."""
         try:
             devices = await self.runtime.cdi_devices(container_id) or ()
         except CriError as error:

@@ -1,4 +1,4 @@
-"""The command line of crishim: flags become settings, settings a daemon or, with `--check`, a list of mistakes."""
+"""The command line of crishim: flags become settings, which start the daemon or, with `--check`, are validated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from partage_plugins.errors import PartageError
 
 
 def mistakes(settings: CrishimSettings) -> list[str]:
-    """What is wrong, a line each. That the runtime or kubelet is away is no mistake: they may come later."""
+    """Configuration mistakes, one line each.
+
+    An absent runtime or kubelet is not a mistake, since either may start later.
+    """
     loaded = load_public_keys(settings.below_root(settings.keys))
     wrong = [str(fault) for fault in loaded.faults]
     if not loaded.keys and not wrong:

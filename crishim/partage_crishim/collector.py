@@ -1,9 +1,10 @@
-"""Tells plugins of containers that are gone, at least once each.
+"""Notifies plugins of removed containers, at least once per container.
 
-A container is gone after a failed create, and when the runtime no longer lists it. Every container that plugins
-prepared something for is on record, so nothing is lost when this process ends. A call that fails is made again later.
+A container counts as removed after a failed create, and when the runtime no longer lists it. Every container that
+plugins prepared something for is on record, so nothing is lost when this process ends. A call that fails is retried
+later.
 
-One pass asks the runtime twice and is cheap. It comes every `EVERY_S`, and soon after something failed.
+One pass queries the runtime twice and is cheap. It runs every `EVERY_S`, and soon after something failed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Collector:
         clean_up: asyncio.Event,
         tell: Callable[[PartageError | OSError], None],
     ) -> None:
-        """`clean_up` says that something may be left: then the next pass comes soon."""
+        """`clean_up` is set when something may be left behind; the next pass then runs soon."""
         self._reservations = reservations
         self._records = records
         self._containerd = containerd
@@ -50,7 +51,7 @@ class Collector:
         self._stubborn: set[ContainerKey] = set()
 
     async def run(self) -> None:
-        """For ever; the caller cancels it."""
+        """Run passes until cancelled."""
         while True:
             await set_within(self._clean_up, EVERY_S)
             self._clean_up.clear()
@@ -61,7 +62,7 @@ class Collector:
             await asyncio.sleep(_SOONEST_S)
 
     async def once(self) -> None:
-        """One pass; raises `NodeNotReady` where the runtime or the lock is away."""
+        """Run one pass; raises `NodeNotReady` if the runtime does not answer or the lock is not available."""
         await self._collect_containers()
         await self._collect_pods()
 
@@ -72,21 +73,21 @@ class Collector:
         listing = await self._containerd.listing(fresh=True)
         async with self._reservations.locked() as table:
             if listing.began_s < table.horizon_s:
-                return  # another crishim was quicker; the next pass will do
+                return  # another crishim moved the horizon past this listing; the next pass handles it
             self._reservations.drop_over(table, listing)
             keys = gone(adjusted, listing, table.reservations)
-        # Those that failed before come last, so that they hold up no others.
+        # Keys that failed before come last, so that they do not delay others.
         for key in sorted(keys, key=self._stubborn.__contains__):
             if not await self._told(key):
                 break
         self._stubborn.intersection_update(keys)
 
     async def _told(self, key: ContainerKey) -> bool:
-        """Whether to go on with others."""
+        """Notify plugins that a container was removed; returns whether to continue with other containers."""
         async with self._ledger.alone_with(key):
             async with self._reservations.locked() as table:
                 if any(each.held.key == key for each in table.reservations):
-                    return True  # it is being made again
+                    return True  # it is being created again
             try:
                 await self._host.removed(key)
             except PartageError as fault:

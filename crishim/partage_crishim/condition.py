@@ -1,7 +1,7 @@
-"""Looks whether everything is there that crishim needs, and writes down what is not.
+"""Checks that everything crishim needs is available, and writes the faults to a file.
 
-A fault keeps crishim from honouring allocations and never from serving, so without this nothing would show it. The file
-is for the advertiser and the doctor. A crishim that cannot write it removes the old one: no file means not in force.
+A fault stops crishim from honouring allocations but not from serving, so nothing else would show it. The advertiser and
+`partage doctor` read the file. If crishim cannot write it, it removes the old one: a missing file means not ready.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ CLOSED: Final = (
     "partage: crishim on this node cannot read its settings, so it starts no container with an allocation; "
     "`partage doctor` on the node shows the mistake to its administrator, and kubelet tries again"
 )
-"""What users read while its settings are wrong."""
+"""The message that users see while crishim's settings are invalid."""
 _log = structlog.get_logger()
 
 
 def faults(mistakes: Sequence[str], parts: Parts, host: WatchedHost, health: Health) -> Iterator[Fault]:
-    """What is wrong now, as far as can be told without waiting for a peer."""
+    """Current faults that can be found without waiting for a peer."""
     if mistakes:
         more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""
         yield fault(
             "settings", f"its settings cannot be read: {mistakes[0]}{more}; `partage-crishim --check` shows all"
         )
     keys = parts.keyring.current()
-    if not keys.keys:  # a bad key beside a good one keeps no container from starting, and the log has it
+    if not keys.keys:  # a bad key beside a good one stops no container, and is in the log
         yield fault("keys", f"no key verifies allocations: {'; '.join(map(str, keys.faults))}")
     for why in host.faults:
         yield fault("plugins", f"a node plugin does not run: {why}")
     try:
         with parts.reservations.locked_at_once():
-            pass  # it was read
+            pass  # taking the lock reads the folder
         parts.records.adjusted()
         parts.records.pods()
     except (OSError, NodeNotReady, ValueError) as error:
@@ -71,9 +71,10 @@ def _of_state(error: Exception) -> Fault:
 
 
 class RuntimeProbe:
-    """Whether the container runtime can be reached, and makes no containers past us.
+    """Checks that the container runtime is reachable, and that it does not create containers without going through us.
 
-    The first is asked by knocking, only since a client was turned away; the second once for each start of the runtime.
+    Reachability is probed with a connection, only after a client was turned away; the configuration is checked once per
+    start of the runtime.
     """
 
     def __init__(self, path: Path, counters: Counters, config: Callable[[], Awaitable[RuntimeConfig]]) -> None:
@@ -84,7 +85,7 @@ class RuntimeProbe:
         self._is_away = False
 
     async def faults(self) -> Sequence[Fault]:
-        """One fault while the runtime does not answer, or does what it must not, else none."""
+        """One fault if the runtime does not answer or restores checkpoints at create, else none."""
         if self._is_away or self._counters.turned_away != self._turned_away:
             self._turned_away = self._counters.turned_away
             self._is_away = not await answers(self._path, _KNOCK_WITHIN_S)
@@ -92,12 +93,12 @@ class RuntimeProbe:
             return (fault("runtime", _NO_RUNTIME.format(self._path)),)
         try:
             return (fault("restore", RESTORES),) if (await self._config()).restores else ()
-        except NodeNotReady:  # the next client that is turned away tells
+        except NodeNotReady:  # the next client that is turned away triggers the probe
             return ()
 
 
 class ConditionFile:
-    """One crishim's condition, and the file that says it."""
+    """The condition of one crishim, and the file that reports it."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -109,7 +110,7 @@ class ConditionFile:
         keys: Callable[[], Iterable[str]] = tuple,
         guarded: Callable[[], tuple[Guarded, ...]] = tuple,
     ) -> None:
-        """`keys` says by which it believes allocations, `guarded` which containers were kept from cards of late."""
+        """`keys` returns the ids of keys that verify allocations, `guarded` the containers recently kept from cards."""
         self._path = path
         self._health = health
         self._runtime = runtime
@@ -119,7 +120,7 @@ class ConditionFile:
         self._written_s = float("-inf")
 
     async def look(self) -> None:
-        """Looks once, and says what is new."""
+        """Check once, write the file if it changed or is due, and log what changed."""
         faults = (*self._looks(), *await self._runtime.faults())[:MOST]
         keys = tuple(sorted(self._keys())[:MOST])
         condition = Condition(faults=faults, guarded=self._guarded(), keys=keys, version=VERSION)
@@ -144,10 +145,10 @@ class ConditionFile:
     def _tell(self, faults: tuple[Fault, ...]) -> None:
         for each in faults:
             if each not in self._told:
-                _log.error("crishim serves, and something is wrong", cause=each.cause, why=each.sentence)
+                _log.error("fault found, crishim keeps serving", cause=each.cause, why=each.sentence)
         for each in self._told:
             if each not in faults:
-                _log.info("this is no longer wrong", cause=each.cause, what=each.sentence)
+                _log.info("fault cleared", cause=each.cause, what=each.sentence)
         self._told = faults
         against = [each.sentence for each in faults if each.refuses]
         if against:

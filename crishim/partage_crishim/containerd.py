@@ -1,8 +1,8 @@
-"""What the runtime says: how it is set up, who holds grants, and under which handler a sandbox runs.
+"""Facts from the container runtime: its configuration, the containers that hold grants, and the handler of a sandbox.
 
-A container's annotations and a sandbox's handler never change, so each is read once. `rules.holdings` says when a
-listing may be used again; its age only bounds how many reservations pile up on an old one. The collector lists more
-often than that, so a create hardly ever waits for a listing.
+A container's annotations and a sandbox's handler never change, so each is read once. `rules.holdings` defines when a
+listing may be reused; its maximum age only bounds how many reservations accumulate on an old one. The collector lists
+more often than that, so a create rarely waits for a listing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partage_plugins.vocabulary.keys import CONTAINER
 _MAX_AGE_S: Final = 60.0
 _MOST_HANDLERS: Final = 4096
 _PROGRAMS: Final = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin")
-"""Where systemd has a service look for programs; with CRIU some versions of containerd restore checkpoints."""
+"""Where systemd looks for a service's programs; with CRIU, some versions of containerd restore checkpoints."""
 _log = structlog.get_logger()
 
 
@@ -48,7 +48,7 @@ class Containerd:
         self._config: RuntimeConfig | None = None
 
     async def config(self) -> RuntimeConfig:
-        """How it is set up, as far as it says so."""
+        """The runtime's configuration, as far as it reports it."""
         with _asking():
             try:
                 config = await self._client.config()
@@ -62,14 +62,14 @@ class Containerd:
         return config
 
     async def listing(self, *, fresh: bool) -> Listing:
-        """Who holds grants; one that began before this call only where `fresh` is not asked for."""
+        """Containers that hold grants; reuses a recent listing unless `fresh`."""
         known = self._listing
         if fresh or known is None or known.began_s <= self._clock() - _MAX_AGE_S:
             return await self._listed()
         return known
 
     def last(self) -> Listing:
-        """What was listed last, whatever it is worth by now; nothing before the first time."""
+        """The last listing, however old; an empty one before the first."""
         return self._listing or Listing(began_s=0.0, containers=())
 
     async def handler(self, sandbox_id: str) -> str:
@@ -92,7 +92,7 @@ class Containerd:
         return tuple(each for each in containers if each.sandbox_id == sandbox_id and not each.exited)
 
     async def capabilities(self, container: ListedContainer) -> frozenset[str]:
-        """All that its processes may have."""
+        """All capabilities that the container's processes may have."""
         with _asking():
             found = await self._client.capabilities(container.id)
         if found is None:
@@ -103,13 +103,13 @@ class Containerd:
         return found
 
     async def handler_of(self, key: ContainerKey) -> str:
-        """The runtime handler of a container that the last listing shows; empty where it shows none."""
+        """The runtime handler of a container in the last listing; empty if it is not listed."""
         ids = {each.id for each in self.last().containers if each.held is not None and each.held.key == key}
         found = [each.sandbox_id for each in await self._containers() if each.id in ids]
         return await self.handler(found[0]) if found else ""
 
     def keys_of(self, container_id: str) -> frozenset[ContainerKey]:
-        """The key of a container, where the last listing shows it with grants."""
+        """The key of a container, if the last listing shows it with grants."""
         return frozenset(each.held.key for each in self.last().containers if each.id == container_id and each.held)
 
     async def pods(self) -> frozenset[str]:
@@ -147,14 +147,14 @@ def _log_config(config: RuntimeConfig) -> None:
     default = config.default_handler
     if config.takes_our_specs is None or config.program_of("") is None:
         _log.warning(
-            "the container runtime does not say how it is set up, so cards are attached by hand and its default "
+            "the container runtime does not report its configuration; cards are attached without CDI and its default "
             "handler counts as NVIDIA's; is it containerd?",
             cdi=config.takes_our_specs,
             default_handler=default,
         )
         return
     _log.info(
-        "the container runtime says how it is set up",
+        "container runtime configuration",
         cdi=config.takes_our_specs,
         default_handler=default,
         default_program=config.program_of(""),
@@ -162,7 +162,7 @@ def _log_config(config: RuntimeConfig) -> None:
 
 
 def _has_criu(root: Path) -> bool:
-    """Whether the runtime would find CRIU; looks each time, since it may be installed while the runtime runs."""
+    """Whether the runtime would find CRIU; checked on every call, since it may be installed while the runtime runs."""
     return any((root / folder / "criu").exists() for folder in _PROGRAMS)
 
 

@@ -1,7 +1,7 @@
-"""A container with a grant, from its claim to the request that goes on: every check, the plugins, the rewrite.
+"""Processes a container with a grant, from its claim to the rewritten request: all checks, the plugins, the rewrite.
 
-A failure after the reservation takes the reservation back. Plugins may have prepared something by then: that is on
-record, and the collector tells them.
+A failure after the reservation releases the reservation. Plugins may have prepared something by then; that is on
+record, and the collector notifies them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 @dataclass(frozen=True, kw_only=True)
 class GrantPolicy:
-    """What the operator set for containers with grants."""
+    """Operator settings for containers with grants."""
 
     roots: Roots
     enforcement: Enforcement = "strict"
@@ -47,13 +47,14 @@ class GrantPolicy:
 
 
 _OF_A_DRIVER: Final = ("usr", "lib", "lib64", "run/nvidia-persistenced")
-"""Where its libraries, programs and socket are, below the folder that it is installed in."""
+"""Folders of a driver's libraries, programs and socket, relative to its installation root."""
 
 
 def default_roots(root: Path, *more: Path, driver: Path | None = None) -> Roots:
-    """Where drivers, libraries and the broker's folders usually lie; links are followed before anything is compared.
+    """The usual folders of drivers, libraries and the broker; links are resolved before paths are compared.
 
-    `driver` is the folder that the driver is installed in: what it brings is below that, too, and nothing else is.
+    If `driver` is given, the driver is installed in that folder, and only the driver's own folders are looked for
+    there.
     """
     usual = [root / each for each in ("run/partage", "run/nvidia", "opt", *_OF_A_DRIVER)]
     devices = [root / each for each in ("dev", "run/nvidia/driver/dev")]
@@ -68,7 +69,7 @@ def _resolved(*folders: Path) -> tuple[str, ...]:
 
 
 def target_of(path: str) -> PathTarget | None:
-    """What is on this node at a path, which plugins name as the runtime sees it."""
+    """What a path, which plugins name as the runtime sees it, leads to on this node."""
     try:
         real = os.path.realpath(path, strict=True)
         mode = os.stat(real).st_mode  # noqa: PTH116  a path that was just resolved
@@ -79,7 +80,7 @@ def target_of(path: str) -> PathTarget | None:
 
 @dataclass(frozen=True, kw_only=True)
 class GrantRewriter:
-    """Everything that a grant needs: who verifies, counts, confines, adjusts."""
+    """All checks and steps for a grant: verification, accounting, confinement, plugins."""
 
     node: NodeName
     policy: GrantPolicy
@@ -92,13 +93,13 @@ class GrantRewriter:
     kubelet: Kubelet
     host: PluginHost
     took: Callable[[float], None]
-    """Is told the seconds that plugins took for a container."""
+    """Callback for the seconds that plugins took for a container."""
     signatures: Signatures = field(default_factory=Signatures)
     closed: str = ""
-    """Why no container gets its grant now, as a sentence for users; empty, as a rule."""
+    """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
     def claim(self, request: CreateRequest) -> Claim | None:
-        """What the pod's allocation gives this container, None for nothing; an unsigned allocation is not parsed."""
+        """The part of the pod's allocation for this container, or None; an unsigned allocation is not parsed."""
         text, signature = request.annotations.get(ALLOCATION), request.annotations.get(SIGNATURE)
         if text is None:
             return None
@@ -106,7 +107,7 @@ class GrantRewriter:
         return claim_of(request)
 
     async def rewrite(self, message: bytes, request: CreateRequest, claim: Claim) -> Rewrite:
-        """The request as it goes on; raises a refusal or a plugin's fault."""
+        """The rewritten request; raises a refusal or a plugin's fault."""
         if self.closed:
             raise NodeNotReady(self.closed)
         require_meant(claim, uid=request.uid, node=self.node)

@@ -1,6 +1,6 @@
-"""The guard at work: asks kubelet and the runtime only what a request makes necessary, and lets `rules.guard` decide.
+"""The device filter: queries kubelet and the runtime only as far as a request requires, and lets `rules.guard` decide.
 
-Every container meets it, also one with a grant.
+It applies to every container, including those with a grant.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from partage_plugins.vocabulary.nvidia import VISIBLE
 
 @dataclass(frozen=True, kw_only=True)
 class Guardian:
-    """Keeps cards from containers that were not given them."""
+    """Keeps cards from containers to which they were not granted."""
 
     policy: GuardPolicy
     inventory: InventoryFile
@@ -40,15 +40,15 @@ class Guardian:
     siblings: Siblings
 
     async def is_on(self) -> bool:
-        """Whether there is anything here to guard. By itself it is off where nothing of NVIDIA's is."""
+        """Whether the filter is active; in mode `auto` it is off on nodes without cards and NVIDIA's runtime."""
         if self.policy.mode != "auto":
             return self.policy.mode == "on"
         return self.inventory.has_cards() or await self._has_nvidias()
 
     async def changes(self, request: CreateRequest, replaced: Container[str] = ()) -> Changes:
-        """What to change in a request; nothing for most. Raises a refusal for what can only be refused.
+        """The changes to make to a request, mostly none; raises a refusal if changes are not enough.
 
-        `replaced` are the variables that plugins set, of which nothing is left to guard.
+        `replaced` are the variables that plugins set, which need no filtering.
         """
         known = self.inventory.current()
         part = known.gpu if known is not None else None
@@ -70,18 +70,18 @@ class Guardian:
         pod = f"{request.namespace}/{request.pod}"
         try:
             require_unshared(native, await self.ledger.held(fresh=False), part, pod=pod)
-        except CardsBesideUs:  # as far as an old listing can say
+        except CardsBesideUs:  # the listing may be old: confirm with a fresh one
             require_unshared(native, await self.ledger.held(fresh=True), part, pod=pod)
 
     async def _has_nvidias(self) -> bool:
-        """Whether any container of this node may meet NVIDIA's runtime; yes where that is unknown."""
+        """Whether any container of this node may run under NVIDIA's runtime; True if unknown."""
         try:
             return self.policy.may_run_nvidia(await self.containerd.config())
         except NodeNotReady:
             return True
 
     async def _runs_nvidia(self, request: CreateRequest) -> bool:
-        """Whether NVIDIA's runtime will see this container; yes where that is unknown."""
+        """Whether NVIDIA's runtime will run this container; True if unknown."""
         try:
             handler = await self.containerd.handler(request.sandbox_id)
             return self.policy.runs_nvidia(handler, await self.containerd.config())

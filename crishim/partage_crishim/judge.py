@@ -1,9 +1,9 @@
-"""The judge: says of every held call whether it passes, is rewritten, or is refused.
+"""Admission: decides whether an intercepted call is passed through, rewritten or rejected.
 
-A request without an allocation or a claim in its bytes, while the guard is off, is not parsed. It passes as it came,
-whatever state our own parts are in. A request that has either is refused when anything goes wrong. The guard stands
-between: where it cannot tell, it closes the way to cards and lets the container start; what cannot be read it refuses,
-since a runtime may read it.
+While the device filter is off, a request whose bytes contain neither an allocation nor a claim is never parsed; it is
+forwarded byte for byte, even when our own components are broken. A request that contains either is rejected if anything
+goes wrong. If the device filter itself fails, it blocks access to cards and lets the container start; a request that
+cannot be read is rejected, since a runtime may still be able to read it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _RESTORED: Final = (
     "partage: a pod with an allocation or a claim cannot be restored from a checkpoint; create it again, to be "
     "scheduled"
 )
-"""Its containers would hold grants that were not verified or reserved, and that are not enforced.
+"""Its containers would hold grants that were neither verified nor reserved, and that are not enforced.
 
-The call is new and its fields may still move, so a pod that only mentions our annotation elsewhere is refused too.
+The call is new and its fields may still change, so a pod that mentions our annotation elsewhere is rejected too.
 """
 _RESTORED_PAST_GUARD: Final = (
     "partage: this node's cards are guarded, and what a pod that is restored from a checkpoint asks for can't be seen; "
@@ -50,29 +50,29 @@ _DEFECT: Final = "partage: crishim met a defect of its own on this container; it
 
 
 class AuditEvent(Struct, frozen=True, kw_only=True):
-    """What a log should have: a container that was rewritten or refused, or a defect."""
+    """An event for the log: a container was rewritten or rejected, or an internal error occurred."""
 
     what: Literal["granted", "guarded", "refused", "defect"]
     """`guarded`: the request was rewritten to keep cards from the container."""
     request: CreateRequest | None
-    """None where it could not be read."""
+    """None if the request could not be read."""
     error: Exception | None = None
-    """Why it was refused, or the defect."""
+    """The reason for the rejection, or the internal error."""
     gen: int = 0
     kinds: tuple[Kind, ...] = ()
     asked: bool = False
-    """Of a guarded one: whether the request itself said what was taken away."""
+    """For a `guarded` event: whether the request itself contained what was removed."""
 
     @property
     def container(self) -> dict[str, str]:
-        """Which one, as labels; empty where that is unknown."""
+        """The container as labels; empty values if it is unknown."""
         of = self.request
         namespace, pod, container = ("", "", "") if of is None else (of.namespace, of.pod, of.container)
         return {"namespace": namespace, "pod": pod, "container": container}
 
 
 class Judge:
-    """Says what becomes of each held call; a `verdicts.Decide`."""
+    """Decides on each intercepted call; a `verdicts.Decide`."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Judge:
         self._tell = tell
 
     async def __call__(self, call: HeldCall) -> Verdict:
-        """The verdict; raises nothing but a cancellation."""
+        """The decision; raises nothing but a cancellation."""
         if call.method not in HELD or not await self._is_ours(call.message):
             return Pass()
         try:
@@ -100,7 +100,7 @@ class Judge:
             return Refuse(Code.INTERNAL, _DEFECT)
 
     async def _is_ours(self, message: bytes) -> bool:
-        """Whether there may be a grant in it, or cards to guard from it."""
+        """Whether the request may contain a grant, or the device filter applies."""
         try:
             return may_claim(message) or await self._guardian.is_on()
         except Exception as defect:  # noqa: BLE001  as where there is no card
@@ -110,7 +110,7 @@ class Judge:
     async def _created(self, message: bytes) -> Verdict:
         try:
             request = read_create(message)
-        except MessageWrong as wrong:  # the runtime may read it all the same
+        except MessageWrong as wrong:  # the runtime may still be able to read it
             no = AllocationRefused(_UNREAD) if may_claim(message) else RequestUnread(_UNREAD_BY_GUARD.format(wrong))
             return self._refused(None, no, str(no))
         try:

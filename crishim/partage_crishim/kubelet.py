@@ -1,8 +1,8 @@
-"""kubelet on this node: the cards that it gave to containers by itself, and the sign that it speaks through crishim.
+"""kubelet on this node: the cards that it allocated itself, and the file that shows that it talks through crishim.
 
-What it gave is known from its PodResources service and from its device manager's own record. PodResources leaves out
-init containers that end before the others start. The device manager records those too, when it allocates and so before
-their create, in a file that only root reads.
+Its allocations are read from the PodResources service and from the device manager's checkpoint. PodResources omits init
+containers that end before the others start. The device manager records those too, when it allocates and so before their
+create, in a file that only root can read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partage_plugins.vocabulary import CardId, GpuGrant, GpuPart
 from partage_plugins.vocabulary.node import DeviceUse
 
 CLAIMS: Final = "var/lib/kubelet/dra_manager_state"
-"""kubelet's record of what DRA drivers gave; its form is not needed here."""
+"""kubelet's record of DRA allocations; only its file status is read here."""
 _Stamp = tuple[int, int, int, int] | None
 _UNKNOWN: Final = (
     "partage: kubelet does not say which cards it gave away by itself, so none of them is shared now; kubelet tries "
@@ -32,7 +32,7 @@ _SIGN_EVERY_S: Final = 1.0
 
 
 class Kubelet:
-    """Its own hands, as far as grants and the guard must know them."""
+    """kubelet's own device allocations, as needed by grants and the device filter."""
 
     def __init__(self, resources: PodResources, root: Path) -> None:
         self._resources = resources
@@ -41,7 +41,7 @@ class Kubelet:
         self._uses: Sequence[DeviceUse] = ()
 
     async def served(self, request: CreateRequest) -> frozenset[CardId] | None:
-        """The cards that kubelet gave this container; None where that is unknown."""
+        """The cards that kubelet allocated to this container; None if unknown."""
         wanted = (request.namespace, request.pod, request.container)
         try:
             containers = await self._resources.served()
@@ -64,19 +64,19 @@ class Kubelet:
         )
 
     async def require_ours(self, grants: Sequence[GpuGrant], part: GpuPart | None) -> None:
-        """Refuses grants on cards that kubelet gave away. To be called once the grants are reserved.
+        """Refuse grants on cards that kubelet allocated itself. Call this after the grants are reserved.
 
-        Where neither the device manager nor DRA has written anything since kubelet was asked last, nothing was given
-        since: two looks at files, and no question. A yes may rest on an old answer, a no on one asked for just now.
+        If neither the device manager nor DRA has written since the last query, nothing was allocated since: two stat
+        calls and no query. Grants may be accepted on a cached answer, but are refused only on a fresh one.
         """
         try:
             require_ours(grants, await self._given(fresh=False), part)
-        except NoRoom:  # as far as an old answer can say
+        except NoRoom:  # the cached answer may be old: confirm with a fresh one
             require_ours(grants, await self._given(fresh=True), part)
 
     async def _given(self, *, fresh: bool) -> Sequence[DeviceUse]:
         try:
-            stamps = _stamp(self._record), _stamp(self._claims)  # older than the answer, so never taken for a newer one
+            stamps = _stamp(self._record), _stamp(self._claims)  # before the query, so never newer than its answer
             if fresh or stamps != self._stamps:
                 self._uses = await self._asked(has_claims=stamps[1] is not None)
                 self._stamps = stamps
@@ -93,9 +93,9 @@ class Kubelet:
 
 
 class KubeletSign:
-    """A file whose time is when kubelet last asked for the runtime's status, which it does every five seconds.
+    """A file whose mtime is kubelet's last Status call, which it makes every five seconds.
 
-    The advertiser reads it: a node whose kubelet was pointed elsewhere takes no shared pods.
+    The advertiser reads it: a node whose kubelet uses another socket takes no shared pods.
     """
 
     def __init__(self, path: Path, *, failed: Callable[[OSError], None]) -> None:
@@ -104,7 +104,7 @@ class KubeletSign:
         self._noted_s = float("-inf")
 
     def note(self, method: str) -> None:
-        """To be called with the method of every call."""
+        """Record a call; must be called with the method of every call."""
         if method != STATUS:
             return
         now = time.monotonic()
@@ -121,6 +121,6 @@ class KubeletSign:
 def _stamp(path: Path) -> _Stamp:
     try:
         status = path.stat()
-    except FileNotFoundError:  # no device plugin, no driver was ever here
+    except FileNotFoundError:  # no device plugin or DRA driver was ever here
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,6 +1,7 @@
-"""Reserves what a container was granted, so that nothing is given twice: the runtime's list, reservations, one lock.
+"""Reserves granted cards so that nothing is given out twice, using the runtime's list, reservations and one lock.
 
-Most creates cost no question to the runtime: a listing that is still good says yes. A no is said by a fresh one.
+Most creates need no query to the runtime: a listing that is still valid suffices to accept. Only a fresh listing may
+refuse.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from partage_crishim.verdicts import Ending
 from partage_plugins.vocabulary import Allocation, ContainerKey, GpuPart
 
 _TRIES: Final = 5
-"""Against another crishim that moves the horizon past every listing of ours."""
+"""For when another crishim keeps moving the horizon past our listings."""
 
 
 class CardLedger:
     def __init__(
         self, reservations: Reservations, records: Records, containerd: Containerd, clean_up: asyncio.Event
     ) -> None:
-        """`clean_up` is set when a create has failed: something of it may be left behind."""
+        """`clean_up` is set when a create has failed and may have left something behind."""
         self._reservations = reservations
         self._records = records
         self._containerd = containerd
@@ -45,17 +46,17 @@ class CardLedger:
         self._spoken: Listing | None = None
 
     async def reserve(self, mine: Holding, part: GpuPart | None) -> Reservation:
-        """Room for this container, kept until its create ends; raises a refusal where there is none."""
+        """Reserve the container's grants until its create ends; raises a refusal if they do not fit."""
         async with self.alone_with(mine.key):
             try:
                 async with self._table(fresh=False) as (table, listing):
                     return self._reserved(table, listing, mine, part)
-            except NoRoom:  # as far as an old listing can say
+            except NoRoom:  # the listing may be old: confirm with a fresh one
                 async with self._table(fresh=True) as (table, listing):
                     return self._reserved(table, listing, mine, part)
 
     async def held(self, *, fresh: bool) -> tuple[Holding, ...]:
-        """What containers hold now; or what was known last where that is unknown."""
+        """What containers hold now, or held at the last listing if that is unknown."""
         try:
             async with self._table(fresh=fresh) as (table, listing):
                 return holders(*as_counted(listing, table.reservations, self._records.regrants()))
@@ -66,9 +67,9 @@ class CardLedger:
                 return (*living, *(each.held for each in made))
 
     async def regrant(self, allocation: Allocation, part: GpuPart | None) -> Sequence[Holding]:
-        """Counts a newer allocation of a pod, and says for which of its containers it is not in force yet.
+        """Count a newer allocation of a pod, and return those of its containers in which it is not in force yet.
 
-        Raises a refusal where it is older than one that was, or where others hold what it gives.
+        Raises a refusal if it is older than one seen before, or if other containers hold what it gives.
         """
         async with self._table(fresh=False) as (table, listing):
             if not _without(allocation, listing, table.reservations, self._records.regrants()):
@@ -88,14 +89,14 @@ class CardLedger:
             return mine
 
     async def regranted(self, allocation: Allocation, held: Holding) -> None:
-        """It is in force in this container."""
+        """Record that the allocation is in force in this container."""
         async with self._reservations.locked():
             known = self._records.regrants().get(allocation.pod)
             if known is not None and known.gen == allocation.gen and held.key not in known.keys:
                 self._records.regrant(allocation.pod, in_force(known, allocation, held))
 
     def ended(self, reservation: Reservation, ending: Ending) -> None:
-        """A create ended; of one whose end is unknown, the reservation stays for its time."""
+        """Record the end of a create; if the outcome is unknown, the reservation stays until it expires."""
         if ending is Ending.DONE:
             self._reservations.done(reservation)
         elif ending is Ending.FAILED:
@@ -104,7 +105,7 @@ class CardLedger:
 
     @contextlib.asynccontextmanager
     async def alone_with(self, key: ContainerKey) -> AsyncGenerator[None, None]:
-        """No other task of this process reserves or cleans up this container meanwhile."""
+        """Exclude other tasks of this process from reserving or cleaning up this container."""
         lock, users = self._keys.get(key) or (asyncio.Lock(), 0)
         self._keys[key] = (lock, users + 1)
         try:
@@ -121,7 +122,7 @@ class CardLedger:
             listing = await self._containerd.listing(fresh=fresh or again > 0)
             async with self._reservations.locked() as table:
                 if listing.began_s >= table.horizon_s:
-                    if listing is not self._spoken:  # one that has spoken before has nothing new to say
+                    if listing is not self._spoken:  # each listing needs to be applied only once
                         self._reservations.drop_over(table, listing)
                         self._spoken = listing
                     yield table, listing
@@ -129,7 +130,7 @@ class CardLedger:
         raise NodeNotReady("partage: another crishim on this node is busy with its cards; kubelet tries again")
 
     def _reserved(self, table: Table, listing: Listing, mine: Holding, part: GpuPart | None) -> Reservation:
-        """Refused where the container's allocation is older than one that was in force, or there is no room."""
+        """Reserve, or refuse if the allocation is older than one that was in force, or the cards have no room."""
         listing, reservations = as_counted(listing, table.reservations, self._records.regrants())
         floor = self._records.floor(mine.pod)
         require_not_older(mine.gen, max(floor, highest_gen(mine.pod, listing, reservations)))

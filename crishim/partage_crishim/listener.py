@@ -1,9 +1,10 @@
-"""The socket that kubelet connects to: systemd's, or one of our own that replaces the last one by a rename.
+"""The socket that kubelet connects to: one from systemd, or our own, which replaces the previous one by a rename.
 
-A new crishim binds aside, listens, and renames onto the path. At every moment a process listens at the path. So a
-restart that starts the new process before it stops the old one has no gap: kubelet's next connection goes to the new
-one, while the old one serves what it has. A crishim that finds another's socket at the path has been replaced, and
-leaves the path alone at its end. A client here acts as root on the node, so only the owner may open the socket.
+A new crishim binds to a temporary path, listens, and renames onto the real one, so some process listens on the path at
+every moment. A restart that starts the new process before it stops the old one therefore has no gap: kubelet's next
+connection goes to the new process, while the old one serves the connections that it has. A crishim that finds another
+socket at the path has been replaced, and does not remove it at exit. A client of this socket acts as root on the node,
+so only the owner may open it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Listener:
-    """A listening socket, and where it is if the path is ours to look after."""
+    """A listening socket, and its path if we own the path."""
 
     socket: socket.socket
     path: Path | None = None
@@ -38,11 +39,11 @@ class Listener:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the path leads to another's socket by now, or nowhere."""
+        """Whether the path now leads to another socket, or to nothing."""
         return self.path is not None and _identity(self.path) != self.identity
 
     def close(self) -> None:
-        """Stops listening. The path is removed too, unless another process has it."""
+        """Stop listening, and remove the path unless another process has taken it."""
         if self.path is not None and not self.is_replaced:
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()
@@ -50,17 +51,17 @@ class Listener:
 
 
 def listen(path: Path, environment: Mapping[str, str]) -> Listener:
-    """Systemd's socket if it gave one that is good, else our own at the path; raises `CannotListen`."""
+    """The socket from systemd if it gave a valid one, else our own at `path`; raises `CannotListen`."""
     try:
         given = _given(environment)
     except CannotListen as error:
-        _log.error("the socket of systemd can't be used, so crishim makes its own", why=str(error))
+        _log.error("socket from systemd is unusable, creating our own", why=str(error))
         given = None
     return given or _own(path)
 
 
 def _given(environment: Mapping[str, str]) -> Listener | None:
-    """One descriptor, meant for this process: see sd_listen_fds(3)."""
+    """The one descriptor passed to this process: see sd_listen_fds(3)."""
     if environment.get("LISTEN_PID") != str(os.getpid()):
         return None
     if environment.get("LISTEN_FDS") != "1":
@@ -86,7 +87,7 @@ def _own(path: Path) -> Listener:
 
 @contextmanager
 def _alone(path: Path) -> Generator[None]:
-    """Of two that start at once, the second takes over from the first."""
+    """If two processes start at once, the second takes over from the first."""
     with path.with_name(f"{path.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""The judge and what it asks, put together over a runtime, a kubelet and plugins that may be a test's own."""
+"""Wires admission and its dependencies together, over a runtime, a kubelet and plugins that tests can replace."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from partage_plugins.host import PluginHost
 from partage_plugins.vocabulary import NodeName
 
 OWN_FOLDER: Final = "run/partage/crishim"
-"""Below the node's root; it outlives the process and not the boot."""
+"""Relative to the node's root; it survives a restart of the process but not a reboot."""
 _log = structlog.get_logger()
 
 
@@ -43,7 +43,7 @@ class Policy:
     guard: GuardPolicy
     grants: GrantPolicy
     closed: str = ""
-    """Why no container gets its grant now, as a sentence for users; empty, as a rule."""
+    """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
     @classmethod
     def of(cls, settings: CrishimSettings, *, closed: str = "") -> Policy:
@@ -60,15 +60,15 @@ class Policy:
         driver = settings.below_root(settings.driver_root)
         try:
             roots = default_roots(settings.root, *map(settings.below_root, settings.mount_roots), driver=driver)
-        except (OSError, RuntimeError) as error:  # links in a circle; it costs only who mounts from there
-            _log.error("mount_roots can't be used, so only the usual folders are", why=str(error))
+        except (OSError, RuntimeError) as error:  # e.g. a symlink loop; only mounts from there are refused
+            _log.error("mount_roots cannot be used, falling back to the usual folders", why=str(error))
             roots = default_roots(settings.root, driver=driver)
         grants = GrantPolicy(roots=roots, enforcement=settings.enforce, confinement=confinement)
         return cls(guard=guard, grants=grants, closed=closed)
 
 
 class Parts:
-    """None of them has started anything."""
+    """All components; constructing them starts nothing."""
 
     def __init__(  # noqa: PLR0913  the borders of the node, each by its name
         self,
@@ -85,7 +85,7 @@ class Parts:
         trouble: Callable[[PartageError | OSError], None],
         clock: Callable[[], float] = since_boot,
     ) -> None:
-        """`tell` gets what a log should have, `took` the seconds of plugins, `trouble` what could not be done yet."""
+        """`tell` gets audit events, `took` the seconds that plugins took, `trouble` errors of work that is retried."""
         own = root / OWN_FOLDER
         self.inventory, self.keyring = InventoryFile(root), Keyring(keys)
         self.containerd = Containerd(runtime, root=root, clock=clock)

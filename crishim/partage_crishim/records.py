@@ -1,9 +1,10 @@
-"""What must outlive this process: which containers are to be cleaned up after, and which allocations are old.
+"""State that outlives the process: containers that still need cleanup, and the newest allocation seen of each pod.
 
-`containers/<key>`: a container that plugins were asked to adjust. It stays until they were told of its removal.
+`containers/<key>`: a container that plugins were asked to adjust. It stays until they were notified of its removal.
 `pods/<uid>`: the newest allocation that was acted on for a pod. It stays until the runtime has no sandbox of the pod,
-so an older one is refused even after every container of the newer one is removed. `regrants/<uid>`: what counts of a
-pod that was resized, for as long. All live below /run and end with the node's boot; the runtime's list outlives it.
+so an older one is refused even after every container of the newer one is removed. `regrants/<uid>`: what counts for a
+pod that was resized, with the same lifetime. All are below /run and end with the node's boot; the runtime's list
+outlives them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Records:
         self._regrants = str(folder / "regrants")
 
     def adjusting(self, key: ContainerKey) -> None:
-        """Plugins are about to be asked."""
+        """Record that plugins are about to be called."""
         with contextlib.suppress(FileNotFoundError):
             _touched(f"{self._containers}/{key}")
             return
@@ -36,15 +37,15 @@ class Records:
         _touched(f"{self._containers}/{key}")
 
     def adjusted(self) -> tuple[ContainerKey, ...]:
-        """All that plugins may have prepared something for."""
+        """All containers that plugins may have prepared something for."""
         return tuple(map(ContainerKey, _names_in(self._containers)))
 
     def removed(self, key: ContainerKey) -> None:
-        """Plugins know that it is gone."""
+        """Record that plugins were notified of the removal."""
         Path(self._containers, key).unlink(missing_ok=True)
 
     def floor(self, uid: str) -> int:
-        """The newest allocation seen of a pod; 0 for none. The uid is one that an allocation may name."""
+        """The newest allocation seen of a pod; 0 for none. `uid` must be one that an allocation may name."""
         try:
             with open(f"{self._pods}/{uid}", "rb", buffering=0) as file:  # noqa: PTH123  see `write_whole`
                 return int(file.read())
@@ -52,7 +53,7 @@ class Records:
             return 0
 
     def raise_floor(self, uid: str, gen: int) -> None:
-        """An allocation is acted on that is newer than the floor."""
+        """Record that an allocation newer than the floor is acted on."""
         path, content = f"{self._pods}/{uid}", str(gen).encode()
         with contextlib.suppress(FileNotFoundError):
             write_whole(path, content)
@@ -65,12 +66,12 @@ class Records:
         return _names_in(self._pods)
 
     def forget_pod(self, uid: str) -> None:
-        """The pod is gone for good."""
+        """Forget a pod that is gone."""
         Path(self._regrants, uid).unlink(missing_ok=True)
         Path(self._pods, uid).unlink(missing_ok=True)
 
     def regrants(self) -> Regrants:
-        """Of all pods that were resized; mostly none. What can't be read is gone, and is handed over again."""
+        """The newer allocations of resized pods; mostly none. An unreadable file is deleted and handed over again."""
         found = dict[str, Regrant]()
         for uid in _names_in(self._regrants):
             try:
@@ -82,7 +83,7 @@ class Records:
         return found
 
     def regrant(self, uid: str, regrant: Regrant) -> None:
-        """Counts from now on; its floor first, so that nothing older begins any more."""
+        """Record a newer allocation; the floor is raised first, so that nothing older can start any more."""
         self.raise_floor(uid, max(regrant.gen, self.floor(uid)))
         _make(self._regrants)
         write_whole(f"{self._regrants}/{uid}", msgspec.json.encode(regrant))
@@ -93,12 +94,12 @@ def _make(folder: str) -> None:
 
 
 def _touched(path: str) -> None:
-    """An empty file: it is there or not, so it needs no other name while it is written."""
+    """Create an empty file; only its existence matters, so it needs no temporary name."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _names_in(folder: str) -> tuple[str, ...]:
-    """The files of a folder, without those that are being written; none where there is no folder."""
+    """The files of a folder except those still being written; none if the folder does not exist."""
     try:
         with os.scandir(folder) as entries:
             return tuple(entry.name for entry in entries if not entry.name.startswith("."))

@@ -1,4 +1,4 @@
-"""What crishim says of itself: a line in the log for each incident, and metrics."""
+"""Reporting of crishim: one log line per audit event, and metrics."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _log = structlog.get_logger()
 
 
 class Reports:
-    """Of one crishim. To count costs an addition; the page reads the counters when it is made."""
+    """Reports of one crishim. Counting costs an addition; the counters are read when the metrics page is built."""
 
     def __init__(self, seen: Counters, metrics: Metrics) -> None:
         self._repeats = Repeats(every_s=10)
         self.plugins = Histogram(SECONDS)
         self._guarded: dict[Guarded, float] = {}
-        """And when; the last one last."""
+        """The time of each event; the latest comes last."""
         count = metrics.read_counter
         count("partage_crishim_connections_total", "Connections of clients.", lambda: seen.connections)
         metrics.read_gauge(
@@ -55,7 +55,11 @@ class Reports:
         metrics.add("histogram", "partage_crishim_plugin_seconds", "What plugins took for a container.", self.plugins)
 
     def event(self, event: AuditEvent) -> None:
-        """Counts and logs; of a container that goes on after the verdict is out, two turns of the loop later."""
+        """Count and log an event.
+
+        If the container is let through, this happens two iterations of the event loop later, after the decision was
+        sent.
+        """
         if event.error is None:
             loop = asyncio.get_running_loop()
             loop.call_soon(loop.call_soon, self._changed, event)
@@ -65,7 +69,7 @@ class Reports:
         if (silent := self._repeats.due((*event.container.values(), reason))) is None:
             return
         if event.what == "defect":
-            _log.error("a defect of crishim", **event.container, exc_info=event.error)
+            _log.error("internal error in crishim", **event.container, exc_info=event.error)
         else:
             _log.warning("refused", **event.container, reason=reason, why=str(event.error), repeats=silent)
 
@@ -81,12 +85,12 @@ class Reports:
             self._guarded[guarded] = time.monotonic()
 
     def guarded(self) -> tuple[Guarded, ...]:
-        """Containers that asked for cards which nobody gave them, of late; of many the last ones."""
+        """Containers that recently asked for cards that nobody gave them; at most `MOST_GUARDED`, the latest ones."""
         since_s = time.monotonic() - _OF_LATE_S
         recent = [guarded for guarded, at_s in self._guarded.items() if at_s > since_s][-MOST_GUARDED:]
         self._guarded = {guarded: self._guarded[guarded] for guarded in recent}
         return tuple(recent)
 
     def trouble(self, error: PartageError | OSError) -> None:
-        """Logs what crishim will try again."""
+        """Log an error of work that crishim retries."""
         self._repeats.say("not done yet, will be tried again", key=str(error), why=str(error))

@@ -1,16 +1,16 @@
-"""Reservations of creates in flight: one file for each container key, shared under flock with another crishim.
+"""Reservations of creates in flight: one file per container key, shared under flock with another crishim.
 
-`rules.holdings` says what they mean. The lock is held for a few file operations and never across an await, so no task
-of this process waits for it. While another process is stopped with the lock, containers with grants are refused, in
-words, and no others. Times are of the clock since boot, which all processes of the node share, as the folder, which no
-reboot survives.
+`rules.holdings` defines their meaning. The lock is held for a few file operations and never across an await, so no task
+of this process waits for it. While another process is stopped holding the lock, containers with grants, and only those,
+are refused with an explanation. Times are of the clock since boot, which all processes of the node share; like the
+folder, it does not survive a reboot.
 
-A create waits for this, so the folder is read again only after another process changed it. The file of the lock holds a
-word. A process writes a new word there before it changes the folder, so even one that dies on the way has told the
-others. A file that is removed by hand shows in the folder's own time.
+A create waits for this, so the folder is reread only after another process changed it. The lock file holds a random
+word. A process writes a new word there before it changes the folder, so even if it dies midway the others notice. A
+file that is removed by hand shows in the folder's own mtime.
 
-A file that cannot be read, such as half a file of an older crishim, says nothing about any card. It is removed with a
-line in the log, and the horizon moves to that moment. So the runtime's list counts whatever was created under it.
+An unreadable file, such as half a file of an older crishim, reveals nothing about any card. It is removed with a log
+line, and the horizon moves to the current time, so that containers created under it are counted by the runtime's list.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Holding, Listing, Reservation, over
 
 LIFETIME_S: Final = 150.0
-"""kubelet gives up a create after 120 s by default; the runtime ends it soon after."""
+"""kubelet abandons a create after 120 s by default; the runtime ends it soon after."""
 _LOCK_DEADLINE_S: Final = 5.0
 _LOCK_PAUSE_S: Final = 0.002
 _HORIZON: Final = ".horizon"
 _WORD_BYTES: Final = 8
 _DECODER: Final = msgspec.json.Decoder(Reservation)
 _Stamp = tuple[int, int]
-"""What another file in the same place differs by: each is written whole."""
+"""Distinguishes a file from its replacement: each is written whole."""
 _Standing = tuple[_Stamp, Reservation]
 _State = tuple[bytes, int]
-"""The word, and the folder's time."""
+"""The word in the lock file, and the folder's mtime."""
 _log: Final = structlog.get_logger()
 
 
@@ -52,7 +52,7 @@ def since_boot() -> float:
 
 
 class Reservations:
-    """The folder, and what this process knows of how its own creates ended."""
+    """The folder, and when the creates of this process ended."""
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = since_boot) -> None:
         self._folder = str(folder)
@@ -62,7 +62,7 @@ class Reservations:
 
     @contextlib.asynccontextmanager
     async def locked(self) -> AsyncGenerator[Table, None]:
-        """The folder to look at and change; never await inside."""
+        """The locked folder, to read and change; do not await inside."""
         deadline = time.monotonic() + _LOCK_DEADLINE_S
         while True:
             with self.locked_at_once() as table:
@@ -77,7 +77,7 @@ class Reservations:
 
     @contextlib.contextmanager
     def locked_at_once(self) -> Generator[Table | None, None, None]:
-        """The same without waiting: None where another process holds the lock."""
+        """The same without waiting: None if another process holds the lock."""
         lock = self._opened()
         try:
             try:
@@ -89,28 +89,31 @@ class Reservations:
             yield self._table
             self._table.settle()
         finally:
-            os.close(lock)  # and with it the lock
+            os.close(lock)  # releases the lock
 
     def made(self, held: Holding) -> Reservation:
-        """A new one of this process; `Table.write` puts it down."""
+        """A new reservation of this process; `Table.write` stores it."""
         return Reservation(held=held, token=os.urandom(8).hex(), until_s=self._clock() + LIFETIME_S)
 
     def drop_over(self, table: Table, listing: Listing) -> None:
-        """Takes out those for which this listing speaks."""
+        """Remove the reservations that this listing covers."""
         dropped = over(table.reservations, listing, self._ended_s)
         table.drop(dropped, listing)
         for each in dropped:
             self._ended_s.pop(each.token, None)
 
     def done(self, reservation: Reservation) -> None:
-        """Its create succeeded: it stays until a listing that begins from now on, whichever crishim lists then."""
+        """Record a successful create.
+
+        The reservation stays until a listing that begins after now, by any crishim.
+        """
         now_s = self._ended_s[reservation.token] = self._clock()
         with contextlib.suppress(OSError), self.locked_at_once() as table:
             if table is not None:
                 table.end(reservation.held.key, reservation.token, now_s)
 
     def failed(self, reservation: Reservation) -> None:
-        """Its create came to nothing; where the lock is held just now, the next listing takes it out."""
+        """Record a failed create; if the lock is held just now, the next listing removes the reservation."""
         with self.locked_at_once() as table:
             if table is None:
                 self.done(reservation)
@@ -122,13 +125,13 @@ class Reservations:
         path, flags = f"{self._folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
             return os.open(path, flags, 0o600)
-        except FileNotFoundError:  # the first time, or /run was cleared
+        except FileNotFoundError:  # first use, or /run was cleared
             Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             return os.open(path, flags, 0o600)
 
 
 class Table:
-    """What one process knows of the folder, and of the horizon in it; only to be used while the lock is held."""
+    """One process's view of the folder and its horizon; use only while the lock is held."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
         self.horizon_s = 0.0
@@ -137,7 +140,7 @@ class Table:
         self._clock = clock
         self._lock = -1
         self._state: _State | None = None
-        """Of the folder when all of it was known; None where it may have changed since."""
+        """The folder's state when all of it was known; None if it may have changed since."""
         self._is_changed = False
         self._standing: dict[str, _Standing] = {}
         self._horizon: _Stamp | None = None
@@ -147,7 +150,7 @@ class Table:
         return tuple([reservation for _, reservation in self._standing.values()])
 
     def look(self, lock: int) -> None:
-        """The lock is held by this descriptor from now on; what others changed since the last time is read."""
+        """Take the lock's descriptor, and read what others changed since the last time."""
         self._lock, self._is_changed = lock, False
         state = self._now()
         if not state[0] or state != self._state:
@@ -158,18 +161,18 @@ class Table:
                 self._drop_unreadable(unreadable)
 
     def settle(self) -> None:
-        """The lock is about to be let go, and all that was begun was done: what we changed we know."""
+        """Record the folder's state after our own changes, before the lock is released; not called after an error."""
         if self._is_changed:
             self._state = self._now()
 
     def write(self, reservation: Reservation) -> None:
-        """Puts down one, in place of an earlier one for the same key."""
+        """Store a reservation, replacing an earlier one for the same key."""
         self._begin()
         key = reservation.held.key
         self._standing[key] = self._write(key, msgspec.json.encode(reservation)), reservation
 
     def drop(self, dropped: Iterable[Reservation], listing: Listing) -> None:
-        """Takes out those for which this listing speaks; the horizon moves first, so that a crash loses nothing."""
+        """Remove reservations that the listing covers; the horizon moves first, so that a crash loses nothing."""
         keys = [each.held.key for each in dropped]
         if keys:
             self._begin()
@@ -179,18 +182,18 @@ class Table:
                 self._remove(key)
 
     def withdraw(self, key: str, token: str) -> None:
-        """Takes out one whose create came to nothing, if it is still that one."""
+        """Remove the reservation of a failed create, if it is still the same one."""
         if key in self._standing and self._standing[key][1].token == token:
             self._begin()
             self._remove(key)
 
     def end(self, key: str, token: str, now_s: float) -> None:
-        """Writes down that a create is over, so that its reservation does not outlive the crishim that made it."""
+        """Record that a create is over, so that its reservation does not outlive the crishim that made it."""
         if key in self._standing and self._standing[key][1].token == token:
             self.write(replace(self._standing[key][1], until_s=now_s))
 
     def _begin(self) -> None:
-        """Tells the others before anything changes."""
+        """Signal other processes before anything changes."""
         if not self._is_changed:
             self._state = None
             os.pwrite(self._lock, os.urandom(_WORD_BYTES), 0)
@@ -211,7 +214,7 @@ class Table:
         self.horizon_s = began_s
 
     def _read(self) -> list[str]:
-        """Reads what is not known; answers the names of what cannot be read."""
+        """Read what is not known; returns the names of unreadable files."""
         known, self._standing, horizon = self._standing, {}, None
         unreadable: list[str] = []
         with os.scandir(self._folder) as entries:
@@ -220,7 +223,7 @@ class Table:
                     horizon = _stamp(entry.stat())
                     if horizon != self._horizon and not self._know_horizon(entry.path):
                         unreadable.append(entry.name)
-                elif entry.name.startswith(UNFINISHED):  # of a writer that was killed: the lock is ours
+                elif entry.name.startswith(UNFINISHED):  # writer was killed: we hold the lock
                     unreadable.append(entry.name)
                 elif not entry.name.startswith("."):
                     standing = _standing(entry, known.get(entry.name))
@@ -234,7 +237,7 @@ class Table:
         return unreadable
 
     def _know_horizon(self, path: str) -> bool:
-        """Whether it is a time that has been."""
+        """Read the horizon; returns whether it is a valid time in the past."""
         try:
             self.horizon_s = float(Path(path).read_bytes())
         except ValueError:
@@ -247,11 +250,11 @@ class Table:
         for name in names:
             if name != _HORIZON:
                 Path(self._folder, name).unlink(missing_ok=True)
-            _log.warning("a file of a create cannot be read and is taken away", file=f"{self._folder}/{name}")
+            _log.warning("removed unreadable reservation", file=f"{self._folder}/{name}")
 
 
 def _standing(entry: os.DirEntry[str], known: _Standing | None) -> _Standing | None:
-    """What it says; None where it cannot be read."""
+    """The reservation in a file; None if it cannot be read."""
     stamp = _stamp(entry.stat())
     if known is not None and known[0] == stamp:
         return known

@@ -1,8 +1,8 @@
-"""Puts newer allocations in force for containers that run: those that the advertiser handed over and that verify.
+"""Puts newer allocations in force in running containers: those that the advertiser handed over and that verify.
 
-A file says what stands on a pod. Its text is believed by its signature alone, for this node, the pod of its name, and a
-higher `gen` than was ever in force. It is counted first and put in force then, so a death on the way leaves too much
-counted and nothing given twice. Whatever fails is tried again, for as long as the file is there.
+Each file holds what is on a pod. The text is trusted only by its signature, for this node, the pod of its file name,
+and a `gen` higher than any that was in force. It is counted before it is put in force, so a crash in between leaves too
+much counted and nothing given twice. Failures are retried for as long as the file exists.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Resizes:
     tell: Callable[[PartageError | OSError], None]
 
     async def run(self) -> None:
-        """For ever; the caller cancels it."""
+        """Run passes until cancelled."""
         while True:
             await self.once()
             await asyncio.sleep(EVERY_S)
 
     async def once(self) -> None:
-        """Looks at each file, which costs little where all is in force."""
+        """Check each file; cheap if all are in force."""
         if self.grants.closed:
             return
         for path in islice(sorted((self.root / RESIZES_FOLDER).glob("*.json")), _MOST_FILES):
@@ -59,7 +59,7 @@ class Resizes:
         try:
             with path.open("rb") as file:
                 handed = msgspec.json.decode(file.read(MOST_FILE_BYTES), type=NewAllocation)
-        except FileNotFoundError:  # its pod has just gone
+        except FileNotFoundError:  # its pod was just removed
             return
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise AllocationRefused(f"partage: {path} can't be read: {error}; remove it") from None

@@ -1,9 +1,9 @@
-"""crishim as a daemon: serves first, then gets ready to judge; at the end it lets calls end before it goes.
+"""The crishim daemon: serves first, then loads plugins; at the end it drains calls before it exits.
 
-The socket is served before plugins are loaded: what is not ours must not wait for what is. No fault ends crishim.
-Without settings that can be read it uses the last ones and honours no allocation. It ends only when they can be read
-again, for its supervisor to start it with them. A crishim that finds its socket replaced by a newer one drains and
-ends, as if it had been told to.
+The socket is served before plugins are loaded, so that calls that do not concern us never wait for them. No fault ends
+crishim. If its settings are invalid, it uses the last valid ones and honours no allocation; it exits only once the
+settings are valid again, so that its supervisor restarts it with them. A crishim whose socket was replaced by a newer
+one drains and exits, as if it had been stopped.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE, RESIZES_FOLDER
 
 _AGAIN_S: Final = 5.0
-"""Until something is tried again that failed as a whole."""
+"""Delay before a retry of something that failed as a whole."""
 _SETTLE_WITHIN_S: Final = 2.0
 _COLLECT_AFTER: Final = 10_000
-"""New objects; after as few as Python's own 700 a container in two would wait for the garbage to be collected."""
+"""New objects; at Python's default of 700, every second container would wait for a garbage collection."""
 _log = structlog.get_logger()
 
 
 async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
-    """Serves kubelet, and loads plugins meanwhile.
+    """Serve kubelet, and load plugins meanwhile.
 
-    The stop goes the other way: no new clients, open calls may end, what ended keeps no card, then plugins.
+    Shutdown runs in reverse: stop accepting, drain open calls, release ended reservations, stop plugins.
     """
     stack, runtime_path = daemon.stack, settings.below_root(settings.runtime)
     mistakes = daemon.reading.mistakes if daemon.reading else ()
@@ -105,12 +105,12 @@ class Crishim:
     listener: Listener
     condition: ConditionFile
     mistakes: tuple[str, ...]
-    """Of the settings."""
+    """Mistakes in the settings."""
     reloads: asyncio.Event = field(default_factory=asyncio.Event)
-    """A restart of the plugins was asked for."""
+    """Set when a restart of the plugins was requested."""
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Cleans up after containers, and looks whether all is well and whether a newer crishim has taken over."""
+        """Run the background loops: cleanup, condition file and check for a newer crishim, plugins, resizes."""
         for name, work in (
             ("collector", self.parts.collector.run),
             ("condition", self._keep_condition),
@@ -119,12 +119,12 @@ class Crishim:
         ):
             self.daemon.tasks.start(_for_ever(name, work), name=name)
         gc.collect()
-        gc.freeze()  # what there is after the start stays until the end
+        gc.freeze()  # objects that exist after the start live until the end
         gc.set_threshold(_COLLECT_AFTER)
         await stopping.wait()
 
     def reload(self) -> None:
-        """Restarts plugins, and reads settings again that were wrong. Keys are read again for every container."""
+        """Restart plugins, and reread invalid settings. Keys are reread for every container."""
         _log_keys(self.parts.keyring)
         self._end_if_mended()
         self.reloads.set()
@@ -132,9 +132,9 @@ class Crishim:
     async def _keep_condition(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            if self.listener.is_replaced:  # and so is the file of the condition
+            if self.listener.is_replaced:  # and so is the condition file
                 self.daemon.end("another crishim has taken over the socket")
-                await asyncio.Event().wait()  # for the end, which cancels this
+                await asyncio.Event().wait()  # cancelled at the end
             await self.condition.look()
             self._end_if_mended()
 
@@ -154,17 +154,17 @@ class Crishim:
 
 
 async def _for_ever(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """A defect in a loop must not end the splice: it is logged, and the loop begins again."""
+    """Run a loop; if it raises, log the error and restart it, since it must not end the proxy."""
     while True:
         try:
             await work()
         except Exception:  # noqa: BLE001  see above
-            _log.exception("a defect of crishim, please report it; it serves on", task=name)
+            _log.exception("internal error in crishim, please report it; it keeps serving", task=name)
         await asyncio.sleep(_AGAIN_S)
 
 
 async def _listening(settings: CrishimSettings, reports: Reports) -> Listener:
-    """As soon as it can be: to end instead would only be a slower way to try again."""
+    """Listen as soon as possible; exiting instead would only be a slower retry."""
     while True:
         try:
             return listen(settings.below_root(settings.listen), os.environ)
@@ -174,7 +174,7 @@ async def _listening(settings: CrishimSettings, reports: Reports) -> Listener:
 
 
 async def _settle(ledger: CardLedger) -> None:
-    """Takes out the reservations of creates that have ended, so that the next crishim has fewer to read."""
+    """Remove the reservations of creates that have ended, so that the next crishim has fewer to read."""
     with contextlib.suppress(NodeNotReady, OSError, TimeoutError):
         async with asyncio.timeout(_SETTLE_WITHIN_S):
             await ledger.held(fresh=True)
@@ -186,11 +186,11 @@ def _keep_settings(settings: CrishimSettings, daemon: Daemon) -> None:
     try:
         daemon.reading.sources.keep(settings)
     except OSError as error:
-        _log.warning("the settings can't be kept for a start that can't read them", why=str(error))
+        _log.warning("cannot save the settings for use by a start with invalid ones", why=str(error))
 
 
 def _log_keys(keyring: Keyring) -> None:
     loaded = keyring.current()
-    _log.info("keys that verify", keys=sorted(map(str, loaded.keys)))
+    _log.info("verification keys loaded", keys=sorted(map(str, loaded.keys)))
     for each in loaded.faults:
-        _log.warning("a key is not believed", why=str(each))
+        _log.warning("key rejected", why=str(each))

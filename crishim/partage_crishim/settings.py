@@ -1,4 +1,4 @@
-"""What crishim can be told. Everything has a default that is right on a node with one containerd."""
+"""The settings of crishim. The defaults are right for a node with one containerd."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from partage_crishim.rules.confinement import CONTAINER_HANDLERS, VM_HANDLERS
 from partage_plugins.vocabulary.nvidia import HANDLERS
 
 OF_GPU_OPERATOR: Final = "gpu-operator"
-"""Where its documents have helm put it. A name that is not in use may be taken by whoever makes namespaces."""
+"""The namespace in NVIDIA's helm instructions. If unused, anyone who may create namespaces can take this name."""
 
 
 class CrishimSettings(PluginHostSettings, frozen=True, kw_only=True):
-    """Of the proxy between kubelet and the container runtime."""
+    """Settings of the proxy between kubelet and the container runtime."""
 
     listen: Annotated[
         Path, Setting("Socket that kubelet is pointed to; systemd's own, where it hands one over, goes before it.")

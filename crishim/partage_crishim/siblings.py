@@ -1,7 +1,7 @@
-"""Containers that share their processes: one that can enter another is not started beside one with part of a card.
+"""The shared PID namespace check: no container that could enter another starts beside one with part of a card.
 
-The second of the two is refused. The runtime says what running containers may do. kubelet creates the containers of a
-pod one after the other, so two of them are never checked at the same time.
+The second of the two is refused. The capabilities of running containers come from the runtime. kubelet creates the
+containers of a pod one after the other, so two of them are never checked at the same time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from partage_plugins.vocabulary import GpuPart
 
 @dataclass(frozen=True)
 class Siblings:
-    """The containers of one pod, as far as they see each other's processes."""
+    """The containers of a pod that share a PID namespace."""
 
     containerd: Containerd
     ledger: CardLedger
     policy: Confinement
 
     async def require_harmless(self, request: CreateRequest) -> None:
-        """For a container with part of a card that shares its processes: refused where another one can enter it."""
+        """Refuse a container with part of a card that shares its processes with one that can enter it."""
         if self.policy.allow_unconfined:
             return
         for other in await self.containerd.living(request.sandbox_id):
@@ -35,7 +35,7 @@ class Siblings:
                 )
 
     async def require_no_part(self, request: CreateRequest, part: GpuPart | None) -> None:
-        """For any container: refused where it can enter one that has part of a card."""
+        """Refuse any container that can enter one with part of a card."""
         sees_others = request.pod_pid or request.target
         if not sees_others or self.policy.allow_unconfined or not is_able_to_enter(request):
             return
@@ -46,7 +46,7 @@ class Siblings:
             )
 
     async def _has_part(self, request: CreateRequest, part: GpuPart | None, *, fresh: bool) -> bool:
-        """Whether a container that it would see has; of its own earlier attempts nothing is left."""
+        """Whether a container that this one would see has part of a card; its own earlier attempts do not count."""
         held = await self.ledger.held(fresh=fresh)
         found = {
             each.key

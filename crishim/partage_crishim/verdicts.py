@@ -1,7 +1,7 @@
-"""What the transport and those who decide say to each other. Pure.
+"""The interface between the transport and admission. Pure.
 
-The transport holds a call and asks; the answer is a verdict. When the call goes on upstream, the transport tells once
-how it ended: a reservation must not outlive a create that failed.
+The transport intercepts a call and requests a decision. If the call is forwarded, the transport reports once how it
+ended: a reservation must not outlive a create that failed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ CREATE_CONTAINER: Final = "/runtime.v1.RuntimeService/CreateContainer"
 RESTORE_POD: Final = "/runtime.v1.RuntimeService/RestorePod"
 STATUS: Final = "/runtime.v1.RuntimeService/Status"
 HELD: Final = frozenset({CREATE_CONTAINER, RESTORE_POD})
-"""Calls whose request is read to its end before anything but its headers goes upstream."""
+"""Calls whose request is read completely before anything but its headers is sent upstream."""
 
 
 class Code(Enum):
-    """The gRPC statuses that we answer with ourselves."""
+    """The gRPC status codes that we reply with ourselves."""
 
     RESOURCE_EXHAUSTED = 8
     FAILED_PRECONDITION = 9
@@ -30,12 +30,12 @@ class Code(Enum):
 
 
 class Ending(Enum):
-    """How a call that went on upstream ended, as far as can be seen from here."""
+    """The outcome of a forwarded call, as far as it is visible here."""
 
     DONE = "done"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """The client went away, or the connection broke: it may have been carried out."""
+    """The client disconnected, or the connection broke: the call may have been carried out."""
 
 
 Ended = Callable[[Ending], None]
@@ -45,27 +45,27 @@ def _ignored(_: Ending) -> None: ...
 
 
 class HeldCall(Struct, frozen=True):
-    """A call that waits for a verdict; `message` is the request, whole and not compressed."""
+    """A call that waits for a decision; `message` is the request, complete and uncompressed."""
 
     method: str
     message: bytes
 
 
 class Pass(Struct, frozen=True):
-    """Goes on as it came, byte for byte."""
+    """The call is forwarded byte for byte."""
 
     ended: Ended = _ignored
 
 
 class Rewrite(Struct, frozen=True):
-    """Goes on with this request in place of its own."""
+    """The call is forwarded with this request in place of its own."""
 
     message: bytes
     ended: Ended = _ignored
 
 
 class Refuse(Struct, frozen=True):
-    """Is answered here, in one sentence that kubelet shows to the user; the runtime never sees it."""
+    """The call is answered here, with one sentence that kubelet shows to the user; the runtime never sees it."""
 
     code: Code
     sentence: str
@@ -73,4 +73,4 @@ class Refuse(Struct, frozen=True):
 
 Verdict = Pass | Rewrite | Refuse
 Decide = Callable[[HeldCall], Coroutine[Any, Any, Verdict]]
-"""Never raises but for a cancelled call; whatever goes wrong inside becomes a verdict."""
+"""Raises only on cancellation; every error inside becomes a decision."""

@@ -1,1 +1,1 @@
-"""The DRA driver: a node's cards as devices of Kubernetes, and claims on them as grants."""
+"""The DRA driver: publishes a node's cards as Kubernetes devices, and turns claims on them into grants."""

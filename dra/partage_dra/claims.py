@@ -1,8 +1,8 @@
-"""What a claim's allocation gives of this node's cards, or why not. Pure.
+"""What a claim's allocation gives of this node's cards, or why it is refused. Pure.
 
-The API server checks no sums, and whoever may write `resourceclaims/binding` can write any: so every figure is held
-against the card that it names. Several requests of a claim may have one card; each stays what it is here, and they add
-up where they are enforced.
+The API server does not check sums, and anyone who may write `resourceclaims/binding` can write any values: so every
+amount is checked against the card that it names. Several requests of a claim may share one card; they are kept separate
+here, and added up where they are enforced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
 class DeviceShare(Struct, frozen=True, kw_only=True):
-    """One result of an allocation: a card, and what of it."""
+    """One result of an allocation: a card, and the part of it that is allocated."""
 
     request: str
     pool: str
@@ -33,7 +33,7 @@ class DeviceShare(Struct, frozen=True, kw_only=True):
     share_id: str | None
     card: Card
     grant: GpuGrant | None
-    """None: it may look at the card and takes nothing of it (`adminAccess`)."""
+    """None for `adminAccess`, which allows looking at the card and allocates nothing of it."""
 
 
 class _Result(Struct, frozen=True, rename="camel"):
@@ -74,14 +74,14 @@ class _Metadata(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """A ResourceClaim, as far as a driver looks at it."""
+    """The fields of a ResourceClaim that the driver reads."""
 
     metadata: _Metadata = _Metadata()
     status: _Status = _Status()
 
 
 MOST_RESULTS: Final = 32
-"""Of an allocation, as the API server has it."""
+"""The API server's limit for an allocation."""
 
 
 def shares_of(
@@ -91,7 +91,7 @@ def shares_of(
     pool: str,
     cuts: Cuts = Cuts(),  # noqa: B008  immutable
 ) -> tuple[DeviceShare, ...]:
-    """What it gives here, in its order; raises `Refused`."""
+    """The claim's shares on this node, in its order; raises `Refused`."""
     if claim.metadata.uid != asked.uid:
         raise Refused(f"partage: claim {asked.name} is another one by now; delete the pod to have it made again")
     if claim.status.allocation is None:
@@ -105,7 +105,7 @@ def shares_of(
 
 
 def _devices(part: GpuPart, cuts: Cuts) -> Iterator[tuple[str, tuple[Card, Part | None]]]:
-    """By name; a card that is cut is there in its parts alone."""
+    """Devices by name; a card that is handed out in parts appears only as its parts."""
     for card in part.cards:
         if card.pool == "dra":
             pieces = cuts.of(card)
@@ -156,12 +156,12 @@ def _consumed(result: _Result, name: str, largest: int) -> int:
 
 
 def _parameters(request: str, configs: tuple[_Config, ...]) -> Iterator[msgspec.Raw]:
-    """All that hold for a request, those of its class and of the claim alike."""
+    """All parameters that apply to a request, from its class and from the claim."""
     for each in configs:
         if each.opaque and each.opaque.driver == DRIVER and (not each.requests or _names(request, each.requests)):
             yield each.opaque.parameters
 
 
 def _names(request: str, requests: tuple[str, ...]) -> bool:
-    """A request may be `main/alternative`, and is then meant by `main` too."""
+    """Whether a request is listed; `main/alternative` is also covered by `main`."""
     return request in requests or request.partition("/")[0] in requests

@@ -15,7 +15,10 @@ from partage_plugins.errors import PartageError
 
 
 def mistakes(settings: DraSettings) -> list[str]:
-    """What is wrong, a line each. That kubelet, the broker or the API server is away is no mistake."""
+    """Configuration mistakes, one line each.
+
+    An absent kubelet, broker or API server is not a mistake.
+    """
     logs.configure("dra", level="warning", log_format="text")
     try:
         return asyncio.run(_mistakes(settings))

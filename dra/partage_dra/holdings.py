@@ -1,6 +1,6 @@
-"""What claims have of this node's cards: those on record, and those that are being put in force.
+"""Accounting of claims on this node's cards: those on record, and those being put in force.
 
-The API server checks no sums of what is consumed, so they are checked here, over all of them.
+The API server does not check sums of consumed capacity, so they are checked here, over all claims.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Taken(NamedTuple):
 
 
 class Holdings:
-    """Everything here may raise `OSError`."""
+    """All methods may raise `OSError`."""
 
     def __init__(self, records: ClaimRecords) -> None:
         self._records = records
@@ -31,11 +31,11 @@ class Holdings:
 
     @property
     def uids(self) -> tuple[ClaimUid, ...]:
-        """All claims that containers of this node may have, whether their records can be read or not."""
+        """All claims that containers of this node may have, including those with unreadable records."""
         return self._records.uids()
 
     def record(self, uid: ClaimUid) -> ClaimRecord | None:
-        """Raises `DecodeError` where there is one that can't be read."""
+        """The record, or None; raises `DecodeError` if it cannot be read."""
         return self._records.of(uid)
 
     def put(self, record: ClaimRecord) -> None:
@@ -46,7 +46,7 @@ class Holdings:
 
     @contextmanager
     def reserved(self, uid: ClaimUid, grants: tuple[GpuGrant, ...], part: GpuPart) -> Generator[None]:
-        """Room for these while they are put in force; refuses what would be more of a card than there is."""
+        """Reserve these grants while they are put in force; refuses if they exceed a card's capacity."""
         others = (grant for other in {*self.uids, *self._coming} - {uid} for grant in self._of(other))
         require_room(grants, part, others)
         self._coming[uid] = grants
@@ -69,12 +69,12 @@ class Holdings:
 
 
 def require_room(grants: Iterable[GpuGrant], part: GpuPart, standing: Iterable[GpuGrant]) -> None:
-    """Pure: raises where cards would have more holders than they have room."""
+    """Refuse grants that exceed the capacity of a card together with the standing ones. Pure."""
     wanted, taken = _sums(grants), _sums(standing)
     for id_, mine in wanted.items():
         card, theirs = part.card(id_), taken.get(id_, Taken())
         if card is None:
-            continue  # it was found before
+            continue  # checked before
         for what, sum_, most in (
             ("milli", mine.share_milli + theirs.share_milli, WHOLE_MILLI),
             ("bytes", mine.memory_bytes + theirs.memory_bytes, card.memory_bytes),

@@ -1,7 +1,7 @@
-"""Cards that are handed out in fixed parts: which ones, in which parts, and what the devices of these are called. Pure.
+"""Cards that are handed out in fixed parts: their configuration, sizes and device names. Pure.
 
-A claim on a part says no amounts, so it can be made by an extended resource, and manifests need no change. All parts of
-a card draw on the same counters: two quarters may go, or a half, and never more than the card.
+A claim on a part states no amounts, so it can come from an extended resource, and manifests need no change. All parts
+of a card draw on the same counters: two quarters can be allocated, or a half, and never more than the card.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEAST: Final = 2
 _MOST: Final = 16
 _SAID: Final = re.compile(r"(?P<card>[^=\s]{1,128})=(?P<numbers>[0-9]{1,2}(\+[0-9]{1,2}){0,3})", re.ASCII)
 _LONGEST_NAME: Final = 50
-"""Of a card's device, to which a part's number is added."""
+"""The maximum length of a card's device name, to which the part's number is appended."""
 
 
 class Part(NamedTuple):
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """By which classes choose it."""
+        """The attribute that device classes select by."""
         return f"1of{self.of}"
 
     @property
@@ -47,18 +47,18 @@ class Part(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Into what an operator has cards cut; the first entry that is about a card counts."""
+    """The operator's configuration of parts; the first entry that matches a card applies."""
 
     entries: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def of(self, card: Card) -> tuple[Part, ...]:
-        """None where it is handed out in free shares."""
+        """The parts of a card; empty if it is handed out in free shares."""
         numbers = next((numbers for said, numbers in self.entries if said in {ALL, card.id}), ())
         return tuple(Part(of, place) for of in numbers for place in range(of))
 
 
 def cuts_of(texts: Iterable[str]) -> Cuts:
-    """Raises `ValueError` with a sentence."""
+    """The parsed configuration; raises `ValueError` with a sentence."""
     return Cuts(tuple(map(_entry, texts)))
 
 

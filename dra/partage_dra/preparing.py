@@ -1,9 +1,9 @@
-"""Claims of this node, prepared and let go of: what kubelet asks for twice is done once.
+"""Prepares and releases this node's claims; both are idempotent, since kubelet may repeat a call.
 
-What was prepared stands in a record. While one stands, its claim is answered from it, without the API server: an
-allocation never changes. All that a claim needs is there before its record is: limits in the broker, then the CDI file.
-A claim that is let go of keeps all three as long as a container may have it; they are tried again at each `tidy`.
-Claims don't wait for each other: a plugin that is slow with one holds up no other.
+A prepared claim has a record. While it exists, kubelet is answered from it without the API server: an allocation never
+changes. Limits in the broker and then the CDI file are in place before the record is written. A released claim keeps
+all three as long as a container may have it; ending it is retried at each `tidy`. Claims do not wait for each other: a
+plugin that is slow with one does not delay others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from partage_plugins.vocabulary.names import ContainerName, NodeName, PodName, P
 from partage_plugins.vocabulary.pods import PodRef
 
 _GEN: Final = 1
-"""Of every claim: an allocation that differs is another one, and the first must have ended."""
+"""The generation of every claim: a different allocation is another claim, after the first has ended."""
 _NAME: Final = ContainerName("claim")
 _SAID_AGAIN_S: Final = 300.0
 _NO_INVENTORY: Final = (
@@ -46,7 +46,7 @@ ClaimLookup = Callable[[ClaimRef], Awaitable[Claim]]
 
 
 class Preparing:
-    """What kubelet is answered by; see `kubelet.services.Claims`."""
+    """Implements kubelet's calls; see `kubelet.services.Claims`."""
 
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
@@ -68,7 +68,7 @@ class Preparing:
         self._turns = WeakValueDictionary[ClaimUid, asyncio.Lock]()
 
     async def prepare(self, claim: ClaimRef) -> ClaimRecord:
-        """Raises what is expected to go wrong, in words for the pod's owner."""
+        """Prepare a claim; expected errors are raised with a sentence for the pod's owner."""
         async with self._turn(claim.uid):
             known = self._known(claim.uid)
             if known is not None and not known.is_released and self._specs.has(claim.uid):
@@ -76,7 +76,7 @@ class Preparing:
             return await self._prepared(claim, await self._claim(claim), known)
 
     async def release(self, claim: ClaimRef) -> None:
-        """Once this returns, kubelet need not ask again."""
+        """Release a claim; once this returns, kubelet need not repeat the call."""
         async with self._turn(claim.uid):
             known = self._known(claim.uid)
             if known is not None and not known.is_released:
@@ -85,34 +85,34 @@ class Preparing:
                 await self._end(claim.uid)
             except PartageError:
                 if known is None:
-                    raise  # nothing says that it was let go of, so kubelet has to ask again
-                _log.info("a claim that was let go of stays", uid=claim.uid)
+                    raise  # without a record of the release, kubelet has to repeat it
+                _log.info("released claim is still in use", uid=claim.uid)
 
     async def tidy(self) -> None:
-        """Ends what was let go of and is over by now."""
+        """End released claims that are no longer in use."""
         for uid in self._holdings.uids:
             async with self._turn(uid):
                 try:
                     known = self._holdings.record(uid)
                     if known is not None and known.is_released:
                         await self._end(uid)
-                except (PartageError, OSError) as error:  # most often a container has it still
+                except (PartageError, OSError) as error:  # usually a container still has it
                     self._repeats.failed("a claim can't be ended yet", error, uid=uid)
 
     def take_over(self) -> None:
-        """What an earlier driver left: files of claims that have no record go."""
+        """Delete CDI files of an earlier driver that have no claim record."""
         self._specs.keep_only(set(self._holdings.uids))
 
     def _turn(self, uid: ClaimUid) -> asyncio.Lock:
-        """Of whoever works on that claim; there is one as long as somebody does."""
+        """The claim's lock; it exists as long as it is in use."""
         return self._turns.setdefault(uid, asyncio.Lock())
 
     def _known(self, uid: ClaimUid) -> ClaimRecord | None:
-        """A record that can't be read is made again when kubelet asks: an allocation never changes."""
+        """The record, or None; an unreadable one is rebuilt when kubelet retries, since allocations never change."""
         try:
             return self._holdings.record(uid)
         except DecodeError as error:
-            _log.warning("the record of a claim can't be read", uid=uid, why=str(error))
+            _log.warning("claim record is unreadable", uid=uid, why=str(error))
             return None
 
     async def _prepared(self, claim: ClaimRef, found: Claim, known: ClaimRecord | None) -> ClaimRecord:
@@ -137,7 +137,7 @@ class Preparing:
     async def _attached(
         self, claim: ClaimRef, inventory: NodeInventory, grants: tuple[GpuGrant, ...], shares: tuple[DeviceShare, ...]
     ) -> Adjustment:
-        """Has plugins put limits in force, and writes what else they say into the claim's CDI file."""
+        """Put the limits in force through plugins, and write the rest of their answer into the claim's CDI file."""
         kind = GPU.name
         granted = Granted(
             gen=_GEN,
@@ -153,11 +153,11 @@ class Preparing:
         await self._host.removed(claim_key(uid))
         self._specs.remove(uid)
         self._holdings.drop(uid)
-        _log.info("a claim has ended", uid=uid)
+        _log.info("claim ended", uid=uid)
 
 
 def _grants(shares: tuple[DeviceShare, ...]) -> tuple[GpuGrant, ...]:
-    """None of a claim that only looks on."""
+    """The claim's grants; none for a claim with `adminAccess`."""
     grants = tuple(each.grant for each in shares if each.grant is not None)
     if grants and len(grants) < len(shares):
         raise Refused(
@@ -167,7 +167,7 @@ def _grants(shares: tuple[DeviceShare, ...]) -> tuple[GpuGrant, ...]:
 
 
 def _whole(share: DeviceShare) -> GpuGrant:
-    """So that no limit is owed."""
+    """The whole card, so that no limit has to be enforced."""
     card = share.card
     return GpuGrant(card=card.id, share_milli=WHOLE_MILLI, limit_milli=WHOLE_MILLI, memory_bytes=card.memory_bytes)
 
@@ -179,7 +179,7 @@ def _device(share: DeviceShare) -> ClaimDevice:
 
 
 def _container(claim: ClaimRef) -> Container:
-    """Whatever container will have it, its runtime takes CDI: kubelet gives it by nothing else."""
+    """Stands for any container with the claim: its runtime supports CDI, as kubelet attaches it by nothing else."""
     return Container(
         key=claim_key(claim.uid),
         pod=PodRef(namespace=claim.namespace, name=PodName(claim.name), uid=PodUid(claim.uid)),

@@ -1,7 +1,7 @@
-"""Keeps the node's ResourceSlices true: follows them, and writes them when they say something else than they should.
+"""Keeps the node's ResourceSlices up to date: watches them, and writes them if they differ from the wanted devices.
 
-They are written once kubelet knows the driver: before that, pods would come that cannot be prepared. A kubelet that
-starts deletes the slices of its node, which the watch shows at once.
+They are written only after kubelet registered the driver: before that, pods would arrive that cannot be prepared. A
+kubelet that starts deletes its node's slices, which the watch shows immediately.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ class Publisher:
     def __init__(self, server: ApiServer, node: str, *, wrote: Callable[[str], None] = lambda _outcome: None) -> None:
         self._server, self._node, self._wrote = server, node, wrote
         self._wanted: tuple[Content, ...] | None = None
-        """None: that is not known yet."""
+        """None while unknown."""
         self._standing: dict[str, ResourceSlice] = {}
         self._is_known = False
         self._ours: dict[str, int] = {}
-        """The generation of what we wrote last: another one is somebody else's."""
+        """Generations of our last writes; any other generation was written by someone else."""
         self._changed = asyncio.Event()
         self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
         self._repeats = Repeats(every_s=30)
 
     def want(self, devices: Sequence[Device], counters: Sequence[CounterSet] = ()) -> None:
-        """From now on these are to stand there; none: no slice at all."""
+        """Set the devices to publish; if empty, there are no slices."""
         self._wanted = contents_of(devices, counters)
         self._changed.set()
 
     @property
     def is_true(self) -> bool:
-        """Whether they say so, as far as we know."""
+        """Whether the slices match, as far as we know."""
         if not self._is_known or self._wanted is None:
             return False
         standing = self._standing
@@ -112,7 +112,7 @@ class Publisher:
         _log.info("devices published" if devices else "no devices any more", devices=devices)
 
     async def _put(self, wanted: tuple[Content, ...]) -> None:
-        """In place of what stands, by the watch: a node may not read a slice that is not there."""
+        """Write all slices, based on the watch: a node may not read a slice that does not exist."""
         bodies = (
             slices_of(await self._server.get(node_path(self._node), Node), wanted, self._standing) if wanted else []
         )
@@ -130,5 +130,5 @@ class Publisher:
         else:
             written = await self._server.replace(resource_slice_path(name), body, ResourceSlice)
         self._ours[name] = written.version
-        if self._standing.get(name) is before:  # else the watch has told something newer
+        if self._standing.get(name) is before:  # else the watch has a newer version
             self._standing[name] = written

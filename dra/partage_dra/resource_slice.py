@@ -1,7 +1,7 @@
-"""A node's devices as the ResourceSlices that are written for them, and what is read of those that stand. Pure.
+"""Builds a node's ResourceSlices from its devices, and reads the fields of existing ones. Pure.
 
-Counters stand in slices of their own. All slices of a node are one pool: they have one generation, and a reader waits
-until it has seen all of the newest.
+Counters are in slices of their own. All slices of a node form one pool with one generation, and a reader waits until it
+has seen all slices of the newest generation.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from partage_dra.slices import Attribute, Capacity, CounterSet, Device, Taint
 from partage_plugins.vocabulary.claims import DRIVER
 
 CONTENT: Final = "partage.dev/content"
-"""Annotation: a digest of what was written. The API server writes amounts in words of its own."""
+"""Annotation with a digest of what was written, since the API server normalizes quantities."""
 TAINT: Final = f"{DRIVER}/health"
 _DIGITS: Final = 32
 MOST_DEVICES: Final = 64
-"""Of a slice in which a device has taints, or draws on counters."""
+"""The limit for a slice in which a device has taints or consumes counters."""
 MOST_COUNTER_SETS: Final = 8
 Content = Mapping[str, Any]
-"""What one slice says of its own."""
+"""The part of a slice's spec that differs between the node's slices."""
 
 
 class Pool(Struct, frozen=True):
@@ -41,14 +41,14 @@ class SliceMeta(Meta, frozen=True, kw_only=True):
 
 
 class ResourceSlice(Struct, frozen=True):
-    """One that stands, as far as its writer looks at it."""
+    """The fields of an existing slice that its writer reads."""
 
     metadata: SliceMeta = SliceMeta()
     spec: SliceSpec = SliceSpec()
 
     @property
     def version(self) -> int:
-        """Counts what was written, by whomever."""
+        """The object's generation, which counts writes by anyone."""
         return self.metadata.generation
 
     @property
@@ -61,7 +61,7 @@ def slice_name(node: str, number: int = 0) -> str:
 
 
 def contents_of(devices: Sequence[Device], counters: Sequence[CounterSet] = ()) -> tuple[Content, ...]:
-    """What the slices say, in their order; nothing for no devices."""
+    """The contents of the slices, in order; empty for no devices."""
     return (
         *({"devices": [_device(each) for each in some]} for some in _pieces(devices, MOST_DEVICES)),
         *({"sharedCounters": [_counters(each) for each in some]} for some in _pieces(counters, MOST_COUNTER_SETS)),
@@ -73,7 +73,7 @@ def digest(content: Content) -> str:
 
 
 def are_true(node: str, standing: Mapping[str, ResourceSlice], wanted: Sequence[Content]) -> bool:
-    """Whether these say that, as one pool."""
+    """Whether the existing slices have these contents, as one pool."""
     said = {name: each.content for name, each in standing.items()}
     generations = {each.spec.pool.generation for each in standing.values()}
     return said == {slice_name(node, number): digest(each) for number, each in enumerate(wanted)} and (
@@ -82,7 +82,7 @@ def are_true(node: str, standing: Mapping[str, ResourceSlice], wanted: Sequence[
 
 
 def slices_of(node: Node, wanted: Sequence[Content], standing: Mapping[str, ResourceSlice]) -> list[dict[str, Any]]:
-    """The whole objects; in place of those that stand by their names."""
+    """The complete objects, which replace existing ones of the same names."""
     generation = max((each.spec.pool.generation for each in standing.values()), default=0) + 1
     name = node.metadata.name
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid, "controller": True}

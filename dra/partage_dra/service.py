@@ -1,7 +1,7 @@
-"""The DRA driver as a daemon: alone on its node, serving kubelet, publishing what the node has.
+"""The DRA driver daemon: takes the node's lock, serves kubelet, and publishes the node's devices.
 
-kubelet is served from the first moment, also while the API server is away. At the end all stays as it stands: claims,
-files, the slice and kubelet's registration, for the next one to find.
+Kubelet is served from the start, even while the API server is away. On exit everything is left in place for the next
+driver: claims, files, the slices and kubelet's registration.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from partage_plugins.vocabulary.places import DRA_REGISTRATION, DRA_SOCKET
 LOCK: Final = "run/partage/dra/lock"
 _LOCK_WITHIN_S: Final = 10.0
 _SAID_AGAIN_S: Final = 15.0
-"""kubelet hears of all devices at least so often."""
+"""The interval in which all devices are reported to kubelet even without a change."""
 _BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 _log = structlog.get_logger()
 
@@ -59,7 +59,7 @@ class DraFigures:
 
 
 class Measured:
-    """The same claims, counted and timed."""
+    """The same claims, with metrics."""
 
     def __init__(self, preparing: Preparing, figures: DraFigures) -> None:
         self._preparing, self._figures = preparing, figures
@@ -84,7 +84,7 @@ class Measured:
 
 
 class Devices:
-    """What the inventory says of devices, for all who wait for another word."""
+    """The device states from the inventory, for all waiting streams."""
 
     def __init__(self) -> None:
         self._states: tuple[DeviceState, ...] | None = None
@@ -105,7 +105,7 @@ class Devices:
 
 
 async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:
-    """Alone on this node, with what an earlier driver left, and kubelet served."""
+    """Take the node's lock, restore an earlier driver's state, and serve kubelet."""
     stack, root = daemon.stack, settings.root
     await stack.enter_async_context(alone(root / LOCK, "DRA driver", within_s=_LOCK_WITHIN_S))
     server = await stack.enter_async_context(await server_for("dra", settings.kubeconfig))
@@ -139,7 +139,7 @@ async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:
 
 
 async def _serve(daemon: Daemon, path: Path, services: list[Preparation | Health | Registration]) -> None:
-    """Kubelet alone may connect, which is root. The socket's name stays, for the next driver to take over."""
+    """Serve a socket that only root, and so kubelet, may connect to; the socket file stays for the next driver."""
     try:
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         listening = listen(path)
@@ -156,7 +156,7 @@ async def _serve(daemon: Daemon, path: Path, services: list[Preparation | Health
 
 
 class DraDriver:
-    """A daemon that has come up; see `partage_base.daemon.life.Running`."""
+    """A started daemon; see `partage_base.daemon.life.Running`."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class DraDriver:
         self.health = Health(settings.node_name, self._devices.states)
 
     def registered(self) -> None:
-        """Kubelet asks this driver from now on."""
+        """Kubelet has registered this driver."""
         self._is_registered.set()
 
     async def run(self, stopping: asyncio.Event) -> None:

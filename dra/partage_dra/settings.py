@@ -1,4 +1,4 @@
-"""What the DRA driver can be told. Everything has a default that is right in our DaemonSet."""
+"""The settings of the DRA driver. The defaults are right for our DaemonSet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partage_dra.parts import ALLOWED, Cuts, cuts_of
 
 
 class DraSettings(PluginHostSettings, frozen=True, kw_only=True):
-    """Of the daemon that publishes cards of the pool dra and prepares claims on them."""
+    """Settings of the daemon that publishes cards of the pool dra and prepares claims on them."""
 
     kubeconfig: Kubeconfig = None
     host: Annotated[

@@ -1,8 +1,8 @@
-"""A node's cards as devices of DRA: what of each may be consumed, what claims can choose by, and what is wrong. Pure.
+"""A node's cards as DRA devices: their capacity, the attributes that claims select by, and their taints. Pure.
 
-Only cards of the pool `dra` are here, so that each card has one allocator. A card is one device of which claims take
-what they name, or several fixed parts that draw on its counters. One that is degraded takes no new pods; one that is
-lost ends those that have it.
+Only cards of the pool `dra` are included, so that each card has one allocator. A card is either one device with
+consumable capacity, or several fixed parts that draw on its counters. A degraded device takes no new pods; a lost one
+evicts the pods that have it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 Effect = Literal["NoSchedule", "NoExecute"]
 Attribute = bool | int | str
 LONGEST_ATTRIBUTE: Final = 64
-"""Of a text; the API server takes no more."""
+"""The API server's limit for a string."""
 PCI_ADDRESS: Final = "resource.kubernetes.io/pciBusID"
 PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
-"""By which claims match cards with devices of other drivers, such as network cards."""
+"""Lets claims match cards with devices of other drivers, such as network cards."""
 
 
 class Capacity(Struct, frozen=True):
-    """An amount that claims consume in steps; what is not asked for is all of it."""
+    """An amount that claims consume in steps; a claim without an amount gets all of it."""
 
     value: int
     least: int = 0
     step: int = 0
-    """0: all of it is consumed."""
+    """0: only all of it can be consumed."""
 
 
 class Taint(Struct, frozen=True):
-    """Why a device takes no new pods, or keeps none."""
+    """Why a device takes no new pods, or evicts its pods."""
 
     value: str
     effect: Effect
@@ -50,11 +50,11 @@ class Device(Struct, frozen=True, kw_only=True):
     capacity: Mapping[str, Capacity]
     taints: tuple[Taint, ...] = ()
     counters: str | None = None
-    """It is a fixed part, and takes its capacity from these."""
+    """For a fixed part, the counter set that it takes its capacity from."""
 
 
 class CounterSet(Struct, frozen=True):
-    """What a card's parts have together."""
+    """The counters that a card's parts share."""
 
     name: str
     counters: Mapping[str, int]
@@ -65,12 +65,12 @@ def devices_of(
     cuts: Cuts = Cuts(),  # noqa: B008  immutable
     roots: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Device, ...]:
-    """In the order of the cards; `roots` are the PCIe roots by PCI address, as far as they are known."""
+    """Devices in the order of the cards; `roots` are the known PCIe roots by PCI address."""
     return tuple(_devices(part, cuts, roots))
 
 
 def counters_of(part: GpuPart, cuts: Cuts) -> tuple[CounterSet, ...]:
-    """Of the cards that are cut."""
+    """Counter sets of the cards that are handed out in parts."""
     return tuple(
         CounterSet(device_name(card.id), {SHARE: WHOLE_MILLI, MEMORY: card.memory_bytes // MIB * MIB})
         for card in part.cards
@@ -102,7 +102,7 @@ def _devices(part: GpuPart, cuts: Cuts, roots: Mapping[str, str]) -> Iterator[De
 
 
 def _attributes(card: Card, part: GpuPart, nvlink: int, pcie: int) -> Iterator[tuple[str, Attribute]]:
-    """Groups have equal numbers within a node: cards of which every two have NVLinks, or that lie behind one switch."""
+    """Groups are numbered within a node: cards with NVLinks between every two, or cards behind one switch."""
     yield "uuid", card.id[:LONGEST_ATTRIBUTE]
     yield "model", card.model[:LONGEST_ATTRIBUTE]
     yield "index", card.index

@@ -1,7 +1,7 @@
-"""CDI spec files, one for each claim: what a runtime puts into each container that has the claim's device.
+"""CDI spec files, one for each claim: what the runtime adds to each container that has the claim's device.
 
-A file is there whole or not at all, and the folder is never made anew: runtimes watch it. What is in a file is what
-plugins said of the claim, but CDI devices, which kubelet gives each container beside the claim's.
+Files are written atomically, and the folder is never recreated, since runtimes watch it. A file contains the plugins'
+answer for the claim except CDI devices, which kubelet passes to each container beside the claim's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partage_plugins.vocabulary.containers import Adjustment
 from partage_plugins.vocabulary.places import CDI_FOLDER
 
 VERSION: Final = "0.5.0"
-"""The first with host paths of device nodes; containerd 1.7 reads none that is later."""
+"""The first version with host paths of device nodes; containerd 1.7 reads no later one."""
 _PREFIX: Final = f"{CLAIM_KIND.replace('/', '-')}_"
 _SUFFIX: Final = ".json"
 _MODE: Final = 0o644
@@ -26,7 +26,7 @@ _FLAGS: Final = ("nosuid", "nodev", "rbind")
 
 
 def spec_of(claim: ClaimUid, adjustment: Adjustment) -> dict[str, Any]:
-    """What stands in a claim's file. Pure."""
+    """The content of a claim's file. Pure."""
     edits = {
         "env": [f"{name}={value}" for name, value in adjustment.env.items()],
         "mounts": [
@@ -47,7 +47,7 @@ def spec_of(claim: ClaimUid, adjustment: Adjustment) -> dict[str, Any]:
 
 
 class SpecFiles:
-    """Of one node. Everything here may raise `OSError`."""
+    """The files of one node. All methods may raise `OSError`."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / CDI_FOLDER
@@ -60,14 +60,14 @@ class SpecFiles:
         return self._path(claim).is_file()
 
     def claims(self) -> frozenset[ClaimUid]:
-        """All that have a file."""
+        """All claims with a file."""
         return frozenset(uid for _, uid in self._files())
 
     def remove(self, claim: ClaimUid) -> None:
         self._path(claim).unlink(missing_ok=True)
 
     def keep_only(self, claims: Collection[ClaimUid]) -> None:
-        """Takes away what a driver that was killed left of others."""
+        """Delete files that a killed driver left for other claims."""
         clear_unfinished(self._folder)
         for path, uid in self._files():
             if uid not in claims:

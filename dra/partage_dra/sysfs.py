@@ -1,4 +1,4 @@
-"""Below which root complexes PCI devices lie, as the kernel tells it in /sys: the paths of devices begin there."""
+"""Finds the PCIe root complexes of PCI devices in the kernel's /sys: device paths there begin with the root complex."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADDRESS: Final = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[
 
 
 def pcie_roots(root: Path, addresses: Iterable[str]) -> dict[str, str]:
-    """By address; nothing of those that the kernel does not know."""
+    """Root complexes by PCI address; omits devices that the kernel does not know."""
     found = {address: _root(root, address) for address in addresses if _ADDRESS.fullmatch(address)}
     return {address: name for address, name in found.items() if name is not None}
 
@@ -21,6 +21,6 @@ def pcie_roots(root: Path, addresses: Iterable[str]) -> dict[str, str]:
 def _root(root: Path, address: str) -> str | None:
     try:
         place = (root / _DEVICES / address.lower()).readlink()
-    except OSError:  # of a card that fell off, or a simulated one
+    except OSError:  # the card fell off the bus, or is simulated
         return None
     return next((part for part in place.parts if _ROOT.fullmatch(part)), None)

@@ -1,8 +1,8 @@
-"""A container's create, from the words in its configuration to the answer, and what becomes of its room afterwards.
+"""A container's create, from the request in its configuration to the reply, and the lifetime of its grants afterwards.
 
-In this order, so that a death at any step leaves nothing that the next agent does not find: room, a record, limits at
-the broker, the configuration. A container's steps come one after the other, and different containers don't wait for
-each other.
+The order of steps is: reserve, write a record, put limits in force at the broker, write the configuration. A crash at
+any step leaves nothing that the next agent does not find. Steps for one container are serialized; different containers
+do not wait for each other.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from partage_plugins.vocabulary.names import ContainerKey
 from partage_plugins.vocabulary.pods import Pod
 
 _LAST_RUN_S: Final = 5.0
-"""For what a container's last run has left; an engine creates it again only once that has ended."""
+"""The wait for leftovers of a container's last run; an engine creates it again only once that has ended."""
 _AGAIN_S: Final = 0.1
 _RESERVED_S: Final = 30.0
-"""For a container whose room was waited for."""
+"""How long a reservation for a waiting client is kept."""
 _LOOKS_S: Final = 2.0
 _SAID_AGAIN_S: Final = 300.0
 _log = structlog.get_logger()
@@ -60,11 +60,11 @@ class NodePlugins(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentPolicy:
-    """What the operator set for containers with a share."""
+    """Operator settings for containers with a share."""
 
     nvidia_runtime: str = ""
     hook: str = ""
-    """Empty: the program that asks."""
+    """If empty, the program that sent the request."""
     enforcement: Enforcement = "strict"
 
 
@@ -79,7 +79,7 @@ class Agent:
         refresh: Callable[[], str],
         policy: AgentPolicy,
     ) -> None:
-        """`refresh` looks which cards there are, and says why that is not known."""
+        """`refresh` rereads the inventory, and returns why it is unknown, or an empty string."""
         self._placement, self._holds, self._records = placement, holds, records
         self._queue, self._waits = Queue(placement, keep_s=_RESERVED_S, clock=_now_s), itertools.count(1)
         self._plugins, self._refresh, self._policy = plugins, refresh, policy
@@ -89,21 +89,21 @@ class Agent:
         self._repeats = Repeats(every_s=_SAID_AGAIN_S)
 
     def take_over(self) -> None:
-        """What an earlier agent held counts before anybody is answered; raises `DecodeError` and `OSError`."""
+        """Restore the holds of an earlier agent before serving requests; raises `DecodeError` and `OSError`."""
         for record in self._records.load():
             self._holds.find(record)
             if not record.is_created:
                 self._processes.find(record)
 
     async def close(self) -> None:
-        """All is written down, for the next agent."""
+        """Stop; all state is on disk for the next agent."""
         self._processes.close()
         for look in tuple(self._looks):
             look.cancel()
         await asyncio.gather(*self._looks, return_exceptions=True)
 
     async def create(self, question: Create, peer: Peer) -> Go:
-        """The bundle holds what the container was given; raises a `PartageError` or `OSError`, and it has nothing."""
+        """Write the container's grants into its bundle; after a `PartageError` or `OSError` it has none."""
         path = Path(question.bundle) / CONFIG
         document = await asyncio.to_thread(read_document, path)
         config = read_config(document)
@@ -124,16 +124,16 @@ class Agent:
                 await self._settle(question.id)
                 raise
         cards = [grant.card for grant in record.grants]
-        _log.info("a container is created with a share", container=question.id[:SHOWN], n=record.n, cards=cards)
+        _log.info("container created with a share", container=question.id[:SHOWN], n=record.n, cards=cards)
         return Go(runtime=self._policy.nvidia_runtime)
 
     def delete(self, question: Delete, peer: Peer) -> None:
-        """Not believed: it is when to look, once the process that deletes has ended."""
+        """Check the container once the deleting process has ended; the request itself is not trusted."""
         if self._holds.of(question.id) is not None:
             self._processes.deletes(question.id, peer)
 
     def tell(self) -> Told:
-        """Who holds a share, in the order in which they came."""
+        """The containers that hold a share, in order of arrival."""
         now_s = _now_s()
         held = (
             Held(
@@ -148,7 +148,10 @@ class Agent:
         return Told(agent=VERSION, containers=tuple(held))
 
     async def wait(self, question: Wait, waits: Callable[[str], None]) -> None:
-        """Until room is kept for a container with these variables, created soon; raises a `PartageError`."""
+        """Wait until room is reserved for a container with these variables; raises a `PartageError`.
+
+        The container must be created soon, within `_RESERVED_S`.
+        """
         asked = asked_of(question.env, {})
         if asked is None:
             raise Refused(f"nothing is asked for, so there is nothing to wait for; say {SHARE}, {MEMORY} or {CARDS}")
@@ -158,7 +161,7 @@ class Agent:
         await self._queue.wait(request, waits)
 
     async def look(self) -> None:
-        """At all that is held; most ends were seen before."""
+        """Check all holds; most ends were noticed before."""
         for hold in self._holds:
             async with self._turn(hold.record.id):
                 await self._settle(hold.record.id)
@@ -180,7 +183,7 @@ class Agent:
         return request
 
     async def _held(self, question: Create, config: OciConfig, request: PodRequest, peer: Peer) -> EngineRecord:
-        """Room. The same process may ask again, where an agent died before it answered."""
+        """Reserve room. The same process may ask again if an agent died before it answered."""
         hold = self._holds.of(question.id)
         if hold is not None and hold.stage == "creating" and _is_by(hold.record, peer):
             return hold.record
@@ -207,9 +210,9 @@ class Agent:
         return record
 
     async def _look_again(self) -> None:
-        """What has ended a moment ago must not keep a container from starting, which its engine tries only once.
+        """Recheck all holds, so that one that has just ended does not fail a start, which the engine tries only once.
 
-        A container's turn that others have is not waited for: they may wait for ours.
+        Containers whose lock is taken are skipped: their holder may be waiting for ours.
         """
         for hold in self._holds:
             turn = self._turn(hold.record.id)
@@ -221,7 +224,7 @@ class Agent:
         self._expire()
 
     async def _make_way(self, id_: str) -> None:
-        """A container is created again only after its last run has ended, of which the broker may not know yet."""
+        """Wait for the container's last run to end, which the broker may not know yet, before it is created again."""
         until = _now_s() + _LAST_RUN_S
         while (hold := self._holds.of(id_)) is not None and hold.stage != "kept":
             await self._settle(id_)
@@ -236,7 +239,7 @@ class Agent:
     async def _attach(  # noqa: PLR0913, PLR0917  all that is known of it
         self, record: EngineRecord, document: Document, config: OciConfig, pod: Pod, question: Create, hook: str
     ) -> None:
-        """Has plugins put limits in force, and writes what they say into the bundle."""
+        """Put the limits in force through plugins, and write their answer into the bundle."""
         part = self._placement.cards
         granted = Granted(gen=GEN, grants={GPU.name: record.grants}, parts={} if part is None else {GPU.name: part})
         runtime = self._policy.nvidia_runtime or question.runtime
@@ -251,7 +254,7 @@ class Agent:
         return self._policy.hook or str(Path(f"/proc/{peer.pid}/exe").readlink())
 
     async def _settle(self, id_: str) -> None:
-        """Frees its room, or keeps it for a restart, where nothing has it any more; its turn is the caller's."""
+        """Free the hold, or keep it for a restart, if nothing uses it; the caller has the container's lock."""
         hold = self._holds.of(id_)
         if hold is None or hold.stage == "kept" or (hold.stage == "creating" and self._processes.is_created(id_)):
             return
@@ -261,7 +264,7 @@ class Agent:
                 self._records.write(self._holds.creator_ended(id_, is_created=is_created))
             await self._plugins.removed(hold.record.key)
         except Refused:
-            return  # a container has it, as nearly always; or the broker is away, which the next create is told
+            return  # usually still in use; or the broker is away, which the next create reports
         except (PluginError, OSError) as error:
             self._repeats.failed("whether a container still has its share is not known; it is asked again", error)
             return
@@ -277,10 +280,10 @@ class Agent:
     def _forget(self, id_: str) -> None:
         self._records.remove(id_)
         self._processes.leave(id_)
-        _log.info("a container's share is free", container=id_[:SHOWN])
+        _log.info("container's share released", container=id_[:SHOWN])
 
     def _ended(self, id_: str) -> None:
-        """The process that created or deleted it."""
+        """Check the container: the process that created or deleted it has ended."""
         look = asyncio.get_running_loop().create_task(self._settle_in_turn(id_), name=f"look at {id_[:SHOWN]}")
         self._looks.add(look)
         look.add_done_callback(self._looks.discard)
@@ -290,7 +293,7 @@ class Agent:
             await self._settle(id_)
 
     def _turn(self, id_: str) -> asyncio.Lock:
-        """Of whoever works on that container; there is one as long as somebody does."""
+        """The container's lock; it exists as long as it is in use."""
         return self._turns.setdefault(id_, asyncio.Lock())
 
 
@@ -303,12 +306,12 @@ def _is_by(record: EngineRecord, peer: Peer) -> bool:
 
 
 def _is_there(record: EngineRecord) -> bool:
-    """Whether the runtime has it: it keeps a folder of the container from its create until its delete."""
+    """Whether the runtime has the container: it keeps a folder for it from create until delete."""
     return Path(record.root, record.id).exists()
 
 
 def _usual_root(runtime: str) -> str:
-    """Where runc and crun keep containers if nothing else is said, as Podman leaves it."""
+    """The default state folder of runc and crun, which Podman does not override."""
     return f"/run/{Path(runtime).name}"
 
 

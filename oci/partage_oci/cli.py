@@ -13,7 +13,10 @@ from partage_plugins.errors import PartageError
 
 
 def mistakes(settings: AgentSettings) -> list[str]:
-    """What is wrong, a line each. That the broker or the inventory is away is no mistake."""
+    """Configuration mistakes, one line each.
+
+    An absent broker or inventory is not a mistake.
+    """
     logs.configure("agent", level="warning", log_format="text")
     try:
         return list(asyncio.run(started_once(host_settings(settings, "oci"))).faults)

@@ -1,11 +1,11 @@
-"""Asks the agent of this machine, as commands do.
+"""Client of this machine's agent, for commands.
 
 PartageError
-├── Refused             the agent understood and says no: its own sentence
-└── AgentError          there is no answer
+├── Refused             the agent refused the request, with its own sentence
+└── AgentError          there is no valid answer
     ├── AgentAway           no agent listens, or answers in time
-    │   └── OnlyForRoot         there is an agent, and this user may not ask it
-    └── AgentNonsense       what it answered is none of its answers
+    │   └── OnlyForRoot         the agent does not accept requests of this user
+    └── AgentNonsense       the answer is not a valid one
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AgentAway(AgentError):
 
 
 class OnlyForRoot(AgentAway):
-    """This user may not ask."""
+    """This user may not send requests."""
 
 
 class AgentNonsense(AgentError):
@@ -54,7 +54,7 @@ class AgentNonsense(AgentError):
 
 @dataclass(frozen=True)
 class AgentClient:
-    """The agent of the machine whose paths lie below `root`."""
+    """The agent of the machine whose paths are below `root`."""
 
     root: Path
     deadline_s: float = DEADLINE_S
@@ -72,7 +72,7 @@ class AgentClient:
         return answer
 
     def wait(self, env: tuple[str, ...], waits: Callable[[str], None]) -> None:
-        """Returns once there is room for a container with these variables; `waits` hears why there is none yet."""
+        """Return once there is room for a container with these variables; `waits` gets the reason for waiting."""
         with self._asked(Wait(env=env), None) as answers:
             while isinstance(answer := self._read(answers), Waits):
                 waits(answer.why)

@@ -1,4 +1,4 @@
-"""A bundle's `config.json`, read and written as a whole, and what is on the host at a device's path."""
+"""Reads and writes a bundle's `config.json` as a whole, and looks up device nodes on the host."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from partage_plugins.vocabulary.containers import Device
 
 CONFIG: Final = "config.json"
 _MAX_BYTES: Final = 8 << 20
-"""Engines' own bounds are far below: all variables and arguments of a program are 2 MiB at most."""
+"""Engines' own limits are far below: a program's variables and arguments are at most 2 MiB."""
 
 
 def read_document(path: Path) -> Document:
-    """Raises `Refused` for what is no configuration, and `OSError`.
+    """The configuration as JSON; raises `Refused` if it is not a valid one, and `OSError`.
 
-    By Python's own decoder, which keeps numbers of any length as they are.
+    Python's own decoder keeps numbers of any length unchanged.
     """
     with path.open("rb") as file:
         raw = file.read(_MAX_BYTES + 1)
@@ -38,7 +38,7 @@ def read_document(path: Path) -> Document:
 
 
 def write_document(path: Path, document: Document) -> None:
-    """In place of what stands there, with its mode and owner; raises `OSError`."""
+    """Replace the file, keeping its mode and owner; raises `OSError`."""
     before = path.stat()
     now = write_whole(path, json.dumps(document, separators=(",", ":")).encode(), mode=stat.S_IMODE(before.st_mode))
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
@@ -46,7 +46,7 @@ def write_document(path: Path, document: Document) -> None:
 
 
 def device_nodes(devices: Iterable[Device]) -> list[tuple[Device, DeviceNode]]:
-    """Each with what is on the host at its path; raises `Refused` where that is no device."""
+    """Each device with the node at its path on the host; raises `Refused` if that is not a device."""
     return [(each, _node(each.host_path)) for each in devices]
 
 

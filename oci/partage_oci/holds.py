@@ -1,9 +1,9 @@
-"""Who holds room on this machine's cards, from a container's create until its place is free again.
+"""Tracks the holds on this machine's cards, from a container's create until its grants are free again.
 
-A hold is *creating* while the process that creates the container lives, then *running* until the broker says that
-nothing is left of its claim. A container that ended may be started again, which its engine tries only once: so its
-place is *kept* for a while, unless the engine has removed it. Placing and holding are one step: of two creates the
-second sees the first. No I/O; one thread.
+A hold is *creating* while the process that creates the container runs, then *running* until the broker reports that
+nothing is left of its claim. A container that ended may be restarted, which its engine tries only once: so its hold is
+*kept* for a while, unless the engine has removed the container. Placing and holding are one step, so of two creates the
+second sees the first. No I/O; single-threaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from partage_plugins.vocabulary import GPU, Allocation, NodeName, PodRequest, Po
 
 
 class DoesNotFit(Refused):
-    """There is no room now, and there may be when another container has ended."""
+    """There is no room now, but there may be when another container has ended."""
 
 
 class Hold(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     allocation: Allocation
     stage: Stage
     until_s: float = 0.0
-    """When a kept place is free again."""
+    """When a kept hold expires."""
 
 
 class Holds:
@@ -46,7 +46,7 @@ class Holds:
         return self._holds.get(id_)
 
     def find(self, record: EngineRecord) -> None:
-        """What an earlier agent held counts again."""
+        """Restore a hold of an earlier agent."""
         containers = {CONTAINER: {GPU.name: record.grants}}
         allocation = Allocation(gen=GEN, pod=PodUid(record.id), node=self._node, containers=containers)
         self._placement.hold(allocation)
@@ -54,9 +54,9 @@ class Holds:
         self._holds[record.id] = Hold(record=record, allocation=allocation, stage=stage)
 
     def place(self, request: PodRequest, record: Callable[..., EngineRecord], now_s: float) -> EngineRecord:
-        """Room for one more create, in the place that the same container kept; raises `Refused` where there is none.
+        """Place one more create, reusing the hold kept for this container; raises `Refused` if there is no room.
 
-        `record` makes the record of its number and its grants.
+        `record` builds the record from its number and grants.
         """
         uid = request.pod.uid
         before = self._holds.get(uid)
@@ -79,14 +79,17 @@ class Holds:
         return made
 
     def creator_ended(self, id_: str, *, is_created: bool) -> EngineRecord:
-        """From now on the broker says how long it lasts; without a container no place is kept for one."""
+        """The creating process has ended: the hold now lasts until the broker releases the claim.
+
+        Without a container, no hold is kept for a restart.
+        """
         hold = self._holds[id_]
         record = replace(hold.record, is_created=is_created)
         self._holds[id_] = replace(hold, record=record, stage="running")
         return record
 
     def over(self, id_: str, now_s: float, *, is_removed: bool) -> bool:
-        """The broker has nothing left of it. Whether its place is free; else it is kept."""
+        """The broker has released the claim; returns True if the hold ended, False if it is kept for a restart."""
         hold = self._holds[id_]
         if not hold.record.is_created or is_removed or not self._restart_hold_s:
             self._end(id_)
@@ -95,7 +98,7 @@ class Holds:
         return False
 
     def expire(self, now_s: float, is_removed: Callable[[EngineRecord], bool]) -> tuple[str, ...]:
-        """Ends the kept places whose time is over, or whose containers are removed; their ids."""
+        """End kept holds that have expired or whose containers are removed; returns their ids."""
         gone = [each for each in self if each.stage == "kept" and (each.until_s <= now_s or is_removed(each.record))]
         for each in gone:
             self._end(each.record.id)
@@ -110,7 +113,7 @@ class Holds:
             self._placement.hold(before.allocation)
 
     def _why(self, request: PodRequest, found: NoRoom, now_s: float) -> str:
-        """Where room is only kept for restarts: for whom, and for how long."""
+        """The reason; if room is only kept for restarts, also for which containers and how long."""
         kept = sorted((each for each in self if each.stage == "kept"), key=lambda each: each.until_s)
         others = [each for each in kept if each.record.id != request.pod.uid]
         freed = list[Hold]()

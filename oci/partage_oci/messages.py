@@ -1,7 +1,7 @@
-"""What `partage-oci` and commands ask the agent and are answered, as types and as lines (contract 3).
+"""Messages between the agent and `partage-oci` or commands, as types and as lines (contract 3).
 
-Pure. One JSON object each way, ended by a newline. A line that is neither gives one `DecodeError`. Readers ignore
-fields that they do not know.
+Pure. One JSON object each way, ended by a newline. Any other line raises one `DecodeError`. Readers ignore unknown
+fields.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from partage_plugins.vocabulary.gpu import GpuGrant
 
 END: Final = b"\n"
 MAX_LINE_BYTES: Final = 64 * 1024
-"""Of a question, its end included."""
+"""The maximum size of a request, including its newline."""
 MAX_ANSWER_BYTES: Final = 4 << 20
-"""Room for thousands of containers."""
+"""Enough for thousands of containers."""
 _LONGEST_WHY: Final = 1024
 Stage = Literal["creating", "running", "kept"]
 Variable = Annotated[str, Meta(max_length=256)]
@@ -31,46 +31,46 @@ Root = Annotated[str, Meta(pattern=rf"\A(/[^\x00]{{0,{LONGEST_PATH - 1}}})?\Z")]
 
 
 class Create(Struct, frozen=True, kw_only=True, tag_field="ask", tag="create"):
-    """A container that says something of cards is about to be created, by the process that asks."""
+    """The sending process is about to create a container that mentions cards."""
 
     id: EngineId
     bundle: AbsolutePath
     root: Root
-    """The runtime's `--root`; empty where the engine leaves it to the runtime."""
+    """The runtime's `--root`; empty if the engine leaves it to the runtime."""
     runtime: Program
-    """What the asking process becomes where the answer names no other."""
+    """The runtime that the sending process executes unless the answer names another."""
 
 
 class Delete(Struct, frozen=True, kw_only=True, tag_field="ask", tag="delete"):
-    """A container is about to be deleted, by the process that asks; there is no answer."""
+    """The sending process is about to delete a container; there is no answer."""
 
     id: EngineId
 
 
 class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
-    """Which containers hold a share."""
+    """List the containers that hold a share."""
 
 
 class Wait(Struct, frozen=True, kw_only=True, tag_field="ask", tag="wait"):
-    """Until there is room for a container with these variables; to close the connection ends it."""
+    """Wait for room for a container with these variables; closing the connection cancels it."""
 
     env: Annotated[tuple[Variable, ...], Meta(max_length=8)]
 
 
 class Go(Struct, frozen=True, kw_only=True, tag_field="answer", tag="go"):
-    """To `create`: the bundle's configuration holds what the container was given. To `wait`: there is room."""
+    """For `create`: the bundle's configuration has the container's grants. For `wait`: there is room."""
 
     runtime: str = ""
-    """To become this one; empty: the one of the question."""
+    """The runtime to execute; if empty, that of the request."""
 
 
 class No(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
     why: str
-    """One sentence that says what to do."""
+    """One sentence that also tells the user what to do."""
 
 
 class Waits(Struct, frozen=True, kw_only=True, tag_field="answer", tag="waits"):
-    """Not yet; another answer follows."""
+    """There is no room yet; another answer follows."""
 
     why: str
 
@@ -82,13 +82,13 @@ class Held(Struct, frozen=True, kw_only=True):
     n: int
     stage: Stage
     kept_s: float | None = None
-    """How long its place is kept for a restart."""
+    """How long the hold is kept for a restart."""
     grants: tuple[GpuGrant, ...]
 
 
 class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
     agent: str
-    """Its version."""
+    """The agent's version."""
     containers: tuple[Held, ...]
 
 
@@ -99,7 +99,7 @@ _answers: Final = msgspec.json.Decoder[Answer](Answer)
 
 
 def read_question(line: bytes) -> Question:
-    """What `partage-oci` sent; raises `DecodeError`."""
+    """A request of `partage-oci`; raises `DecodeError`."""
     return _questions.read(line.removesuffix(END))
 
 
@@ -108,7 +108,7 @@ def question_line(question: Question) -> bytes:
 
 
 def read_answer(line: bytes) -> Answer:
-    """What the agent answered; raises `DecodeError`."""
+    """An answer of the agent; raises `DecodeError`."""
     try:
         answer: Answer = _answers.decode(line.removesuffix(END))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -122,5 +122,5 @@ def answer_line(answer: Answer) -> bytes:
 
 
 def refusal(why: str) -> No:
-    """`partage-oci` says itself whose words these are."""
+    """A refusal without the prefix `partage: `, which `partage-oci` adds itself."""
     return No(why=why.removeprefix("partage: ")[:_LONGEST_WHY])

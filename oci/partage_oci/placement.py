@@ -1,7 +1,8 @@
-"""Which cards a pod gets on this machine: the scheduler's own decider over one node.
+"""Places pods on this machine's cards, with the scheduler's own decider over one node.
 
-A container of Docker is a pod of its own here. Placing a pod counts it at once, so that of two decisions the second
-sees the first. Pure; one thread. CPU and main memory are not counted: the room has a size that never lacks.
+A container of Docker is a pod of its own here. Placing a pod counts it immediately, so of two decisions the second sees
+the first. Pure; single-threaded. CPU and main memory are not counted: the node's allocatable is set too large to run
+out.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from partage_scheduler.core import decider_over
 
 _ROOM: Final = Room(cpu_milli=1 << 40, memory_bytes=1 << 60)
 GEN: Final = 1
-"""Of every allocation: each create is another one."""
+"""The generation of every allocation, since each create gets a new allocation."""
 _EMPTY: Final = Inventory(kinds={})
 _KUBERNETES: Final = "kubernetes.io/"
 
 
 class Placement:
-    """Who holds what of this machine's cards."""
+    """Tracks and places grants on this machine's cards."""
 
     def __init__(self, node: NodeName, registry: Registry) -> None:
         self._node = node
@@ -44,13 +45,13 @@ class Placement:
         self._held: dict[PodUid, Allocation] = {}
 
     def request(self, pod: Pod) -> PodRequest:
-        """What it asks for; raises what dialects raise, and `Refused` for devices that nothing here gives."""
+        """The pod's request; raises errors of dialects, and `Refused` for resources that nothing here provides."""
         request = self._side.requests(pod)
         self._require_answered(pod, request)
         return request
 
     def place(self, request: PodRequest) -> Allocation | NoRoom:
-        """Cards, which the pod holds from now on, or why there are none. Raises what plugins raise."""
+        """Allocate cards, which the pod then holds, or return why there are none; raises errors of plugins."""
         decision = self._decider.decide(request)
         if decision is None:
             return self._no_room(request)
@@ -59,11 +60,11 @@ class Placement:
         return allocation
 
     def why_not(self, request: PodRequest) -> NoRoom | None:
-        """Why it does not fit now; None where it does. Nothing is taken."""
+        """Why it does not fit now, or None if it does. Nothing is allocated."""
         return None if self._decider.decide(request) is not None else self._no_room(request)
 
     def hold(self, allocation: Allocation) -> None:
-        """A pod that was placed before holds this."""
+        """Count the allocation of a pod that was placed before."""
         self.release(allocation.pod)
         self._decider.take(allocation, Room())
         self._held[allocation.pod] = allocation
@@ -73,7 +74,7 @@ class Placement:
         self._decider.give_back(uid)
 
     def take_in(self, inventory: Inventory) -> None:
-        """What is held stays held."""
+        """Replace the inventory; existing allocations stay."""
         if inventory != self._inventory:
             self._inventory = inventory
             self._decider.replace_inventory(self._node, inventory)
@@ -94,7 +95,7 @@ class Placement:
         return tuple(CardRoom(card, milli[card.id], together(memory.get(card.id, ()))) for card in part.cards)
 
     def _require_answered(self, pod: Pod, request: PodRequest) -> None:
-        """A resource that only a cluster's device plugin would give must not be left out in silence."""
+        """Refuse a resource that only a cluster's device plugin would provide, rather than ignore it."""
         known = self._side.resources()
         for container in pod.containers:
             for name in container.limits:

@@ -1,6 +1,6 @@
-"""Processes that create or delete containers, until they end.
+"""Watches processes that create or delete containers, until they exit.
 
-`execve` makes the engine's runtime of them, and they stay the same processes.
+They become the engine's runtime by `execve`, and remain the same processes.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from partage_oci.records import EngineRecord
 
 class Processes:
     def __init__(self, ended: Callable[[str], None]) -> None:
-        """`ended` is called with the container's id, for each process that ended."""
+        """`ended` is called with the container's id for each process that exits."""
         self._ended = ended
         self._watched = dict[int, str]()
         self._creators = dict[str, int]()
 
     def is_created(self, id_: str) -> bool:
-        """Whether the process that creates this container lives."""
+        """Whether the process that creates this container is running."""
         return id_ in self._creators
 
     def creates(self, id_: str, peer: Peer) -> None:
-        """It takes the place of an earlier one; the caller keeps its own descriptor."""
+        """Watch a creator, replacing an earlier one; the caller keeps its own descriptor."""
         self.leave(id_)
         self._creators[id_] = self._watch(id_, peer)
 
     def deletes(self, id_: str, peer: Peer) -> None:
-        """One that changes nothing until it has ended."""
+        """Watch a process whose exit alone matters."""
         self._watch(id_, peer)
 
     def find(self, record: EngineRecord) -> None:
-        """The creator that an earlier agent watched, where it still lives."""
+        """Watch the creator that an earlier agent watched, if it is still running."""
         try:
             peer = peer_named(record.pid)
         except NoProcess:
@@ -46,7 +46,7 @@ class Processes:
             os.close(peer.pidfd)
 
     def leave(self, id_: str) -> None:
-        """Whoever creates it is watched no longer."""
+        """Stop watching the container's creator."""
         descriptor = self._creators.pop(id_, None)
         if descriptor is not None:
             self._unwatch(descriptor)

@@ -1,7 +1,7 @@
-"""Who waits for room on this machine's cards: first come, first served.
+"""Queue of clients that wait for room on this machine's cards: first come, first served.
 
-Only the first one is looked at, so that many small ones don't keep a large one waiting. Its room is kept for a short
-time, for the first container that is created with the same request. One thread.
+Only the first entry is tried, so that many small requests do not starve a large one. Its room is reserved for a short
+time, for the first container that is created with the same request. Single-threaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_WAITING: Final = 64
 class _Waiting:
     request: PodRequest
     waits: Callable[[str], None]
-    """Hears why, whenever that is another reason."""
+    """Called with the reason, whenever it changes."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     error: PartageError | None = None
     said: str = ""
@@ -48,7 +48,7 @@ class Queue:
         self._reserved: list[_Reservation] = []
 
     async def wait(self, request: PodRequest, waits: Callable[[str], None]) -> None:
-        """Until its room is kept. Raises what plugins raise, and `Refused` where it never is, or too many wait."""
+        """Wait until room is reserved; raises errors of plugins, and `Refused` if it never fits or too many wait."""
         if len(self._waiting) >= MOST_WAITING:
             raise Refused(f"{MOST_WAITING} wait for room already; try again when some have theirs")
         why = self._placement.why_not(request)
@@ -67,7 +67,7 @@ class Queue:
                 self.look()
 
     def look(self) -> None:
-        """Room may be free, or be free again: whoever is first gets it."""
+        """Expire reservations, and serve the queue with the room that is free."""
         now_s = self._clock()
         for each in [each for each in self._reserved if each.until_s <= now_s]:
             self._end(each)
@@ -75,7 +75,7 @@ class Queue:
             first = self._waiting[0]
             try:
                 found = self._placement.place(first.request)
-            except PartageError as error:  # a plugin's fault with one request keeps no other from its turn
+            except PartageError as error:  # a plugin's error on one request must not block the others
                 first.error = error
             else:
                 if isinstance(found, NoRoom):
@@ -88,7 +88,7 @@ class Queue:
             later.say(f"{place} came before and wait{'s' if place == 1 else ''} for room, too")
 
     def claim(self, request: PodRequest) -> None:
-        """A container with that request is created: what is kept for one is free for it."""
+        """Release the reservation for such a request, since its container is being created."""
         for each in self._reserved:
             if each.request.of(GPU) == request.of(GPU):
                 self._end(each)

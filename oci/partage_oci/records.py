@@ -1,6 +1,6 @@
-"""Containers for which the agent holds room, a file for each, by which the next agent knows them.
+"""Records of containers that hold grants, one file each, from which the next agent restores its state.
 
-They lie below /run: after a boot no container runs, and nothing is held.
+They are below /run: after a reboot no container runs, and nothing is held.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from partage_plugins.vocabulary.places import ENGINES_FOLDER
 
 
 class EngineRecord(Struct, frozen=True, kw_only=True):
-    """What the agent holds for one create of a container; it stands as long as the room is held."""
+    """What the agent holds for one create of a container; exists as long as the hold."""
 
     v: int = 1
     id: EngineId
     n: Annotated[int, Meta(ge=1)]
-    """Which create of this id it is."""
+    """Counts the creates of this id."""
     grants: Annotated[tuple[GpuGrant, ...], Meta(min_length=1)]
     pid: int
-    """Of the process that creates it."""
+    """The process that creates the container."""
     start: int
-    """When that began: tells it from another of the same pid."""
+    """Its start time, which distinguishes it from a later process with the same pid."""
     runtime: str
-    """The engine's OCI runtime, which keeps the container below `root`."""
+    """The engine's OCI runtime, which keeps its state below `root`."""
     root: str
     folder: str = ""
-    """Of the container at its engine, which takes it away with the container; empty where none is known."""
+    """The engine's folder of the container, which it deletes with the container; empty if unknown."""
     is_created: bool = False
-    """The process that creates it has ended, and a container was there."""
+    """The creating process has ended and the container existed."""
 
     @property
     def key(self) -> ContainerKey:
@@ -51,13 +51,13 @@ _reader: Final = Reader("record of a container", EngineRecord)
 
 
 class EngineRecords:
-    """Of one machine. Everything here may raise `OSError`, and `DecodeError` for a file that is no record."""
+    """The records of one machine. All methods may raise `OSError`, and `DecodeError` for an invalid file."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / ENGINES_FOLDER
 
     def load(self) -> Iterator[EngineRecord]:
-        """What an earlier agent left, in the order of ids; makes the folder where there is none."""
+        """Records of an earlier agent, ordered by id; creates the folder if it does not exist."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in sorted(path.name for path in self._folder.iterdir()):
             if name.endswith(_SUFFIX) and not name.startswith(UNFINISHED):

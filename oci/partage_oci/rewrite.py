@@ -1,7 +1,7 @@
-"""A container's OCI configuration: what node plugins are shown of it, and their answer applied to it. Pure.
+"""A container's OCI configuration: what node plugins see of it, and how their answer is applied. Pure.
 
-All that is not ours stays as the engine wrote it. What we put in comes last, so it lies on top of what a user put at
-the same place.
+Everything else stays as the engine wrote it. Our entries come last, so our mounts cover what a user mounted at the same
+path.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from partage_plugins.vocabulary.names import ContainerKey
 from partage_plugins.vocabulary.pods import Pod
 
 HOOK: Final = "hook"
-"""As its first word `partage-oci` is a container's hook; the second is the claim's key."""
+"""With this as its first argument, `partage-oci` runs as a container's hook; the second is the claim's key."""
 _HOOK_TIMEOUT_S: Final = 10
 _READ_ONLY: Final = ("rbind", "ro", "nosuid", "nodev", "rprivate")
 _WRITABLE: Final = ("rbind", "rw", "nosuid", "nodev", "rprivate")
 _NVIDIA_MAJOR: Final = 195
-"""Of NVIDIA's cards and of their control node, by Linux' list."""
+"""The major number of NVIDIA's cards and their control node, from Linux' device list."""
 _TYPES_OF_CARDS: Final = (None, "a", "c")
 _ADMINISTRATOR: Final = "CAP_SYS_ADMIN"
 Document = dict[str, Any]
 
 
 class DeviceNode(Struct, frozen=True):
-    """A device node of the host, as it was found there."""
+    """A device node of the host."""
 
     type: Literal["c", "b"]
     major: int
     minor: int
     mode: int
-    """Its permissions alone."""
+    """Permission bits only."""
     uid: int
     gid: int
 
@@ -81,7 +81,7 @@ class _Resources(Struct):
 class _Namespace(Struct):
     type: str
     path: str | None = None
-    """Of another one's; None: it is made for the container."""
+    """An existing namespace to join; None if a new one is created."""
 
 
 class _Linux(Struct):
@@ -91,7 +91,7 @@ class _Linux(Struct):
 
 
 class OciConfig(Struct):
-    """Of a bundle's `config.json`, what concerns us."""
+    """The fields of a bundle's `config.json` that are used here."""
 
     process: _Process | None = None
     annotations: Mapping[str, str] | None = None
@@ -104,12 +104,12 @@ class OciConfig(Struct):
 
     @property
     def memory_bytes(self) -> int | None:
-        """Its limit of main memory; None where it has none."""
+        """Its limit of main memory, or None."""
         memory = self.linux.resources.memory if self.linux and self.linux.resources else None
         return memory.limit if memory is not None and memory.limit is not None and memory.limit > 0 else None
 
     def folder(self, id_: str) -> str:
-        """Of the container at its engine: the last one named by its id above what is mounted from there."""
+        """The engine's folder of the container: the innermost one named by its id above a mount's source."""
         for mount in self.mounts or ():
             parts = mount.source.split("/")
             if id_ in parts:
@@ -118,7 +118,7 @@ class OciConfig(Struct):
 
 
 def read_config(document: Document) -> OciConfig:
-    """Raises `Refused` where it is none."""
+    """The configuration; raises `Refused` if it is invalid."""
     try:
         return msgspec.convert(document, OciConfig)
     except (msgspec.ValidationError, UnicodeError) as error:
@@ -126,9 +126,9 @@ def read_config(document: Document) -> OciConfig:
 
 
 def require_confined(config: OciConfig) -> None:
-    """Refuses a container in which no share would hold: it reaches all cards, or can undo what is put around it.
+    """Refuse a container in which no share would hold: it reaches all cards, or can undo its confinement.
 
-    One without processes of its own goes on after its first has ended, and nobody would know for how long.
+    A container without its own PID namespace may outlive its first process, and its end could not be detected.
     """
     linux, process = config.linux or _Linux(), config.process or _Process()
     rules = (linux.resources.devices if linux.resources else None) or ()
@@ -176,7 +176,7 @@ def rewritten(  # noqa: PLR0913  each a part of what is put in
     key: ContainerKey,
     annotations: Mapping[str, str],
 ) -> Document:
-    """Another document; `nodes` are the adjustment's devices with what was found of them, `hook` is a program."""
+    """A new document; `nodes` are the adjustment's devices with their host nodes, `hook` is a program's path."""
     if adjustment.cdi:
         raise Refused(
             f"its cards would be attached by CDI ({adjustment.cdi[0]}), which engines do before their runtime is "
@@ -211,7 +211,7 @@ def _items(document: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _env(document: Document, ours: Mapping[str, str]) -> list[str]:
-    """Replaced where the first of a name stands, and others of that name are gone."""
+    """Replaces the first occurrence of each name, and drops later ones."""
     left, found = dict(ours), list[str]()
     for each in _items(_part(document, "process"), "env"):
         name = each.partition("=")[0]
@@ -250,7 +250,7 @@ def _rule(device: Device, node: DeviceNode) -> Document:
 
 
 def _mounts(mounts: Iterable[_Mount]) -> Iterable[Mount]:
-    """Those that bring in something of the host."""
+    """Mounts whose source is a path on the host."""
     for mount in mounts:
         if mount.source.startswith("/"):
             readonly = "ro" in (mount.options or ())
@@ -258,7 +258,7 @@ def _mounts(mounts: Iterable[_Mount]) -> Iterable[Mount]:
 
 
 def _devices(nodes: Iterable[_Node]) -> Iterable[Device]:
-    """Engines say no path on the host; of a card it is the same."""
+    """Engines give no host path; for a card it equals the container path."""
     for node in nodes:
         yield Device(container_path=_path(node.path), host_path=_path(node.path))
 

@@ -1,6 +1,6 @@
-"""The socket on which `partage-oci` asks: one line in, one line out, then the connection ends.
+"""The socket for `partage-oci`: one line in, one line out, then the connection is closed.
 
-The kernel says which process connects, and only root is answered. Questions are taken in the order in which they come.
+The kernel identifies the connecting process, and only root is answered. Requests are handled in order of arrival.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from partage_plugins.errors import PartageError, PluginBroken, Refused
 from partage_plugins.vocabulary.places import OCI_SOCKET
 
 MAX_CONNECTIONS: Final = 128
-"""Without those that wait for room."""
+"""Excluding connections that wait for room."""
 _QUESTION_WITHIN_S: Final = 5.0
 _ANSWER_WITHIN_S: Final = 60.0
-"""Also of one that waits for others; below the minutes that engines give a create."""
+"""Includes the wait for other requests; less than the minutes that engines allow for a create."""
 _CREDENTIALS: Final = struct.Struct("3i")
 _log = structlog.get_logger()
 
 
 class Answers(Protocol):
     async def create(self, question: Create, peer: Peer) -> Go:
-        """Raises a `PartageError` or `OSError` for a no."""
+        """Raises a `PartageError` or `OSError` to refuse."""
         ...
 
     def delete(self, question: Delete, peer: Peer) -> None: ...
@@ -55,20 +55,20 @@ class Answers(Protocol):
     def tell(self) -> Told: ...
 
     async def wait(self, question: Wait, waits: Callable[[str], None]) -> None:
-        """Raises a `PartageError` for a no."""
+        """Raises a `PartageError` to refuse."""
         ...
 
 
 class Server:
     def __init__(self, answers: Answers, *, broken: Callable[[str], None]) -> None:
-        """`broken` hears why nothing can be placed any more, and ends the daemon."""
+        """`broken` is called with the reason if nothing can be placed any more, and ends the daemon."""
         self._answers, self._broken = answers, broken
         self._serving: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._server: asyncio.Server | None = None
 
     async def open(self, root: Path) -> None:
-        """Listens; the socket's name stays for the next agent. Raises `CannotListen`."""
+        """Listen; the socket file stays for the next agent. Raises `CannotListen`."""
         path = root / OCI_SOCKET
         try:
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ class Server:
         assert task is not None  # noqa: S101  a coroutine is run by one
         self._serving.add(task)
         try:
-            with contextlib.suppress(OSError, NoProcess, asyncio.CancelledError):  # it went, or the agent ends
+            with contextlib.suppress(OSError, NoProcess, asyncio.CancelledError):  # it disconnected, or the agent ends
                 await self._serve(reader, writer)
         finally:
             self._serving.discard(task)
@@ -127,10 +127,10 @@ class Server:
     async def _waited(
         self, question: Wait, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Answer | None:
-        """As long as whoever asks keeps the connection."""
+        """Wait as long as the client keeps the connection open."""
 
         def waits(why: str) -> None:
-            if writer.transport.get_write_buffer_size() < MAX_LINE_BYTES:  # one who does not read costs no more
+            if writer.transport.get_write_buffer_size() < MAX_LINE_BYTES:  # skip clients that do not read
                 writer.write(answer_line(Waits(why=why)))
 
         self._waiting += 1
@@ -173,7 +173,7 @@ class Server:
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
-    """What was asked; raises `Refused` for a line without an end."""
+    """The request; raises `Refused` for a line without an end."""
     try:
         async with asyncio.timeout(_QUESTION_WITHIN_S):
             return await reader.readline()

@@ -1,4 +1,4 @@
-"""The agent as a daemon: alone on its machine, with all that an earlier one held, before it answers the first."""
+"""The agent daemon: takes the machine's lock, and restores an earlier agent's holds before it serves requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 async def start(settings: AgentSettings, daemon: Daemon) -> AgentService:
-    """Once this returns, `partage-oci` is answered."""
+    """Once this returns, `partage-oci` is served."""
     stack, root = daemon.stack, settings.root
     await stack.enter_async_context(alone(root / LOCK, "agent", within_s=_LOCK_WITHIN_S))
     clear_unfinished(root / ENGINES_FOLDER)
@@ -74,7 +74,7 @@ async def start(settings: AgentSettings, daemon: Daemon) -> AgentService:
 
 
 class Counted:
-    """The same agent, with figures of what it answers."""
+    """The agent, with metrics of its answers."""
 
     def __init__(self, agent: Agent, holds: Holds, daemon: Daemon) -> None:
         self._agent = agent
@@ -104,7 +104,7 @@ class Counted:
 
 
 class AgentService:
-    """A daemon that has come up; see `partage_base.daemon.life.Running`."""
+    """A started daemon; see `partage_base.daemon.life.Running`."""
 
     def __init__(self, settings: AgentSettings, daemon: Daemon, agent: Agent, stock: Stock) -> None:
         self._settings, self._daemon, self._agent, self._stock = settings, daemon, agent, stock

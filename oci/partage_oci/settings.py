@@ -1,4 +1,4 @@
-"""What the agent can be told; every default is right on a machine with Docker or Podman."""
+"""The settings of the agent; the defaults are right for a machine with Docker or Podman."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partage_base.daemon.settings import Setting
 
 
 class AgentSettings(PluginHostSettings, frozen=True, kw_only=True):
-    """Of the daemon that gives containers of Docker and Podman their shares of cards."""
+    """Settings of the daemon that gives containers of Docker and Podman their shares of cards."""
 
     restart_hold_s: Annotated[
         float,

@@ -1,4 +1,4 @@
-"""Why a pod does not fit on this machine's cards, and what would, in a sentence for its owner. Pure."""
+"""Explains why a pod does not fit on this machine's cards, in a sentence for its owner. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GIB: Final = 1 << 30
 class NoRoom(Struct, frozen=True):
     why: str
     lasts: bool
-    """It does not fit either when another pod has ended."""
+    """It would not fit even after other pods have ended."""
 
 
 class CardRoom(Struct, frozen=True):
@@ -35,12 +35,12 @@ class CardRoom(Struct, frozen=True):
         return max(0, WHOLE_MILLI - self.given_milli)
 
     def free_bytes(self, *, movable: bool) -> int:
-        """For one whose memory moves, or stays."""
+        """Free memory for a movable or a fixed request."""
         return max(0, self.card.capacity.left(self.promised, movable=movable))
 
 
 def shortage(reason: Reason | None, wanted: Sequence[GpuRequest], rooms: Sequence[CardRoom]) -> NoRoom:
-    """`reason` is the plugins', for this one machine; None where an owner refused what all said fits."""
+    """`reason` is the plugins', for this one machine; None if an owner refused what all plugins accepted."""
     movable = bool(wanted) and all(ask.movable for ask in wanted)
     if reason is None:
         return NoRoom(
@@ -52,7 +52,7 @@ def shortage(reason: Reason | None, wanted: Sequence[GpuRequest], rooms: Sequenc
 
 
 def amount(number: int) -> str:
-    """Bytes for people, rounded down."""
+    """Bytes for display, rounded down."""
     return f"{number / _GIB:.4g} GiB" if number >= _GIB else f"{number // _MIB} MiB"
 
 
@@ -68,7 +68,7 @@ def _most_free(rooms: Sequence[CardRoom], *, movable: bool) -> str:
 
 
 def _part(free_bytes: int, room: CardRoom) -> int:
-    """What is left of its memory, in milli."""
+    """The free fraction of its memory, in milli."""
     return WHOLE_MILLI * free_bytes // max(1, room.card.memory_bytes)
 
 
@@ -100,4 +100,4 @@ WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
     "gpu/tags": lambda _: "tags of the pods on the cards keep it away (affinity, anti-affinity or exclusion)",
     "gpu/together": lambda _: "its containers do not fit onto the cards together",
 }
-"""By the codes of the GPU plugin; what others say is shown as they say it."""
+"""By codes of the GPU plugin; other reasons are shown as they are."""

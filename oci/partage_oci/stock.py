@@ -1,4 +1,4 @@
-"""Which cards this machine has, as the advertiser wrote it down: taken in when the file changed."""
+"""This machine's cards, from the advertiser's inventory file; reread when the file changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Stock:
         self._why = ""
 
     def refresh(self) -> str:
-        """Empty, or why the cards are not known as of now; what is held stays held."""
+        """Reread the file; returns an empty string, or why the current cards are unknown. What is held stays held."""
         try:
             status = self._path.stat()
             facts = (status.st_ino, status.st_size, status.st_mtime_ns)

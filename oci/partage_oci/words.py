@@ -1,8 +1,8 @@
-"""What a container of Docker or Podman says about cards, as a request in the native dialect. Pure.
+"""Parses the request of a Docker or Podman container into a request of the native dialect. Pure.
 
-Annotations win over what Swarm reserved, and that over variables: a user's variable can't be told from one of the
-image. A word with an empty value says nothing, so that `-e PARTAGE_SHARE=` takes back what an image says. Amounts are
-read by the native dialect alone; only memory in docker's units is put into bytes here.
+Annotations take precedence over Swarm's reservations, and those over variables: a user's variable cannot be
+distinguished from one of the image. An empty value counts as unset, so that `-e PARTAGE_SHARE=` cancels the image's
+value. Amounts are parsed by the native dialect; only memory in docker's units is converted to bytes here.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from partage_plugins.vocabulary.keys import (
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 
 NAMESPACE: Final = Namespace("containers")
-"""Under which people see containers of engines beside pods, and to which their tags belong."""
+"""The namespace that engine containers are shown under beside pods, and that their tags belong to."""
 CONTAINER: Final = ContainerName("main")
 SHOWN: Final = 12
-"""Characters of an id, as docker shows it."""
+"""Characters of an id to show, as docker does."""
 SHARE: Final = "PARTAGE_SHARE"
 LIMIT: Final = "PARTAGE_LIMIT"
 MEMORY: Final = "PARTAGE_MEMORY"
@@ -48,7 +48,7 @@ _SWARM_SHARE: Final = "DOCKER_RESOURCE_PARTAGE-MILLI"
 _SWARM_MEMORY: Final = "DOCKER_RESOURCE_PARTAGE-MEMORY-MIB"
 _SWARM: Final[Mapping[str, str]] = {_SWARM_SHARE: GPU_MILLI, _SWARM_MEMORY: GPU_MEMORY}
 _NVIDIA_MEMORY: Final = "NVIDIA_GPU_MEMORY_LIMIT"
-"""Of NVIDIA's toolkit, in MiB; it asks for nothing by itself."""
+"""A variable of NVIDIA's toolkit, in MiB; it requests nothing by itself."""
 _OF_PODS: Final = GANGS | {BUDGET}
 _KEYS: Final = (GPU_RESOURCES | POLICIES) - GANGS - {BUDGET}
 _AMOUNT: Final = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]{1,9})?)(?P<unit>([kmgt]i?)?b?)", re.ASCII | re.IGNORECASE)
@@ -61,14 +61,14 @@ _NATIVE_WORD: Final = re.compile(r"partage\.dev/[a-z-]+")
 
 
 class Said(NamedTuple):
-    """A word as it was typed, and its value."""
+    """A variable or annotation as typed, and its value."""
 
     word: str
     text: str
 
 
 class Asked(Struct, frozen=True):
-    """A request by keys of the native dialect, and the words that said it."""
+    """A request by keys of the native dialect, and the names it was typed with."""
 
     amounts: Mapping[str, str]
     policies: Mapping[str, str]
@@ -84,7 +84,7 @@ class Asked(Struct, frozen=True):
         )
 
     def refusal(self, error: PartageError) -> str:
-        """What is refused of that pod, in the words that were typed."""
+        """The refusal of that pod, with the names as typed."""
         if isinstance(error, DecodeError):
             for key, said in self.said.items():
                 if error.path == key or f"[{key}]" in error.path:
@@ -92,7 +92,7 @@ class Asked(Struct, frozen=True):
         return self._typed(str(error).removeprefix("request: "))
 
     def in_vain(self) -> Refused:
-        """Of one whose amounts are all nothing."""
+        """The refusal of a request whose amounts are all zero."""
         words = ", ".join(sorted({f"{said.word}={said.text}" for said in self.said.values()}))
         return Refused(f"{words:.200} asks for no part of a card; say more than 0, or leave it out")
 
@@ -106,7 +106,7 @@ class Asked(Struct, frozen=True):
 
 
 def asked_of(env: Iterable[str], annotations: Mapping[str, str]) -> Asked | None:
-    """None where nothing is asked for; raises `Refused`."""
+    """The request, or None if there is none; raises `Refused`."""
     said = dict[str, Said]()
     variables = dict(_variables(env))
     for words in (_VARIABLES, _SWARM):
@@ -128,7 +128,7 @@ def asked_of(env: Iterable[str], annotations: Mapping[str, str]) -> Asked | None
 
 
 def _variables(env: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Those that may be about cards; of two of a name the last one counts, as it does in a container."""
+    """Variables that may concern cards; of duplicates the last one counts, as in a container."""
     for each in env:
         name, _, text = each.partition("=")
         if name.startswith(_OURS) and name not in _VARIABLES and text:
@@ -148,7 +148,7 @@ def _require_known(native: Iterable[str]) -> None:
 
 
 def _with_whole_cards(amounts: dict[str, str], said: dict[str, Said]) -> dict[str, str]:
-    """Whoever counts cards and says no part of them means whole ones."""
+    """A number of cards without a part means whole cards."""
     cards = said.get(GPUS)
     if cards is None or cards.word != CARDS or amounts.keys() != {GPUS}:
         return amounts
@@ -159,7 +159,7 @@ def _with_whole_cards(amounts: dict[str, str], said: dict[str, Said]) -> dict[st
 
 
 def _text_of(said: Said) -> str:
-    """As the native dialect reads it."""
+    """The value in the form that the native dialect parses."""
     match said.word:
         case "PARTAGE_MEMORY":
             return str(_bytes_of(said))
@@ -172,7 +172,7 @@ def _text_of(said: Said) -> str:
 
 
 def _bytes_of(said: Said) -> int:
-    """Docker's units and Kubernetes' of two are the same here: 512m, 4g, 512Mi and 4Gi are binary."""
+    """Docker's units and Kubernetes' binary ones are equal here: 512m, 4g, 512Mi and 4Gi are binary."""
     match = _AMOUNT.fullmatch(said.text)
     number = Fraction(match["number"]) * (1 << _POWERS[match["unit"][:1].lower()]) if match else Fraction(1, 2)
     if number.denominator != 1 or number <= 0:
@@ -181,7 +181,7 @@ def _bytes_of(said: Said) -> int:
 
 
 def _refused(said: Said, allowed: str) -> Refused:
-    """Short and printable, whatever a container says."""
+    """A short, printable refusal for any input."""
     error = DecodeError("word", path=said.word, value=repr(said.text), allowed=allowed)
     return Refused(f"{error.path} is {error.value}; allowed: {error.allowed}")
 

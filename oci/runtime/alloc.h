@@ -1,5 +1,5 @@
-/* Memory and texts in it. There is some, or the program ends: it lives for a moment and has no other work. What is
- * small is not given back. */
+/* Memory and formatted strings. Allocation succeeds or the program exits, since it is short-lived and has no other
+ * work. Small allocations are not freed. */
 #pragma once
 
 #include <stdarg.h>

@@ -13,7 +13,7 @@ static const char *const no_flags[] = {NULL};
 struct flag {
     const char *name;
     size_t length;
-    const char *value; /* "" where there is none */
+    const char *value; /* "" if there is none */
 };
 
 static bool is(const struct flag *flag, const char *name) {
@@ -25,7 +25,7 @@ static bool takes_value(const struct flag *flag, const char *const *names) {
     return *names;
 }
 
-/* The flag at *at, which is left behind it. */
+/* Reads the flag at *at, and advances *at past it. */
 static struct flag read_flag(char ***at, const char *const *with_value) {
     const char *word = *(*at)++;
     struct flag flag = {.name = word + (word[1] == '-' ? 2 : 1), .value = ""};

@@ -1,16 +1,16 @@
-/* The command line of an OCI runtime, as runc and crun take it: global flags, a verb, its flags and words. Engines
- * write flags as `--flag value` and `--flag=value`; Go's programs take `-flag` as well. */
+/* The command line of an OCI runtime, as runc and crun parse it: global flags, a command, its flags and arguments.
+ * Engines write flags as `--flag value` and `--flag=value`; Go programs also accept `-flag`. */
 #pragma once
 
 #include <stdbool.h>
 
 struct call {
-    const char *verb; /* NULL: there is none, as in `--version` */
-    const char *id;   /* NULL: none was given */
+    const char *verb; /* NULL: none, as in `--version` */
+    const char *id;   /* NULL: not given */
     const char *root, *log;
     bool log_is_json;
     const char *bundle;
-    bool names_config; /* a config.json that is not the bundle's */
+    bool names_config; /* a config.json other than the bundle's */
 };
 
 struct call arguments_read(char **argv);

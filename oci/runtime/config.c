@@ -8,7 +8,7 @@ static bool starts(const char *text, size_t bytes, const char *with) {
     return bytes >= strlen(with) && !memcmp(text, with, strlen(with));
 }
 
-/* ---- our words -------------------------------------------------------------------------------------------------- */
+/* ---- our variables and annotations ------------------------------------------------------------------------------ */
 
 static bool is_variable(struct json entry) {
     size_t bytes;
@@ -36,7 +36,7 @@ bool config_asks(struct json config) {
     return false;
 }
 
-/* ---- the numbers of cards --------------------------------------------------------------------------------------- */
+/* ---- device numbers of cards ------------------------------------------------------------------------------------ */
 
 enum { NVIDIA = 195, MAJORS = sizeof((struct majors *)0)->is_card };
 
@@ -56,13 +56,13 @@ struct majors majors_of(const char *proc_devices) {
     return majors;
 }
 
-/* The ranges from which the kernel serves drivers that ask for any number. */
+/* The ranges from which the kernel assigns dynamic major numbers. */
 static bool is_dynamic(int64_t number) { return (number >= 234 && number <= 254) || (number >= 384 && number <= 511); }
 
-/* ---- what is a card --------------------------------------------------------------------------------------------- */
+/* ---- recognizing cards ------------------------------------------------------------------------------------------ */
 
-/* As a runtime takes a path, from the root: without doubled slashes, `.` and `..`, and here without the first slash.
- * In place; returns what is left of it. */
+/* Normalizes a path as a runtime does, from the root: without doubled slashes, `.` and `..`, and here without the
+ * leading slash. In place; returns the new length. */
 static size_t clean_path(char *text, size_t bytes) {
     size_t left = 0;
     for (size_t at = 0, end; at < bytes; at = end + 1) {
@@ -81,7 +81,7 @@ static size_t clean_path(char *text, size_t bytes) {
     return left;
 }
 
-/* Also what NVIDIA's runtime takes for a wish: a mount below /var/run/nvidia-container-devices. */
+/* Includes what NVIDIA's runtime takes for a request: a mount below /var/run/nvidia-container-devices. */
 static bool is_path(struct json value) {
     static const char *const begin[] = {"dev/nvidia", "dev/dxg", "run/nvidia-", "var/run/nvidia-"};
     size_t bytes;
@@ -93,7 +93,7 @@ static bool is_path(struct json value) {
     return is_card;
 }
 
-/* Whether a node or a rule is for character devices with the number of a card. */
+/* Whether a device node or rule is for character devices with a card's major number. */
 static bool is_numbered(struct json entry, const struct majors *majors) {
     int64_t number;
     size_t bytes;
@@ -135,18 +135,19 @@ static bool is_hook(struct json entry, const struct majors *majors) {
     return false;
 }
 
-/* ---- taking them out --------------------------------------------------------------------------------------------- */
+/* ---- removing them ----------------------------------------------------------------------------------------------- */
 
-/* What goes is filled with zeros, of which a checked text has none; then all else moves together. */
+/* Removed text is overwritten with zero bytes, which a checked text does not contain; the rest is compacted at the
+ * end. */
 static void erase(char *text, const char *from, const char *to) {
     memset(text + (from - text), 0, (size_t)(to - from));
 }
 
 typedef bool is_card_function(struct json entry, const struct majors *majors);
 
-/* Takes entries out of a list, each with one comma. */
+/* Removes entries from a list, each with one comma. */
 static void erase_cards(char *text, struct json list, is_card_function *is_card, const struct majors *majors) {
-    const char *kept = NULL, *from = NULL, *to = NULL; /* where the last one that stays ends; a row of those that go */
+    const char *kept = NULL, *from = NULL, *to = NULL; /* end of the last kept entry; a run of removed ones */
     for (struct json_walk walk = json_elements(list); json_next(&walk);) {
         const char *start = walk.value.text, *end = start + walk.value.bytes;
         if (is_card(walk.value, majors)) {
@@ -167,7 +168,7 @@ size_t config_remove_cards(struct json config, char *text, size_t bytes, struct 
                       mounts = json_member(config, "mounts"), hooks = json_member(config, "hooks");
     for (struct json_walk walk = json_elements(nodes); json_next(&walk);) {
         int64_t number;
-        /* A node that is called as a card is, of a number that a driver may have. */
+        /* A node named like a card, with a number from a dynamic range. */
         if (is_path(json_member(walk.value, "path")) && json_integer(json_member(walk.value, "major"), &number) &&
             is_dynamic(number))
             majors.is_card[number] = true;

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #ifndef ANSWER_MS
-#define ANSWER_MS 60000 /* of the agent, which waits for the broker, and for others that ask for the same room */
+#define ANSWER_MS 60000 /* the agent waits for the broker, and for other requests for the same room */
 #endif
 
 enum { MOST_CONFIG = 64 << 20, MOST_DEVICES = 64 << 10 };
 
-/* From the root; the agent has another working directory. */
+/* Makes a path absolute, since the agent has another working directory. */
 static const char *absolute(const char *path) {
     if (*path == '/') return path;
     char *here = getcwd(NULL, 0);
@@ -31,7 +31,7 @@ struct bundle {
     struct json config;
 };
 
-/* NULL, or why there is no config.json to look at. */
+/* NULL, or why config.json cannot be inspected. */
 static const char *read_config(const struct call *call, struct bundle *bundle) {
     bundle->folder = absolute(call->bundle);
     bundle->path = formatted("%s/config.json", bundle->folder);
@@ -42,7 +42,7 @@ static const char *read_config(const struct call *call, struct bundle *bundle) {
     return NULL;
 }
 
-/* Without the kernel's list the numbers that the file itself gives must do. */
+/* Without the kernel's list, only NVIDIA's fixed number and numbers found in config.json are known. */
 static struct majors kernel_majors(void) {
     struct stat file;
     size_t bytes;
@@ -73,7 +73,7 @@ const char *create(const struct call *call, const struct settings *settings) {
     struct bundle bundle = {0};
     const char *why = read_config(call, &bundle);
     if (why && settings->guard) refuse(call, "%s can't be read, to keep cards out: %s", bundle.path, why);
-    if (why) return settings->runtime; /* which says what is wrong */
+    if (why) return settings->runtime; /* the runtime reports the error */
     const bool asks = config_asks(bundle.config);
     if (asks && settings->fault) refuse(call, "%s", settings->fault);
     if (asks || settings->guard) keep_cards_out(call, &bundle);

@@ -1,8 +1,8 @@
-/* `create` and `run`: the one place at which a container gets what it asks for, or does not begin. */
+/* `create` and `run`: where a container gets what it asks for, or is refused. */
 #pragma once
 
 #include "arguments.h"
 #include "settings.h"
 
-/* The runtime that goes on. */
+/* Returns the runtime to execute. */
 const char *create(const struct call *call, const struct settings *settings);

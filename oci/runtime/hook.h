@@ -1,8 +1,8 @@
-/* `hook KEY`, which the runtime runs as a container with a claim begins: tells the broker, or keeps it from beginning.
- */
+/* `hook KEY`, which the runtime runs when a container with a claim starts: registers it with the broker, or stops its
+ * start. */
 #pragma once
 
 #include "settings.h"
 
-/* The exit status. The container's state comes from stdin. */
+/* Returns the exit status. The container's state is read from stdin. */
 int hook(const char *key, const struct settings *settings);

@@ -11,10 +11,10 @@
 struct reader {
     const char *at, *end;
     unsigned depth;
-    char open[JSON_DEPTH]; /* the brackets that are open */
+    char open[JSON_DEPTH]; /* stack of open brackets */
 };
 
-/* The next byte that is no white space; 0 at the end, where a zero in the text is wrong as well. */
+/* The next byte after white space; 0 at the end (a zero byte in the text is invalid too). */
 static char next(struct reader *reader) {
     while (reader->at < reader->end && memchr(" \t\r\n", *reader->at, 4)) reader->at++;
     return reader->at < reader->end ? *reader->at : '\0';
@@ -90,7 +90,7 @@ static bool check_word(struct reader *reader) {
     return false;
 }
 
-/* A value that has no others in it. */
+/* A string, number or word. */
 static bool check_scalar(struct reader *reader) {
     const char first = next(reader);
     if (first == '"') return check_string(reader);
@@ -99,7 +99,7 @@ static bool check_scalar(struct reader *reader) {
 
 static bool check_key(struct reader *reader) { return check_string(reader) && take(reader, ':'); }
 
-/* Enters an array or object. *is_over: it was left at once. */
+/* Enters an array or object. *is_over: it is empty and was left again. */
 static bool enter(struct reader *reader, char bracket, bool *is_over) {
     if (reader->depth == JSON_DEPTH) return false;
     reader->at++;
@@ -109,8 +109,8 @@ static bool enter(struct reader *reader, char bracket, bool *is_over) {
     return bracket == '[' || check_key(reader);
 }
 
-/* After a value: leaves what ends here, to where the next value stands. False at the end of all, and where it is wrong;
- * only at the end nothing is open. */
+/* After a value: leaves containers that end here, and moves to the next value. False at the end of the text and on
+ * errors; only at the end no container is open. */
 static bool another(struct reader *reader) {
     while (reader->depth) {
         const char bracket = reader->open[reader->depth - 1];
@@ -125,7 +125,7 @@ bool json_check(const char *text, size_t bytes, struct json *value) {
     struct reader reader = {.at = text, .end = text + bytes};
     next(&reader);
     const char *start = reader.at;
-    for (;;) { /* a value is next */
+    for (;;) { /* expects a value */
         const char first = next(&reader);
         bool is_over = true;
         if (first != '{' && first != '[') {
@@ -139,14 +139,14 @@ bool json_check(const char *text, size_t bytes, struct json *value) {
     return !reader.depth && !next(&reader) && reader.at == reader.end;
 }
 
-/* ---- walking: the text was checked, so what is looked for is there ----------------------------------------------- */
+/* ---- walking: the text was checked, so tokens are complete ------------------------------------------------------- */
 
 static const char *after_string(const char *at) {
     for (at++; *at != '"'; at++) at += *at == '\\';
     return at + 1;
 }
 
-/* A number or a word ends before what can't be in one. */
+/* A number or word ends before a byte that cannot be part of it. */
 static const char *after_scalar(const char *at, const char *end) {
     while (at < end && !memchr(" \t\r\n,]}", *at, 7)) at++;
     return at;
@@ -168,7 +168,7 @@ static const char *after_value(const char *at, const char *end) {
     return at;
 }
 
-/* To the next byte that says something here. */
+/* Skips white space and separators. */
 static void skip(struct json_walk *walk) {
     while (walk->at < walk->end && memchr(" \t\r\n,:", *walk->at, 6)) walk->at++;
 }
@@ -209,12 +209,12 @@ struct json json_member(struct json object, const char *name) {
     return found;
 }
 
-/* ---- what values say -------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
 bool json_is_true(struct json value) { return begins(value, 't'); }
 
 bool json_integer(struct json value, int64_t *number) {
-    enum { MOST = 20 }; /* as long as the lowest number is */
+    enum { MOST = 20 }; /* length of the lowest number */
     char text[MOST + 1] = "", *end;
     if (!value.bytes || value.bytes > MOST) return false;
     memcpy(text, value.text, value.bytes);
@@ -223,7 +223,7 @@ bool json_integer(struct json value, int64_t *number) {
     return !*end && !errno;
 }
 
-/* The code unit of an escape, whose `u` is at *at; leaves *at behind it. */
+/* The code unit of an escape, whose `u` is at *at; advances *at past it. */
 static unsigned unit(const char **at) {
     unsigned value = 0;
     for (int i = 1; i <= 4; i++) value = value << 4 | (unsigned)hex((*at)[i]);
@@ -231,7 +231,7 @@ static unsigned unit(const char **at) {
     return value;
 }
 
-/* The code point of an escape; half of one is what Go makes of it. */
+/* The code point of an escape; an unpaired surrogate becomes U+FFFD, as in Go. */
 static unsigned code_point(const char **at) {
     enum { HIGH = 0xd800, LOW = 0xdc00, END = 0xe000, BEYOND = 0x10000, REPLACEMENT = 0xfffd };
     const unsigned first = unit(at);
@@ -256,7 +256,7 @@ static char *write_utf8(char *into, unsigned point) {
     return into;
 }
 
-/* What an escape says, whose kind is at *at; leaves *at behind it. */
+/* Decodes an escape, whose kind is at *at; advances *at past it. */
 static char *write_escaped(char *into, const char **at) {
     static const char kinds[] = "bfnrt", bytes[] = "\b\f\n\r\t";
     if (**at == 'u') return write_utf8(into, code_point(at));

@@ -1,5 +1,5 @@
-/* partage-oci: stands in the place of runc. Gives containers that ask for a part of a card what an agent finds for
- * them, and becomes the runtime. */
+/* partage-oci: runs in place of runc. Has the agent place containers that ask for a part of a card, then executes the
+ * real runtime. */
 #include "alloc.h"
 #include "create.h"
 #include "hook.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The agent looks then; where it does not hear of it, it looks later. So nothing here waits or fails. */
+/* The agent checks the container then; if the message is lost, it checks later. So nothing here waits or fails. */
 static void tell_of_delete(const struct call *call, const struct settings *settings) {
     if (call->id) peer_tell(settings->socket, formatted("{\"ask\":\"delete\",\"id\":%s}\n", json_quoted(call->id)));
 }

@@ -20,12 +20,12 @@ static int64_t now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* -1, with why in errno. Nothing waits here: a peer on the same machine takes a connection or has no room for it. */
+/* Returns -1 and sets errno on failure. Never blocks: a peer on the same machine accepts at once or has no room. */
 static int connected(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor == -1) return -1;
-    memcpy(address.sun_path, path, strlen(path)); /* the settings know how long it may be */
+    memcpy(address.sun_path, path, strlen(path)); /* the settings check its length */
     if (connect(descriptor, (struct sockaddr *)&address, sizeof address) == 0) return descriptor;
     const int why = errno;
     close(descriptor);
@@ -33,7 +33,7 @@ static int connected(const char *path) {
     return -1;
 }
 
-/* Until something can be done with the descriptor; false, with ETIMEDOUT, after the deadline. */
+/* Waits until the descriptor is ready; false, with ETIMEDOUT, after the deadline. */
 static bool ready(int descriptor, short events, int64_t deadline) {
     struct pollfd wanted = {.fd = descriptor, .events = events};
     for (;;) {
@@ -55,7 +55,7 @@ static bool sent(int descriptor, const char *line, int64_t deadline) {
     return true;
 }
 
-/* One line without its end; NULL, with ECONNRESET where the peer ended before. */
+/* Reads one line, without its newline; NULL, with ECONNRESET if the peer disconnected first. */
 static char *received(int descriptor, int64_t deadline) {
     char *line = allocate(MOST_BYTES);
     for (size_t bytes = 0; bytes < MOST_BYTES;) {
@@ -73,7 +73,7 @@ static char *received(int descriptor, int64_t deadline) {
     return NULL;
 }
 
-/* NULL, with why in errno. */
+/* Returns NULL and sets errno on failure. */
 static char *asked_once(const struct peer *peer, const char *line) {
     const int descriptor = connected(peer->path);
     if (descriptor == -1) return NULL;
@@ -85,7 +85,7 @@ static char *asked_once(const struct peer *peer, const char *line) {
     return answer;
 }
 
-/* Whether the peer may be about to start, to start again, or to take those that came before. */
+/* Whether the error may be temporary: the peer is starting, restarting, or busy with earlier clients. */
 static bool is_away(int error) {
     return error == ENOENT || error == ECONNREFUSED || error == ECONNRESET || error == EPIPE || error == EAGAIN;
 }
@@ -118,7 +118,7 @@ static char *member(struct json object, const char *name) {
 }
 
 bool peer_ask(const struct peer *peer, const char *line, const char *expected, struct answer *answer) {
-    struct json object = {0}; /* which has no members */
+    struct json object = {0}; /* has no members */
     char *text = asked(peer, line);
     if (!text && errno != EMSGSIZE) {
         answer->why = no_answer(peer, errno);

@@ -1,21 +1,21 @@
-/* Daemons that are asked by one JSON line and answer by one. */
+/* Daemons that take a request of one JSON line and send one line back. */
 #pragma once
 
 #include <stdbool.h>
 
 struct peer {
     const char *name, *path;
-    unsigned absent_ms; /* so long it may be away; one that ends before it answered is asked again */
+    unsigned absent_ms; /* how long to retry while the peer is absent or disconnects before it answers */
     unsigned answer_ms;
 };
 
 struct answer {
-    const char *why;     /* of a refusal */
-    const char *runtime; /* "" where there is none */
+    const char *why;     /* reason of a refusal */
+    const char *runtime; /* "" if there is none */
 };
 
-/* Whether the answer is the expected one; `why` says why not, in the peer's words if it says no. */
+/* Returns whether the answer is the expected one; else `why` has the reason, in the peer's words if it refused. */
 bool peer_ask(const struct peer *peer, const char *line, const char *expected, struct answer *answer);
 
-/* Sends what needs no answer, if the peer takes it at once. */
+/* Sends a message that needs no answer, if the peer accepts it at once. */
 void peer_tell(const char *path, const char *line);

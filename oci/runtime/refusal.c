@@ -8,13 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The file of --log; crun's may have the kind of log before it. NULL: it is no file. */
+/* The file of --log; crun allows a log type as its prefix. NULL: not a file. */
 static const char *log_path(const char *log) {
     if (!strncmp(log, "file:", 5)) return log + 5;
     return *log && strncmp(log, "journald:", 9) && strncmp(log, "syslog:", 7) ? log : NULL;
 }
 
-/* As runc writes it, which engines parse. Where it can't be written to, stderr is left. */
+/* Writes the format of runc, which engines parse. If the file cannot be written, only stderr remains. */
 static void log_error(const char *path, bool is_json, const char *sentence) {
     char when[sizeof "2026-01-01T00:00:00Z"];
     const time_t now = time(NULL);
@@ -34,7 +34,7 @@ void refuse(const struct call *call, const char *format, ...) {
     if (vasprintf(&what, format, arguments) < 0) what = NULL;
     va_end(arguments);
     char *sentence = formatted("partage: %s", (char *)checked(what));
-    for (char *byte = sentence; *byte; byte++) /* one line, whatever was quoted in it */
+    for (char *byte = sentence; *byte; byte++) /* keep it to one line */
         if ((unsigned char)*byte < ' ' || *byte == 0x7f) *byte = ' ';
     const char *path = call ? log_path(call->log) : NULL;
     if (path) log_error(path, call->log_is_json, sentence);

@@ -17,8 +17,7 @@ static const char *const runtimes[] = {
     "/usr/bin/crun", "/usr/sbin/crun", "/usr/local/bin/crun", "/usr/local/sbin/crun",
 };
 
-/* ---- values: what each setting takes, NULL for what it does not take ----------------------------------------------
- */
+/* ---- values: a setter returns NULL, or what it would accept ----------------------------------------------------- */
 
 static const char *read_path(const char *value, const char **setting) {
     if (*value != '/') return "an absolute path";
@@ -59,7 +58,7 @@ static const char *set_agent_wait(struct settings *settings, const char *value) 
 
 static const struct {
     const char *name;
-    const char *(*set)(struct settings *settings, const char *value); /* says what it takes if not this */
+    const char *(*set)(struct settings *settings, const char *value); /* returns what it accepts if not this value */
 } known[] = {
     {"agent_wait_ms", set_agent_wait}, {"broker", set_broker}, {"guard", set_guard},
     {"runtime", set_runtime},          {"socket", set_socket},
@@ -67,7 +66,7 @@ static const struct {
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
-/* What is wrong with a line; NULL: nothing. */
+/* Returns the mistake in a line, or NULL. */
 static char *read_line(struct settings *settings, char *line) {
     static const char space[] = " \t\r";
     char *name = line + strspn(line, space);

@@ -1,16 +1,16 @@
-/* What partage-oci.conf says, in the folder of the program: a name and a value on each line. */
+/* The settings in partage-oci.conf, which is in the program's folder: a name and a value on each line. */
 #pragma once
 
 #include <stdbool.h>
 
 struct settings {
     const char *socket, *broker;
-    const char *runtime; /* NULL: none was named, and none was found */
+    const char *runtime; /* NULL: none was set or found */
     bool guard;
     unsigned agent_wait_ms;
-    const char *fault; /* what is wrong with the file, in one line; NULL: nothing */
+    const char *fault; /* the mistake in the file, in one line, or NULL */
 };
 
-/* Never fails: what is wrong with the file is its fault, and the rest of it counts, so that a container which asks for
- * nothing starts in spite of it. Where `guard` can't be read it is on: cards are kept from those that ask for none. */
+/* Never fails: a mistake in the file becomes `fault`, and its other lines apply, so that containers that ask for
+ * nothing still start. If `guard` cannot be read it is on: cards are kept from containers that ask for none. */
 struct settings settings_read(void);

@@ -1,16 +1,16 @@
-"""HTTP/2 as a splice needs it: bytes in, bytes and happenings out. Pure.
+"""HTTP/2 as the proxy needs it: bytes in, bytes and events out. Pure.
 
-`Pair` is all that is kept of one client and its connection to the runtime. It passes whole frames and whole header
-blocks, byte for byte and in their order. It looks only at the headers of requests, for the method; at DATA of the few
-calls that are held; and at windows, so that the sums agree on both sides although a message has been replaced.
+`Pair` holds all state of one client and its connection to the runtime. It forwards whole frames and whole header
+blocks, byte for byte and in order. It inspects only the headers of requests, for the method; DATA of the few
+intercepted calls; and flow-control windows, so that both sides' sums agree although a message was replaced.
 
-    requests    the header block of a request, decoded in order, for the compression table is one for the connection
-    messages    a gRPC message in its frame and out of its compression, and the status of an answer of ours
-    windows     the runtime's window for the connection, and what the client believes of it
-    quota       how many bytes of held calls this process keeps, and whose turn it is
-    calls       the held calls of a pair, and their states as a table
-    outbox      what is to be written to either side, and what the splice is to be told
-    paths       the walks over what the client sends and over what the runtime sends, and what they share
-    pair        both paths
-    stand_in    what speaks to clients while the runtime is away
+    requests    a request's header block; all are decoded in order, since the connection has one compression table
+    messages    a gRPC message in its frame and decompressed, and the status of a response of ours
+    windows     the runtime's window for the connection, and the client's view of it
+    quota       how many bytes of intercepted calls this process buffers, and which call is next
+    calls       the intercepted calls of a connection, with their state table
+    outbox      bytes to write to either side, and events for the splicer
+    paths       the request path and the response path, and their shared state
+    pair        both paths together
+    stand_in    the responder that answers clients while the runtime is unavailable
 """

@@ -1,17 +1,18 @@
-"""All held calls of one connection, and the life of each as a table.
+"""All intercepted calls of one connection, with a state table.
 
-Headers of a held call have gone upstream when it comes here. Its DATA is credited to the client as it comes, so that
-a message may be larger than any window, unless there is no room for it. After the verdict it is sent as the runtime's
-windows allow, or answered: then the runtime sees a reset, and never a message.
+When an intercepted call arrives here, its headers have already gone upstream. Its DATA is credited to the client on
+arrival, so that a message may be larger than any window, unless the quota has no room for it. After the decision it is
+either sent as the runtime's windows allow, or answered here: the runtime then sees a reset and never a message.
 
-    COLLECTING  its headers are upstream, its DATA comes to us
-    JUDGING     it is whole and waits for a verdict
-    SENDING     it goes on upstream, as far as windows allow
-    SENT        the runtime has all of it, and its answer passes
-    DEAF        it has been answered, but the client has not ended it: what still comes is swallowed
-    GONE        nothing is known of it; what comes for it passes
+    COLLECTING  its headers are upstream, its DATA is buffered here
+    JUDGING     it is complete and waits for a decision
+    SENDING     it is being sent upstream, as far as windows allow
+    SENT        the runtime has all of it, and its response passes through
+    DEAF        it has been answered, but the client has not ended it: further DATA is discarded
+    GONE        it is no longer tracked; its frames pass through
 
-A call that isn't in the table is none of ours. Where the table has no entry, the client broke the protocol.
+A call that is not in the table is not intercepted. A step without an entry in the table is a protocol error of the
+client.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from partage_crishim.verdicts import Code, Ended, Ending, HeldCall, Refuse, Rewr
 
 _OURS: Final = frames.FRAME_BYTES
 _MAX_DEAF: Final = 256
-"""A client that was told need not say that it has heard; of those that don't the oldest are forgotten."""
+"""A client need not end a call that was answered; beyond this number the oldest such calls are forgotten."""
 _NO_ROOM: Final = "partage: too many requests are being held; this one is refused and can be tried again"
 
 
@@ -70,11 +71,11 @@ _NEXT: Final = {
     State.DEAF: {Step.CLIENT_ENDED: State.GONE, Step.CLIENT_LEFT: State.GONE},
 }
 _KEPT: Final = frozenset({State.JUDGING, State.SENDING})
-"""Where it is not done with its request."""
+"""States in which its request is still needed."""
 
 
 class HeldStream:
-    """What is kept of one."""
+    """The state of one intercepted call."""
 
     def __init__(self, stream: int, request: Request, slot: Slot) -> None:
         self.stream = stream
@@ -83,28 +84,28 @@ class HeldStream:
         self.state = State.COLLECTING
         self.collector = MessageCollector()
         self.is_complete = False
-        """The client has sent its last byte; it may still wait for room."""
+        """The client has sent its last byte; the call may still wait for room."""
         self.owed = 0
-        """Credits that the client gets when there is room."""
+        """Credits that the client gets once there is room."""
         self.message = NO_MESSAGE
         self.left = memoryview(b"")
-        """What has yet to go upstream."""
+        """Bytes not yet sent upstream."""
         self.credit = 0
-        """The runtime's credits for this stream, less what was sent on it: added to the initial window."""
+        """The runtime's credits for this stream minus the bytes sent on it; added to the initial window."""
         self.ended: Ended | None = None
-        """The receiver of the end; None once it was told."""
+        """The callback for the end of the call; None once it was called."""
         self.is_begun = False
-        """The first headers of the answer have passed."""
+        """The first headers of the response have passed."""
 
     def let_go(self) -> None:
-        """Nothing of its request is kept any more."""
+        """Release the buffers of its request."""
         self.collector = MessageCollector()
         self.message = NO_MESSAGE
         self.left = memoryview(b"")
 
 
 class Calls:
-    """By the number of their stream."""
+    """The intercepted calls of a connection, by stream id."""
 
     def __init__(self, out: Outbox, windows: Windows, quota: Quota, wake: Callable[[], None]) -> None:
         self.by_stream: dict[int, HeldStream] = {}
@@ -116,10 +117,10 @@ class Calls:
         self._deaf: dict[int, HeldStream] = {}
         self._credits: dict[int, int] = {}
 
-    # What the client does.
+    # Events from the client.
 
     def open(self, stream: int, request: Request) -> None:
-        """A call to hold, whose headers have been passed."""
+        """Add a call to intercept, whose headers have been forwarded."""
         is_one_too_many = len(self.by_stream) - len(self._deaf) >= self._quota.limits.calls_each
         slot = self._quota.enter(partial(self._let_in, stream))
         held = self.by_stream[stream] = HeldStream(stream, request, slot)
@@ -127,7 +128,7 @@ class Calls:
             self._reject(held, Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM))
 
     def data(self, held: HeldStream, payload: bytes, flow: int, *, is_last: bool) -> None:
-        """DATA of a held call, which counts for `flow` bytes in windows."""
+        """DATA of an intercepted call, which counts as `flow` bytes of flow control."""
         self._credit(0, flow)
         if held.state is State.DEAF:
             if is_last:
@@ -143,7 +144,7 @@ class Calls:
             self._reject(held, unreadable)
 
     def reset(self, held: HeldStream) -> bool:
-        """The client cancels; answers whether the runtime is to know."""
+        """The client cancelled; returns whether to forward the reset to the runtime."""
         is_new = held.state is not State.DEAF
         if held.state is State.JUDGING:
             self._out.happenings.append(VerdictUnwanted(held.stream))
@@ -152,18 +153,19 @@ class Calls:
         return is_new
 
     def trailers(self, held: HeldStream) -> None:
-        """Headers after DATA, which these calls don't have.
+        """Headers after DATA, which these calls do not use.
 
-        They have passed, for all later headers depend on them: the runtime sees a call without a message.
+        They have been forwarded, since all later header blocks depend on them: the runtime sees a call without a
+        message.
         """
         if held.state is not State.DEAF and held.is_complete:
             raise Malformed(ErrorCode.STREAM_CLOSED, "headers after the end of a request")
         self._move(held, Step.CLIENT_LEFT)
 
-    # What the judge says.
+    # Decisions of admission.
 
     def judged(self, stream: int, verdict: Verdict) -> None:
-        """Acts on a verdict; one that is no longer wanted is told that its call failed."""
+        """Apply a decision; if it is no longer wanted, its `ended` callback gets `FAILED`."""
         held = self.by_stream.get(stream)
         if held is None or held.state is not State.JUDGING:
             if not isinstance(verdict, Refuse):
@@ -177,24 +179,24 @@ class Calls:
         self._sending[stream] = held
         self._move(held, Step.APPROVED)
 
-    # What the runtime does.
+    # Events from the runtime.
 
     def pump(self) -> None:
         for held in list(self._sending.values()):
             self._send(held)
 
     def credited(self, held: HeldStream, credit: int) -> None:
-        """The runtime takes more of this one. The client's window for it is ours to give."""
+        """The runtime opened this stream's window further. We alone give the client its window for it."""
         held.credit += credit
         if held.credit + self._windows.initial > MAX:
             raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, "credits beyond every window")
 
     def has_message(self, held: HeldStream) -> None:
-        """A part of an answer's message came: whatever was asked for has been done."""
+        """Part of a response message arrived: the call was carried out."""
         self._tell(held, Ending.DONE)
 
     def answered(self, held: HeldStream, ending: Ending, *, is_reset: bool) -> None:
-        """The runtime has ended it, perhaps before it had all of it."""
+        """The runtime ended the call, perhaps before it received all of it."""
         if held.state is State.DEAF:
             return
         if held.state is State.JUDGING:
@@ -205,7 +207,7 @@ class Calls:
         self._finish(held)
 
     def beyond(self, last: int) -> None:
-        """The runtime goes away and won't answer calls after this one."""
+        """The runtime is going away and will not answer calls after stream `last`."""
         for held in [held for stream, held in self.by_stream.items() if stream > last]:
             self.answered(held, Ending.FAILED, is_reset=True)
 
@@ -214,15 +216,15 @@ class Calls:
             self.reset(held)
 
     def flush_credits(self) -> None:
-        """Gives the client the credits for what came."""
+        """Send the client the credits for received DATA."""
         for stream, credit in self._credits.items():
             self._out.tell_client(frames.window_update(stream, credit))
         self._credits.clear()
 
-    # How it is done.
+    # Internals.
 
     def _find_room(self, held: HeldStream, flow: int) -> None:
-        """Room is asked for as soon as it is known for how much, and what came before it is counted."""
+        """Request quota as soon as the size is known; DATA that arrives before it is granted is counted separately."""
         slot, need = held.slot, held.collector.need
         held.owed += flow
         if not slot.size and need is not None:
@@ -233,7 +235,7 @@ class Calls:
             raise Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM)
 
     def _go_on(self, held: HeldStream) -> None:
-        """There is room for it."""
+        """Continue with a call that has room."""
         if held.is_complete:
             self._hold(held)
         else:
@@ -241,7 +243,7 @@ class Calls:
             held.owed = 0
 
     def _let_in(self, stream: int) -> None:
-        """It had to wait, and there is room now."""
+        """Room became available for a call that was queued."""
         held = self.by_stream[stream]
         try:
             self._go_on(held)

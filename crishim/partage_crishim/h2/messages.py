@@ -1,9 +1,9 @@
-"""gRPC on the wire: messages that are read, and the status that we answer with ourselves.
+"""gRPC on the wire: messages to read, and the status of responses that we generate.
 
-A message is one byte that says whether it is compressed, four for its length, and itself. What can't be read is refused
-as grpc-go's own server refuses it, in its words where it has some. An answer of ours has no message. All its fields are
-literals that touch no table, and `:status` is a reference into the static one, so the client's decoder stays as the
-runtime believes it to be.
+A message is one byte that flags compression, four bytes of length, and the body. Unreadable input is rejected as
+grpc-go's own server does, with the same error text where it has one. Our responses have no message. All their fields
+are literals that do not change the header table, and `:status` refers to the static table, so the client's decoder
+stays in the state that the runtime assumes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from partage_crishim.verdicts import Code
 
 PREFIX_BYTES: Final = 5
 MAX_MESSAGE_BYTES: Final = 16 << 20
-"""As containerd's server has it."""
+"""The limit of containerd's server."""
 _GZIP: Final = 31
 _PLAIN: Final = frozenset({"", "identity"})
 _OK: Final = b"\x88"
-"""`:status: 200`, by its number in the static table."""
+"""`:status: 200`, by its index in the static table."""
 _AS_IT_IS: Final = "".join(chr(each) for each in range(0x20, 0x7F) if each != ord("%"))
 _LONG: Final = 127
 _MAX_SENTENCE: Final = 4096
 
 
 class Unreadable(Exception):
-    """Is answered with this code and sentence; the runtime never sees the call."""
+    """A call that is answered with this code and sentence; the runtime never sees it."""
 
     def __init__(self, code: Code, sentence: str) -> None:
         super().__init__(sentence)
@@ -38,14 +38,14 @@ class Unreadable(Exception):
 
 
 class Message(Struct, frozen=True):
-    """A request as it came."""
+    """A request as received."""
 
     is_compressed: bool
     body: bytes
 
     @property
     def framed(self) -> bytes:
-        """As it goes on the wire."""
+        """The message with its gRPC prefix."""
         return bytes((self.is_compressed,)) + len(self.body).to_bytes(4, "big") + self.body
 
 
@@ -63,18 +63,18 @@ class MessageCollector:
 
     @property
     def need(self) -> int | None:
-        """How many bytes there will be, once that is known."""
+        """The total number of bytes, once known."""
         if len(self._parts) < PREFIX_BYTES:
             return None
         return PREFIX_BYTES + int.from_bytes(self._parts[1:PREFIX_BYTES], "big")
 
     @property
     def is_compressed(self) -> bool:
-        """Whether it says so of itself."""
+        """Whether the compression flag is set."""
         return bytes(self._parts[:1]) == b"\1"
 
     def add(self, part: bytes, *, is_last: bool) -> None:
-        """The next bytes; raises `Unreadable` as soon as they can't become one message."""
+        """Append bytes; raises `Unreadable` as soon as they cannot form exactly one message."""
         self._parts += part
         need = self.need
         if need is not None:
@@ -83,7 +83,7 @@ class MessageCollector:
             raise Unreadable(Code.INTERNAL, "grpc: the call ended before its message did: unexpected EOF")
 
     def whole(self) -> Message:
-        """The message, after the last byte; keeps nothing."""
+        """The message, after its last byte; empties the buffer."""
         message = Message(self.is_compressed, bytes(memoryview(self._parts)[PREFIX_BYTES:]))
         self._parts = bytearray()
         return message
@@ -100,7 +100,7 @@ class MessageCollector:
 
 
 def plain(message: Message, encoding: str) -> bytes:
-    """The request itself, out of its compression."""
+    """The request, decompressed."""
     if not message.is_compressed:
         return message.body
     if encoding in _PLAIN:
@@ -114,7 +114,7 @@ def plain(message: Message, encoding: str) -> bytes:
 
 
 def _gunzipped(packed: bytes) -> bytes:
-    """All members of a gzip file, as Go's reader takes them."""
+    """All members of a gzip file, as Go's reader accepts them."""
     parts: list[bytes] = []
     left = MAX_MESSAGE_BYTES
     while packed:
@@ -130,7 +130,7 @@ def _gunzipped(packed: bytes) -> bytes:
 
 
 def answer(stream: int, code: int, sentence: str, *, is_begun: bool = False) -> bytes:
-    """Ends a call with this status; `is_begun` where its first headers have been passed already."""
+    """Frames that end a call with this status; `is_begun` if the response's first headers were already forwarded."""
     shown = quote(sentence[:_MAX_SENTENCE], safe=_AS_IT_IS).encode()
     begin = b"" if is_begun else _OK + _field(b"content-type", b"application/grpc")
     block = b"".join((begin, _field(b"grpc-status", b"%d" % code), _field(b"grpc-message", shown)))
@@ -142,7 +142,7 @@ def _field(name: bytes, value: bytes) -> bytes:
 
 
 def _length(text: bytes) -> bytes:
-    """HPACK's integer with a prefix of seven bits."""
+    """An HPACK integer with a seven-bit prefix."""
     size = len(text)
     if size < _LONG:
         return bytes((size,))

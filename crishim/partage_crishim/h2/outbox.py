@@ -1,4 +1,4 @@
-"""What is to be written to either side, and what the splice is to be told, each in its order."""
+"""Bytes to write to either side, and events for the splicer, each in order."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from partage_crishim.verdicts import Code, Ended, Ending, HeldCall
 
 
 class VerdictWanted(Struct, frozen=True):
-    """This call waits for a verdict."""
+    """This call waits for a decision."""
 
     stream: int
     call: HeldCall
 
 
 class VerdictUnwanted(Struct, frozen=True):
-    """The verdict on this call is no longer wanted."""
+    """The decision on this call is no longer wanted."""
 
     stream: int
 
 
 class Rejected(Struct, frozen=True):
-    """This call was answered before it came to a verdict: it can't be read, or there is no room."""
+    """This call was answered before a decision: it cannot be read, or there is no room."""
 
     stream: int
     code: Code
 
 
 class CallEnded(Struct, frozen=True):
-    """How a call ended that had a verdict; comes once for each that let it go on."""
+    """How a forwarded call ended; sent once for each call that a decision let through."""
 
     ended: Ended
     ending: Ending
@@ -38,7 +38,7 @@ Happening = VerdictWanted | VerdictUnwanted | Rejected | CallEnded
 
 
 class Outbox:
-    """Of one pair. The writer takes the lists and leaves them empty."""
+    """The output of one pair. The writer takes the lists and leaves them empty."""
 
     def __init__(self) -> None:
         self.to_client: list[bytes] = []
@@ -50,7 +50,7 @@ class Outbox:
         (self.to_client if self._early is None else self._early).extend(frames)
 
     def begin(self) -> None:
-        """The runtime's first frame has passed."""
+        """The runtime's first frame has been forwarded."""
         if self._early is not None:
             self.to_client += self._early
             self._early = None

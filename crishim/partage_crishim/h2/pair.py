@@ -1,12 +1,12 @@
-"""One client and its connection to the runtime: bytes in, bytes and happenings out.
+"""One client and its connection to the runtime: bytes in, bytes and events out.
 
     pair = Pair(quota)
-    pair.from_client(data)      what is to be written lies in pair.out.to_upstream and pair.out.to_client
-    pair.from_upstream(data)    what the splice is to do in pair.out.happenings, and new calls in pair.methods
+    pair.from_client(data)      bytes to write are in pair.out.to_upstream and pair.out.to_client
+    pair.from_upstream(data)    events for the splicer in pair.out.happenings, and new calls in pair.methods
     pair.judged(stream, verdict)
 
-What must not be parsed yet, since the runtime has no room for it (see `windows`), is kept as if it had not come, and
-`is_blocked` says that the client should not be read.
+Data that must not be parsed yet, because the runtime has no room for it (see `windows`), is buffered as if it had not
+arrived, and `is_blocked` signals that the client should not be read.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from partage_crishim.verdicts import Refuse, Verdict
 
 
 class Pair:
-    """All state of the two. `wake` is called when there is something in the outbox after another pair made room."""
+    """All state of the two. `wake` is called when there is output after another pair released quota."""
 
     def __init__(self, quota: Quota, wake: Callable[[], None] = lambda: None) -> None:
         self.over: str | None = None
-        """Why both connections are to be closed, once what is in the outbox has been written."""
+        """Why both connections are to be closed, once the outbox is written."""
         self.is_broken = False
-        """Whether that is because a peer broke the protocol."""
+        """Whether the reason is a protocol error of a peer."""
         self._state = PairState(quota, wake)
         self._requests = RequestPath(self._state)
         self._answers = ResponsePath(self._state)
         self.out = self._state.out
         self.methods = self._requests.methods
-        """The methods of new calls, in order; the reader empties it."""
+        """Methods of new calls, in order; the reader empties it."""
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the client had better not be read."""
+        """Whether reading from the client should pause."""
         return self._state.is_blocked
 
     @property
     def held_calls(self) -> int:
-        """How many are kept in some way: collected, judged, sent, or answered while the client still speaks."""
+        """The number of tracked calls: collecting, deciding, sending, or answered while the client still sends."""
         return len(self._state.calls.by_stream)
 
     @property
     def kept_bytes(self) -> int:
-        """What either side has said that is not whole yet, or has to wait."""
+        """Bytes of both sides that are incomplete frames, or have to wait."""
         return self._requests.kept_bytes + self._answers.kept_bytes
 
     def from_client(self, data: bytes) -> None:
@@ -72,7 +72,7 @@ class Pair:
         self._finish_draining()
 
     def judged(self, stream: int, verdict: Verdict) -> None:
-        """The verdict on a held call."""
+        """Apply the decision on an intercepted call."""
         self._state.calls.judged(stream, verdict)
         if isinstance(verdict, Refuse):
             self._state.open.discard(stream)
@@ -80,9 +80,9 @@ class Pair:
         self._finish_draining()
 
     def drain(self) -> None:
-        """Asks the client to go elsewhere with new calls; `over` is set when all its calls have their answers.
+        """Ask the client to send new calls elsewhere; `over` is set once all its calls are answered.
 
-        The echo of our PING says that no call is on its way that was made before the client knew.
+        The echo of our PING proves that no call is in transit that was made before the client saw the GOAWAY.
         """
         if not self._state.is_draining:
             self._state.is_draining = True
@@ -90,17 +90,17 @@ class Pair:
             self.out.tell_client(away, frames.ping(DRAINING))
 
     def leave(self, why: str) -> None:
-        """Tells the client which calls were taken, and that no other was; for when there is no time to drain."""
+        """Tell the client which calls were accepted, and that no others were; for when there is no time to drain."""
         self._end(ErrorCode.NO_ERROR, why)
 
     def lost(self, why: str) -> None:
-        """One of the connections has ended; nothing can come of any call."""
+        """One of the connections has ended; all calls fail."""
         if self.over is None:
             self.over = why
         self._state.calls.lose_all()
 
     def _pump(self) -> None:
-        """While something of the client's waits for the window, nothing of ours may take it."""
+        """Send rewritten messages, but not while data of the client waits for the window."""
         if not self._state.is_blocked and self.over is None:
             self._state.calls.pump()
 

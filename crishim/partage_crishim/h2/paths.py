@@ -1,9 +1,9 @@
-"""The request path and the response path of one client: two walks from frame to frame over what has come.
+"""The request path and the response path of one client: each walks the received data frame by frame.
 
-Each passes frames in the longest runs it can: where nothing has to be taken out or put in, that is the very object that
-came. No object is made for a frame that passes. Of requests only headers and DATA of held calls are looked into. Of
-answers everything passes but credits that are not the client's, and their headers are not decoded: that a call has
-ended, and whether it brought a message, can be told from frames.
+Frames are forwarded in the longest possible runs; if nothing has to be removed or inserted, the received object itself
+is forwarded, and no object is created per frame. In requests, only headers and the DATA of intercepted calls are
+inspected. In responses, everything passes except credits that are not the client's, and headers are not decoded: frames
+alone show that a call has ended, and whether it returned a message.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from partage_crishim.h2.windows import Windows
 from partage_crishim.verdicts import HELD, Ending
 
 MAX_OPEN: Final = 1 << 14
-"""Calls of one connection at a time."""
+"""Concurrent calls of one connection."""
 DRAINING: Final = b"partage\x00"
-"""What our PING says. Its echo means that the client has read the GOAWAY before it."""
+"""The payload of our PING. Its echo means that the client has read the GOAWAY before it."""
 _HEADER: Final = frames.HEADER_BYTES
 _NUMBER_BYTES: Final = 4
 _REQUESTS_LOOKED_AT: Final = frozenset(
@@ -42,7 +42,7 @@ _ANSWERS_BLOCKS: Final = frozenset({frames.HEADERS, frames.PUSH_PROMISE})
 
 
 class PairState:
-    """What both paths of a pair share."""
+    """State that both paths of a pair share."""
 
     def __init__(self, quota: Quota, wake: Callable[[], None]) -> None:
         self.out = Outbox()
@@ -50,36 +50,36 @@ class PairState:
         self.requests = Requests()
         self.calls = Calls(self.out, self.windows, quota, wake)
         self.open: set[int] = set()
-        """Calls that have no answer yet."""
+        """Calls without a response so far."""
         self.last = 0
-        """The newest of the client's streams."""
+        """The client's newest stream."""
         self.request_bound = Bound()
         self.answer_bound = Bound()
         self.is_blocked = False
-        """What the client sent next has to wait for the runtime's window."""
+        """The client's next data has to wait for the runtime's window."""
         self.is_draining = False
         self.has_seen_goaway = False
 
 
 class Bound:
-    """How large a frame may be that has to be kept until it is whole: as its receiver has said, who may say more."""
+    """The maximum size of a frame that must be buffered until complete, as set by its receiver, who may raise it."""
 
     def __init__(self) -> None:
         self._bytes = frames.FRAME_BYTES
 
     def widen(self, values: Mapping[int, int]) -> None:
-        """The receiver's SETTINGS. Never narrower: frames made before may still be on their way."""
+        """Apply the receiver's SETTINGS. Never lowered: frames made before may still be in transit."""
         self._bytes = max(self._bytes, values.get(frames.MAX_FRAME_SIZE, 0))
 
     def checked(self, need: int) -> int:
-        """How many bytes are needed for a frame, or for a header block with what continues it."""
+        """The number of bytes needed for a frame, or for a header block with its continuations."""
         if need > max(self._bytes, frames.MAX_BLOCK_BYTES) + 2 * frames.HEADER_BYTES:
             raise Malformed(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {need - frames.HEADER_BYTES} bytes")
         return need
 
 
 class _Path:
-    """One of the two: what it keeps until the rest has come, and where it passes the rest to."""
+    """The base of both paths: the buffer of incomplete frames, and the output list."""
 
     def __init__(self, state: PairState, passed: list[bytes]) -> None:
         self._state = state
@@ -90,11 +90,11 @@ class _Path:
 
     @property
     def kept_bytes(self) -> int:
-        """What waits for its end, or for the runtime."""
+        """Bytes that wait for the rest of their frame, or for the runtime."""
         return len(self._remainder)
 
     def _pass(self, data: bytes, start: int, end: int) -> None:
-        """A run of frames goes on; where it is all that came, as the very object."""
+        """Forward a run of frames; if it is everything received, forward the same object."""
         if start < end:
             self._passed.append(data if end - start == len(data) else data[start:end])
 
@@ -134,7 +134,7 @@ class RequestPath(_Path):
         self._walk(data, preface)
 
     def _walk(self, data: bytes, at: int) -> None:
-        """`end` is where the frame ends that begins at `at`, or its header, as far as is known."""
+        """Walk the frames; `end` is the end of the frame at `at`, or of its header until its length is known."""
         start, size, end = 0, len(data), at + _HEADER
         by_stream, windows, state = self._calls.by_stream, self._windows, self._state
         while end <= size:
@@ -160,7 +160,7 @@ class RequestPath(_Path):
         self._calls.flush_credits()
 
     def _look(self, kind: int, data: bytes, where: tuple[int, int, int]) -> int:
-        """Looks at one frame; answers where the run begins to which the next one belongs."""
+        """Inspect one frame; returns the start of the run that the next frame belongs to."""
         start, at, end = where
         if kind == frames.HEADERS:
             request = self._request(data, at, end)
@@ -173,7 +173,7 @@ class RequestPath(_Path):
         return at if self._passes(kind, data, at, end) else end
 
     def _request(self, data: bytes, at: int, end: int) -> Request | None:
-        """Reads the headers of a request; answers with those of a call that is to be held."""
+        """Read a header block; returns the request if the call is to be intercepted."""
         state, stream, is_last = self._state, frames.number(data, at + 5), bool(data[at + 4] & frames.END_STREAM)
         request = state.requests.read(block(data, at, end))
         if stream <= state.last:
@@ -191,7 +191,7 @@ class RequestPath(_Path):
         return None if is_last or request.method not in HELD else request
 
     def _passes(self, kind: int, data: bytes, at: int, end: int) -> bool:
-        """Looks at a frame that is no HEADERS; answers whether it passes."""
+        """Inspect a frame other than HEADERS; returns whether it is forwarded."""
         if kind == frames.DATA:
             return self._data(data, at, end)
         if kind == frames.RST_STREAM:
@@ -258,7 +258,7 @@ class ResponsePath(_Path):
             self._remainder.keep(data, at, self._state.answer_bound.checked(end - at))
 
     def _answer(self, kind: int, flags: int, data: bytes, at: int, end: int) -> None:
-        """Headers or DATA of an answer."""
+        """Headers or DATA of a response."""
         by_stream = self._calls.by_stream
         if not by_stream and not flags & frames.END_STREAM:
             return
@@ -283,7 +283,7 @@ class ResponsePath(_Path):
             self._calls.answered(held, ending, is_reset=is_reset)
 
     def _credit(self, data: bytes, start: int, at: int, end: int) -> int:
-        """Takes note of credits; answers where the run begins to which the next frame belongs."""
+        """Process a WINDOW_UPDATE; returns the start of the run that the next frame belongs to."""
         if end - at != _HEADER + _NUMBER_BYTES:
             raise Malformed(ErrorCode.FRAME_SIZE_ERROR, "a WINDOW_UPDATE that is cut off")
         stream, credit = frames.number(data, at + 5), frames.number(data, at + _HEADER)

@@ -1,9 +1,9 @@
-"""How much of held calls this process keeps in memory, over all connections.
+"""The memory that intercepted calls may use in this process, over all connections.
 
-A held call asks for room as soon as the length of its message is known. With room it gets credits for all it sends, so
-it will end without waiting for another call. Without room it stands in line, first come, first served, and its stream
-gets no credits. What it sent unasked, up to its first window, is counted apart and bounded as well. A call too many is
-refused at once.
+An intercepted call requests room as soon as its message length is known. With room it gets credits for all that it
+sends, so it completes without waiting for another call. Without room it waits in a FIFO queue, and its stream gets no
+credits. Data sent before room is granted, up to the stream's first window, is counted separately and bounded as well.
+Calls beyond the limit are rejected at once.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True)
 class QuotaLimits:
-    """What held calls may take."""
+    """Limits on intercepted calls."""
 
     room_bytes: int = 64 * _MIB
     unasked_bytes: int = 16 * _MIB
     calls: int = 1024
     calls_each: int = 512
-    """Of one connection."""
+    """Per connection."""
 
 
 @dataclass(eq=False)
 class Slot:
-    """One call's part of it."""
+    """One call's part of the quota."""
 
     let_in: Callable[[], None]
     is_one_too_many: bool
@@ -48,25 +48,25 @@ class Quota:
         self._line: deque[Slot] = deque()
 
     def enter(self, let_in: Callable[[], None]) -> Slot:
-        """One more held call, perhaps one too many; `let_in` is called when it gets room after it had to wait."""
+        """Register an intercepted call, perhaps one too many; `let_in` is called if it is granted room after a wait."""
         self.calls += 1
         return Slot(let_in, is_one_too_many=self.calls > self.limits.calls)
 
     def ask(self, slot: Slot, size: int) -> None:
-        """Gives room, or a place in the line."""
+        """Grant room, or queue the call."""
         slot.size = size
         self._line.append(slot)
         if self._line[0] is slot and self._has_room(slot):
             self._give(self._line.popleft())
 
     def add_unasked(self, slot: Slot, size: int) -> bool:
-        """Counts what came before there was room; False where that is too much."""
+        """Count data that arrived before there was room; returns False if the limit is exceeded."""
         slot.unasked += size
         self.unasked += size
         return self.unasked <= self.limits.unasked_bytes
 
     def leave(self, slot: Slot) -> None:
-        """A call that leaves, the first time that it does, makes room for the next."""
+        """Release a call's room, once, and let queued calls in."""
         if slot.has_left:
             return
         slot.has_left = True

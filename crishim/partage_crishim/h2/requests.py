@@ -1,10 +1,10 @@
 """Reads header blocks of requests.
 
-Every block of the connection is decoded, in order, since each may change the table that later ones refer to. What is
-wanted of it is little: the method, and how messages are compressed.
+Every block of the connection is decoded, in order, since each may change the table that later ones refer to. Only the
+method and the message encoding are used.
 
-Clients such as grpc-go send the same block again and again, nothing but references into the table. Such a block can't
-change the table, so it means what it meant before, until another block comes that could.
+Clients such as grpc-go send the same block repeatedly, made only of references into the table. Such a block cannot
+change the table, so it keeps its meaning until a block arrives that could.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONG_REFERENCE: Final = 0xFF
 
 @dataclass(frozen=True)
 class Request:
-    """What a block says about a call."""
+    """What a header block says about a call."""
 
     method: str
     encoding: str
@@ -44,7 +44,7 @@ class Requests:
     def allow_table(self, size: int) -> None:
         """The runtime allows the client a table of this size.
 
-        Never made smaller: requests that the client sent before it knew may still be on their way.
+        Never reduced: requests that the client sent before it received the new size may still be in transit.
         """
         if size > MAX_TABLE_BYTES:
             raise Malformed(
@@ -53,7 +53,7 @@ class Requests:
         self._decoder.max_allowed_table_size = max(self._decoder.max_allowed_table_size, size)
 
     def read(self, block: bytes) -> Request:
-        """What this block says; `Malformed` where it can't be read, after which no later one can."""
+        """Decode a block; raises `Malformed` if it cannot be read, after which no later block can."""
         known = self._remembered.get(block)
         if known is not None:
             return known
@@ -70,7 +70,7 @@ class Requests:
 
 
 def block(data: bytes, start: int, end: int) -> bytes:
-    """What a HEADERS frame and those that continue it hold."""
+    """The header block of a HEADERS frame and its CONTINUATION frames."""
     flags, following = data[start + 4], start + frames.HEADER_BYTES + frames.length(data, start)
     part = frames.content(data, start, following, flags)
     if flags & frames.PRIORITY:

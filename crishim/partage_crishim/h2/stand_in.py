@@ -1,9 +1,9 @@
-"""What speaks to a client while the runtime is away: every call fails at once, as it would straight at a dead runtime.
+"""Answers clients while the runtime is unavailable: every call fails at once, as it would directly at a dead runtime.
 
-To refuse the connection would do that as well, but then clients wait ever longer before they try again, and come back
-long after the runtime. A client that is served can be told: GOAWAY makes it connect again at once.
+Refusing connections would do that too, but clients then back off longer and longer, and reconnect long after the
+runtime is back. A connected client can be sent GOAWAY, which makes it reconnect at once.
 
-No header is decoded here, since every call gets the same answer.
+No header is decoded here, since every call gets the same response.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StandIn:
             self._end(error.fault)
 
     def leave(self) -> None:
-        """The runtime is back: the client may come again, and calls that it has just made are its to repeat."""
+        """Make the client reconnect, since the runtime is back; the client may repeat calls that it has just made."""
         self._end(ErrorCode.NO_ERROR)
 
     def _end(self, fault: ErrorCode) -> None:
@@ -64,7 +64,7 @@ class StandIn:
             self._remainder.keep(data, at, need)
 
     def _begin(self, data: bytes) -> tuple[int, int]:
-        """How much of it is the preface, and how much is needed for that."""
+        """The length of the preface in `data`, and the bytes still needed for it (0 if complete)."""
         preface = 0 if self._has_preface else len(frames.PREFACE)
         if data[:preface] != frames.PREFACE[: min(preface, len(data))]:
             raise Malformed(ErrorCode.PROTOCOL_ERROR, "the client does not speak HTTP/2")

@@ -1,14 +1,14 @@
-"""Flow control of the connection to the runtime, when some of what it takes is not what the client sent.
+"""Flow control of the connection to the runtime, when what is sent there differs from what the client sent.
 
-The client counts what it sends against the credits that it sees; the runtime counts what it gets against those that it
-gave. As long as everything passes, both counts are the same. Two things set them apart:
+The client counts the bytes it sends against the credits it sees; the runtime counts the bytes it receives against the
+credits it gave. As long as everything passes through, both counts are equal. Two things make them differ:
 
-- what is held is credited to the client by us, at once, and the runtime never sees it;
-- what is sent in its place is counted by the runtime, and the client never sent it. It is our `debt`: as many credits
-  as that will come back, and the client must not see them.
+- we credit DATA of intercepted calls to the client at once, and the runtime never sees it;
+- the runtime counts the messages that we send in its place, which the client never sent. They are our `debt`: the
+  runtime will return as many credits, and the client must not see them.
 
-So at every moment: what the client may send = what the runtime takes (`left`) + `debt`. While there is debt, the client
-may send what the runtime can't take yet; that has to wait here.
+So at every moment: what the client may send = what the runtime accepts (`left`) + `debt`. While there is debt, the
+client may send data that the runtime cannot accept yet; it is buffered here.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Windows:
         """What a new stream may send."""
 
     def set_initial(self, size: int) -> None:
-        """The runtime changes it, for open streams too."""
+        """The runtime changed the initial window, which applies to open streams too."""
         if size > MAX:
             raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {size} bytes")
         self.initial = size
 
     def sent(self, size: int) -> None:
-        """We sent so much that the client did not."""
+        """Count bytes that we sent and the client did not."""
         self.left -= size
         self.debt += size
 
     def credited(self, credit: int) -> int:
-        """The runtime takes so much more; answers how much of it the client is to know."""
+        """Add the runtime's credit; returns the part of it to forward to the client."""
         self.left += credit
         if self.left > MAX:
             raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, "credits beyond every window")
@@ -51,9 +51,9 @@ class Windows:
         return credit - swallowed
 
     def must_wait(self, size: int) -> bool:
-        """Whether DATA of the client has to wait, because the room that it sees is used by ours."""
+        """Whether the client's DATA has to wait because our own messages used the window that it sees."""
         if not self.debt or size <= self.left:
-            return False  # where there is no debt, both count the same, and the runtime judges
+            return False  # without debt both counts are equal, and the runtime enforces its window
         if size > self.left + self.debt:
             raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than there were credits")
         return True

@@ -1,9 +1,10 @@
-"""What crishim decides about a container, in pure functions: no socket, file or clock.
+"""Admission rules for containers, as pure functions: no sockets, files or clocks.
 
-In the order in which a granted container meets them: `allocation` (what the pod's allocation says of it; is it ours,
-for this pod and node, not older than what was seen), `holdings` (are its cards here, and is there room beside who holds
-what: the runtime's list and reservations; what is to be cleaned up), `confinement` (can limits hold in it), `placement`
-(paths that may not meet, sources that must be what they say), `conversion` (the plugins' answer as changes of the
-request). `claimed` is for containers with a claim of the DRA driver, `natives` for cards that kubelet gave away itself.
-A container without a grant meets `guard` alone. `errors` has every refusal.
+In the order in which they apply to a granted container: `allocation` (what the pod's allocation gives it; whether it is
+authentic, for this pod and node, and not older than one seen before), `holdings` (whether its cards are here and have
+room beside the holders in the runtime's list and the reservations; which containers to clean up), `confinement`
+(whether limits can hold in it), `placement` (mount paths that must not overlap, sources that must be what they claim),
+`conversion` (the plugins' answer as changes of the request). `claimed` covers containers with a claim of the DRA
+driver, `natives` cards that kubelet allocated itself. A container without a grant is subject to `guard` alone. `errors`
+defines all refusals.
 """

@@ -1,14 +1,14 @@
-"""What a pod's allocation says of one container, and whether it is to be believed. Pure.
+"""What a pod's allocation gives to one container, and whether the allocation is valid. Pure.
 
 A pod claims an allocation by its annotation. An allocation that is not signed, or cannot be decoded, refuses every
-container of the pod: it might mean any of them. The signature is checked first, so only a scheduler can make a node
-parse, and the other checks are about what a scheduler wrote: a user who may write annotations may write any. A
-container that the allocation does not name has no grant. Init containers, sidecars and ephemeral containers are known
-by their names, like all others. A container that uses a budget is given what the budget was granted.
+container of the pod, since it might concern any of them. The signature is checked first, so only a scheduler can make a
+node parse an allocation, and the other checks apply to what a scheduler wrote: a user who may write annotations may
+write any text. A container that the allocation does not name has no grant. Init containers, sidecars and ephemeral
+containers are identified by name, like all others. A container that uses a budget gets the budget's grants.
 
-containerd answers a request that cannot be read, unless its bytes name an allocation. Such a request is refused: a
-runtime that reads it differently must not create a container from it. `may_claim` looks at the bytes. Text stands in
-one piece on the wire, so what it does not find is not there.
+An unreadable request is left to containerd, unless its bytes name an allocation. Then it is refused: a runtime that
+parses it differently must not create a container from it. `may_claim` searches the raw bytes. Strings are contiguous on
+the wire, so an annotation that it does not find is not there.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _AGAIN: Final = "delete the pod, so that its successor gets an allocation of its
 _MOST_SIGNATURES: Final = 256
 _Decoded = tuple[Allocation, Mapping[ContainerName, RawGrants]]
 _LONGEST_REMEMBERED: Final = 16384
-"""Of a text; one that no scheduler writes is read each time."""
+"""The longest text that is cached; no scheduler writes a longer one, which is decoded each time."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """What an allocation gives this container."""
+    """What an allocation gives to this container."""
 
     allocation: Allocation
     given: RawGrants
-    """As it was written: kinds and fields that we do not know are kept."""
+    """As written: unknown kinds and fields are kept."""
     cards: tuple[GpuGrant, ...]
-    """Those of the kind that is counted here."""
+    """The grants of kind `gpu`, which is counted here."""
 
     def record_on(self, request: CreateRequest) -> ContainerAllocation:
-        """What the container will carry; each attempt at it has another key. It was found to be meant."""
+        """The container's own record; each attempt has another key. Requires a claim that passed the checks."""
         key = container_key(PodUid(request.uid), ContainerName(request.container), request.attempt)
         given = self.given
         return ContainerAllocation(key=key, gen=self.allocation.gen, grants=given.grants, budgets=given.budgets)
@@ -67,17 +67,17 @@ def may_claim(message: bytes) -> bool:
 
 
 class Signatures:
-    """Signatures that were found good: a pod's text comes with each of its containers.
+    """A cache of verified signatures, since each container of a pod carries the same text.
 
-    Each is remembered with the key itself. A key that was removed since is not among the keys, and one that was read
-    again is another object, so neither stands for what was verified before.
+    Each entry holds the key object itself. A key that was removed since is no longer among the keys, and a key that was
+    reread is another object, so neither matches an earlier verification.
     """
 
     def __init__(self) -> None:
         self._good: dict[tuple[str, str], tuple[KeyId, Ed25519PublicKey]] = {}
 
     def require(self, text: str, signature: str | None, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
-        """Refuses an allocation that none of these keys signed; keys that verify only are among them."""
+        """Refuse an allocation that none of these keys signed; keys that only verify are among them."""
         if signature is None:
             raise AllocationRefused(
                 "partage: this pod's allocation has no signature; only the scheduler may write alloc.partage.dev/ "
@@ -96,7 +96,7 @@ class Signatures:
 
 
 def claim_of(request: CreateRequest) -> Claim | None:
-    """What the pod's allocation gives this container; None where it gives nothing. Its signature was found good."""
+    """What the pod's allocation gives to this container, or None. The signature must have been verified."""
     text = request.annotations.get(ALLOCATION)
     if text is None:
         return None
@@ -112,7 +112,7 @@ def claim_of(request: CreateRequest) -> Claim | None:
 
 
 def require_meant(claim: Claim, *, uid: str, node: NodeName) -> None:
-    """Refuses an allocation that was made for another pod or node: a replayed one."""
+    """Refuse a replayed allocation, made for another pod or node."""
     if claim.allocation.pod != uid:
         raise AllocationRefused(f"partage: this pod's allocation was made for another pod; {_AGAIN}")
     if claim.allocation.node != node:
@@ -120,7 +120,7 @@ def require_meant(claim: Claim, *, uid: str, node: NodeName) -> None:
 
 
 def require_not_older(gen: int, floor: int) -> None:
-    """Refuses an allocation that is older than one which this node has acted on for the same pod."""
+    """Refuse an allocation older than one that this node has acted on for the same pod."""
     if gen < floor:
         raise AllocationRefused(
             f"partage: this pod's allocation is older than one that was in force here before; {_AGAIN}"

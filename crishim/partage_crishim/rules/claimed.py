@@ -1,7 +1,8 @@
-"""What a container may be that has a claim of our DRA driver. Pure.
+"""Rules for containers with a claim of our DRA driver. Pure.
 
-kubelet names the claim by a CDI device, which no user can write. Limits come with the device: crishim adds nothing, and
-says whether they can hold. A container has one claim at most, since it has one place for a claim's socket and library.
+kubelet names the claim by a CDI device, which no user can write. The limits come with the device: crishim adds nothing,
+and only checks whether they can hold. A container has at most one claim, since it has one place for a claim's socket
+and library.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ def may_have_claim(message: bytes) -> bool:
 
 
 def claims_in(devices: Iterable[str]) -> tuple[ClaimUid, ...]:
-    """The claims that CDI devices bring, each once."""
+    """The claims that CDI devices refer to, without duplicates."""
     return tuple(dict.fromkeys(uid for uid in map(claimed_by, devices) if uid is not None))
 
 
 def the_claim(request: CreateRequest, *, is_granted: bool) -> ClaimUid | None:
-    """Its claim; refuses several, and one beside a grant."""
+    """The container's claim; refuses several, and one beside a grant."""
     claims = claims_in(request.cdi)
     if len(claims) > 1:
         raise ClaimRefused(
@@ -44,7 +45,7 @@ def the_claim(request: CreateRequest, *, is_granted: bool) -> ClaimUid | None:
 
 
 def require_prepared(request: CreateRequest, uid: ClaimUid, record: ClaimRecord | None) -> None:
-    """Refuses a claim, or a device beside it, that the driver of this node did not hand out."""
+    """Refuse a claim, or a partage device beside it, that this node's driver did not prepare."""
     if record is None:
         raise not_prepared(uid)
     for device in request.cdi:

@@ -1,12 +1,12 @@
-"""Whether limits can hold in a container: one that can undo what is put around it gets whole cards or none. Pure.
+"""Whether limits can hold in a container; one that can undo its confinement gets whole cards or none. Pure.
 
-Privileged containers and those with CAP_SYS_ADMIN can unmount our files. Those in the node's process namespace can
-reach other processes. In a virtual machine the library would not see the node's broker, so a handler counts as one that
-runs containers only where it is known to. All of them may have whole cards, whose limits no other container needs, or
+Privileged containers and those with CAP_SYS_ADMIN can unmount our files. Those in the node's PID namespace can reach
+other processes. In a virtual machine the library would not see the node's broker, so a runtime handler counts as
+running containers only if it is known to. All of them may have whole cards, whose limits protect no other container, or
 what the operator allows.
 
-A container that shares processes with another can undo the other's limits with its own privileges.
-`is_able_to_enter` and `may_enter` say which containers can.
+A container that shares processes with another can undo the other's limits with its own privileges. `is_able_to_enter`
+and `may_enter` identify such containers.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from partage_plugins.vocabulary import GPU, GpuGrant, GpuPart, Security
 from partage_plugins.vocabulary.nvidia import HANDLERS
 
 CONTAINER_HANDLERS: Final = ("runc", "crun")
-"""Usual names of runtime handlers that run containers on the node's own kernel, as the default one does."""
+"""Usual names of runtime handlers that run containers on the node's own kernel, as the default handler does."""
 VM_HANDLERS: Final = ("kata*", "*firecracker*", "*cloud-hypervisor*", "runsc*", "gvisor*")
-"""Usual names of runtime handlers that put a kernel of their own between the container and the node."""
+"""Usual names of runtime handlers that run containers on a kernel of their own."""
 _UNCONFINED: Final = frozenset(("SYS_ADMIN", "ALL"))
 _ENTERING: Final = _UNCONFINED | {"SYS_PTRACE"}
 
@@ -33,15 +33,15 @@ _ENTERING: Final = _UNCONFINED | {"SYS_PTRACE"}
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
     allow_unconfined: bool = False
-    """Starts them all the same: their limits then hold only for programs that accept them."""
+    """Start them anyway: their limits then bind only programs that cooperate."""
     container_handlers: tuple[str, ...] = (*CONTAINER_HANDLERS, *HANDLERS)
-    """The default one counts as one of these, unless the runtime says that it is one of the next."""
+    """The default handler counts as one of these, unless the runtime reports it as one of `vm_handlers`."""
     vm_handlers: tuple[str, ...] = VM_HANDLERS
-    """None of these, even if named above."""
+    """Not container handlers, even if listed above."""
 
 
 def is_fractional(cards: Iterable[GpuGrant], part: GpuPart | None) -> bool:
-    """Whether others depend on a limit of who holds these."""
+    """Whether other containers depend on the limits of these grants."""
     return any(GPU.promises(grant, part) for grant in cards)
 
 
@@ -53,24 +53,24 @@ def require_confinable(
     *,
     default_handler: str | None = None,
 ) -> None:
-    """Refuses part of a card to a container that could take the rest."""
+    """Refuse part of a card to a container that could take the rest."""
     why = _why_not(security, policy, default_handler)
     if why and not policy.allow_unconfined and is_fractional(cards, part):
         raise not_confinable(why)
 
 
 def is_able_to_enter(request: CreateRequest) -> bool:
-    """Whether it could undo the limits of a container whose processes it sees."""
+    """Whether the container could undo the limits of another whose processes it sees."""
     return request.privileged or may_enter(request.capabilities)
 
 
 def may_enter(capabilities: Iterable[str]) -> bool:
-    """The same, of what a runtime says of a container."""
+    """The same, for capabilities as the runtime reports them."""
     return not _ENTERING.isdisjoint(_names(capabilities))
 
 
 def not_confinable(why: str) -> NotConfinable:
-    """Of a container that asks for part of a card."""
+    """The refusal for a container that asks for part of a card."""
     return NotConfinable(
         f"partage: {why} cannot be given part of a card, since limits do not hold in it; "
         "ask for whole cards, or change the container"

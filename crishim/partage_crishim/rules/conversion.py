@@ -1,7 +1,7 @@
-"""A container as plugins see it, and their answer as changes of the request. Pure.
+"""The container as plugins see it, and their answer as changes of the request. Pure.
 
-Another driver than a proxy needs these two and no more: what it knows of a container becomes a `Container`, and
-`Changes` say what to change in whatever form a container has there.
+A driver other than a CRI proxy needs only these two: it converts what it knows of a container to a `Container`, and
+applies `Changes` in its own format.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PERMISSIONS: Final[Mapping[str, DevicePermissions]] = {each: each for each in g
 
 
 def security_of(request: CreateRequest, runtime_handler: str) -> Security:
-    """What decides whether limits can hold."""
+    """The properties that decide whether limits can hold."""
     return Security(
         privileged=request.privileged,
         capabilities=tuple(map(_clean, request.capabilities)),
@@ -46,14 +46,14 @@ def security_of(request: CreateRequest, runtime_handler: str) -> Security:
 
 
 def runtime_of(config: RuntimeConfig, handler: str) -> Runtime:
-    """Of how the runtime is set up, what concerns a container of this handler."""
+    """The part of the runtime's configuration that concerns a container of this handler."""
     return Runtime(program=config.program_of(handler), takes_cdi=config.takes_our_specs)
 
 
 def shown(
     request: CreateRequest, record: ContainerAllocation, security: Security, runtime: Runtime, *, gang: Gang | None
 ) -> Container:
-    """The request as plugins see it, without volumes that are images; refuses paths that can't be shown to them."""
+    """The request as plugins see it, without image volumes; refuses paths that cannot be represented."""
     return Container(
         key=record.key,
         pod=PodRef(namespace=Namespace(request.namespace), name=PodName(request.pod), uid=PodUid(request.uid)),
@@ -70,7 +70,7 @@ def shown(
                 readonly=mount.readonly,
             )
             for mount in request.mounts
-            if mount.host_path  # an image has none
+            if mount.host_path  # image volumes have none
         ),
         devices=tuple(
             Device(
@@ -88,7 +88,7 @@ def shown(
 
 
 def changes_of(adjustment: Adjustment, record: ContainerAllocation, guard: Changes) -> Changes:
-    """The plugins' answer, what the guard says of all that they leave alone, and the container's own record."""
+    """The plugins' answer, the device filter's changes to everything else, and the container's own record."""
     return Changes(
         env={**guard.env, **{name: value.encode() for name, value in adjustment.env.items()}},
         mounts=tuple(
@@ -109,7 +109,7 @@ def changes_of(adjustment: Adjustment, record: ContainerAllocation, guard: Chang
 
 
 def _inside(path: str) -> str:
-    """As the runtime will read it: cleaned first, so that no length hides where it leads."""
+    """The path as the runtime will read it: normalized first, so that its length cannot hide its target."""
     return _path(clean_path(path), at=path)
 
 
@@ -124,7 +124,7 @@ def _path(path: str, *, at: str) -> str:
 
 def _permissions(text: str) -> DevicePermissions:
     ordered = "".join(letter for letter in "rwm" if letter in text)
-    return _PERMISSIONS.get(ordered, "rwm")  # what runtimes take for nothing
+    return _PERMISSIONS.get(ordered, "rwm")  # the runtimes' default
 
 
 def _clean_map(texts: Mapping[str, str]) -> dict[str, str]:

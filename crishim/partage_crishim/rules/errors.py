@@ -1,8 +1,8 @@
-"""Every refusal of a container: one stable sentence each, which kubelet shows to the user.
+"""All refusals of a container, each one stable sentence that kubelet shows to the user.
 
-The same cause gives the same words: no counter, time or runtime id, so that events aggregate. No value of an annotation
-or variable, no signature: only what names things (cards, paths, plugins, keys), since everyone who may read the pod
-reads this. The name of the class is a label of a metric.
+The same cause gives the same text, without counters, times or runtime ids, so that events aggregate. The text contains
+no value of an annotation or variable and no signature, only names (cards, paths, plugins, keys), since everyone who may
+read the pod can read it. The class name is a metric label.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from partage_plugins.errors import Refused
 
 
 class ContainerRefused(Refused):
-    """Base; says which rule, on what, what to do."""
+    """Base class; the text names the rule, the object and what to do."""
 
 
 class AllocationRefused(ContainerRefused):
-    """The allocation on the pod is not one that this node may act on."""
+    """The pod's allocation is not one that this node may act on."""
 
 
 class RequestUnread(ContainerRefused):
-    """What the container asks for cannot be told, on a node that guards its cards."""
+    """The container's request cannot be read, on a node that guards its cards."""
 
 
 class NoRoom(ContainerRefused):
-    """The cards are not here, not ours to give, or others hold what was granted."""
+    """The cards are not here, not ours to allocate, or others hold what was granted."""
 
 
 class NotConfinable(ContainerRefused):
-    """Limits cannot hold in such a container."""
+    """Limits cannot hold in this container."""
 
 
 class PlacementRefused(ContainerRefused):
-    """A mount or device is not what it must be, or meets one of the request."""
+    """A mount or device is not what it must be, or overlaps one of the request."""
 
 
 class CardsBesideUs(ContainerRefused):
@@ -39,7 +39,7 @@ class CardsBesideUs(ContainerRefused):
 
 
 class ClaimRefused(ContainerRefused):
-    """What kubelet gives by a claim is not what was prepared, or not all that the container has."""
+    """What kubelet passes for a claim was not prepared, or the container has more than the claim."""
 
 
 def not_prepared(uid: str) -> ClaimRefused:
@@ -49,4 +49,4 @@ def not_prepared(uid: str) -> ClaimRefused:
 
 
 class NodeNotReady(ContainerRefused):
-    """A part of the node that is needed does not answer; kubelet tries again."""
+    """A required component of the node does not answer; kubelet retries."""

@@ -1,15 +1,16 @@
-"""Keeps containers from cards that were not given to them: what NVIDIA's runtime reads is true, or `void`. Pure.
+"""The rules of the device filter: containers reach only cards that were given to them. Pure.
 
-There is one rule for every container. One with a grant meets it as well, in all that the plugins leave alone.
+One rule applies to every container: what NVIDIA's runtime reads is either confirmed or replaced by `void`. For a
+container with a grant it covers everything that the plugins leave unset.
 
-NVIDIA's runtime gives a container the cards that it names in `NVIDIA_VISIBLE_DEVICES`, and images may name all. So a
-value is kept only if kubelet confirms every card in it: a container that kubelet's own device manager served keeps its
-request as it is. Every other value becomes `void`, with all duplicates; the runtime then adds nothing. Where NVIDIA's
-runtime will run the container, `void` is added if the request says nothing, since it does not show the image's own
-variables.
+NVIDIA's runtime gives a container the cards named in `NVIDIA_VISIBLE_DEVICES`, and images may name all. So a value is
+kept only if kubelet confirms every card in it: a container served by kubelet's own device manager keeps its request
+unchanged. Any other value becomes `void`, including all duplicates; the runtime then adds nothing. If NVIDIA's runtime
+will run the container and the request does not set the variable, `void` is added, since the image's own variables are
+not visible in the request.
 
-The other ways in are variables that open the configuration of cards, mounts that stand for devices, and pod
-annotations, which can only be refused. What is unknown is `void` too, and never a refusal.
+The other ways to cards are variables that allow their configuration, mounts that stand for devices, and pod
+annotations, which can only be refused. Anything unknown becomes `void` as well, never a refusal.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _VARIABLES: Final = MIG_VARIABLES | {VISIBLE}
 
 @dataclass(frozen=True, kw_only=True)
 class GuardPolicy:
-    """What the operator set. `auto`: on where cards, a driver or NVIDIA's runtime are, or may be."""
+    """Operator settings. `auto`: on if cards, a driver or NVIDIA's runtime are present, or may be."""
 
     mode: Literal["auto", "on", "off"] = "auto"
     trusted: frozenset[str] = frozenset()
@@ -50,19 +51,19 @@ class GuardPolicy:
     nvidia_handlers: frozenset[str] = HANDLERS
 
     def runs_nvidia(self, handler: str, config: RuntimeConfig) -> bool:
-        """Whether NVIDIA's runtime may run a sandbox of this handler: of the default one also where it is unknown."""
+        """Whether NVIDIA's runtime may run a sandbox of this handler; True for a default handler that is unknown."""
         program = config.program_of(handler)
         if (handler or config.default_handler) in self.nvidia_handlers:
             return True
         return is_nvidias(program) if program is not None else not handler
 
     def may_run_nvidia(self, config: RuntimeConfig) -> bool:
-        """Whether it may run any sandbox."""
+        """Whether NVIDIA's runtime may run any sandbox."""
         return any(self.runs_nvidia(handler, config) for handler in ("", *config.programs))
 
 
 def require_no_annotations(request: CreateRequest) -> None:
-    """Refuses pod annotations by which users name cards to NVIDIA's runtime: they cannot be taken back for one pod."""
+    """Refuse pod annotations that name cards to NVIDIA's runtime: they cannot be removed for one pod."""
     for name in request.annotations:
         if name.startswith(ANNOTATIONS):
             raise CardsBesideUs(
@@ -73,22 +74,22 @@ def require_no_annotations(request: CreateRequest) -> None:
 
 @dataclass(frozen=True)
 class NvidiaRequest:
-    """What a request says to NVIDIA's runtime."""
+    """The parts of a request that NVIDIA's runtime reads."""
 
     visible: tuple[bytes, ...]
-    """Every value of the variable that names cards."""
+    """All values of `NVIDIA_VISIBLE_DEVICES`."""
     configuring: tuple[str, ...]
-    """Variables that open the configuration of cards."""
+    """Variables that allow the configuration of cards."""
     mounted: Mapping[str, str]
-    """The cards that mounts stand for, by their paths as written."""
+    """Card names by mount path, as written, for mounts that stand for devices."""
 
     @property
     def names_cards(self) -> bool:
-        """Whether it names any in a way that kubelet must confirm."""
+        """Whether it names cards that kubelet must confirm."""
         return bool(self.mounted) or any(value not in _HARMLESS for value in self.visible)
 
     def without(self, replaced: Container[str]) -> NvidiaRequest:
-        """What is left to look at where plugins replace these variables, whatever they say."""
+        """The rest of the request if plugins replace these variables."""
         return NvidiaRequest(
             visible=() if VISIBLE in replaced else self.visible,
             configuring=tuple([name for name in self.configuring if name not in replaced]),
@@ -113,7 +114,7 @@ def asked_by(request: CreateRequest) -> NvidiaRequest:
 def guarded(
     asked: NvidiaRequest, served: frozenset[CardId] | None, part: GpuPart | None, *, adds_void: bool
 ) -> Changes:
-    """What to change; nothing where all is true. `served` is what kubelet gave, None where that is not known."""
+    """The changes to make; none if everything is confirmed. `served` is what kubelet gave, None if unknown."""
     confirmed = served or frozenset[CardId]()
     env = dict.fromkeys(asked.configuring, b"")
     false_mounts = frozenset(path for path, name in asked.mounted.items() if not _named(name, part) <= confirmed)
@@ -128,12 +129,12 @@ def guarded(
 
 
 def void(request: CreateRequest) -> Changes:
-    """What is certainly safe, for when nothing can be told."""
+    """Changes that are safe when nothing is known."""
     return guarded(asked_by(request), None, None, adds_void=True)
 
 
 def native_cards(request: CreateRequest, served: frozenset[CardId], part: GpuPart | None) -> frozenset[CardId]:
-    """The cards that kubelet gave this container, by what it says and by what only its plugins can have written."""
+    """The cards that kubelet gave to this container, from its answer and fields that only its plugins can set."""
     names = [*request.cdi]
     for key, value in request.own_annotations.items():
         if key.startswith(ANNOTATIONS):
@@ -142,7 +143,7 @@ def native_cards(request: CreateRequest, served: frozenset[CardId], part: GpuPar
 
 
 def card_ids(devices: Iterable[str]) -> frozenset[CardId]:
-    """The cards among device ids as plugins tell kubelet: replicas and CDI names are still their card."""
+    """The cards among device ids that plugins report to kubelet: replicas and CDI names are mapped to their card."""
     return frozenset(CardId(device.partition("::")[0].rpartition("=")[2]) for device in devices)
 
 
@@ -154,7 +155,7 @@ def _is_true(value: bytes, confirmed: frozenset[CardId], part: GpuPart | None, *
 
 
 def _named(item: str, part: GpuPart | None) -> frozenset[CardId]:
-    """The cards that an item of a list means; itself where it means none that we know."""
+    """The cards that a list item means; the item itself if it matches no known card."""
     name = item.strip().rpartition("=")[2]
     cards: tuple[Card, ...] = part.cards if part else ()
     if name == "all" and cards:

@@ -1,20 +1,20 @@
-"""Who holds what on the node, and whether a container's cards are here and have room beside that. Pure.
+"""Accounting of a node's cards: which containers hold grants, and whether a new one's cards have room. Pure.
 
 The runtime is authoritative: a container that it lists with our annotation, and that has not exited, holds its grants.
-A container enters that list only through a create, which is reserved before it goes upstream. So *a listing, together
-with every reservation that was made or still stood since it began, misses nothing*. A container that both show is
-counted once, by its key.
+A container enters that list only through a create, which is reserved before it is sent upstream. So *a listing,
+together with every reservation that was made or still existed since it began, misses nothing*. A container that appears
+in both is counted once, by its key.
 
-A reservation may go when a listing that began later speaks for its container. An older listing would then miss the
-container. So dropping moves the *horizon* to the beginning of the listing that it rested on, and a listing that began
+A reservation may be dropped once a listing that began later covers its container. An older listing would then miss the
+container. So dropping moves the *horizon* to the start of the listing that justified it, and a listing that began
 before the horizon is not used. Several processes share reservations and horizon under one lock, so an old and a new
-crishim see each other. A stale listing only counts too much (containers that have ended since), so it may say yes; only
-a fresh one may say no.
+crishim see each other. A stale listing can only overcount (containers that have ended since), so it suffices to accept;
+only a fresh one suffices to refuse.
 
-Counted is the kind `gpu`, which is ours; devices of other kinds are their plugins' to refuse. A card that is degraded
-takes no new pods, which is the scheduler's business: containers of pods that are here may restart on it. The containers
-of a budget hold its grants together, so a budget counts once. Where they were made from allocations that differ, it
-counts with the most that any of them was given of a card. Memory that moves counts as `card_memory` says.
+Only the kind `gpu`, which is ours, is counted; devices of other kinds are left to their plugins. A degraded card takes
+no new pods, which the scheduler enforces: containers of pods that are here may restart on it. The containers of a
+budget hold its grants together, so a budget counts once. If they were created from different allocations, it counts
+with the largest amount that any of them was given of a card. Movable memory is counted by `card_memory`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """What one container holds, or is about to hold; alone, or with the others of its pod that use the same budget."""
+    """The grants that one container holds or is about to hold, alone or with the others that use the same budget."""
 
     key: ContainerKey
     pod: str
@@ -54,19 +54,19 @@ class Holding(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, record: ContainerAllocation, cards: tuple[GpuGrant, ...], *, pod: str, container: str) -> Self:
-        """What a container's record says, of which `cards` are its grants of our kind."""
+        """The holding of a container from its record; `cards` are its grants of our kind."""
         budget = record.budgets.get(GPU.name)
         return cls(key=record.key, pod=pod, container=container, gen=record.gen, cards=cards, budget=budget)
 
     @property
     def account(self) -> tuple[str, str]:
-        """Equal for containers that hold the same together."""
+        """The accounting key, equal for containers that share one budget."""
         return ("", self.key) if self.budget is None else (self.pod, self.budget)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnNode:
-    """A container that the runtime lists with our annotation; `held` is None where we cannot read that."""
+    """A container that the runtime lists with our annotation; `held` is None if the annotation cannot be read."""
 
     id: str
     exited: bool
@@ -75,19 +75,19 @@ class OnNode:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """What the runtime listed; `began_s` is taken before it was asked."""
+    """A listing of the runtime; `began_s` is taken before the query."""
 
     began_s: float
     containers: tuple[OnNode, ...]
 
     @cached_property
     def keys(self) -> frozenset[ContainerKey]:
-        """All that it shows, ended ones too."""
+        """Keys of all listed containers, including exited ones."""
         return frozenset(each.held.key for each in self.containers if each.held is not None)
 
     @cached_property
     def living(self) -> Mapping[ContainerKey, Holding]:
-        """All containers that hold grants. Refuses where a living one's grants cannot be read: it may hold any."""
+        """All containers that hold grants. Refuses if a living one's grants cannot be read, since it may hold any."""
         living: dict[ContainerKey, Holding] = {}
         for each in self.containers:
             if each.exited:
@@ -102,7 +102,7 @@ class Listing:
 
     @cached_property
     def by_card(self) -> Mapping[CardId, tuple[Holding, ...]]:
-        """Those that hold grants of a card."""
+        """Holdings by card."""
         found: dict[CardId, tuple[Holding, ...]] = {}
         for held in self.living.values():
             for card in {grant.card for grant in held.cards}:
@@ -111,7 +111,7 @@ class Listing:
 
     @cached_property
     def gens(self) -> Mapping[str, int]:
-        """The newest allocation by pod, as far as its containers are still known."""
+        """The newest allocation by pod, over the listed containers."""
         gens: dict[str, int] = {}
         for each in self.containers:
             if each.held is not None:
@@ -120,7 +120,7 @@ class Listing:
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """A create in flight; after `until_s` no caller can still wait for it."""
+    """A create in flight; after `until_s` no caller can still be waiting for it."""
 
     held: Holding
     token: str
@@ -128,13 +128,13 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
 
 def holders(listing: Listing, reservations: Iterable[Reservation]) -> tuple[Holding, ...]:
-    """All that hold grants, each once."""
+    """All holdings, without duplicates."""
     reserved = {each.held.key: each.held for each in reservations}
     return tuple({**reserved, **listing.living}.values())
 
 
 def holders_of(cards: Collection[CardId], listing: Listing, reservations: Iterable[Reservation]) -> tuple[Holding, ...]:
-    """Those that hold one of these cards: where many hold other cards, most need not be looked at."""
+    """Holdings on any of these cards; skips containers on other cards, which may be many."""
     living = listing.living
     found = {held.key: held for card in cards for held in listing.by_card.get(card, ())}
     reserved = {
@@ -147,17 +147,17 @@ def holders_of(cards: Collection[CardId], listing: Listing, reservations: Iterab
 
 
 def highest_gen(pod: str, listing: Listing, reservations: Iterable[Reservation]) -> int:
-    """The newest allocation that containers of this pod were made from, as far as they are still known; 0 for none."""
+    """The newest allocation of this pod's containers that are still listed or reserved; 0 for none."""
     return max([listing.gens.get(pod, 0), *[each.held.gen for each in reservations if each.held.pod == pod]])
 
 
 def over(
     reservations: Iterable[Reservation], listing: Listing, ended_s: Mapping[str, float]
 ) -> tuple[Reservation, ...]:
-    """Reservations for which this listing speaks: it shows the container, or began when the create was over.
+    """Reservations that this listing covers: it shows the container, or it began after the create ended.
 
-    `ended_s` says by token when a create ended. It does not know creates that run, whose end is unknown, or of another
-    process; of those only `until_s` is known.
+    `ended_s` has the time when a create ended, by token. It lacks creates that are running, whose outcome is unknown,
+    or of another process; for those only `until_s` is known.
     """
     keys = listing.keys
 
@@ -172,15 +172,15 @@ def gone(
 ) -> tuple[ContainerKey, ...]:
     """Keys that plugins adjusted, that the runtime no longer lists, and whose create is not in flight.
 
-    Right only with a listing that began no earlier than the horizon of these reservations, and keys that were known
-    before it began.
+    Correct only with a listing that began no earlier than the horizon of these reservations, and with keys that were
+    known before it began.
     """
     kept = listing.keys.union(each.held.key for each in reservations)
     return tuple(key for key in adjusted if key not in kept)
 
 
 def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
-    """Refuses cards that are not here, lost, or not ours to share."""
+    """Refuse cards that are not here, lost, or not ours to share."""
     for grant in grants:
         card = part.card(grant.card) if part else None
         if card is None:
@@ -195,7 +195,7 @@ def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
 
 
 def require_counted(config: RuntimeConfig) -> None:
-    """Refuses where what runs cannot be counted: a restored container is listed with annotations that others wrote."""
+    """Refuse if containers cannot be counted: a restored container is listed with annotations that others wrote."""
     if config.restores:
         raise NodeNotReady(
             "partage: containerd on this node restores checkpoints when it creates containers, whose cards can't be "
@@ -205,11 +205,11 @@ def require_counted(config: RuntimeConfig) -> None:
 
 
 def require_room(mine: Holding, others: Iterable[Holding], part: GpuPart | None) -> None:
-    """Refuses what would give a card away twice; another attempt at the same container is not another."""
+    """Refuse grants that exceed a card's capacity; other attempts at the same container do not count."""
     held = [mine, *(each for each in others if each.container != mine.container or each.pod != mine.pod)]
     for card_id in dict.fromkeys([grant.card for grant in mine.cards]):
         card = part.card(card_id) if part else None
-        if card is None:  # said in words by `require_cards`
+        if card is None:  # `require_cards` has the message for users
             raise NodeNotReady(f"partage: card {card_id} left this node's inventory just now")
         _require_room_on(card, held)
 

@@ -1,10 +1,10 @@
-"""No card is used by a container of kubelet's and by shares: what each of the two is refused. Pure.
+"""Keeps cards from being used both by kubelet's own containers and by shares: what each side is refused. Pure.
 
-kubelet records what it gives a container before the container's create. A native create looks at all grants, reserved
-ones too. A create with a grant reserves it, and looks at kubelet's record afterwards. So of two that meet on a card at
-least one sees the other, in any order.
+kubelet records what it allocates to a container before the container's create. A native create checks all grants,
+including reserved ones. A create with a grant reserves it first, and checks kubelet's record afterwards. So if two
+creates meet on a card, at least one sees the other, in any order.
 
-A card that kubelet gave to a reservation is ours: the inventory names that pod.
+A card that kubelet allocated to a reservation is ours: the inventory names that pod.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from partage_plugins.vocabulary import Card, CardId, GpuGrant, GpuPart
 from partage_plugins.vocabulary.node import DeviceUse
 
 _DRIVER = "gpu.nvidia.com"
-"""A DRA driver, whose names of cards only it understands."""
+"""A DRA driver whose device names only it can interpret."""
 
 
 def require_unshared(native: Iterable[CardId], held: Iterable[Holding], part: GpuPart | None, *, pod: str) -> None:
-    """Refuses a container of kubelet's whose card, or a part of it, carries grants, unless `pod` reserves it for us."""
+    """Refuse a native container whose card, or part of it, carries grants, unless `pod` is its reservation."""
     mine = frozenset(native)
     with_kin = mine.union(*(_kin(card, mine) for card in (part.cards if part else ())))
     for each in held:
@@ -34,7 +34,7 @@ def require_unshared(native: Iterable[CardId], held: Iterable[Holding], part: Gp
 
 
 def require_ours(grants: Sequence[GpuGrant], uses: Iterable[DeviceUse], part: GpuPart | None) -> None:
-    """Refuses grants on a card that kubelet gave to somebody, or gave a part of."""
+    """Refuse grants on a card that kubelet allocated, entirely or in part."""
     given = tuple(uses)
     for grant in grants:
         mine = frozenset((grant.card,))
@@ -48,14 +48,14 @@ def require_ours(grants: Sequence[GpuGrant], uses: Iterable[DeviceUse], part: Gp
 
 
 def _names_one_of(use: DeviceUse, cards: frozenset[CardId]) -> bool:
-    """Device plugins and drivers name cards by ids of their own, with the uuid in them."""
+    """Whether a use is of one of these cards; plugins and drivers use device ids that contain the uuid."""
     if use.resource == _DRIVER and "GPU-" not in use.device and "MIG-" not in use.device:
         return True
     return any(_stands_in(card, use.device) for card in cards)
 
 
 def _stands_in(card: CardId, device: str) -> bool:
-    """Whether the id is in the name, and not only the beginning of a longer one."""
+    """Whether the device id contains the card id, not merely as the beginning of a longer id."""
     at = device.find(card)
     return at >= 0 and not device[at + len(card) : at + len(card) + 1].isalnum()
 
@@ -66,7 +66,7 @@ def _is_reserved_by(pod: str, card_id: CardId, part: GpuPart | None) -> bool:
 
 
 def _kin(card: Card, mine: frozenset[CardId]) -> frozenset[CardId]:
-    """The GPU that an instance of mine is part of, and the instances of a GPU of mine."""
+    """The parent GPU if the card is a MIG instance in `mine`, or the card if its parent is in `mine`."""
     if card.parent is None:
         return frozenset()
     if card.id in mine:

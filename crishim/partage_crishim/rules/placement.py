@@ -1,10 +1,10 @@
-"""Where things may lie: volumes must not meet what we put in, and our sources must be what they say. Pure.
+"""Path rules: volumes must not overlap our mounts, and plugins' sources must be what they claim. Pure.
 
-A volume at, above or below one of our paths would let the container's owner exchange or hide what enforces limits. An
-image can still lead elsewhere by links of its own; against that the broker looks at what was really mounted.
+A volume at, above or below one of our paths would let the container's owner replace or hide the files that enforce
+limits. An image can still redirect paths by its own links; the broker detects that by checking the actual mounts.
 
-The runtime makes a missing source as an empty folder, even for a library, and follows links wherever they lead. So what
-a plugin names must be there, and end below a folder that the operator allows; a device must be one.
+The runtime creates a missing source as an empty folder, even for a library, and follows any link. So a source that a
+plugin names must exist and resolve to a path below a folder that the operator allows; a device must be a device.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from partage_plugins.vocabulary import Adjustment, PluginName
 from partage_plugins.vocabulary.containers import LONGEST_PATH
 
 IN_CONTAINER: Final = "/run/partage"
-"""Where the broker's socket and the library appear in a container."""
+"""The folder of the broker's socket and the library in a container."""
 Owners = Mapping[str, tuple[PluginName, ...]]
-"""Which plugins set a field, as `partage_plugins.rules.merge` names fields."""
-_ALIASES: Final = (("/var/run", "/run"),)  # links of nearly every image
+"""The plugins that set each field, named as in `partage_plugins.rules.merge`."""
+_ALIASES: Final = (("/var/run", "/run"),)  # links in nearly every image
 
 
 @dataclass(frozen=True)
 class PathTarget:
-    """What a path leads to in the end."""
+    """The target of a path with all links resolved."""
 
     real_path: str
     kind: Literal["device", "other"]
 
 
 FileLookup = Callable[[str], PathTarget | None]
-"""What a path of the node leads to with all links followed; None where nothing is."""
+"""Resolves a path of the node with all its links; None if nothing is there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Roots:
-    """Below which folders, with all links followed, a source may lie."""
+    """Folders, with all links resolved, below which a source may be."""
 
     mounts: tuple[str, ...]
     devices: tuple[str, ...]
 
 
 def require_apart(mounts: Iterable[RequestMount], places: Iterable[str]) -> None:
-    """Refuses a request that mounts at, above or below a path of ours."""
+    """Refuse a request that mounts at, above or below one of our paths."""
     ours = (IN_CONTAINER, *places)
     for mount in mounts:
         for path in ours:
@@ -60,7 +60,7 @@ def require_apart(mounts: Iterable[RequestMount], places: Iterable[str]) -> None
 
 
 def require_sources(adjustment: Adjustment, owners: Owners, files: FileLookup, roots: Roots) -> None:
-    """Refuses mounts and devices that are not there, not what they must be, or lead where they may not."""
+    """Refuse mounts and devices that are missing, of the wrong type, or outside the allowed folders."""
     for mount in adjustment.mounts:
         who = _owner(owners, f"mounts {mount.container_path}")
         _found(files, mount.host_path, roots.mounts, who)

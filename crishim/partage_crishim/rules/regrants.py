@@ -1,7 +1,7 @@
-"""What counts of containers whose pod was given another allocation while they run. Pure.
+"""Accounting of running containers whose pod received a newer allocation. Pure.
 
 Their own record, which the runtime keeps, never changes. So a newer allocation that was verified is kept beside it:
-until it is in force in a container, of each amount the larger counts, and from then on what is in force.
+until it is in force in a container, the larger of each amount counts, and after that what is in force.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Regrant(Struct, frozen=True, kw_only=True):
 
     gen: int
     counts: Mapping[ContainerKey, _Cards]
-    """For each container that ran as it came."""
+    """For each container that ran when it arrived."""
     keys: tuple[ContainerKey, ...] = ()
-    """Of containers in which it is in force."""
+    """Containers in which it is in force."""
 
 
 Regrants = Mapping[str, Regrant]
-"""By pod."""
+"""By pod uid."""
 
 
 def regrant_of(allocation: Allocation, mine: Iterable[Holding], known: Regrants) -> Regrant:
-    """For containers that run; refused where it gives one of them other cards than it has."""
+    """The regrant of running containers; refuses if it gives one of them other cards than it has."""
     counts = dict[ContainerKey, _Cards]()
     for each in mine:
         before, cards = counted(each, known).cards, _given(allocation, each)
@@ -50,13 +50,13 @@ def regrant_of(allocation: Allocation, mine: Iterable[Holding], known: Regrants)
 
 
 def in_force(known: Regrant, allocation: Allocation, held: Holding) -> Regrant:
-    """Once it is in force in this container, too."""
+    """The regrant with this container recorded as in force."""
     counts = {**known.counts, held.key: _given(allocation, held)}
     return Regrant(gen=known.gen, counts=counts, keys=(*known.keys, held.key))
 
 
 def counted(held: Holding, known: Regrants) -> Holding:
-    """What a container holds by now."""
+    """What a container holds now."""
     newer = known.get(held.pod)
     cards = newer.counts.get(held.key) if newer is not None and newer.gen > held.gen else None
     return held if newer is None or cards is None else replace(held, gen=newer.gen, cards=cards)
@@ -65,7 +65,7 @@ def counted(held: Holding, known: Regrants) -> Holding:
 def as_counted(
     listing: Listing, reservations: tuple[Reservation, ...], known: Regrants
 ) -> tuple[Listing, tuple[Reservation, ...]]:
-    """Both, with what containers hold by now; the same objects where nothing was granted anew."""
+    """Both, with what containers hold now; the same objects if there is no newer allocation."""
     if not known:
         return listing, reservations
     containers = tuple(

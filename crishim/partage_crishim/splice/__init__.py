@@ -1,8 +1,8 @@
-"""The sockets of the splice: each client of ours gets a connection of its own to the runtime.
+"""The proxy's sockets: each client gets its own connection to the runtime.
 
-splicer     serves a listening socket, drains, counts; clients that come while the runtime does not answer
-link        one client and its connection: which side is read when, and the tasks that wait for verdicts
-counters    what is counted, for the page of metrics
+splicer     serves a listening socket, drains, counts; clients that connect while the runtime does not answer
+link        one client and its upstream connection: when each is read, and the tasks that wait for decisions
+counters    what is counted, for the metrics page
 """
 
 from partage_crishim.splice.counters import Counters

@@ -1,10 +1,10 @@
 """One client and its connection to the runtime.
 
-The client is not read until the runtime has been reached, so nothing piles up that can't be passed. A side that is
-slow to take stops the reading of the other, so the transports' water marks bound what we keep for either. A client that
-takes nothing, but sends what we must answer ourselves, is not read either.
+The client is not read until the runtime connection is up, so no data accumulates that cannot be forwarded. If one side
+is slow to receive, reading from the other stops, so the transports' high-water marks bound the buffers of both. A
+client that stops receiving while its calls need replies from us is not read either.
 
-When one side ends, the other is closed as well, after what was written has been taken or a moment has passed.
+When one side ends, the other is closed too, after it has received what was written or a timeout has passed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OUTCOMES: Final = {Pass: "passed", Rewrite: "rewritten", Refuse: "refused"}
 
 @dataclass(frozen=True)
 class SpliceContext:
-    """What all links of a splicer share."""
+    """State that all links of a splicer share."""
 
     judge: Decide
     on_call: Callable[[str], None]
@@ -72,11 +72,11 @@ class Side(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """What it has yet to take."""
+        """Bytes in the write buffer."""
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def write(self, parts: list[bytes]) -> None:
-        """All of it in one call, once there is a connection; leaves the list empty."""
+        """Write all parts in one call once there is a connection; leaves the list empty."""
         if self.transport is not None:
             self.transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
             parts.clear()
@@ -88,7 +88,7 @@ class Side(asyncio.Protocol):
         (self.transport.resume_reading if wanted else self.transport.pause_reading)()
 
     def close(self) -> None:
-        """Once what was written has been taken."""
+        """Close once the write buffer is flushed."""
         if self.transport is not None:
             self.transport.close()
 
@@ -98,7 +98,7 @@ class Side(asyncio.Protocol):
 
 
 class Link:
-    """Made for one client that has connected."""
+    """The proxied connection of one client."""
 
     def __init__(self, shared: SpliceContext, on_gone: Callable[[Link], None]) -> None:
         self._shared = shared
@@ -106,7 +106,7 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._pair = Pair(shared.quota, wake=self._wake)
         self._judging: dict[int, asyncio.Task[Verdict]] = {}
-        """The held calls that wait for their verdict, by stream."""
+        """Tasks that decide on intercepted calls, by stream."""
         self.client = Side(self._from_client, self._set_reading, partial(self.end, "the client closed"))
         self.upstream = Side(self._from_upstream, self._set_reading, partial(self.end, "the runtime closed"))
         self._is_ending = False
@@ -114,23 +114,23 @@ class Link:
         self._impatience: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Both are connected; the runtime may have spoken before."""
+        """Start once both sides are connected; the runtime may have sent data before."""
         self._flush()
-        if self._is_ending:  # the runtime has gone before the client was there
+        if self._is_ending:  # the runtime disconnected before the client was set up
             self.client.close()
 
     def drain(self) -> None:
-        """Asks the client to go elsewhere with new calls, and ends when the others have their answers."""
+        """Ask the client to send new calls elsewhere, and end once the open calls are answered."""
         self._pair.drain()
         self._flush()
 
     def cut_off(self, why: str) -> None:
-        """Ends now, whatever calls are open."""
+        """End now, even with open calls."""
         self._pair.leave(why)
         self._flush()
 
     def end(self, why: str) -> None:
-        """Closes both, and ends calls that wait."""
+        """Close both sides, and end waiting calls."""
         if not self._is_ending:
             self._is_ending = True
             self._pair.lost(why)
@@ -159,7 +159,7 @@ class Link:
         task.add_done_callback(partial(self._judged, stream, time.monotonic()))
 
     def _judged(self, stream: int, started: float, task: asyncio.Task[Verdict]) -> None:
-        """The verdict is there; a task that was cancelled was no longer wanted."""
+        """Handle a decision; a cancelled task was no longer wanted."""
         counters = self._shared.counters
         del self._judging[stream]
         if task.cancelled():
@@ -177,7 +177,7 @@ class Link:
         self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Everything that the pair has to say, to whom it concerns."""
+        """Write and dispatch everything in the pair's outbox."""
         pair, out = self._pair, self._pair.out
         if out.to_upstream:
             self.upstream.write(out.to_upstream)

@@ -1,12 +1,12 @@
-"""Serves clients on a listening socket, each spliced to a connection of its own to the runtime.
+"""Serves clients on a listening socket, each proxied to its own connection to the runtime.
 
     splicer = Splicer(upstream, judge, on_call=note)
     splicer.serve(listening)
     ...
     await splicer.drain(within_s=10)
 
-The listening socket comes from outside and stays its owner's: systemd's, or that of a process which hands it to its
-successor. A splicer that drains leaves it alone, and the next process that listens on it gets the new clients.
+The listening socket is passed in and remains its owner's: systemd, or a process that hands it to its successor. A
+splicer that drains does not close it, and the next process that listens on it gets the new clients.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from partage_crishim.splice.link import CLOSE_WITHIN_S, Link, SpliceContext
 from partage_crishim.verdicts import Decide
 
 LOOK_EVERY_S: Final = 0.1
-"""For a runtime that is away, while clients wait for it."""
+"""Interval of probes for an absent runtime while clients wait for it."""
 _DIAL_WITHIN_S: Final = 5.0
 _PAUSE_S: Final = 0.5
-"""Before accepting again, where this process has no descriptors left."""
+"""Delay before accepting again if this process has no file descriptors left."""
 _AT_ONCE: Final = 64
 _GONE_BEFORE: Final = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.EAGAIN, errno.EINTR})
 
 
 class AwayClient(asyncio.Protocol):
-    """A client that came while the runtime did not answer; it is served until the runtime does."""
+    """A client that connected while the runtime did not answer; it is served here until the runtime does."""
 
     def __init__(self, sentence: str, on_gone: Callable[[AwayClient], None]) -> None:
         self._stand_in = StandIn(sentence)
@@ -43,7 +43,7 @@ class AwayClient(asyncio.Protocol):
         self._impatience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, and speak first."""
+        """Keep the transport, and send SETTINGS first."""
         self._transport = cast("asyncio.Transport", transport)
         self._flush()
 
@@ -59,7 +59,7 @@ class AwayClient(asyncio.Protocol):
         self._flush()
 
     def pause_writing(self) -> None:
-        """It asks and does not listen: it isn't listened to either."""
+        """The client sends calls but does not receive: stop reading from it."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
@@ -68,7 +68,7 @@ class AwayClient(asyncio.Protocol):
             self._transport.resume_reading()
 
     def leave(self) -> None:
-        """The runtime is back, or this process goes."""
+        """Dismiss the client: the runtime is back, or this process exits."""
         self._stand_in.leave()
         self._flush()
 
@@ -84,7 +84,7 @@ class AwayClient(asyncio.Protocol):
 
 
 async def answers(path: str, within_s: float) -> bool:
-    """Whether a runtime listens there."""
+    """Whether a runtime listens at `path`."""
     try:
         async with asyncio.timeout(within_s):
             knock, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, path)
@@ -117,14 +117,14 @@ class Splicer:
         self._empty = asyncio.Event()
 
     def serve(self, listening: socket.socket) -> None:
-        """Accepts clients from a socket that listens, by a descriptor of its own that does not block."""
+        """Accept clients from a listening socket, using its own non-blocking duplicate of the descriptor."""
         own = listening.dup()
         own.setblocking(False)
         self._listening.append(own)
         asyncio.get_running_loop().add_reader(own, self._accept, own)
 
     async def drain(self, within_s: float) -> None:
-        """Accepts no more, asks every client to go, and returns when all have gone or were cut off at the deadline."""
+        """Stop accepting, ask all clients to leave, and return once all have left or were cut off at the deadline."""
         self._is_draining = True
         self._stop_accepting()
         for away in list(self._away):
@@ -142,7 +142,7 @@ class Splicer:
     async def close(self) -> None:
         await self.drain(0)
 
-    # Clients come.
+    # Accepting clients.
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_AT_ONCE):
@@ -155,7 +155,7 @@ class Splicer:
             self._start(self._connect(client))
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """The socket stays readable, so without a pause this would be all that the loop does."""
+        """Stop polling the socket for a while: it stays readable, so the loop would do nothing else."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening)
         loop.call_exception_handler({"message": f"cannot accept a client, will try again: {error}"})
@@ -166,7 +166,7 @@ class Splicer:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     async def _connect(self, client: socket.socket) -> None:
-        """Dials first: what the client sends meanwhile waits in its socket."""
+        """Connect upstream first; what the client sends meanwhile waits in its socket."""
         loop = asyncio.get_running_loop()
         link = Link(self._shared, self._gone)
         self.counters.connections += 1
@@ -175,7 +175,7 @@ class Splicer:
         try:
             async with asyncio.timeout(_DIAL_WITHIN_S):
                 await loop.create_unix_connection(lambda: link.upstream, self._upstream)
-        except OSError as error:  # a TimeoutError, too
+        except OSError as error:  # includes TimeoutError
             self._gone(link)
             await self._turn_away(client, error)
             return
@@ -189,7 +189,7 @@ class Splicer:
         self.counters.open_connections -= 1
         self._look_empty()
 
-    # The runtime is away.
+    # While the runtime does not answer.
 
     async def _turn_away(self, client: socket.socket, error: OSError) -> None:
         self.counters.turned_away += 1
@@ -210,7 +210,7 @@ class Splicer:
         self._look_empty()
 
     async def _watch(self) -> None:
-        """Knocks until the runtime opens, and sends everyone to it."""
+        """Probe the runtime until it answers, then dismiss all waiting clients so that they reconnect."""
         while self._away and not self._is_draining:
             if await answers(self._upstream, _DIAL_WITHIN_S):
                 for away in list(self._away):
@@ -218,7 +218,7 @@ class Splicer:
             await asyncio.sleep(LOOK_EVERY_S)
         self._watching = None
 
-    # The end.
+    # Shutdown.
 
     def _stop_accepting(self) -> None:
         for listening in self._listening:

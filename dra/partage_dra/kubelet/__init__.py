@@ -1,1 +1,1 @@
-"""What kubelet asks of a DRA driver: registration, prepare and unprepare, and the health of devices, over gRPC."""
+"""Kubelet's gRPC calls to a DRA driver: registration, prepare and unprepare, and device health."""

@@ -1,4 +1,4 @@
-"""kubelet's messages to a DRA driver and the answers, built in code; see `partage_base.cri.schema`."""
+"""Kubelet's messages to a DRA driver and the responses, built in code; see `partage_base.cri.schema`."""
 
 from __future__ import annotations
 

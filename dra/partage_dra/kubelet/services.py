@@ -1,6 +1,6 @@
-"""The gRPC services that kubelet calls: each question read, handed on typed, and answered.
+"""The gRPC services that kubelet calls: each request is decoded, passed on as types, and answered.
 
-What goes wrong with one claim is that claim's answer, whose text kubelet shows to the pod's owner.
+An error of one claim is reported in that claim's result; kubelet shows its text to the pod's owner.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from partage_plugins.vocabulary.names import Namespace
 _TYPE: Final = b"DRAPlugin"
 _VERSIONS: Final = (b"v1.DRAPlugin", b"v1.DRAResourceHealth", b"v1alpha1.DRAResourceHealth")
 _HEALTH_CHECKED_S: Final = 60
-"""After so long without a word kubelet takes a device's health for unknown."""
+"""After this long without a report, kubelet considers a device's health unknown."""
 _HEALTHY: Final = 1
 _UNHEALTHY: Final = 2
 _DEFECT: Final = b"partage: partage-dra met a defect of its own on this claim; its log has more. Please report it"
 _log = structlog.get_logger()
 
 Stream = Any
-"""A call of grpclib, of messages that are made at run time."""
+"""A grpclib call, whose message types are created at run time."""
 
 
 class Registration:
-    """Tells kubelet where the driver listens."""
+    """Tells kubelet the driver's endpoint."""
 
     def __init__(self, endpoint: str, *, registered: Callable[[], None]) -> None:
-        """`registered` is called whenever kubelet has taken the driver in."""
+        """`registered` is called whenever kubelet has registered the driver."""
         self._endpoint, self._registered = endpoint, registered
 
     def __mapping__(self) -> dict[str, Handler]:
@@ -64,7 +64,7 @@ class Registration:
 
 
 class Claims(Protocol):
-    """Who prepares claims and lets go of them; both may be asked again, and raise what is expected to go wrong."""
+    """Prepares and releases claims; both calls may be repeated, and raise expected errors."""
 
     async def prepare(self, claim: ClaimRef) -> ClaimRecord: ...
 
@@ -107,7 +107,7 @@ class Preparation:
 
 
 async def _tried(claim: ClaimRef, what: str, work: Awaitable[None]) -> bytes:
-    """What went wrong, for the pod's owner; empty: nothing. kubelet asks again where something did."""
+    """Await `work`; returns the error's text for the pod's owner, or empty. Kubelet retries after an error."""
     about = {"namespace": claim.namespace, "claim": claim.name, "uid": claim.uid}
     try:
         await work
@@ -121,17 +121,17 @@ async def _tried(claim: ClaimRef, what: str, work: Awaitable[None]) -> bytes:
 
 
 class DeviceState(Struct, frozen=True):
-    """One device, and what is wrong with it; empty: nothing."""
+    """A device and its fault; an empty text means none."""
 
     device: Device
     why: str = ""
 
 
 class Health:
-    """Tells kubelet how devices are: for their pods' status, and nothing is evicted for it."""
+    """Reports device health to kubelet, for the pods' status; it evicts nothing."""
 
     def __init__(self, pool: str, states: Callable[[], AsyncIterator[Sequence[DeviceState]]]) -> None:
-        """`states` gives all devices now, and again when one changed or it is time to say the same again."""
+        """`states` yields all devices at once, and again on a change or when a repeat is due."""
         self._pool, self._states = pool, states
 
     def __mapping__(self) -> dict[str, Handler]:
@@ -162,7 +162,7 @@ def _message(type_: Callable[[], Any]) -> Any:  # noqa: ANN401  of a class made 
 
 
 def _entry(answer: Any, claim: ClaimRef) -> Any:  # noqa: ANN401  made at run time
-    """Of that claim, in an answer about several."""
+    """The claim's result in a response about several claims."""
     entry = answer.claims.add(key=claim.uid.encode())
     entry.value.SetInParent()
     return entry.value

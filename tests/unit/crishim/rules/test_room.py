@@ -203,7 +203,7 @@ class TestTheFolder:
         files = {each.name: each.read_bytes() for each in self.folder(stage).iterdir()}
         assert half not in files.values()
         said = [each["event"] for each in logs]
-        assert said.count("a file of a create cannot be read and is taken away") == 1
+        assert said.count("removed unreadable reservation") == 1
 
     def test_what_was_created_under_it_is_counted_by_the_runtimes_list(self, stage: Stage, crishim: Crishim) -> None:
         crishim.rewrite(pod("a", grant(share=100)))

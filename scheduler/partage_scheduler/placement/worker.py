@@ -173,7 +173,7 @@ class Worker:
             self._events.failed(binds[0].pod, words, reason=SPANS_NODES)
 
     def _tell_words(self, verdicts: Sequence[Bind | Stay]) -> None:
-        """Reports what each pod says about cards that nothing reads."""
+        """Reports, once for each pod, what it says about cards that nothing reads."""
         for verdict in verdicts:
             try:
                 asks = bool(self._cycle.request(verdict.pod).containers)

@@ -203,7 +203,7 @@ class Decider:
         self._standings.forget()
 
     def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
-        """The best possible nodes. The best of all nodes are checked first, since some of them are mostly possible."""
+        """The best possible nodes. The best of all nodes are checked first, since usually some of them are possible."""
         best = best_of(liked)
         if not best.size:
             return best

@@ -60,7 +60,7 @@ def first_of_metadata(meta: Meta) -> Meta:
 
 
 def first_of_spec(namespace: str, spec: PodSpec) -> PodSpec:
-    """Keeps all that its containers take and the first of the rest; drops what only restricts its own placement."""
+    """Keeps all that its containers take and the first of the rest; drops what only affects its own placement."""
     return replace(
         spec,
         node_selector={},

@@ -39,7 +39,7 @@ class _Nominate(msgspec.Struct, frozen=True):
 class _Delete(msgspec.Struct, frozen=True):
     victim: ApiPod
     of: ApiPod
-    """The preemptor."""
+    """The pod for which it is deleted."""
     node: str
 
 

@@ -1,8 +1,8 @@
 """Estimates which pods must leave a node for a request to fit: arithmetic only, cheap, and mostly right.
 
 It rejects a node only if this is certain: if its cards, or CPU and memory, would not suffice with all candidates gone.
-The pods that it names are checked fully afterwards; only then it is checked what a movable pod needs of a card for its
-turn.
+The pods that it names are checked fully afterwards; what a movable pod needs of a card for its turn is checked only
+then.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Cost(NamedTuple):
     """The sum of their priorities; fewer victims have a lower sum."""
     number: int
     share_milli: int
-    """Time of cards that they hold."""
+    """Share of cards' time that they hold."""
     oldest: float
     """Negated start time of the oldest of those with the highest priority: younger ones cost less."""
 

@@ -62,7 +62,7 @@ class Victims(Struct, frozen=True, kw_only=True):
 
 
 class NoVictims(Struct, frozen=True, kw_only=True):
-    """No preemption would help."""
+    """The result if no preemption would help."""
 
     nodes: int
     helpless: int = 0

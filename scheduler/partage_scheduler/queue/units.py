@@ -20,7 +20,7 @@ Order: TypeAlias = tuple[int, str, int]
 
 
 class Place(Enum):
-    """State of a unit."""
+    """State of a unit, which is always in exactly one."""
 
     GATHERING = "gathering"
     """A gang with too few pods so far."""

@@ -1,1 +1,1 @@
-"""The scheduler: places pods on nodes and containers on shares of cards. `docs/architecture.md` names its rooms."""
+"""The scheduler: places pods on nodes and containers on shares of cards. `docs/architecture.md` lists its packages."""

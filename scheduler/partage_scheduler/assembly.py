@@ -1,4 +1,4 @@
-"""Puts a scheduler together from its settings: who speaks to the API server, around the core that decides."""
+"""Builds a scheduler from its settings: the core that decides, and the components that use the API server."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Signer
 
 _CONNECTIONS_BESIDE: Final = 8
-"""For the Lease, events, conditions and looks at pods."""
+"""Connections for the Lease, events, conditions and reads of pods, beside those for bindings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The parts of a scheduler; none of them runs yet."""
+    """The components of a scheduler, not started yet."""
 
     core: Core
     elector: Elector | None
-    """None where this scheduler is the only one."""
+    """None if leader election is off: this scheduler is then the only one."""
     freshness: Freshness
     figures: Figures
     occupancy: OccupancyMetrics
@@ -61,10 +61,10 @@ class Parts:
     resizer: Resizer
     resized_pods: ResizedPods
     reserver: Reserver | None
-    """None where cards of kubelet's stay kubelet's."""
+    """None if no cards are reserved from kubelet."""
     watchdog: Watchdog
     extender: Extender | None
-    """None where no address for a kube-scheduler is set."""
+    """None if no address for a kube-scheduler is set."""
     endpoint: LeaderEndpoint | None
     allocates_claims: bool = False
 
@@ -140,7 +140,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
 
 async def api_server(settings: SchedulerSettings) -> ApiServer:
-    """By the kubeconfig or from within the cluster; `BadConfiguration` where there is no access."""
+    """Client by the kubeconfig or the in-cluster configuration; raises `BadConfiguration` if there is no access."""
     connections = settings.in_flight + settings.in_flight // SPARE_PART + _CONNECTIONS_BESIDE
     return await server_for("scheduler", settings.kubeconfig, connections=connections)
 
@@ -243,7 +243,7 @@ def _elector(settings: SchedulerSettings, server: ApiServer, registry: Registry,
 
 
 def signer_of(settings: SchedulerSettings) -> Signer:
-    """With the key that signs; `BadConfiguration` where there is none."""
+    """The signer with the current signing key; raises `BadConfiguration` if there is none."""
     try:
         return Signer(partial(load_signing_key, settings.below_root(settings.signing_keys)))
     except KeyringError as error:

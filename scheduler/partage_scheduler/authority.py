@@ -1,4 +1,4 @@
-"""Whether this scheduler may decide and bind now, and if not, why. Everything that acts asks here, before each act."""
+"""Whether this scheduler may decide and bind now, and why not; every component checks this before it acts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Obstacle = NotLeading | OutOfDate
 
 
 class Authority:
-    """A scheduler binds while it leads, and decides while it also knows all that there is."""
+    """A scheduler may bind while it leads, and may decide while its cache is also in sync."""
 
     def __init__(self, elector: Elector | None, freshness: Freshness) -> None:
-        """A scheduler without an `elector` is the only one, and leads."""
+        """Without an `elector` this scheduler is the only one, and always leads."""
         self._elector, self._freshness = elector, freshness
 
     def may_bind(self) -> bool:
@@ -35,7 +35,7 @@ class Authority:
         return self._elector is None or self._elector.leads
 
     def may_decide(self) -> bool:
-        """Whether a decision on what is known now is worth anything."""
+        """Whether the scheduler leads and its cache is in sync, so that decisions are valid."""
         return not self._freshness.missing and self.may_bind()
 
     def obstacle(self) -> Obstacle | None:

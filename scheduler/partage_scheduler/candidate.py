@@ -1,4 +1,4 @@
-"""What each daemon can be told of which several run and one leads: how it reaches the API server, and how it leads."""
+"""Settings shared by daemons with leader election: access to the API server, and timing of the Lease."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from partage_base.daemon.settings import CommonSettings, Setting
 
 
 class LeaseTerms(Struct, frozen=True, kw_only=True):
-    """Each of these is well above the next."""
+    """Timing of leader election; each value is well above the next."""
 
     lease_s: float = 15.0
-    """So long after its last renewal another one may lead."""
+    """Time since the last renewal after which another candidate may lead."""
     renew_s: float = 10.0
-    """So long after its last renewal a leader gives up by itself."""
+    """Time since its last renewal after which a leader steps down by itself."""
     retry_s: float = 2.0
-    """How often it renews, and others look."""
+    """Interval between renewals, and between other candidates' reads of the Lease."""
 
     @property
     def last_word_s(self) -> float:
-        """What a leader asks for is done within that or never: nothing of it comes after the next one began."""
+        """Deadline of a leader's requests, so that none takes effect after the next leader has started."""
         return 0.8 * (self.lease_s - self.renew_s)
 
 
 class CandidateSettings(CommonSettings, frozen=True, kw_only=True):
-    """Of a daemon of which one leads."""
+    """Settings of a daemon with leader election."""
 
     kubeconfig: Kubeconfig = None
     namespace: Annotated[

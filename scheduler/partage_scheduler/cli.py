@@ -1,4 +1,4 @@
-"""The command line of the scheduler: flags become settings, settings a service."""
+"""Command line of the scheduler: turns flags into settings, and settings into a service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partage_scheduler.settings import SchedulerSettings
 
 
 def mistakes(settings: SchedulerSettings) -> list[str]:
-    """The mistakes, a line each. An API server that does not answer is none: it may come later."""
+    """Configuration errors, one per line. An unreachable API server is not an error: it may start later."""
     return [*_of_keys(settings), *_of(lambda: new_core(settings, plugins())), *_of_access(settings)]
 
 

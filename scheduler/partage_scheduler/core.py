@@ -1,4 +1,4 @@
-"""What is known and what decides, put together; nothing of it does any I/O but reading public keys."""
+"""The cluster cache and the decision logic, wired together; the only I/O is reading public keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _log = structlog.get_logger()
 
 
 Mirror = Callable[[ApiPod, Allocation], Mapping[str, str]]
-"""What a pod was given, in the annotations of other systems."""
+"""Returns a pod's allocation as annotations of other systems."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Core:
 
 
 def plugins(names: Collection[str] | None = None) -> Registry:
-    """Those that are installed and not blocked, or of the installed ones those of these names."""
+    """Installed plugins that are not blocked; with `names`, the installed plugins of these names."""
     there = installed(SCHEDULER_GROUP)
     if names is not None:
         return load_all(scheduler_hooks, [each for each in there if each.name in names], blocked=frozenset())
@@ -74,10 +74,11 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
     told: Callable[[ApiPod, str], None] = lambda _pod, _words: None,
     trusted: Callable[[ApiPod], Allocation | None] | None = None,
 ) -> Core:
-    """One that knows nothing yet; `let_go` hears of pods that need no place any more.
+    """A core with an empty cache.
 
-    `told` hears of pods on which something else stands than what counts for them. `trusted` reads allocations on pods
-    instead of the keys that the settings name.
+    `let_go` is called for pods that no longer need a node. `told` is called for pods whose annotations differ from the
+    allocation that counts for them. `trusted` reads allocations on pods, in place of verification by the keys that the
+    settings name.
     """
     of_side = SideSettings(weights=_weights(settings, registry), traced=tracing(os.environ))
     decider, side = decider_over(registry, settings=of_side, on_renewed=_renewed, activity=activity)
@@ -142,7 +143,7 @@ def _answered_for(side: SchedulerSide) -> Iterable[str]:
 
 
 def lexicon_of(side: SchedulerSide) -> Lexicon:
-    """The words about cards that any of its plugins knows."""
+    """The words about cards that any of its plugins defines."""
     try:
         return Lexicon(side.words())
     except PartageError as error:
@@ -167,13 +168,13 @@ def _trust(settings: SchedulerSettings, registry: Registry) -> Trust:
 
     def refused(pod: ApiPod, why: str) -> None:
         if repeats.due(pod.uid) is not None:
-            _log.warning("an allocation is not believed", pod=f"{pod.namespace}/{pod.name}", node=pod.node, why=why)
+            _log.warning("allocation rejected", pod=f"{pod.namespace}/{pod.name}", node=pod.node, why=why)
 
     return Trust(Keyring(settings.below_root(settings.keys)).current, registry.kinds, on_refused=refused)
 
 
 def _renewed(why: PartageError) -> None:
-    _log.error("a plugin lost count; it was made again and told everything again", why=str(why))
+    _log.error("plugin state inconsistent; plugin recreated and its state replayed", why=str(why))
 
 
 def decider_over(
@@ -183,9 +184,9 @@ def decider_over(
     on_renewed: Callable[[PartageError], None] | None = None,
     activity: Activity | None = None,
 ) -> tuple[Decider, SchedulerSide]:
-    """A decider without nodes, and the façade, which reads requests.
+    """A decider without nodes, and the framework over its plugins, which reads requests.
 
-    `on_renewed` is told why a plugin was made again, for the log; `activity` says which call is running.
+    `on_renewed` receives the reason why a plugin was recreated, for the log; `activity` shows which call is running.
     """
 
     def renewed(why: PartageError) -> None:

@@ -1,7 +1,8 @@
-"""One decision on a pod, or on the pods of a gang: where it goes and what it gets, or why it stays and what may help.
+"""One scheduling cycle: picks a node and devices for a pod or gang, or explains why it is unschedulable.
 
-What is decided is assumed at once, so that the next decision sees it; a gang of which one pod fits nowhere is taken
-back as a whole. Pure: it writes nothing and waits for nothing.
+An explanation includes the cluster events that could make the pod schedulable. Results are assumed in the cache
+immediately, so that the next cycle sees them. If one pod of a gang fits nowhere, the gang is rolled back. Pure: it
+writes nothing and never blocks.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _ELSEWHERE = Reason("nominated", "another node is nominated")
 
 @dataclass(frozen=True)
 class Bind:
-    """The pod is assumed on that node, and is to be bound there."""
+    """A pod that is assumed on a node and is to be bound there."""
 
     pod: ApiPod
     decision: Decision
     claims: tuple[ClaimGrant, ...] = ()
-    """What is written on its claims before."""
+    """Allocations to write on its claims before binding."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ class Stay:
     message: str
     """For its owner."""
     causes: frozenset[Cause]
-    """What may help; nothing but a change of the pod itself where it is empty."""
+    """Cluster events that may make it fit; if empty, only a change of the pod itself can."""
     codes: frozenset[str] = frozenset()
-    """Of the reasons that nodes gave, for programs."""
+    """Codes of the reasons that nodes gave, for programs."""
 
 
 Verdict = Bind | Stay
@@ -78,7 +79,7 @@ class Cycle:
         self._requests = RequestReader(read)
 
     def decide(self, waiting: Waiting, now: float) -> Sequence[Verdict]:
-        """A verdict for each pod that the queue handed out. A pod that is to be bound is assumed on its node."""
+        """One result per pod that the queue handed out; pods that are to be bound are assumed on their nodes."""
         if waiting.gang is not None and waiting.lacking:
             message = lacks(waiting.gang.name, waiting.lacking, waiting.gang.size)
             return [Stay(pod, message, NEVER) for pod in waiting.pods]
@@ -91,18 +92,18 @@ class Cycle:
         return found
 
     def assume(self, pod: ApiPod, decision: Decision) -> Bind:
-        """It counts on its node from now on, so that no other decision gives the same away."""
+        """Counts the pod on its node from now on, so that no later decision hands out the same devices."""
         return Bind(pod, decision, self.cluster.assume(pod, decision))
 
     def weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
-        """Where one pod would go; nothing is assumed."""
+        """Picks a node for one pod, without assuming the pod there."""
         try:
             request = self.request(pod)
         except PluginError:
             raise
         except NotYet as error:
             return Stay(pod, in_all(len(self.cluster.fleet), [str(error)]), _CLAIMS)
-        except PartageError as error:  # written wrongly: only its owner can help
+        except PartageError as error:  # malformed: only its owner can fix it
             return Stay(pod, str(error), _CLAIMS if pod.spec.resource_claims else NEVER)
         if (why := self._predicates.unsupported(pod)) is not None:
             return Stay(pod, in_all(len(self.cluster.fleet), [why.removesuffix(".")]), _VOLUMES)
@@ -117,21 +118,21 @@ class Cycle:
         return Stay(pod, nowhere(explanation), causes, codes)
 
     def request(self, pod: ApiPod) -> PodRequest:
-        """Raises what dialects raise, where the request is written wrongly, and what reading its claims does."""
+        """The pod's request, claims included; raises errors of dialects on malformed requests and of reading claims."""
         request = self._requests.of(pod)
         claims = self.cluster.claims.asks(pod)
         return replace(request, containers=(*request.containers, *claims)) if claims else request
 
     def absent(self, pod: ApiPod) -> tuple[str, ...]:
-        """Resources that it asks for and nobody gives."""
+        """Requested resources that no node has and no plugin answers for."""
         return self._predicates.absent(pod)
 
     def preferences(self, pod: ApiPod) -> Scores | None:
-        """By slot; None where all are alike."""
+        """Scores by slot; None if nothing is preferred."""
         return self._predicates.preferences(pod, self.decider.slots.end)
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
-        """Where it can't be, by everything but plugins and room, in the order in which reasons are told."""
+        """Nodes filtered out by all rules but plugins, CPU and memory, in the order in which reasons are reported."""
         plain = self._predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
         if request.containers and (reason := self._quotas.against(pod)) is not None:
             plain.append(Barred(reason, np.ones(self.decider.slots.end, dtype=np.bool_)))
@@ -139,12 +140,12 @@ class Cycle:
         return [*pinned(pins, self.decider), *plain] if pins else plain
 
     def _tried(self, pod: ApiPod, now: float) -> Decision | Stay:
-        """What a plugin did wrong costs this pod alone, unless it lost count."""
+        """Picks a node like `weigh`; a plugin's error fails this pod only, unless it is `PluginBroken`."""
         try:
             return self.weigh(pod, now)
         except PluginBroken:
             raise
-        except Refused as refusal:  # of owners, for node after node that all said fit
+        except Refused as refusal:  # by owning plugins, for node after node that all plugins accepted
             return Stay(pod, str(refusal), frozenset(Cause))
         except PartageError as error:
             return Stay(pod, str(error), _LATER)
@@ -183,7 +184,7 @@ def in_all(nodes: int, reasons: Iterable[str]) -> str:
 
 
 def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> frozenset[Cause]:
-    """What may make it fit, as far as is known; too many rather than too few."""
+    """Cluster events that may make the pod fit; errs on the side of too many."""
     causes = {Cause.NODE, Cause.NAMESPACE}
     if has_devices:
         causes.add(Cause.INVENTORY)
@@ -201,14 +202,14 @@ def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> fr
 
 
 def needs_others(pod: ApiPod) -> bool:
-    """Whether it may fit because another pod has come."""
+    """Whether the arrival of another pod may make it fit."""
     affinity = pod.spec.affinity
     near = affinity is not None and affinity.pod_affinity is not None and affinity.pod_affinity.required
     return bool(near or pod.spec.topology_spread_constraints)
 
 
 def lacks(gang: str, lacking: int, size: int) -> str:
-    """The sentence for a gang that waits for its pods."""
+    """The message for a gang that waits for its pods."""
     return f"gang {gang} is bound all or none: {lacking} of its {size} pods are not there yet."
 
 
@@ -217,10 +218,10 @@ def with_gang(gang: str, pod: str, message: str) -> str:
 
 
 def spans_nodes(gang: Gang, binds: Sequence[Bind], on: Mapping[NodeName, int]) -> str | None:
-    """The sentence, where these make the gang one of several nodes, or of one more.
+    """A warning if these bindings spread the gang over several nodes, or over one more.
 
-    `on`: how many of its pods are on each node, these included. Leases are together on one node alone; who has whole
-    cards waits for no lease, and is told nothing.
+    `on`: the number of its pods on each node, these included. Time slices are coscheduled within one node only. A gang
+    with whole cards needs no time slices, and gets no warning.
     """
     here = Counter(bind.decision.node for bind in binds)
     has_parts = any(usage.share_milli < WHOLE_MILLI for bind in binds for usage in usages(bind.decision.allocation))
@@ -234,4 +235,4 @@ def spans_nodes(gang: Gang, binds: Sequence[Bind], on: Mapping[NodeName, int]) -
 
 
 NEVER: Final = NOTHING
-"""Of a pod that only its owner can help, by changing it."""
+"""For a pod that fits only if its owner changes it."""

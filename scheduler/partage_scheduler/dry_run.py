@@ -1,4 +1,4 @@
-"""What the command can do once instead of living: check its settings, or say where each pod that waits would go."""
+"""One-shot modes of the command: check the settings, or show where each pending pod would go."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ async def look(server: ApiServer, core: Core, *, namespace: str, claims: bool = 
 
 
 def verdicts(core: Core) -> Iterator[Verdict]:
-    """On each pod that waits, in the order in which they would be placed; what one gets, the next has not."""
+    """Results for all pending pods, in scheduling order; what one pod gets is not available to the next."""
     while (waiting := core.queue.next(now := time.monotonic())) is not None:
         yield from core.cycle.decide(waiting, now)
 
 
 def would_be(core: Core) -> Iterator[str]:
-    """A line for each pod that waits."""
+    """One line per pending pod."""
     for verdict in verdicts(core):
         pod = verdict.pod
         where = f"to {verdict.decision.node}" if isinstance(verdict, Bind) else f"nowhere: {verdict.message}"

@@ -1,13 +1,13 @@
-"""What the scheduler expects to go wrong by itself; what its peers do wrong is in their rooms' trees.
+"""Errors that the scheduler expects of itself; errors of its peers are in the trees of their packages.
 
 PartageError
 └── SchedulerError
-    ├── LeadLost        another scheduler may lead now: exit code 1, and a new start
-    ├── Unfit           who asks the extender asks for what it can't answer: an HTTP status
-    └── Unreadable      the body of such a question can't be read
+    ├── LeadLost        another scheduler may lead now: exit code 1, and a restart
+    ├── Unfit           a request that the extender can't answer: an HTTP status
+    └── Unreadable      the body of such a request can't be decoded
 
-What it was told that can't be (keys, plugins, access) is `BadConfiguration`: exit code 78. A plugin that lost count
-twice (`PluginBroken`) or hangs ends the process with 1: what it would decide is worth nothing.
+Invalid keys, plugins or access raise `BadConfiguration`: exit code 78. A plugin whose state is inconsistent twice
+(`PluginBroken`) or that hangs ends the process with exit code 1, because its decisions would be invalid.
 Messages say what failed, on what, and what to do.
 """
 

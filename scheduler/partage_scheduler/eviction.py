@@ -1,6 +1,6 @@
-"""Pods that should leave, since when, and which of them are to be evicted now.
+"""Pods on lost cards or paused nodes: since when, and which of them are to be evicted now.
 
-A card that recovers, or a node that is resumed, in time costs no pod its place.
+No pod is evicted if its card recovers, or its node is resumed, in time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from partage_scheduler.objects import ApiPod
 
 class EvictionSettings(Struct, frozen=True, kw_only=True):
     lost: bool = False
-    """Whether pods on lost cards are evicted; they are told anyway."""
+    """Whether pods on lost cards are evicted; their owners get an event in any case."""
     paused: bool = False
-    """Whether pods with cards are evicted from nodes that are to rest."""
+    """Whether pods with cards are evicted from paused nodes."""
     after_s: float = 300.0
 
 
@@ -27,9 +27,9 @@ class Notice(Struct, frozen=True, kw_only=True):
     pod: ApiPod
     trouble: Trouble
     is_news: bool
-    """Its owner was not told yet."""
+    """Its owner has not been notified yet."""
     is_due: bool
-    """It is to be evicted now."""
+    """The pod is to be evicted now."""
 
 
 class _Since(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Notices:
                     yield pod, trouble
 
     def _troubled(self) -> Iterable[tuple[NodeName, Troubles]]:
-        """Nodes in trouble; an inventory is read once."""
+        """Nodes with such cards; each inventory is evaluated once."""
         known, self._known = self._known, {}
         for node in self._cluster.fleet.nodes:
             inventory, before = self._cluster.inventory(node.name), known.get(node.name)
@@ -109,12 +109,12 @@ def troubles_of(inventory: Inventory) -> Troubles:
 
 
 def _asked(card: Card) -> str:
-    """The asker's own words, without the prefix that says it is a pause."""
+    """The reason as the person who paused the node wrote it, without the prefix that marks a pause."""
     return (card.condition.why or "").removeprefix("paused: ")
 
 
 def trouble_of(allocation: Allocation, troubles: Troubles) -> Trouble | None:
-    """A lost card comes before other trouble."""
+    """The pod's trouble; a lost card takes precedence over a paused node."""
     cards = (grant.card for grants in allocation.of(GPU).values() for grant in grants)
     found = [troubles[card] for card in cards if card in troubles]
     return min(found, key=lambda each: each.reason, default=None)

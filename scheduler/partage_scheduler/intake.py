@@ -1,7 +1,7 @@
-"""What is heard of the cluster goes to those whom it concerns: who counts it, who waits for it. Pure.
+"""Event handlers: pass changes of API objects to the cluster cache and the queue. Pure.
 
-Lists and changes may come late, twice or out of order; only news goes on. A pod that was bound is not offered again by
-what was said before its binding.
+Lists and watch events may come late, twice or out of order; only newer versions are passed on. A bound pod is not
+queued again by events from before its binding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FREED: Final = frozenset((Cause.CLAIM, Cause.FREED))
 
 
 class PodIntake:
-    """Pods of all schedulers: those on nodes count there, ours without a node are to be placed."""
+    """Handles pods of all schedulers: counts those on nodes, queues this scheduler's pods without a node."""
 
     def __init__(
         self,
@@ -41,27 +41,27 @@ class PodIntake:
         clock: Clock,
         let_go: Callable[[PodUid], None] = lambda _uid: None,
     ) -> None:
-        """`ours` is our schedulerName; `let_go` hears of pods that wait no more."""
+        """`ours` is our schedulerName; `let_go` is called for pods that are no longer pending."""
         self._cluster, self._queue, self._ours = cluster, queue, ours
         self._clock, self._let_go = clock, let_go
         self._seen = Versions()
         self._placed: set[PodUid] = set()
-        """Bound by us, and not yet seen on their nodes."""
+        """Pods bound by us that the watch has not shown on their nodes yet."""
         self._since: dict[PodUid, float] = {}
-        """Pods that wait, and since when."""
+        """When each pending pod was first seen."""
 
     def waits_since(self, uid: PodUid) -> float | None:
-        """When a pod that is to be placed was first seen."""
+        """When a pending pod was first seen."""
         return self._since.get(uid)
 
     def placed(self, uid: PodUid) -> None:
-        """It is bound: what was said of it before does not matter any more."""
+        """Marks a pod as bound, so that events from before its binding are ignored."""
         if uid in self._since:
             self._placed.add(uid)
         self._waits_no_more(uid)
 
     def listed(self, items: Iterable[ApiPod], unread: Sequence[Unread] = (), /) -> None:
-        """Pods that can't be read hold what they held."""
+        """Handles a full list; undecodable pods keep what they held."""
         pods, now = {pod.uid: pod for pod in items}, self._clock()
         there = pods.keys() | {PodUid(each.uid) for each in unread}
         causes = self._cluster.none_unread()
@@ -88,7 +88,7 @@ class PodIntake:
         self._gone(item.uid)
 
     def unread(self, which: Unread) -> None:
-        """A pod whose requests and allocation are not known."""
+        """Handles an undecodable pod, whose requests and allocation are not known."""
         uid = PodUid(which.uid)
         if which.is_gone:
             self._gone(uid)
@@ -104,7 +104,7 @@ class PodIntake:
         return self._ended(pod.uid) if pod.is_terminal else self._cluster.pod(pod)
 
     def _ended(self, uid: PodUid) -> frozenset[Cause]:
-        """It is never of interest again, whatever comes late."""
+        """Drops the pod for good; late events of it are ignored."""
         self._seen.gone(uid)
         self._forget(uid)
         return self._cluster.pod_gone(uid)
@@ -128,7 +128,7 @@ class PodIntake:
 
 
 def _legible(which: Unread) -> ApiPod:
-    """What could be read of a pod, as far as it says what the pod holds and where."""
+    """The decodable part of a pod that shows what it holds, and where."""
     (namespace, name), notes = which.key, which.annotations
     noted = {key: notes[key] for key in (ALLOCATION, SIGNATURE) if key in notes}
     meta = Meta(name=name, namespace=namespace, uid=which.uid, resource_version=which.version, annotations=noted)
@@ -152,20 +152,20 @@ class NodeIntake:
         self._queue.happened(self._cluster.node_gone(item.name, uid=item.metadata.uid), now)
 
     def unread(self, which: Unread) -> None:
-        """Nothing is known of it any more: as if it did not exist."""
+        """Treats an undecodable node as deleted."""
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(which.key[1]), now)
 
 
 class HeartbeatIntake:
-    """The Leases by which advertisers say that what their nodes say is true."""
+    """Handles the Leases by which advertisers confirm that their nodes' inventories are current."""
 
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock, wall_clock: Clock) -> None:
-        """`wall_clock` is compared with `clock` once: Leases have times of day, and those jump."""
+        """`wall_clock` is compared with `clock` once: Leases carry wall-clock times, and the wall clock may jump."""
         self._cluster, self._queue, self._clock = cluster, queue, clock
         self._ahead = wall_clock() - clock()
         self.resized: dict[str, str] = {}
-        """What each Lease there is says of pods that were resized, by node."""
+        """Annotation of each existing Lease that names resized pods, by node."""
 
     def listed(self, items: Iterable[ApiLease], _unread: Sequence[Unread] = (), /) -> None:
         leases = {lease.name: lease for lease in items}
@@ -202,7 +202,7 @@ K = TypeVar("K", bound=_Item)
 
 
 class ObjectIntake(Generic[K]):
-    """Objects that only predicates know, by their names and namespaces."""
+    """Handles objects that are identified by namespace and name, such as volumes and quotas."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class ObjectIntake(Generic[K]):
         self._known: dict[tuple[str, str], K] = {}
 
     def listed(self, items: Iterable[K], _unread: Sequence[Unread] = (), /) -> None:
-        """What can't be read counts as gone."""
+        """Handles a full list; undecodable objects count as deleted."""
         there = {_key(item): item for item in items}
         for key in self._known.keys() - there.keys():
             self._remove(self._known.pop(key))
@@ -238,7 +238,7 @@ class ObjectIntake(Generic[K]):
             self._happened()
 
     def unread(self, which: Unread) -> None:
-        """It counts as gone: pods that need it wait."""
+        """Treats an undecodable object as deleted; pods that need it stay pending."""
         known = self._known.pop(which.key, None)
         if known is not None:
             self._remove(known)
@@ -253,7 +253,7 @@ def _key(item: _Item) -> tuple[str, str]:
 
 
 def _moment(text: str | None) -> float | None:
-    """None where the Lease says no time."""
+    """The time as a POSIX timestamp; None if the Lease has none, or a malformed one."""
     try:
         return datetime.fromisoformat(text).timestamp() if text else None
     except ValueError:
@@ -261,7 +261,7 @@ def _moment(text: str | None) -> float | None:
 
 
 class ResourceClaimIntake:
-    """A claim that can't be read holds what it held: its cards are in use all the same."""
+    """Handles ResourceClaims. An undecodable claim keeps what it held, because its cards are still in use."""
 
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
         self._book, self._queue, self._clock = cluster.claims, queue, clock
@@ -277,7 +277,7 @@ class ResourceClaimIntake:
             self.changed(claim)
 
     def changed(self, item: ApiResourceClaim) -> None:
-        """Told by the watch, or by the answer to what was written just now: the newer one counts."""
+        """Handles a claim from the watch or from the response to a write; the newer version counts."""
         if self._seen.is_news(item.uid, item.metadata.resource_version):
             self._known[item.uid] = item
             self._queue.happened(_FREED if self._book.put(item) else _CLAIM, self._clock())

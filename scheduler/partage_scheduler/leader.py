@@ -1,8 +1,7 @@
-"""What a scheduler does once it leads: it follows all that there is, and as soon as all of it is known, it places pods.
+"""The leader's work: follow all API objects and, as soon as the cache is in sync, place pods.
 
-Lists that are asked for after the lead was gained are as new as the lead, so whatever the one before did is in them.
-A follower is ready as soon as it knows who leads, for it is of use: it takes over. A leader is ready while it knows all
-that there is.
+Lists are requested after leadership is acquired, so that they include all writes of the previous leader. A standby is
+ready as soon as it knows who leads, since it can take over. A leader is ready while its cache is in sync.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Leader:
         known: Callable[[], None] = lambda: None,
         patience: Callable[[], Backoff] = patience,
     ) -> None:
-        """`known` is called when everything is known, at first and after something was lost."""
+        """`known` is called whenever the cache gets in sync: at first, and again after events were missed."""
         self._known, self._parts, self._namespace = known, parts, namespace
         self._tasks, self._health = tasks, health
         self._follower = Follower(
@@ -48,7 +47,7 @@ class Leader:
         health.unready("lead", "who leads is not known yet")
 
     async def lead(self) -> None:
-        """Returns once it leads; all the rest are tasks."""
+        """Returns once it leads; everything else runs as tasks."""
         elector = self._parts.elector
         if elector is not None:
             self._tasks.start(elector.run(), name="election")
@@ -75,4 +74,4 @@ class Leader:
 
     def _all_known(self) -> None:
         self._known()
-        _log.info("all that there is is known; pods are placed", **self._parts.core.queue.sizes())
+        _log.info("cache in sync; placing pods", **self._parts.core.queue.sizes())

@@ -1,4 +1,4 @@
-"""The scheduler's figures: how long pods wait and why, what deciding and binding cost, and how full the cluster is."""
+"""The scheduler's metrics: how long pods wait and why, the cost of deciding and binding, and cluster usage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.
 _COARSE: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
 _COARSE_AND_FINE: Final = (*_FINE, 1.0, 5.0, 30.0)
 _MOST_REASONS: Final = 128
-"""Plugins may name as many as they like; further ones are counted together."""
+"""Limit of reasons with their own label, since plugins may define any number; the rest are counted together."""
 
 
 class TimedActivity(Activity):
@@ -90,7 +90,7 @@ class Figures:
         metrics.collect(self._of_plugins)
 
     def unfit(self, codes: Iterable[str]) -> None:
-        """A pod was tried and fits nowhere."""
+        """Counts the reasons of a pod that fits nowhere."""
         for code in codes:
             is_named = code in self._unfit or len(self._unfit) < _MOST_REASONS
             self._unfit[code if is_named else "other"] += 1
@@ -99,7 +99,7 @@ class Figures:
         self._asked_seconds.labels(question=question, result=result).observe(seconds)
 
     def erred(self, error: KubeError) -> None:
-        """A binding, or a check of what became of it, failed."""
+        """Counts a failed binding, or a failed check of a binding's outcome."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
 
     def read(  # noqa: PLR0913, PLR0917 - what is read, by its owner
@@ -111,7 +111,7 @@ class Figures:
         signing: Callable[[], str],
         occupied: Callable[[], Iterable[Family]],
     ) -> None:
-        """From now on the page shows these too."""
+        """Registers metrics that are read from these objects at each scrape."""
         gauge = self._metrics.read_gauge
         gauge("partage_scheduler_queue_pods", "Pods that are to be placed.", core.queue.sizes, label="place")
         gauge(

@@ -1,8 +1,8 @@
-"""What cards, pods and nodes of the cluster are used for, as metrics: one series for each.
+"""Metrics of what cards, pods and nodes are used for: one series for each.
 
-Counted every few seconds, in turns, and of nodes only what changed there: it takes long in a large cluster. A page has
-what was counted last. Users choose how many pods there are and what they are called, so it has room for so many, fairly
-by namespace.
+They are recomputed every few seconds, in short turns and only for nodes that changed, because a full count of a large
+cluster takes long. A scrape gets the last result. Users choose the number and names of pods, so the number of pod
+series is limited, fairly by namespace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from partage_scheduler.cluster.seats import Seat
 MOST_PODS: Final = 50_000
 _COUNTED_EVERY_S: Final = 15.0
 _TURN_S: Final = 0.002
-"""So long it counts before others have a turn."""
+"""Time for which it counts before it yields to other tasks."""
 _OF_CARDS: Final = (
     ("partage_card_promised_share_ratio", "What pods are guaranteed of a card's time."),
     ("partage_card_promised_memory_bytes", "What pods may hold of a card's memory."),
@@ -45,7 +45,7 @@ class _HeldCard(NamedTuple):
 
 
 class _NodeSeries(NamedTuple):
-    """What is said of one node, for as long as the same is there."""
+    """Series of one node, valid while the same objects are there."""
 
     there: Sequence[object]
     full: Fullness
@@ -63,7 +63,7 @@ class OccupancyMetrics:
         self._families: tuple[Family, ...] = ()
 
     def families(self) -> Sequence[Family]:
-        """As they were counted last."""
+        """The result of the last count."""
         return self._families
 
     async def run(self) -> None:
@@ -72,7 +72,7 @@ class OccupancyMetrics:
             await asyncio.sleep(_COUNTED_EVERY_S)
 
     async def count(self) -> None:
-        """Counts again, in turns; a node that goes meanwhile is left out."""
+        """Counts again, in short turns; a node that is removed meanwhile is left out."""
         shown, until = dict[NodeName, _NodeSeries](), time.monotonic() + _TURN_S
         for name in self._cluster.fleet.names:
             if name in self._cluster.fleet:
@@ -84,7 +84,7 @@ class OccupancyMetrics:
         self._families = tuple(self._counted(self._clock()))
 
     def _node(self, name: NodeName) -> _NodeSeries:
-        """What was said before, unless something is there that was not, or has something else."""
+        """The previous series, unless the node's inventory, its pods or what they use have changed."""
         inventory, seats = self._cluster.inventory(name), self._cluster.seats.on(name)
         there, kept = [inventory, *seats, *(seat.usages for seat in seats)], self._shown.get(name)
         return kept if kept is not None and kept.there == there else _series_of(name, there, inventory, seats)
@@ -103,7 +103,7 @@ class OccupancyMetrics:
         yield self._in_force(now)
 
     def _in_force(self, now: float) -> Family:
-        """Of all nodes: `says-nothing` are also those on which partage was never installed."""
+        """One sample per node; `says-nothing` includes nodes on which partage was never installed."""
         fleet = self._cluster.fleet
         why = {node: fleet.why_not(node, now) for node in fleet.names}
         samples = [

@@ -1,7 +1,7 @@
-"""What a scheduler that leads says of itself on its Lease, so that others see pods as it does. Pure.
+"""The leader's configuration as an annotation of its Lease, so that other tools evaluate pods as it does. Pure.
 
-It is written in the same request as the lead itself, and names who wrote it: what stands on a Lease that somebody else
-holds is not believed.
+It is written in the same request that takes or renews the Lease, and names its author: it counts only while the author
+holds the Lease.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ _NAME: Final = re.compile(rf"{PREFIX}[A-Z0-9_]+", re.ASCII)
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """What decisions depend on. Readers ignore what they do not know."""
+    """Configuration that decisions depend on. Readers ignore unknown fields."""
 
     v: int = 1
     by: str
-    """The holder of the Lease who wrote it."""
+    """Identity of the Lease's holder that wrote it."""
     version: str = ""
     scheduler_name: str = SchedulerSettings().scheduler_name
     claims: bool = False
     """Whether it allocates claims."""
     extends: bool = False
-    """Whether kube-schedulers may ask it."""
+    """Whether kube-schedulers may use it as an extender."""
     score_weights: tuple[str, ...] = ()
     silent_after_s: float = SchedulerSettings().silent_after_s
     longest_grace_s: int = SchedulerSettings().longest_grace_s
     variables: Mapping[str, str] = {}
-    """Of its environment, those that plugins read."""
+    """Environment variables that plugins read."""
     plugins: tuple[str, ...] = ()
 
 
 def published(
     settings: SchedulerSettings, registry: Registry, environment: Mapping[str, str], identity: str
 ) -> dict[str, str]:
-    """As an annotation of the Lease that `identity` holds; none where it would be too large."""
+    """The annotation for the Lease that `identity` holds; none if it would be too large."""
     said = Published(
         by=identity,
         version=VERSION,
@@ -67,9 +67,9 @@ def published(
 
 
 def plugin_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those of ours that are no settings of the daemon's own, and not made by the cluster; nothing else by any name."""
+    """Variables with our prefix that are neither the daemon's own settings nor Service variables of the cluster."""
     own = {name for field in fields_of(SchedulerSettings).values() for name in field.variables(DAEMON)}
-    own |= {BLOCK_VARIABLE, TRACE_VARIABLE}  # what they block is seen by which plugins there are
+    own |= {BLOCK_VARIABLE, TRACE_VARIABLE}  # the list of plugins shows what they block
     return {
         name: text
         for name, text in sorted(environment.items())
@@ -78,9 +78,9 @@ def plugin_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_lease(lease: Lease) -> Published | None:
-    """What the holder says; None where it says nothing, another one wrote it, or it is a node's heartbeat.
+    """The holder's configuration; None if it is absent, by another author, or on a node's heartbeat Lease.
 
-    A node may write its own Lease alone, which has its name and is held by that name.
+    A node may write only its own Lease, which is named after the node and held by that name.
     """
     try:
         said = msgspec.json.decode(lease.metadata.annotations.get(SCHEDULER, ""), type=Published)

@@ -1,8 +1,8 @@
-"""ResourceQuotas of cards, with what pods hold and not with what they once asked for.
+"""ResourceQuotas of cards, checked against what pods hold instead of what they first requested.
 
-The API server counts what stands in a pod's specification, which never changes. So a namespace that has grown pods is
-counted here: each pod on a node with what it asked for, and those that were resized with what they have where that is
-more. What a pod gave back the API server still counts, so it counts here, too.
+The API server counts a pod's specification, which never changes. In a namespace with resized pods usage is therefore
+counted here: each pod on a node with its request, and resized pods with the larger of request and allocation. Amounts
+that a pod gave back are still counted by the API server, and so they are here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partage_scheduler.predicates.needs import amount, asked_by
 
 Amounts = Mapping[str, int]
 QUOTA: Final = Reason("quota", "exceeded quota: {}", lasts=True)
-"""Of the namespace, in which others have grown; no pod of another one is to leave for that."""
+"""Resized pods exceed the namespace's quota; preempting pods of other namespaces doesn't help."""
 
 
 class Quotas:
@@ -42,9 +42,9 @@ class Quotas:
             self._by_namespace.pop(quota.namespace, None)
 
     def against(self, pod: ApiPod, wanted: Allocation | None = None) -> Reason | None:
-        """Why quotas refuse it: a pod with what it asks for, or one on a node with what it is to have.
+        """Why quotas reject a pod: a pending pod with its request, or a pod on a node with its `wanted` allocation.
 
-        A pod that is to be placed was counted as it was created, unless others have grown since.
+        The API server counted a pending pod on creation, so it is checked only if pods of its namespace were resized.
         """
         quotas = self._by_namespace.get(pod.namespace)
         has_grown = any(seat.pod.namespace == pod.namespace for seat in self._cluster.seats.resized())
@@ -65,7 +65,7 @@ class Quotas:
 
 
 def held_by(allocation: Allocation) -> Amounts:
-    """As quotas count a request: totals over cards, the most at any time of the pod's life."""
+    """Amounts as quotas count a request: totals over cards, and the peak over the pod's lifetime."""
     grants = [grant for each in allocation.of(GPU).values() for grant in each]
     return {
         GPU_MILLI: peak([(grant.role, grant.share_milli) for grant in grants]),

@@ -1,7 +1,7 @@
-"""What pods ask for, read once for all pods that say the same: most come from few templates.
+"""Requests of pods, parsed once for all pods with the same content: most come from few templates.
 
-A refusal is in the words that were typed: the API server keeps the largest number of any quantity that is larger. Who
-applied the pod with kubectl left on it what was typed; of others it is said what stands there.
+Error messages quote the amount as it was typed, because the API server caps larger quantities at the maximum. For pods
+applied with kubectl an annotation has the typed text; for others the message quotes the capped value.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class RequestReader:
     """Reads requests; a dialect may use anything of a pod but its name and uid."""
 
     def __init__(self, read: Callable[[Pod], PodRequest]) -> None:
-        """`read` asks the dialects; it refuses a request that is written wrongly."""
+        """`read` calls the dialects, and raises an error on a malformed request."""
         self._ask = read
         self._known = Cache[bytes, _Known](_MOST_BYTES)
 
     def of(self, pod: ApiPod) -> PodRequest:
-        """What it asks for, of devices and beside them; raises what dialects raise, and for a gang written wrongly.
+        """The pod's request for devices, CPU and memory; raises errors of dialects, and one for a malformed gang.
 
-        A pod that says too much is refused: it was not read as a whole.
+        A pod that exceeds the size limits is rejected, because it was not decoded as a whole.
         """
         if pod.excess:
             raise Refused(pod.excess)
@@ -79,7 +79,7 @@ class RequestReader:
 
 
 def _said_by(pod: ApiPod) -> bytes:
-    """All that a request may depend on."""
+    """Encodes everything that a request may depend on."""
     meta, spec = pod.metadata, pod.spec
     return _TEXT.encode(
         (
@@ -95,7 +95,7 @@ def _said_by(pod: ApiPod) -> bytes:
 
 
 def as_typed(error: DecodeError, pod: ApiPod) -> DecodeError:
-    """The same refusal; another only where the amount that it names is the largest there is."""
+    """The same error, or one with the typed amount if it quotes the capped maximum."""
     if error.value != repr(CAPPED):
         return error
     typed = _typed(pod.metadata.annotations.get(APPLIED, ""), error.path)
@@ -104,7 +104,7 @@ def as_typed(error: DecodeError, pod: ApiPod) -> DecodeError:
 
 
 def _typed(applied: str, path: str) -> str | None:
-    """None where it does not say."""
+    """The amount as it was typed; None if the annotation doesn't have it."""
     match = _AMOUNT.fullmatch(path)
     if match is None:
         return None

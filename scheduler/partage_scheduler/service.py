@@ -1,8 +1,7 @@
-"""The scheduler as a daemon: waits for the lead, learns all that there is, places pods until it is told to stop.
+"""The scheduler daemon: waits for leadership, syncs its cache, and places pods until it is stopped.
 
-It listens to nothing before it leads: lists that were asked for after the lead was gained are as new as the lead, so
-whatever the one before it did is in them. A lead that is lost ends the process. At the end bindings that are under way
-are waited for, then the lead is handed back.
+It lists and watches nothing before it leads, so that its lists include all writes of the previous leader. Losing
+leadership ends the process. At shutdown it waits for bindings in flight, then releases the Lease.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from partage_scheduler.metrics import Figures
 from partage_scheduler.settings import SchedulerSettings
 
 SETTLE_S: Final = 5.0
-"""For bindings that are under way when a stop begins."""
+"""Time for bindings in flight at shutdown."""
 _COLLECT_AFTER: Final = 50_000
-"""New objects; what is known of a large cluster is a million, and need not be looked through for garbage."""
+"""Collection threshold in new objects; a large cluster's cache has a million, which need not be scanned."""
 _log = structlog.get_logger()
 
 
 async def start(settings: SchedulerSettings, daemon: Daemon) -> SchedulerService:
-    """Keys, plugins and access must be there; the API server need not be."""
+    """Requires keys, plugins and API access; the API server itself need not be reachable yet."""
     signer, registry = signer_of(settings), plugins()
     server = await daemon.stack.enter_async_context(await api_server(settings))
     parts = assemble(settings, server, signer=signer, registry=registry, figures=Figures(daemon.metrics))
@@ -39,7 +38,7 @@ async def start(settings: SchedulerSettings, daemon: Daemon) -> SchedulerService
     if parts.extender is not None:
         daemon.stack.push_async_callback(parts.extender.close)
     daemon.stack.push_async_callback(_hand_back, parts)
-    _log.info("allocations are signed", key=signer.key.id)
+    _log.info("signing key in use", key=signer.key.id)
     daemon.tasks.start(signer.keep_fresh(), name="signing key")
     return SchedulerService(settings, daemon, server, parts)
 
@@ -63,7 +62,7 @@ class SchedulerService:
 
 
 async def _hand_back(parts: Parts) -> None:
-    """Bindings under way may end, in both modes at once, and the next scheduler may lead without waiting."""
+    """Waits for bindings in flight, in both modes at once, and releases the Lease so that a standby leads at once."""
     parts.worker.stop()
     ways = [parts.worker.settle(SETTLE_S)]
     if parts.extender is not None:

@@ -1,6 +1,6 @@
-"""What the scheduler can be told. Everything has a default that is right in our Deployment.
+"""Settings of the scheduler. All defaults are right for our Deployment.
 
-How pods are placed on cards is set by the allocator's own variables.
+Placement on cards is configured by the allocator's own variables.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _MOST_WEIGHT = 1000
 @dataclass(frozen=True)
 class CertificateFiles:
     certificate: Path
-    """Ours, with those between it and its authority."""
+    """Our certificate, with the intermediate ones up to its authority."""
     key: Path
     callers: Path
     """The authority of callers' certificates."""
 
     @property
     def stamps(self) -> tuple[tuple[int, int], ...]:
-        """Change where a file has changed."""
+        """Modification time and inode of each file, to detect changes."""
         found = [path.stat() for path in (self.certificate, self.key, self.callers)]
         return tuple((each.st_mtime_ns, each.st_ino) for each in found)
 
 
 class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
-    """Of the daemon that places pods."""
+    """Settings of the daemon that places pods."""
 
     scheduler_name: Annotated[
         str,
@@ -185,13 +185,13 @@ class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
 
     @property
     def weights(self) -> Mapping[PluginName, float]:
-        """What is set, by the name of each plugin."""
+        """Configured score weights by plugin."""
         pairs = (each.partition("=") for each in self.score_weights)
         return {PluginName(name): float(number) for name, _, number in pairs}
 
     @property
     def papers(self) -> CertificateFiles | None:
-        """By which the extender and its callers know each other; None where it is served on loopback alone."""
+        """Certificates of the extender and its callers for mutual TLS; None if it is served on loopback only."""
         if self.extender_certificate is None or self.extender_key is None or self.extender_callers is None:
             return None
         return CertificateFiles(
@@ -231,5 +231,5 @@ class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
 def _is_loopback(address: str) -> bool:
     try:
         return ip_address(address.rpartition(":")[0].strip("[]")).is_loopback
-    except ValueError:  # a name, which may be anything
+    except ValueError:  # a host name, which may resolve to any address
         return False

@@ -1,7 +1,7 @@
-"""What is signed, and what is believed: the allocation on a pod, as text that can't be changed unseen.
+"""Signing and verification of allocations on pods, so that tampering is detected.
 
-A later reader trusts no key but those of the ring, so a scheduler that starts again believes what it or another
-one signed, and nothing that users wrote.
+Readers trust only the keys of the ring: a restarted scheduler accepts what it or another scheduler signed, and nothing
+that users wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partage_scheduler.objects import ApiPod
 LOOK_EVERY_S: Final = 10.0
 _log = structlog.get_logger()
 MOST_ANNOTATION_BYTES: Final = 256 << 10
-"""Of all annotations of an object together; a binding may make it more, and then the pod can't be changed any more."""
+"""Limit of all annotations of an object; a binding may exceed it, and then the pod can't be updated any more."""
 
 
 class PublicKeys(Protocol):
@@ -41,15 +41,15 @@ class Signed(Struct, frozen=True):
 
 
 class Signer:
-    """Signs with the key that is named, as of the last look."""
+    """Signs with the key that is named as current, as of the last reload."""
 
     def __init__(self, load: Callable[[], SigningKey]) -> None:
-        """`load` reads it, or raises `KeyringError`; so does this."""
+        """`load` reads the key or raises `KeyringError`, and so does this."""
         self._load = load
         self.key = load()
 
     async def keep_fresh(self, *, every_s: float = LOOK_EVERY_S) -> None:
-        """Follows a rotation, which removes the private half of the key that signed before."""
+        """Follows key rotation, which removes the private half of the previous key."""
         repeats = Repeats(every_s=600)
         while True:
             await asyncio.sleep(every_s)
@@ -60,10 +60,10 @@ class Signer:
                 continue
             if key.id != self.key.id:
                 self.key = key
-                _log.info("allocations are signed", key=key.id)
+                _log.info("signing key in use", key=key.id)
 
     def sign(self, pod: ApiPod, allocation: Allocation, beside: Mapping[str, str] | None = None) -> Signed:
-        """What is written on the pod; nothing where it was given nothing. Raises where it can't be written."""
+        """Annotations for the pod; none if it was given no device. Raises `Refused` if they would be too large."""
         if not allocation.containers:
             return Signed(allocation, {})
         text = encode_allocation(allocation)

@@ -1,7 +1,7 @@
-"""Which version of each object was seen last, so that what comes late or twice changes nothing.
+"""Last seen version of each object, so that late and repeated events change nothing.
 
-Versions of one object can be compared as numbers; where they are no numbers, the last that was told is the newest. A
-uid that is gone is gone for ever, so it is remembered for a while.
+Versions of one object compare as numbers; if they are not numbers, the last one received is the newest. The uid of a
+deleted object never returns, so it is remembered for a while.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Versions:
         self._gone: OrderedDict[str, None] = OrderedDict()
 
     def is_news(self, uid: str, version: str) -> bool:
-        """Whether this is newer than what was seen of the object; it is seen now."""
+        """Records a version; returns whether it is newer than the last one seen of the object."""
         if uid in self._gone:
             return False
         seen = self._seen.get(uid)
@@ -28,12 +28,12 @@ class Versions:
         return True
 
     def exists(self, uid: str) -> None:
-        """It is there in a version that can't be read, so what is read of it next is news."""
+        """Records that the object exists in an undecodable version, so that the next decodable one counts as newer."""
         if uid not in self._gone:
             self._seen.setdefault(uid, "")
 
     def gone(self, uid: str) -> None:
-        """The object is no more, or never of interest again."""
+        """Forgets an object that is deleted or never of interest again; later events of it are ignored."""
         self._seen.pop(uid, None)
         self._gone[uid] = None
         if len(self._gone) > _REMEMBERED:

@@ -1,8 +1,8 @@
-"""Claims on our devices (DRA), where this scheduler is the one that allocates them. Pure.
+"""ResourceClaims on our devices (DRA), if this scheduler allocates them. Pure.
 
-`selectors` reads the expressions that are understood, `asks` what a claim asks for, `results` writes and reads
-allocations, `book` knows all claims with what they hold (`holdings`) and who has them (`consumers`), and `wanted` says
-which ones a pod needs.
+`selectors` parses the expressions that are supported, `asks` what a claim requests, `results` writes and reads
+allocations, `book` has all claims with what they hold (`holdings`) and which pods use them (`consumers`), and `wanted`
+has the names of the claims that a pod needs.
 """
 
 from partage_scheduler.claims.asks import AskedClaim, asked_of

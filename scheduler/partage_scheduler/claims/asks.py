@@ -1,7 +1,7 @@
-"""What a claim asks for of our cards, by request; and what is written of it beside the cards. Pure.
+"""What a claim requests of our cards, and the configuration that is written with its allocation. Pure.
 
-Whatever is not understood refuses the claim, in words for who wrote it: amounts by other names, parameters with unknown
-fields, constraints, alternatives. What a request does not name is all of a card, as the driver's devices have it.
+Anything unsupported rejects the claim with a message for its author: amounts by other names, parameters with unknown
+fields, constraints, alternatives. An amount that a request does not name is all of a card, as in the driver's devices.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from partage_scheduler.objects import ApiDeviceClass, ApiResourceClaim
 from partage_scheduler.objects.claims import Config, DeviceRequest, Exactly
 
 MOST_RESULTS: Final = 32
-"""Of one claim, as the API server has it."""
+"""Limit of devices per claim, as in the API server."""
 _EXACT: Final = frozenset(("", "ExactCount"))
 _MOST_BYTES: Final = 1 << 60
 
 
 class AskedClaim(Struct, frozen=True):
-    """A claim as it is placed."""
+    """A parsed claim."""
 
     requests: tuple[tuple[str, GpuRequest], ...]
     config: tuple[Mapping[str, Any], ...] = ()
-    """As an allocation has it: what classes say before what the claim says."""
+    """As in an allocation: configuration of classes before that of the claim."""
 
 
 def asked_of(claim: ApiResourceClaim, classes: Mapping[str, ApiDeviceClass]) -> AskedClaim:
-    """Raises `Refused` for a claim that is written wrongly, or in ways that are not understood here."""
+    """Parses a claim; raises `Refused` for a malformed or unsupported one."""
     devices = claim.spec.devices
     if devices.constraints:
         raise Refused(f"claim {claim.name} has constraints, which this scheduler does not read: make it several claims")
@@ -106,7 +106,7 @@ def _of_amounts(count: int, share: int, memory: int | None, limit: int, chosen: 
 
 
 def _amounts(of: str, exactly: Exactly) -> tuple[int, int | None]:
-    """Share and bytes of each card, rounded up in steps as the driver's devices say."""
+    """Share and bytes of each card, rounded up to the steps of the driver's devices."""
     said = {} if exactly.capacity is None else exactly.capacity.requests
     if unknown := sorted(said.keys() - {SHARE, MEMORY}):
         raise Refused(f"{of} asks for {unknown[0][:120]!r} of a card; allowed: {SHARE}, {MEMORY}")

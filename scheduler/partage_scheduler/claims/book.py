@@ -1,7 +1,7 @@
-"""All claims, and what those that are allocated hold on their cards, by claim, whichever pods have them.
+"""All claims, and what allocated ones hold on their cards: by claim, regardless of the pods that use them.
 
-An allocation that stands is the truth, whoever wrote it; after a restart it is all there is. Before it is written what
-was decided is assumed, until it is seen or undone. Pure: it tells the decider what is held.
+An existing allocation counts, whoever wrote it; after a restart nothing else is known. Before an allocation is written,
+the decision is assumed until it is seen or undone. Pure: it reports what is held to the decider.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from partage_scheduler.objects import ApiDeviceClass, ApiPod, ApiResourceClaim
 
 class ClaimBook:
     def __init__(self, decider: Decider, inventory: Callable[[NodeName], Inventory | None], *, ours: str) -> None:
-        """`inventory` of a node that is known; `ours` is our schedulerName, empty where claims are others' business."""
+        """`inventory` returns that of a known node; `ours` is our schedulerName, empty if others allocate claims."""
         self._ours = ours
         self._classes: dict[str, ApiDeviceClass] = {}
         self._claims: dict[tuple[str, str], ApiResourceClaim] = {}
         self._holdings, self._consumers = Holdings(decider, inventory), Consumers()
         self._assumed: dict[str, tuple[PodUid, NodeName]] = {}
-        """By claim: for which pod it was decided on, and where."""
+        """By claim: the pod that it was decided for, and the node."""
 
     def put_class(self, item: ApiDeviceClass) -> None:
         self._classes[item.name] = item
@@ -49,7 +49,7 @@ class ClaimBook:
         return self._claims.get((namespace, name))
 
     def put(self, claim: ApiResourceClaim) -> bool:
-        """A claim as it is now, never older than before; whether something was freed."""
+        """Takes a claim as it is now, never an older version; returns whether something was freed."""
         before = self._claims.get((claim.namespace, claim.name))
         is_freed = before is not None and before.uid != claim.uid and self.remove(before)
         self._claims[claim.namespace, claim.name] = claim
@@ -57,7 +57,7 @@ class ClaimBook:
             return False
         self._consumers.put(claim.uid, claim.consumers)
         if not claim.results and claim.uid in self._assumed:
-            return False  # it is about to be written
+            return False  # its allocation is about to be written
         self._assumed.pop(claim.uid, None)
         had = self._holdings.remove(claim.uid)
         for node in nodes_of(claim):
@@ -65,7 +65,7 @@ class ClaimBook:
         return is_freed or (had and not claim.results)
 
     def remove(self, claim: ApiResourceClaim) -> bool:
-        """It is no more; whether it held anything."""
+        """Removes a claim; returns whether it held anything."""
         known = self._claims.get((claim.namespace, claim.name))
         if known is not None and known.uid == claim.uid:
             del self._claims[known.namespace, known.name]
@@ -74,7 +74,7 @@ class ClaimBook:
         return self._holdings.remove(claim.uid)
 
     def asks(self, pod: ApiPod) -> tuple[ContainerRequest, ...]:
-        """What is to be allocated for it. Raises `Refused`, and `NotYet` where something is still to come."""
+        """What is to be allocated for a pod. Raises `Refused`, and `NotYet` if something is still to be created."""
         found: list[ContainerRequest] = []
         for local, claim in self._needed(pod).items():
             if self._place(pod, claim) is None:
@@ -84,12 +84,12 @@ class ClaimBook:
         return tuple(found)
 
     def pins(self, pod: ApiPod) -> list[tuple[str, NodeName]]:
-        """Its claims that are allocated, or about to be, with their nodes; raises what `asks` raises."""
+        """The pod's claims that are allocated or assumed, with their nodes; raises what `asks` raises."""
         placed = ((claim.name, self._place(pod, claim)) for claim in self._needed(pod).values())
         return [(name, node) for name, node in placed if node is not None]
 
     def assume(self, pod: ApiPod, decision: Decision) -> tuple[ClaimGrant, ...]:
-        """What is to be written on each of its claims; from now on it counts there."""
+        """Counts what the pod's claims get from now on; returns what is to be written on each."""
         needed = self._needed(pod)
         given: dict[str, list[tuple[str, GpuGrant]]] = {}
         for grantee, grants in decision.grants.items():
@@ -100,7 +100,7 @@ class ClaimBook:
         )
 
     def undo(self, pod: PodUid) -> bool:
-        """What was assumed for this pod and never written is free; whether there was any."""
+        """Frees what was assumed for a pod and never written; returns whether there was anything."""
         mine = [uid for uid, (whose, _) in self._assumed.items() if whose == pod] if self._assumed else []
         for uid in mine:
             del self._assumed[uid]
@@ -108,7 +108,7 @@ class ClaimBook:
         return bool(mine)
 
     def needless(self, pod: ApiPod) -> tuple[ApiResourceClaim, ...]:
-        """Allocated claims that no other pod has: let go of, they can be allocated where this one fits."""
+        """Allocated claims that no other pod uses; once deallocated they can be allocated where this pod fits."""
         try:
             claims = self._needed(pod).values()
         except Refused:
@@ -116,7 +116,7 @@ class ClaimBook:
         return tuple(each for each in claims if each.results and each.consumers <= {pod.uid})
 
     def held(self, pod: ApiPod) -> list[tuple[str, Allocation]]:
-        """What claims that it has hold, by what it calls them, whoever placed it."""
+        """What a pod's claims hold, by their names in the pod, whoever placed it."""
         try:
             names = claims_of(pod)
         except Refused:
@@ -125,23 +125,23 @@ class ClaimBook:
         return [(local, each) for local, claim in known if claim is not None for each in self._holdings.of(claim.uid)]
 
     def node_comes(self, node: NodeName) -> None:
-        """Or it has other devices than before."""
+        """Counts what claims hold on a node that was added, or whose devices changed."""
         self._holdings.node_comes(node)
 
     def pod_gone(self, pod: PodUid) -> None:
         self._consumers.gone(pod)
 
     def ending_with(self, pod: PodUid) -> list[Allocation]:
-        """What claims hold that nobody has but this pod."""
+        """What claims hold that only this pod uses."""
         return [each for uid in self._consumers.of_alone(pod) for each in self._holdings.of(uid)]
 
     def ending_on(self, node: NodeName) -> list[Allocation]:
-        """What claims hold there whose pods are all gone: they are about to be let go of."""
+        """What claims hold on a node whose pods are all gone: they are about to be deallocated."""
         over = (uid for uid in self._holdings.on(node) if self._consumers.is_over(uid))
         return [each for uid in over for each in self._holdings.of(uid) if each.node == node]
 
     def _needed(self, pod: ApiPod) -> dict[str, ApiResourceClaim]:
-        """Its claims, by what it calls them; none of a pod that others place."""
+        """A pod's claims by their names in the pod; none for pods that others place."""
         if not pod.spec.resource_claims or pod.spec.scheduler_name != self._ours:
             return {}
         found: dict[str, ApiResourceClaim] = {}
@@ -153,7 +153,7 @@ class ClaimBook:
         return found
 
     def _place(self, pod: ApiPod, claim: ApiResourceClaim) -> NodeName | None:
-        """Where it is allocated, or about to be."""
+        """The node on which a claim is allocated, or assumed to be."""
         if (assumed := self._assumed.get(claim.uid)) is not None:
             return assumed[1]
         if claim.metadata.deletion_timestamp is not None:

@@ -1,6 +1,6 @@
-"""Which pods each allocated claim is reserved for, and which of these are gone while the claim still says so. Pure.
+"""Pods that each allocated claim is reserved for, and which of them are gone although the claim lists them. Pure.
 
-kube-controller-manager takes a pod off its claims once it is gone, and lets go of a claim that nobody has.
+kube-controller-manager removes a pod from its claims once it is gone, and deallocates a claim that no pod uses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Consumers:
         self._gone: set[str] = set()
 
     def put(self, claim: str, pods: frozenset[str]) -> None:
-        """By uids, all of them."""
+        """Replaces the pods of a claim, all by their uids."""
         before = self._of.pop(claim, frozenset())
         if pods:
             self._of[claim] = pods
@@ -33,10 +33,10 @@ class Consumers:
             self._gone.add(pod)
 
     def of_alone(self, pod: PodUid) -> list[str]:
-        """Claims that nobody has but this pod."""
+        """Claims that only this pod uses."""
         return [claim for claim in self._claims.get(pod, ()) if self._of[claim] - self._gone <= {pod}]
 
     def is_over(self, claim: str) -> bool:
-        """Whether there were pods, and all are gone."""
+        """Whether the claim had pods, and all of them are gone."""
         pods = self._of.get(claim)
         return bool(pods) and bool(self._gone) and self._gone.issuperset(pods or ())

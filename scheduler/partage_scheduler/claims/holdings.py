@@ -1,6 +1,6 @@
-"""What claims hold on nodes, counted beside what pods hold there; a node that is not known counts once it comes.
+"""What claims hold on nodes, counted in addition to pods; on an unknown node it counts once the node is added.
 
-Cards are found in the node's inventory by their devices' names, so what counts follows from the inventory as it is.
+Cards are found in the node's inventory by their devices' names, so what counts follows from the current inventory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOTHING = Room()
 
 class Holdings:
     def __init__(self, decider: Decider, inventory: Callable[[NodeName], Inventory | None]) -> None:
-        """`inventory` of a node that is known."""
+        """`inventory` returns that of a known node."""
         self._decider, self._inventory = decider, inventory
         self._counts: dict[str, dict[NodeName, Count]] = {}
         self._on: dict[NodeName, dict[str, None]] = {}
@@ -28,7 +28,7 @@ class Holdings:
         return tuple(self._on.get(node, ()))
 
     def of(self, uid: str) -> list[Allocation]:
-        """All that a claim holds on nodes that are known."""
+        """All that a claim holds on known nodes."""
         found = (self._decider.ledger.holding(holder_of(uid, node)) for node in self._counts.get(uid, ()))
         return [each.allocation for each in found if each is not None]
 
@@ -38,7 +38,7 @@ class Holdings:
         self._take(uid, node, count)
 
     def remove(self, uid: str) -> bool:
-        """Whether the claim held anything."""
+        """Releases what a claim holds; returns whether it held anything."""
         counts = self._counts.pop(uid, {})
         for node in counts:
             del self._on[node][uid]
@@ -48,7 +48,7 @@ class Holdings:
         return bool(counts)
 
     def node_comes(self, node: NodeName) -> None:
-        """Or it has other devices than before."""
+        """Counts what claims hold on a node that was added, or whose devices changed."""
         for uid in self.on(node):
             self._take(uid, node, self._counts[uid][node])
 

@@ -1,7 +1,7 @@
-"""Allocations of claims: as they are written, and as they count once they stand. Pure.
+"""Allocations of claims: how they are written, and how existing ones count. Pure.
 
-A device is named as the driver's slices would name it, in the pool of its node. What stands counts by what it says,
-whoever wrote it; a result that does not say how much of its card it has counts as all of it.
+A device is named as the driver's ResourceSlices would name it, in the pool of its node. An existing allocation counts
+by its content, whoever wrote it; a result without the amount that it has of its card counts as all of it.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from partage_scheduler.objects import ApiResourceClaim
 from partage_scheduler.objects.claims import DeviceResult
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-"""Without it a claim could go while it is allocated."""
+"""Keeps a claim from being deleted while it is allocated."""
 MOST_CONSUMERS: Final = 256
-"""Pods that one claim can be reserved for, as the API server has it."""
+"""Limit of pods that one claim can be reserved for, as in the API server."""
 _HELD: Final = ContainerName("claim")
 
 
 class ClaimGrant(Struct, frozen=True, kw_only=True):
-    """What a pod's claim is given, or was given before the pod came."""
+    """What a pod's claim is given on a node; the claim may have been allocated before."""
 
     namespace: str
     name: str
     uid: str
     node: NodeName
     given: tuple[tuple[str, GpuGrant], ...] = ()
-    """By request; nothing where the claim is allocated already, or about to be."""
+    """By request; empty if the claim is already allocated or assumed."""
     config: tuple[Mapping[str, Any], ...] = ()
 
 
 def holder_of(claim_uid: str, node: NodeName) -> PodUid:
-    """As what a claim stands among a node's pods, where it is counted what they hold."""
+    """The uid under which a claim's devices are counted among a node's pods."""
     return PodUid(f"claim/{claim_uid}/{node}")
 
 
 def allocation_of(grant: ClaimGrant, new_id: Callable[[], str]) -> Mapping[str, Any]:
-    """As it is written; `new_id` makes one for each share."""
+    """The allocation as it is written; `new_id` makes an id for each share."""
     field = {"key": "metadata.name", "operator": "In", "values": [grant.node]}
     config = [{name: value for name, value in each.items() if value} for each in grant.config]
     return {
@@ -67,13 +67,13 @@ def _result(node: NodeName, request: str, grant: GpuGrant, share_id: str) -> Map
 
 
 def node_of(claim: ApiResourceClaim) -> NodeName | None:
-    """Where our driver's devices of an allocated claim are; None where it has none, or some of another driver."""
+    """The node of an allocated claim; None without devices, or with some of another driver or of several nodes."""
     pools = {each.pool if each.driver == DRIVER else "" for each in claim.results}
     return NodeName(pools.pop()) if len(pools) == 1 and "" not in pools else None
 
 
 def nodes_of(claim: ApiResourceClaim) -> frozenset[NodeName]:
-    """All nodes on which it holds devices of ours; one, unless others wrote it."""
+    """All nodes on which a claim holds our devices; one, unless others wrote its allocation."""
     return frozenset(NodeName(each.pool) for each in claim.results if each.driver == DRIVER)
 
 
@@ -85,7 +85,7 @@ def held_by(claim: ApiResourceClaim, node: NodeName, part: GpuPart | None) -> Al
 
 
 def holding(claim_uid: str, node: NodeName, grants: Iterable[GpuGrant]) -> Allocation:
-    """Grants as they count, for a holder that is no pod."""
+    """An allocation that counts these grants, for a holder that is not a pod."""
     counted = tuple(grants)
     containers: dict[ContainerName, dict[Any, Any]] = {_HELD: {GPU.name: counted}} if counted else {}
     return Allocation(gen=0, pod=holder_of(claim_uid, node), node=node, containers=containers)
@@ -104,7 +104,7 @@ def _grants(results: Iterable[DeviceResult], cards: Mapping[str, Card]) -> Itera
 
 
 def _consumed(result: DeviceResult, name: str, whole: int) -> int:
-    """No more than all of it, whatever was written."""
+    """The consumed amount, at most the whole; the whole if none is given, or a malformed one."""
     try:
         return min(max(0, int(parse_quantity(result.consumed_capacity[name]))), whole)
     except (KeyError, DecodeError):

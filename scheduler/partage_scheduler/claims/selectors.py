@@ -1,7 +1,8 @@
-"""The expressions by which classes and claims choose devices, as far as they are understood here. Pure.
+"""The supported expressions by which classes and claims select devices. Pure.
 
-Kubernetes has a whole language for it (CEL). What is read here are comparisons joined by `&&`: of the driver, of a
-card's uuid, and of its model. Whatever else one says is refused, for a device that it excludes must not be given.
+Kubernetes has a whole language for them (CEL). Supported here are comparisons joined by `&&`: of the driver, of a
+card's uuid, and of its model; and `device.allowMultipleAllocations`. Anything else is rejected, because a device that
+it excludes must not be given.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _TERM: Final = re.compile(
     re.ASCII,
 )
 _LONGEST: Final = 10 << 10
-"""Of an expression, as the API server has it."""
+"""Limit of an expression's length, as in the API server."""
 ALLOWED: Final = (
     f'device.driver == "{DRIVER}", device.allowMultipleAllocations, and uuid or model in '
     f'device.attributes["{DRIVER}"] compared by ==, joined by &&'
@@ -30,16 +31,16 @@ ALLOWED: Final = (
 
 
 class Chosen(NamedTuple):
-    """What all selectors say together."""
+    """The conjunction of all selectors."""
 
     is_ours: bool = False
-    """They name our driver."""
+    """Whether they name our driver."""
     card: CardId | None = None
     model: str | None = None
 
 
 def chosen_by(selectors: Iterable[Selector], of: str) -> Chosen:
-    """Raises `Refused` for what is not understood; `of` says whose selectors they are."""
+    """Parses selectors; raises `Refused` for unsupported ones. `of` names the object that has them."""
     found = Chosen()
     for each in selectors:
         for driver, name, value in _terms("" if each.cel is None else each.cel.expression, of):
@@ -53,14 +54,14 @@ def chosen_by(selectors: Iterable[Selector], of: str) -> Chosen:
 
 
 def both(one: Chosen, other: Chosen, of: str) -> Chosen:
-    """What holds where the selectors of both hold."""
+    """The conjunction of both; raises `Refused` if they exclude each other."""
     card = one.card if other.card is None else CardId(_same(one.card, other.card, of))
     model = one.model if other.model is None else _same(one.model, other.model, of)
     return Chosen(one.is_ours or other.is_ours, card, model)
 
 
 def _terms(expression: str, of: str) -> Iterable[tuple[str, str, str]]:
-    """Driver, attribute and value of each term; all empty where it only says what holds for all our devices."""
+    """Driver, attribute and value of each term; all empty for a term that holds for all our devices."""
     found: list[tuple[str, str, str]] = []
     at = 0
     while len(expression) <= _LONGEST and (term := _TERM.match(expression, at)) is not None:

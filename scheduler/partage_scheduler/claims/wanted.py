@@ -1,4 +1,4 @@
-"""What a pod needs of its claims: what is to be allocated for it, and where those are that are allocated. Pure."""
+"""Names of the claims that a pod needs, and the nodes that allocated ones leave. Pure."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from partage_scheduler.decision import Barred, Decider
 from partage_scheduler.objects import ApiPod
 
 MOST_CLAIMS: Final = 32
-"""Of one pod that are read."""
+"""Limit of claims per pod."""
 PINNED: Final = Reason("claim-elsewhere", "node(s) didn't have the cards of claim {}", lasts=True)
 
 
 class NotYet(Refused):
-    """Something that the pod needs is not there yet; in a sentence for its owner."""
+    """Something that the pod needs does not exist yet; the message is for its owner."""
 
 
 def pinned(pins: Iterable[tuple[str, NodeName]], decider: Decider) -> Iterator[Barred]:
-    """All nodes but those of claims that are allocated, or about to be."""
+    """Filters out all nodes but those of claims that are allocated or assumed."""
     for claim, node in pins:
         yield Barred(PINNED.of(claim), ~decider.slots.flags((node,)))
 
 
 def claims_of(pod: ApiPod) -> Mapping[str, str]:
-    """The names of its claims, by what the pod calls them; raises `NotYet` where one is still to be made."""
+    """Names of a pod's claims by their names in the pod; raises `NotYet` if one is still to be created."""
     uses = pod.spec.resource_claims
     if len(uses) > MOST_CLAIMS:
         raise Refused(f"the pod has {len(uses)} resource claims; this scheduler reads {MOST_CLAIMS} at most")

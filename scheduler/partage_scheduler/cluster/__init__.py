@@ -1,9 +1,10 @@
-"""What is known of the cluster, pure.
+"""Cache of the cluster's state. Pure.
 
-`cluster` has a method for everything that happens and answers for which pods it matters (`causes`). `fleet` are the
-nodes and their devices, `readiness` says which of them take part in sharing; `seats` are pods on nodes, `verified` says
-which allocation counts for each, `unknown` what counts of pods that have none or can't be read; `kept` and `promised`
-are room for pods which wait, `refusals` are nodes that had none after all, `fullness` is how full the cluster is.
+`cluster` has a method for each change and returns the cluster events that follow from it (`causes`). `fleet` has the
+nodes and their devices, `readiness` which of them take part in sharing; `seats` are pods on nodes, `verified` has the
+allocation that counts for each, `unknown` what counts for pods that have none or can't be decoded; `kept` and
+`promised` are resources held for pending pods, `refusals` are nodes whose kubelet rejected a pod, `fullness` is how
+full the cluster is.
 """
 
 from partage_scheduler.cluster.causes import NOTHING, Cause

@@ -1,4 +1,4 @@
-"""Why a pod that waits may fit now."""
+"""Cluster events that may make a pending pod schedulable."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Final
 
 class Cause(Enum):
     NODE = "node"
-    """A node came, changed, or is heard of again."""
+    """A node was added or changed, or its heartbeat is back."""
     INVENTORY = "inventory"
-    """A node has other devices than before."""
+    """The devices of a node changed."""
     FREED = "freed"
     """A pod left a node, or holds less."""
     POD = "pod"
-    """A pod came to a node, or has other labels."""
+    """A pod was added to a node, or its labels changed."""
     VOLUME = "volume"
-    """A volume or a claim came or changed."""
+    """A volume, a PersistentVolumeClaim, a StorageClass or a CSINode was added or changed."""
     CLAIM = "claim"
-    """A claim on devices, or a class of them, came or changed."""
+    """A ResourceClaim or a DeviceClass was added or changed."""
     NAMESPACE = "namespace"
-    """A namespace came or has other labels."""
+    """A namespace or a ResourceQuota was added or changed."""
     TIME = "time"
-    """Nothing but time: what went wrong may go right next time."""
+    """Only time has passed: what failed may succeed next time."""
 
 
 NOTHING: Final[frozenset[Cause]] = frozenset()
-"""Nothing that concerns anybody."""
+"""No event that could help a pending pod."""

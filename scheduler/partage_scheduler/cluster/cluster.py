@@ -1,15 +1,15 @@
-"""The cluster as it is known: everything that happens is a method, and the answer is for whom it matters.
+"""The cluster cache: a method for each change, which returns the cluster events that follow from it.
 
-What is known comes from objects alone: told of the same objects in any order, and however often, it is the same.
-Only an allocation that is changed afterwards is remembered as it was: what was verified for a pod counts until the pod
-is gone (`verified`). Of a pod that asks for devices and has none that verifies, its request counts on all of its
-node's (`unknown`). Of other pods CPU and memory count alone.
+The state depends on objects alone: the same objects give the same state, in any order and however often they are
+reported. Only the allocation of a pod is remembered when it is changed later: what was verified for a pod counts until
+the pod is gone (`verified`). The request of a pod that asks for devices and has no verified allocation counts on every
+device of its node (`unknown`). Of other pods only CPU and memory count.
 
-A pod that was decided on is assumed to be on its node until it is seen there, seen elsewhere, gone, or undone. Pods
-that have ended hold nothing; pods that are being deleted hold what they held until they are gone. A pod on a node that
-is not known is kept for when the node comes.
+A pod that was decided on is assumed on its node until it is seen there, seen elsewhere, gone, or undone. Terminated
+pods hold nothing; pods that are being deleted hold what they held until they are gone. A pod on an unknown node is kept
+for when the node is added.
 
-Pure: it tells the decider and the predicates what changed, and reads no clock.
+Pure: it passes changes on to the decider and the predicates, and reads no clock.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, 
 
 class ClusterSettings(Struct, frozen=True, kw_only=True):
     silent_after_s: float = 40.0
-    """A node of which nothing was heard for so long takes no new pods with devices."""
+    """A node without a heartbeat for this long takes no new pods with devices."""
     claims_of: str = ""
-    """Of this scheduler's pods claims are allocated here; empty: by somebody else."""
+    """Name of the scheduler whose pods' claims are allocated here; empty: others allocate claims."""
 
 
 class Cluster:
@@ -65,10 +65,10 @@ class Cluster:
         settings: ClusterSettings | None = None,
         kinds: Iterable[AnyKind] = (GPU,),
     ) -> None:
-        """`trusted` says what the signed allocation on a pod is; None where it has none that verifies.
+        """`trusted` returns the signed allocation on a pod; None if it has none that verifies.
 
-        `asks` says what a pod without one asks for. `told` hears, once for each change, of pods on which something else
-        stands than what counts for them.
+        `asks` returns the request of a pod without one. `told` is called, once for each change, for pods whose
+        annotations differ from what counts for them.
         """
         self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
         settings = settings or ClusterSettings()
@@ -94,7 +94,7 @@ class Cluster:
         return [(seat.pod, seat.allocation) for seat in self.seats.on(node)]
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
-        """Nodes that just refused such a pod, and room that is promised; for devices also nodes that share none now."""
+        """Nodes that just rejected such a pod or are promised to others; for devices also nodes that share none now."""
         slots = self._decider.slots
         found = [*self.fleet.barred(request, now), *self._unread.barred(slots)] if request.containers else []
         found += self._closed.barred(request, slots)
@@ -103,20 +103,20 @@ class Cluster:
         return found
 
     def refused(self, pod: ApiPod, now: float) -> None:
-        """Its kubelet had no room for a pod that we sent there."""
+        """Records that a kubelet lacked resources for a pod that we bound there."""
         self._refusals.put(pod.namespace, NodeName(pod.node), now)
 
     def imagined(self) -> Imagined:
-        """The cluster as if some pods had left, or it had other devices."""
+        """A what-if view of the cluster, in which pods have left or devices differ."""
         return Imagined(self._decider, self._predicates, self._closed, self.fleet, self.claims)
 
     def keep(self, pod: ApiPod, decision: Decision) -> None:
-        """Keeps this for a pod that waits for others to leave. Pods of a lower priority lose their room there."""
+        """Holds this for a pod that waits for its victims; pods of a lower priority lose what is held there."""
         self._pointless += self.kept.yields(decision.node, pod.priority)
         self.kept.put(pod, decision)
 
     def keep_for_gang(self, pod: ApiPod, decision: Decision) -> None:
-        """Its binding failed while others of its gang are on nodes: what it was to have is kept for it."""
+        """Holds what a pod was to get if its binding failed while other pods of its gang are on nodes."""
         gang = gang_of(pod)
         if gang is not None and self.seats.of_gang(gang) and decision.node in self.fleet:
             self.keep(pod, decision)
@@ -125,7 +125,7 @@ class Cluster:
         return _FREED if self.kept.remove(uid) else NOTHING
 
     def pointless(self) -> list[ApiPod]:
-        """Pods that wait and lost what was kept for them since the last call."""
+        """Pending pods that lost what was held for them since the last call."""
         found, self._pointless = self._pointless, []
         return found
 
@@ -143,7 +143,7 @@ class Cluster:
         return self.node_gone(node.name) | self._node_comes(node)
 
     def withhold(self, reservations: Iterable[str]) -> Causes:
-        """Pods of ours that hold cards, and leave or are gone: their cards are kubelet's, whatever inventories say."""
+        """Treats the cards of these reservation pods, which are leaving or gone, as kubelet's despite inventories."""
         causes = NOTHING
         for known in self.fleet.withhold(frozenset(reservations)):
             self._count_anew(known)
@@ -151,9 +151,9 @@ class Cluster:
         return causes
 
     def node_gone(self, name: str, *, uid: str = "") -> Causes:
-        """It is no more; pods that are still bound to it hold nothing until it is there again.
+        """Removes a node; pods still bound to it hold nothing until it is added again.
 
-        With a `uid`: only if it is that one, and not another that has its name since.
+        With a `uid`, only if the node of that name still has this uid.
         """
         known = self.fleet.get(NodeName(name))
         if known is None or uid not in {"", known.node.metadata.uid}:
@@ -163,10 +163,10 @@ class Cluster:
             self._closed.remove(seat.pod.uid)
         self._pointless += self.kept.node_gone(known.node.name)
         self.fleet.goes(known)
-        return _NODE | _FREED  # pods elsewhere may have kept others away from its whole zone
+        return _NODE | _FREED  # its pods may have kept others away from its whole zone
 
     def heartbeat(self, name: str, renewed_s: float | None, now: float) -> Causes:
-        """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
+        """Renewal time of a node's heartbeat Lease, on the same clock as `now`; None if there is no Lease."""
         return self.fleet.beats(NodeName(name), renewed_s, now)
 
     def relisted_nodes(self, nodes: Iterable[ApiNode]) -> Causes:
@@ -179,17 +179,17 @@ class Cluster:
         return causes
 
     def none_unread(self) -> Causes:
-        """All pods are about to be listed again, also those that can't be read."""
+        """Forgets undecodable pods, because all pods are about to be listed again."""
         return _FREED if self._unread.clear() else NOTHING
 
     def pod(self, pod: ApiPod) -> Causes:
-        """A pod of any scheduler, as it is now; never older than what was told last (`intake`)."""
+        """Takes a pod of any scheduler as it is now; never an older version than before (`intake`)."""
         return self._is_read(pod.uid) | self._pod(pod)
 
     def pod_unread(self, pod: ApiPod) -> None:
-        """A pod of which no more can be read, on its node or where it was last.
+        """Takes an undecodable pod, on its node or where it was last.
 
-        It holds what it held; of one that was never seen, what is signed for it there.
+        It keeps what it held; a pod that was never seen gets the allocation that is signed for it there.
         """
         seat = self.seats.get(pod.uid)
         node = NodeName(pod.node) or (seat.node if seat is not None else NodeName(""))
@@ -219,7 +219,7 @@ class Cluster:
         return let_go | self._is_still(seat, pod)
 
     def pod_gone(self, uid: PodUid) -> Causes:
-        """The pod is deleted, or has ended."""
+        """Removes a pod that was deleted or has terminated."""
         self.verified.forget(uid)
         self.claims.pod_gone(uid)
         let_go = self._let_go(uid) | self._is_read(uid)
@@ -229,7 +229,7 @@ class Cluster:
         return let_go if seat is None else _FREED
 
     def assume(self, pod: ApiPod, decision: Decision) -> tuple[ClaimGrant, ...]:
-        """The pod is about to be bound; what is to be written on its claims before."""
+        """Assumes a pod that is about to be bound; returns the allocations to write on its claims first."""
         if self.seats.get(pod.uid) is not None:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
@@ -238,7 +238,7 @@ class Cluster:
         return self.claims.assume(pod, decision)
 
     def rebook(self, uid: PodUid, before: Allocation, now: Allocation) -> Causes:
-        """A pod on a node is about to be resized, or will not be; nothing where it counts with something else."""
+        """Replaces a pod's allocation when a resize starts or is undone; no-op if another allocation counts."""
         seat = self.seats.get(uid)
         if seat is None or seat.allocation is not before:
             return NOTHING
@@ -252,13 +252,13 @@ class Cluster:
         return _FREED
 
     def confirmed(self, uid: PodUid) -> None:
-        """The API server said that the pod is bound; the watch will say so too."""
+        """Marks a pod as bound: the API server confirmed it, and the watch will follow."""
         seat = self.seats.get(uid)
         if seat is not None:
             seat.assumed = False
 
     def undo(self, uid: PodUid) -> Causes:
-        """Its binding failed. What was seen on its node meanwhile stays."""
+        """Removes an assumed pod whose binding failed; a pod seen on its node meanwhile stays."""
         freed = _FREED if self.claims.undo(uid) else NOTHING
         seat = self.seats.get(uid)
         if seat is None or not seat.assumed:
@@ -278,7 +278,7 @@ class Cluster:
         return None if known is None else known.inventory
 
     def _count_anew(self, known: Known) -> None:
-        """Its devices changed: what counts on all of them counts on the new ones from now on."""
+        """Counts pods of unknown allocation on all of a node's new devices."""
         self.claims.node_comes(known.node.name)
         for seat in self.seats.on(known.node.name):
             if seat.held.unknown is not None:
@@ -286,7 +286,7 @@ class Cluster:
                 self._count(seat, known)
 
     def _waits(self, pod: ApiPod) -> Causes:
-        if self.seats.get(pod.uid) is not None:  # told late, or while its binding is under way
+        if self.seats.get(pod.uid) is not None:  # a late event, or its binding is in flight
             return NOTHING
         if pod.is_going:
             return self._let_go(pod.uid)
@@ -295,7 +295,7 @@ class Cluster:
         return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
 
     def _let_go(self, uid: PodUid) -> Causes:
-        """The pod waits no more: nothing is promised to it or kept for it."""
+        """Releases what is promised to or held for a pod that is no longer pending."""
         promised, kept = self._promised.remove(uid), self.kept.remove(uid)
         return _FREED if promised or kept else NOTHING
 
@@ -330,7 +330,7 @@ class Cluster:
     def _remove(self, seat: Seat) -> None:
         self.seats.remove(seat)
         if self.kept and (gang := gang_of(seat.pod)) is not None and not self.seats.of_gang(gang):
-            self.kept.remove_gang(gang)  # a gang without pods there holds nothing
+            self.kept.remove_gang(gang)  # nothing is held for a gang without pods on nodes
         if seat.node in self.fleet:
             self._count_no_more(seat)
 

@@ -1,4 +1,4 @@
-"""Nodes and their devices, as they are known. Pure: it tells the decider and the predicates what changed."""
+"""Known nodes and their devices. Pure: it passes changes on to the decider and the predicates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Known(Struct, frozen=True):
 
 
 class Fleet:
-    """All nodes; pods are not known here."""
+    """All nodes; pods are tracked elsewhere."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Fleet:
         kinds: Iterable[AnyKind],
         claims: bool = False,
     ) -> None:
-        """`claims`: cards of claims are ours to hand out, too."""
+        """`claims`: whether this scheduler allocates the cards of claims, too."""
         self._hands_out_claimed = claims
         self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
         self._enforced = frozenset(kind.name for kind in self._kinds if kind.promises is not whole_devices)
@@ -55,7 +55,7 @@ class Fleet:
         self._readiness = Readiness(silent_after_s)
         self._seen = Versions()
         self._withheld: frozenset[str] = frozenset()
-        """Reservations of cards that don't count."""
+        """Reservations whose cards count as kubelet's."""
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -81,14 +81,14 @@ class Fleet:
         return self._seen.is_news(node.metadata.uid, node.metadata.resource_version)
 
     def barred(self, request: PodRequest, now: float) -> list[Barred]:
-        """Nodes that take no part in sharing devices as this request needs it."""
+        """Nodes that take no part in device sharing of the kind that this request needs."""
         needs_broker = not request.kinds.isdisjoint(self._enforced)
         if all(claim_of(each.name) is not None for each in request.containers):
             return self._readiness.barred_to_claims(now)
         return self._readiness.barred(now, needs_broker=needs_broker, reads=needed_by(request))
 
     def told(self, inventory: Inventory) -> Inventory:
-        """As plugins hear of it: cards that others allocate claims on are none of ours."""
+        """The inventory for plugins, in which cards that others allocate claims on are kubelet's."""
         part = None if self._hands_out_claimed else inventory.part(GPU)
         if part is None or not any(card.pool == "dra" for card in part.cards):
             return inventory
@@ -136,12 +136,12 @@ class Fleet:
             self._predicates.put_node(known.slot, node)
             causes |= _NODE
         elif node.status != before.status or node.metadata.annotations != before.metadata.annotations:
-            self._predicates.put_node(known.slot, node)  # images, conditions: worth knowing, worth no try
+            self._predicates.put_node(known.slot, node)  # images, conditions: recorded, but no reason to retry pods
         self._nodes[node.name] = Known(node, known.slot, inventory, total)
         return causes
 
     def withhold(self, reservations: frozenset[str]) -> Iterator[Known]:
-        """Their cards are kubelet's from now on; the nodes that change by it."""
+        """Treats the cards of these reservations as kubelet's; yields the nodes that change."""
         if reservations == self._withheld:
             return
         self._withheld = reservations
@@ -153,7 +153,7 @@ class Fleet:
                 yield now
 
     def goes(self, known: Known) -> None:
-        """The node is gone; its pods were removed before."""
+        """Removes a node, whose pods were removed before."""
         name = known.node.name
         self._predicates.remove_node(known.slot)
         self._decider.remove_node(name)
@@ -162,7 +162,7 @@ class Fleet:
         del self._nodes[name]
 
     def _inventory_of(self, node: ApiNode, before: Inventory) -> tuple[Inventory, int]:
-        """What a node says it has, and what keeps it from taking part."""
+        """The inventory that a node reports, and the obstacle that keeps it from taking part."""
         text = node.metadata.annotations.get(INVENTORY)
         if text is None:
             return _EMPTY, SAID_NOTHING
@@ -174,7 +174,7 @@ class Fleet:
 
 
 def without(inventory: Inventory, reservations: frozenset[str]) -> Inventory:
-    """As if these did not hold any card; the same object where they hold none that is shared."""
+    """The inventory as if these reservations held no card; the same object if they hold no shared card."""
     part = inventory.part(GPU)
     if part is None or not any(_is_lost_with(card, reservations) for card in part.cards):
         return inventory
@@ -187,7 +187,7 @@ def _is_lost_with(card: Card, reservations: frozenset[str]) -> bool:
 
 
 def _matters(node: ApiNode, before: ApiNode) -> bool:
-    """Whether a pod may fit now that did not."""
+    """Whether pods that did not fit may fit now."""
     return (
         node.spec != before.spec
         or node.metadata.labels != before.metadata.labels

@@ -1,4 +1,4 @@
-"""How full the cluster is, and how much of what is free lies in pieces. Pure."""
+"""How full the cluster is, and how fragmented its free share is. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from partage_plugins.vocabulary.usage import Usage, usages
 
 
 class Fullness(Struct, frozen=True):
-    """Of all cards that are shared and not lost."""
+    """Totals over all cards that are shared and not lost."""
 
     cards: int = 0
     free_cards: int = 0
-    """No pod is on them."""
+    """Cards that no pod is on."""
     memory_bytes: int = 0
     given_share_milli: int = 0
-    """Of no card more than all of it, whatever counts on it."""
+    """At most the whole of each card, even if more counts on it."""
     given_memory_bytes: int = 0
 
     @property
@@ -49,7 +49,7 @@ class Load(NamedTuple):
 
 
 def fullness(nodes: Iterable[tuple[Inventory, Iterable[Allocation]]]) -> Fullness:
-    """Of nodes with what they have, and all that was given there."""
+    """Totals over nodes, each with its inventory and the allocations on it."""
     return together(
         whole(loads(inventory, (usage for each in allocations for usage in usages(each))))
         for inventory, allocations in nodes
@@ -57,7 +57,7 @@ def fullness(nodes: Iterable[tuple[Inventory, Iterable[Allocation]]]) -> Fullnes
 
 
 def loads(inventory: Inventory, held: Iterable[Usage]) -> list[Load]:
-    """The cards of one node, with all that is held there; what is held of other cards is left out."""
+    """The shared cards of one node with what is held of them; usages of other cards are left out."""
     part = inventory.part(GPU)
     found = {card.id: Load(card) for card in part.cards if card.pool == "shared" and not card.is_lost} if part else {}
     for usage in held:
@@ -80,5 +80,5 @@ def whole(cards: Iterable[Load]) -> Fullness:
 
 
 def together(parts: Iterable[Fullness]) -> Fullness:
-    """Of several nodes, each by itself."""
+    """Sums the totals of several nodes."""
     return Fullness(*map(sum, zip(*map(astuple, parts), strict=True)))

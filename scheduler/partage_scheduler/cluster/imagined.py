@@ -1,6 +1,6 @@
-"""The cluster without some of its pods, or with other devices and more pods, for as long as somebody looks.
+"""What-if view of the cluster cache: some pods removed, others added, or other devices.
 
-What is asked meanwhile is answered as if it were so. Afterwards all is as it was.
+While the context is open, all queries see the changed state; on exit everything is restored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTHING: Final = Room()
 
 
 class Imagined:
-    """A context; pods may leave and come back in any order."""
+    """A context manager; pods may be removed and put back in any order."""
 
     def __init__(
         self, decider: Decider, predicates: Predicates, closed: Closed, fleet: Fleet, claims: ClaimBook
@@ -30,7 +30,7 @@ class Imagined:
         self._claims = claims
         self._away: dict[PodUid, Seat] = {}
         self._let_go: dict[PodUid, list[Allocation]] = {}
-        """What claims hold that end with each pod that is away."""
+        """Allocations of claims that end with each removed pod."""
         self._over: list[Allocation] = []
         self._placed: list[PodUid] = []
         self._equipped: set[NodeName] = set()
@@ -46,13 +46,13 @@ class Imagined:
             self._give_back(ending)
 
     def without_ended_claims(self, node: NodeName) -> None:
-        """Claims whose pods are gone hold nothing there."""
+        """Releases what claims hold on the node whose pods are all gone."""
         ended = self._claims.ending_on(node)
         self._over += ended
         self._give_back(ended)
 
     def back(self, seat: Seat) -> None:
-        """A pod that had not left is there anyway."""
+        """Puts a removed pod back; no-op for others."""
         if self._away.pop(seat.pod.uid, None) is None:
             return
         slot = self._decider.slots.of(seat.node)
@@ -64,12 +64,12 @@ class Imagined:
         self._take(self._let_go.pop(seat.pod.uid, []))
 
     def equip(self, node: NodeName, inventory: Inventory) -> None:
-        """The node has these devices."""
+        """Gives the node these devices."""
         self._equipped.add(node)
         self._decider.replace_inventory(node, self._fleet.told(inventory))
 
     def place(self, decision: Decision) -> None:
-        """A pod that waits holds this; what others mind of it beside devices and room is left out."""
+        """Counts devices, CPU and memory of a pending pod; its effect on other predicates is left out."""
         self._placed.append(decision.request.pod.uid)
         self._decider.take(decision.taken, decision.request.needs)
 

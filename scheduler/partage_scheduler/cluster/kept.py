@@ -1,7 +1,7 @@
-"""Room that is kept for pods which wait for others to leave: what each will be given where it is nominated.
+"""Resources held for pods that wait for their victims to leave: what each will get on its nominated node.
 
-It counts as taken for pods of the same and of a lower priority, cards with the rest, whether or not those who must
-leave have left. A pod that waits has no labels here: no pod is to be placed near a pod that is not there.
+They count as taken for pods of the same or a lower priority, cards included, whether or not the victims have left. A
+nominated pod has no labels here: no pod may be placed near a pod that is not running yet.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Kept:
         self._take(place)
 
     def remove(self, uid: PodUid) -> bool:
-        """Whether anything was kept for it."""
+        """Releases what is held for a pod; returns whether there was anything."""
         place = self._places.pop(uid, None)
         if place is None:
             return False
@@ -56,17 +56,17 @@ class Kept:
         self._without([each.pod for each in self._places.values() if gang_of(each.pod) == gang])
 
     def node_gone(self, node: NodeName) -> list[ApiPod]:
-        """Removes what is kept on a node that is about to go; returns for whom."""
+        """Releases what is held on a node that is about to be removed; returns the pods concerned."""
         return self._without([each.pod for each in self._places.values() if each.decision.node == node])
 
     def yields(self, node: NodeName, priority: int) -> list[ApiPod]:
-        """Removes what is kept there for pods of a lower priority; returns for whom."""
+        """Releases what is held on a node for pods of a lower priority; returns these pods."""
         places = [each for each in self._places.values() if each.decision.node == node]
         return self._without([each.pod for each in places if each.pod.priority < priority])
 
     @contextmanager
     def lifted(self, pod: ApiPod) -> Generator[None]:
-        """While this is open, nothing is kept against this pod: neither its own, nor what is for lower ones."""
+        """Suspends, while open, what is held for this pod itself and for pods of a lower priority."""
         lifted = [place for uid, place in self._places.items() if uid == pod.uid or place.pod.priority < pod.priority]
         for place in lifted:
             self._give_back(place)

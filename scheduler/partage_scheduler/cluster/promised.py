@@ -1,7 +1,7 @@
-"""Room that is promised to pods which wait: `nominatedNodeName`, as another scheduler or its preemption wrote it.
+"""CPU and memory promised to pending pods by a `nominatedNodeName` that another scheduler or its preemption set.
 
-It counts against pods of the same or a lower priority. CPU and memory alone: what else such a pod will need there is
-found when it comes. Who waits for our own victims to leave has all that it will need kept (`kept`), and nothing here.
+They count against pods of the same or a lower priority. Other needs of such a pod are checked when it arrives. For a
+pod that waits for our own victims everything it needs is held in `kept`, and its promise here doesn't count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Promised:
         self._by_pod: dict[PodUid, _Promise] = {}
 
     def put(self, pod: ApiPod, needs: Room) -> bool:
-        """What a pod that waits is promised now; whether something was let go."""
+        """Records the promise to a pending pod; returns whether an earlier one was released."""
         node = NodeName(pod.status.nominated_node_name)
         if not node:
             return self.remove(pod.uid)
@@ -38,7 +38,7 @@ class Promised:
         return self._by_pod.pop(uid, None) is not None
 
     def barred(self, pod: ApiPod, needs: Room, decider: Decider, *, kept: Container[PodUid]) -> Iterator[Barred]:
-        """Nodes with room that would do if it were not promised."""
+        """Nodes whose free CPU or memory is too little once promises to others are subtracted."""
         if not self._by_pod:
             return
         cpu, memory = decider.slots.flags(()), decider.slots.flags(())

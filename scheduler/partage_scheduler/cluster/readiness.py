@@ -1,9 +1,9 @@
-"""Which nodes take part where devices are shared, and why the others don't. By slot, in arrays.
+"""Which nodes take part in device sharing, and why the others don't. By slot, in arrays.
 
-A node takes part while its heartbeat is fresh, crishim is in force, and it reads a version of allocations that we
-write. For requests of a kind whose grants may promise a part of a device, the broker must be in force too: it enforces
-them. For requests with budgets, or with memory that moves, the node must read of these. Pods that ask for no device may
-be anywhere.
+A node takes part while its heartbeat is fresh, crishim is in force, and the node supports a version of allocations that
+we write. Requests of a kind whose grants may guarantee part of a device also need the broker, which enforces these.
+Requests with budgets or with movable memory need a node that supports them. Pods without device requests may run
+anywhere.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ REASONS: Final = (
 )
 SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_VERSION, _NO_BROKER, _NO_BUDGETS, _NO_MOVABLE = range(1, len(REASONS))
 _UNREAD: Final[Mapping[str, int]] = {BUDGETS: _NO_BUDGETS, MOVABLE: _NO_MOVABLE}
-"""By the name of what a node must read."""
+"""Obstacles by the feature that a node must support."""
 _NOTHING: Final[frozenset[str]] = frozenset()
 _MAY_DO: Final = (_READY, _NO_BROKER)
-"""Obstacles that leave requests to which the node is open."""
+"""Obstacles with which a node still takes some requests."""
 SILENT: Final = Reason("no-heartbeat", "node(s) had no heartbeat of the advertiser", lasts=True)
 
 
 def obstacle_of(inventory: Inventory) -> int:
-    """A place in `REASONS`; 0 where nothing keeps the node from taking part."""
+    """An index into `REASONS`; 0 if nothing keeps the node from taking part."""
     if not inventory.ready.crishim:
         return _NO_CRISHIM
     if highest_common_version(inventory.reads.allocation) is None:
@@ -60,16 +60,16 @@ class Readiness:
         self._fresh_until = np.zeros(0, dtype=np.float64)
         self._slots: dict[NodeName, Slot] = {}
         self._beats: dict[NodeName, tuple[float, float]] = {}
-        """By node, known or not: what the last beat said, and when it was noticed."""
+        """By node, known or not: renewal time of the last heartbeat, and when it was noticed."""
         self._barred: dict[tuple[bool, frozenset[str]], list[Barred]] = {}
-        """By whether the broker is needed, and what is to be read."""
+        """By whether the broker is needed, and by the features that the node must support."""
         self._barred_to_claims: list[Barred] | None = None
         self._right_until = -math.inf
 
     def put(
         self, node: NodeName, slot: Slot, obstacle: int, *, reads: Collection[str], has_broker: bool = False
     ) -> bool:
-        """Whether this is better than before."""
+        """Updates a node; returns whether it takes more requests than before."""
         if node not in self._slots:
             self._has_broker = grown(self._has_broker, slot + 1, fill=True)
             self._has_broker[slot] = False
@@ -95,7 +95,7 @@ class Readiness:
         return (obstacle == _READY != before) or before not in _MAY_DO or bool(does_read - did_read)
 
     def remove(self, node: NodeName) -> None:
-        """The node is gone; its heartbeat is kept for when it comes again."""
+        """Removes a node; its heartbeat is kept in case the node is added again."""
         slot = self._slots.pop(node)
         self._obstacles[slot], self._fresh_until[slot], self._has_broker[slot] = _READY, math.inf, True
         for readers in self._reads.values():
@@ -103,9 +103,9 @@ class Readiness:
         self._right_until = -math.inf
 
     def beat(self, node: NodeName, renewed_s: float | None, now: float) -> bool:
-        """Its Lease says that it beat then, None that there is no Lease; whether it is heard of again.
+        """Takes the renewal time of a node's Lease, None without a Lease; returns whether the node is back.
 
-        Only the first beat is judged by the clock of its node: later ones are fresh because they are others.
+        Only the first heartbeat is judged by its node's clock: later ones are fresh because they differ.
         """
         last = self._beats.get(node)
         if renewed_s is None:
@@ -124,7 +124,7 @@ class Readiness:
         return before < now <= until and int(self._obstacles[slot]) in _MAY_DO
 
     def barred(self, now: float, *, needs_broker: bool, reads: frozenset[str] = _NOTHING) -> list[Barred]:
-        """Nodes that take no part, by reason. Asked for each pod, so computed again only after a change."""
+        """Nodes that take no part, by reason. Called for each pod, so recomputed only after a change."""
         self._look(now)
         needs = needs_broker, reads
         if needs not in self._barred:
@@ -132,7 +132,7 @@ class Readiness:
         return self._barred[needs]
 
     def barred_to_claims(self, now: float) -> list[Barred]:
-        """The same for pods that ask by claims alone: their limits need a broker, and no crishim."""
+        """The same for pods that ask by claims alone: their limits need a broker, but no crishim."""
         self._look(now)
         if self._barred_to_claims is None:
             is_unknown = (self._obstacles == SAID_NOTHING) | (self._obstacles == UNREADABLE)
@@ -141,7 +141,7 @@ class Readiness:
         return self._barred_to_claims
 
     def why_not(self, slot: Slot, now: float, *, by_claims: bool = False) -> Reason | None:
-        """`by_claims`: all that it has is for claims, which need a broker, and no crishim."""
+        """`by_claims`: all its cards are for claims, which need a broker, but no crishim."""
         obstacle = int(self._obstacles[slot])
         if by_claims and obstacle not in (SAID_NOTHING, UNREADABLE):
             obstacle = _READY if self._has_broker[slot] else _NO_BROKER
@@ -160,7 +160,7 @@ class Readiness:
         return self._by_obstacle(now, counted)
 
     def _look(self, now: float) -> None:
-        """Forgets what is right no longer."""
+        """Drops cached results that are out of date."""
         if now > self._right_until:
             heard = self._fresh_until >= now
             self._right_until = float(self._fresh_until.min(initial=math.inf, where=heard))

@@ -1,4 +1,4 @@
-"""Pods on nodes: what each holds there, by any scheduler, and whether it is known or only assumed."""
+"""Pods on nodes, of any scheduler: what each holds there, and whether it is confirmed or only assumed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 
 class Seat:
-    """One pod's place on a node."""
+    """A pod on a node, assumed or confirmed."""
 
     __slots__ = ("_usages", "allocation", "assumed", "closes", "held", "is_resized", "needs", "node", "pod")
 
@@ -33,19 +33,19 @@ class Seat:
         self.pod, self.node, self.held, self.assumed = pod, node, held, assumed
         self.needs = needs(pod) if needed is None else needed
         self.allocation = held.allocation
-        """What counts: where it is unknown what the pod was given, that follows from its node (`count`)."""
+        """What counts; for a pod of unknown allocation it is derived from the node (`count`)."""
         self.closes = _NO_KIND
-        """Kinds of which its node takes no new requests while it is there."""
+        """Kinds of which the node takes no new requests while the pod is there."""
         self.is_resized = held.allocation.gen > 1
-        """Or is about to be: what it has is not what its specification asks for."""
+        """Resized or about to be: what it has differs from the request in its specification."""
         self._usages: tuple[Usage, ...] | None = None
 
     def count(self, allocation: Allocation, closes: frozenset[Kind]) -> None:
-        """What counts of an unknown pod, on its node as it is now."""
+        """Sets what counts for a pod of unknown allocation, on its node as it is now."""
         self.allocation, self.closes, self._usages = allocation, closes, None
 
     def rebook(self, allocation: Allocation) -> None:
-        """What counts from now on, until something else is read on the pod."""
+        """Replaces what counts, until another allocation is read from the pod."""
         self.held = replace(self.held, allocation=allocation)
         self.is_resized = True
         self.count(allocation, self.closes)
@@ -59,7 +59,7 @@ class Seat:
 
 
 def gang_of(pod: ApiPod) -> Gang | None:
-    """None also where the gang is written wrongly."""
+    """The pod's gang; None if it has none, or a malformed one."""
     try:
         return read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
     except DecodeError:
@@ -81,7 +81,7 @@ class Seats:
         return self._seats.get(uid)
 
     def node_of(self, uid: PodUid) -> NodeName | None:
-        """Where a pod is, or is assumed to be; None where it waits."""
+        """The node that a pod is on or assumed on; None if it is pending."""
         seat = self._seats.get(uid)
         return None if seat is None else seat.node
 
@@ -89,22 +89,22 @@ class Seats:
         return tuple(self._on.get(node, _NO_SEATS).values())
 
     def of_gang(self, gang: Gang) -> Mapping[NodeName, int]:
-        """How many of its pods are on each node."""
+        """Number of its pods on each node."""
         return self._gangs.get(gang, _NO_NODES)
 
     def seated(self, gang: Gang) -> int:
-        """How many of its pods are on nodes, or assumed to be."""
+        """Number of its pods on nodes, assumed ones included."""
         return sum(self.of_gang(gang).values())
 
     def wishing(self) -> tuple[Seat, ...]:
-        """Pods that wish for other amounts, or did."""
+        """Pods that ask for a resize, or were resized."""
         return tuple(self._wishing.values())
 
     def of_namespace(self, namespace: str) -> Iterator[Seat]:
         return (seat for seat in self._seats.values() if seat.pod.namespace == namespace)
 
     def resized(self) -> Iterator[Seat]:
-        """Those with other amounts than they asked for; few, if any."""
+        """Pods with other amounts than they first requested; few, if any."""
         return (each for each in self._wishing.values() if each.is_resized)
 
     def has_lower(self, priority: int) -> bool:
@@ -132,7 +132,7 @@ class Seats:
         if gang_of(pod) != gang_of(seat.pod):
             self._count(seat.pod, seat.node, -1)
             self._count(pod, seat.node, 1)
-        seat.pod = pod  # of the same priority: that of a pod never changes
+        seat.pod = pod  # same priority: a pod's priority never changes
         self._note(seat)
 
     def _note(self, seat: Seat) -> None:
@@ -153,7 +153,7 @@ class Seats:
 
 
 def counts_otherwise(pod: ApiPod, before: ApiPod) -> bool:
-    """Whether predicates must be told of a pod on a node again: what they count changed, or which pods it attracts."""
+    """Whether predicates must be updated: what they count of the pod changed, or which pods it attracts."""
     return (
         pod.metadata.labels != before.metadata.labels
         or pod.is_going != before.is_going

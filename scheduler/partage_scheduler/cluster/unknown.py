@@ -1,9 +1,10 @@
-"""Pods on nodes for which it is not known what they were given: what counts of them, so that none of it is given away.
+"""What counts for pods on nodes whose allocation is not known, so that their devices are not given away.
 
-What such a pod asks for counts on every device of its node, tags with the rest. Where that can't be counted, since the
-kind has no way to say it or the request can't be read, the node takes no new requests of those kinds meanwhile.
+The request of such a pod counts on every device of its node, tags included. If that can't be counted, because the kind
+defines no `everywhere` or the request can't be read, the node takes no new requests of those kinds while the pod is
+there.
 
-That holds for pods that ask by resources, which no one can change. Labels and annotations prove nothing: whoever may
+This holds for pods that ask by resources, which are immutable. Labels and annotations prove nothing: anyone who may
 edit a pod could close its node with them. A pod that asks by those has what its allocation says, or nothing.
 """
 
@@ -37,11 +38,11 @@ _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 class Asks:
     def __init__(self, read: Callable[[Pod], PodRequest], ours: Iterable[str]) -> None:
-        """`ours` are the resources by which pods ask for devices; what ends in a slash is a prefix."""
+        """`ours` are the resources by which pods ask for devices; one that ends in a slash is a prefix."""
         self._read, self._ours = read, tuple(ours)
 
     def of(self, pod: ApiPod) -> Unknown | None:
-        """None where it names none of our resources: then it holds no device that is not in an allocation."""
+        """The pod's request; None if it names none of our resources: then it holds only what an allocation says."""
         if not any(self._is_ours(name) for name, number in asked_by(pod).items() if number):
             return None
         try:
@@ -57,7 +58,7 @@ class Asks:
 
 
 class Everywhere(NamedTuple):
-    """What counts of such a pod on its node."""
+    """What counts for such a pod on its node."""
 
     allocation: Allocation
     closes: frozenset[Kind] = _NO_KIND
@@ -67,7 +68,7 @@ class Everywhere(NamedTuple):
 def everywhere(
     unknown: Unknown, uid: PodUid, node: NodeName, inventory: Inventory, kinds: Iterable[AnyKind]
 ) -> Everywhere:
-    """Its request on every device of a node."""
+    """Counts a request on every device of a node."""
     if unknown.request is None:
         return Everywhere(_allocation(uid, node, {}), frozenset(kind.name for kind in kinds))
     closes: set[Kind] = set()
@@ -100,7 +101,7 @@ class Closed:
         self._seats: dict[PodUid, Seat] = {}
 
     def put(self, seat: Seat) -> None:
-        """Most pods close their node to no kind."""
+        """Records a pod that closes its node to any kind; most don't."""
         if seat.closes:
             self._seats[seat.pod.uid] = seat
 
@@ -125,11 +126,11 @@ class UnreadPods:
         self._nodes[uid] = node
 
     def remove(self, uid: PodUid) -> bool:
-        """Whether the pod could not be read before."""
+        """Returns whether the pod was undecodable before."""
         return self._nodes.pop(uid, None) is not None
 
     def clear(self) -> bool:
-        """What still exists is told again; whether there was any."""
+        """Forgets all, because existing ones are reported again; returns whether there were any."""
         had_some = bool(self._nodes)
         self._nodes.clear()
         return had_some

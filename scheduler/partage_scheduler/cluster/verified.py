@@ -1,8 +1,8 @@
-"""What counts for a pod on a node: the allocation that was verified for it, until it is gone.
+"""The allocation that counts for a pod on a node: the one verified for it, until the pod is gone.
 
-Annotations may be taken off, broken or put back by anyone who may write the pod; the card is in use all the same. So of
-all allocations that were verified for a pod's uid since this scheduler began, the one of the highest `gen` counts. A
-pod for which none was, and which asks for devices, is `unknown`. Every such change is flagged, for the pod's owner.
+Anyone who may write the pod can remove, break or restore its annotations, while the card stays in use. So of all
+allocations that were verified for a pod's uid since this scheduler started, the one with the highest `gen` counts. A
+pod without any that asks for devices is `unknown`. Every such change is flagged for the pod's owner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_scheduler.objects import ApiPod
 
 Notes: TypeAlias = tuple[str | None, str | None]
-"""What is written on a pod of its allocation: the text and its signature."""
+"""The allocation annotations of a pod: text and signature."""
 
 _AGAIN: Final = "delete the pod to have it placed again, and see who writes alloc.partage.dev/ annotations"
 FORGED: Final = f"its allocation is not signed by us, or for another pod or node: it counts for nothing; {_AGAIN}"
@@ -42,23 +42,23 @@ UNREADABLE: Final = (
 
 
 class Unknown(Struct, frozen=True):
-    """What a pod asks for that has no known allocation; None where its request can't be read either."""
+    """Request of a pod without a known allocation; None if the request can't be read either."""
 
     request: PodRequest | None
 
 
 class Held(Struct, frozen=True):
-    """What a pod on a node holds there of devices."""
+    """Devices that a pod holds on its node."""
 
     allocation: Allocation
     unknown: Unknown | None = None
-    """What it asks for, where no allocation says what it was given; what counts follows from that then."""
+    """Its request, if its allocation is not known; what counts is then derived from it."""
     notes: Notes | None = None
-    """What was written on it when this was judged; None: it was decided, and not seen yet."""
+    """Annotations that this was judged by; None: it was decided, and not seen yet."""
 
 
 class Verified:
-    """Judges what is written on pods, and remembers which pods are flagged."""
+    """Judges the annotations on pods, and remembers which pods are flagged."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Verified:
         asks: Callable[[ApiPod], Unknown | None],
         told: Callable[[ApiPod, str], None],
     ) -> None:
-        """`trusted` reads signed allocations, `asks` the requests of pods without; `told` hears of each flag."""
+        """`trusted` reads signed allocations, `asks` requests of pods without one; `told` is called for each flag."""
         self._trusted, self._asks, self._told = trusted, asks, told
         self._flagged: dict[PodUid, str] = {}
 
@@ -105,7 +105,7 @@ class Verified:
         return found if found is not None and (found.pod, found.node) == (pod.uid, node) else None
 
     def _without(self, pod: ApiPod, node: NodeName, before: Held | None, *, is_noted: bool) -> Held:
-        """Nothing was ever verified. What the pod asked for when it was first seen stays what it asks for."""
+        """For a pod without any verified allocation. Its request stays what it was when the pod was first seen."""
         unknown = self._asks(pod) if before is None else before.unknown
         nothing = Allocation(gen=1, pod=pod.uid, node=node, containers={})
         if unknown is None:
@@ -123,7 +123,7 @@ class Verified:
 
 
 def _is_newer(found: Allocation, counted: Allocation) -> bool:
-    """True also where it is the same again."""
+    """True also for the same allocation again."""
     return found.gen > counted.gen or found == counted
 
 

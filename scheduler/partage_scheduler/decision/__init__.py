@@ -1,8 +1,8 @@
-"""Which node and which devices a pod gets, or why none. Pure: no cluster, clock or thread.
+"""Picks a node and devices for a pod, or explains why none fits. Pure: no cluster, clock or thread.
 
-`slots` numbers the nodes, `rooms` has their CPU and memory, `ledger` has what each pod holds (and is the record from
-which a plugin is told again), `standings` remembers fits and scores for each shape of request, `reasons` counts why
-nothing fits. `decider` joins them, over plugins that it knows only as `side`.
+`slots` numbers the nodes, `rooms` has their free CPU and memory, `ledger` has what each pod holds (and is the record
+that is replayed to a recreated plugin), `standings` caches fits and scores for each request shape, `reasons` counts why
+nothing fits. `decider` joins them, and calls plugins only through the protocol in `side`.
 """
 
 from partage_scheduler.decision.decider import Decider, Decision

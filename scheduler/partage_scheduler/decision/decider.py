@@ -1,7 +1,7 @@
-"""One decision: a request becomes a node with grants, or nothing; and the state that decisions are made on.
+"""Turns a request into a node with grants, or nothing, and keeps the state that decisions are based on.
 
-It decides and keeps count. It writes nothing anywhere, makes no allocation valid by itself (the caller signs and binds,
-then tells of it by `take`), and knows no predicate but room and plugins: other rules come as `Barred`. One thread.
+It writes nothing and makes no allocation valid: the caller reports what it assumes by `take`, signs it and binds. Its
+only predicates are plugins, CPU and memory; other rules are passed in as `Barred`. Single-threaded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from partage_scheduler.decision.slots import SlotTable
 from partage_scheduler.decision.standings import NO_FIT, SHAPES, Standing, Standings, best_of, only
 
 _ATTEMPTS: Final = 8
-"""Owners that refuse what all said fits: after so many nodes the pod waits, rather than the scheduler."""
+"""Nodes tried when owning plugins refuse what all plugins accepted; then the pod waits, so that others get a try."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Decision:
 
     @cached_property
     def allocation(self) -> Allocation:
-        """As it is written on the pod: without what its claims are given, which is written on those."""
+        """The allocation as written on the pod, without the grants of its claims, which are written on the claims."""
         asked, grants = self.request, self.grants
         if any(claim_of(name) is not None for name in grants):
             grants = {name: each for name, each in grants.items() if claim_of(name) is None}
@@ -66,13 +66,13 @@ class Decision:
 
     @cached_property
     def taken(self) -> Allocation:
-        """All that it takes of the node's devices, its claims' included."""
+        """All devices taken on the node, those of the pod's claims included."""
         return Allocation(gen=1, pod=self.request.pod.uid, node=self.node, containers=self.grants)
 
 
 class Decider:
     def __init__(self, side: Side, ledger: Ledger, *, shapes: int = SHAPES) -> None:
-        """`ledger` is the record from which `side` tells plugins again; empty, and from now on changed here alone."""
+        """`ledger` is the record that `side` replays to recreated plugins: empty at first, and only changed here."""
         self._side, self.ledger = side, ledger
         self.slots = SlotTable()
         self._rooms = Rooms()
@@ -86,13 +86,13 @@ class Decider:
         self._open(self.slots.give(node), node, inventory, total)
 
     def remove_node(self, node: NodeName) -> None:
-        """The node is gone, and all that was held there."""
+        """Removes a node and all that is held there."""
         slot = self._known(node)
         self._close(slot)
         self.slots.free(node)
 
     def replace_inventory(self, node: NodeName, inventory: Inventory) -> None:
-        """Its devices changed; what is held there stays held."""
+        """Replaces a node's devices; what pods hold there stays held."""
         slot = self._known(node)
         total, _ = self.ledger.room(slot)
         holdings = self._close(slot)
@@ -106,11 +106,11 @@ class Decider:
         self._tell_room(slot)
 
     def take(self, allocation: Allocation, needs: Room) -> None:
-        """A pod holds this from now on; `needs` is CPU and memory. Pods without devices have no containers in it."""
+        """Counts what a pod holds; `needs` is CPU and memory. Without devices the allocation has no containers."""
         self._enter(Holding(self._known(allocation.node), allocation, needs))
 
     def give_back(self, pod: PodUid) -> bool:
-        """Whether the pod held anything."""
+        """Releases what a pod holds; returns whether it held anything."""
         holding = self.ledger.strike(pod)
         if holding is None:
             return False
@@ -121,11 +121,11 @@ class Decider:
     def decide(
         self, request: PodRequest, barred: Sequence[Barred] = (), preferences: Scores | None = None
     ) -> Decision | None:
-        """The best node and the grants there; None where it fits nowhere, which `explain` explains.
+        """The best node and the grants there; None if the pod fits nowhere, for which `explain` gives the reasons.
 
-        `preferences` are added to what plugins say, by slot. Among equally good nodes the first by name. Nothing is
-        taken. Raises what plugins raise (it costs this pod), and `Refused` where owners refuse node after node that all
-        said fit.
+        `preferences`, by slot, are added to plugins' scores. Among equal nodes the first by name wins. Nothing is
+        taken. Raises plugins' errors, which fail this pod only, and `Refused` if owning plugins refuse node after node
+        that all plugins accepted.
         """
         standing = self._standing(request)
         refusals = 0
@@ -141,9 +141,9 @@ class Decider:
         return None
 
     def decide_on(self, request: PodRequest, node: NodeName) -> Decision | None:
-        """The grants on a node that others chose, whose CPU and memory are theirs to core; None where plugins say no.
+        """Grants on a node chosen by the caller, who checked its CPU and memory; None if plugins reject the node.
 
-        Raises what plugins raise, and `Refused` where an owner refuses what all said fits.
+        Raises plugins' errors, and `Refused` if an owning plugin refuses what all plugins accepted.
         """
         slot = self._known(node)
         standing = self._standing(request, np.array([slot], dtype=np.intp))
@@ -156,31 +156,31 @@ class Decider:
             raise
 
     def liked(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Scores:
-        """What plugins alone say: a score for each slot, minus infinity where they say no. A view, until the next.
+        """Scores of plugins alone by slot, minus infinity where they reject it. A view, valid until the next call.
 
-        With `among` it is right for these slots alone, and plugins are asked about no others.
+        With `among` only these slots are up to date, and plugins are called for no others.
         """
         return self._standing(request, among).scores[: self.slots.end]
 
     def unbarred(self, barred: Iterable[Barred]) -> Flags:
-        """Slots that no rule bars."""
+        """Slots that no rule filters out."""
         found = np.ones(self.slots.end, dtype=np.bool_)
         for each in barred:
             found &= ~each.flags(self.slots.end)
         return found
 
     def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[Reason]:
-        """Why plugins refuse each of these slots; they do."""
+        """Why plugins reject each of these slots; they must reject all of them."""
         standing = self._said(request)
         return [standing.refused.get(slot, standing.said[standing.codes[slot]]) for slot in slots.tolist()]
 
     def weigh(self, request: PodRequest) -> Scores:
-        """A score for each slot, minus infinity where it does not fit; a copy, for callers that choose."""
+        """Scores by slot, minus infinity where the pod does not fit; a copy, for callers that choose the node."""
         scores = self._standing(request).scores[: self.slots.end]
         return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
 
     def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
-        """Counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
+        """Counts reasons over nodes. Plugins are only called for nodes that changed since; at first, for all."""
         slots = self.slots.all()
         nodes, reasons = slots.size, Counter[Reason]()
         for each in barred:
@@ -194,16 +194,16 @@ class Decider:
         return Explanation(nodes, nodes - reasons.total(), reasons)
 
     def said_of(self, request: PodRequest, node: NodeName) -> Reason | None:
-        """Why plugins refuse one node, whatever room it has; None where they do not."""
+        """Why plugins reject a node, regardless of its CPU and memory; None if they accept it."""
         slot = np.array([self._known(node)], dtype=np.intp)
         return next(iter(said_of(self._said(request), slot)), None)
 
     def renewed(self) -> None:
-        """A plugin was made again: what it said before may have been wrong."""
+        """Clears the score cache after a plugin was recreated, because its earlier answers may have been wrong."""
         self._standings.forget()
 
     def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
-        """The best nodes that are possible. Mostly some of the best of all are, so these are checked first."""
+        """The best possible nodes. The best of all nodes are checked first, since usually some of them are possible."""
         best = best_of(liked)
         if not best.size:
             return best
@@ -219,7 +219,7 @@ class Decider:
         return scores if preferences is None else scores + preferences[: self.slots.end]
 
     def _said(self, request: PodRequest) -> Standing:
-        """A standing with the reasons why it does not fit, right for all nodes."""
+        """The shape's cache entry with the reasons why it does not fit, up to date for all nodes."""
         standing = self._standing(request)
         stale = self.slots.taken(self._standings.unexplained(standing))
         if stale.size:
@@ -244,7 +244,7 @@ class Decider:
             scores[fitting] = self._side.scores(request, fitting)
 
     def _possible(self, request: PodRequest, barred: Sequence[Barred]) -> Flags:
-        """Nodes with room for it that no rule bars."""
+        """Nodes with enough CPU and memory that no rule filters out."""
         return self._rooms.fit(request.needs, slice(self.slots.end)) & self.unbarred(barred)
 
     def _open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Room) -> None:

@@ -1,7 +1,7 @@
-"""Who holds what on which node: what was told and taken, as a plugin that is made again must be told it.
+"""What each pod holds on each node: the record that is replayed to a recreated plugin.
 
-The books are changed before plugins are told, so that a plugin which fails in the middle finds in them exactly what it
-should know. Every pod is here, those without devices too: they hold CPU and memory.
+The record is changed before plugins are called, so that a plugin which fails midway gets exactly the state it should
+have. Pods without devices are recorded too, because they hold CPU and memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Page:
 
 
 class Ledger:
-    """All nodes with what is held on them; the `Record` of the plugins' façade."""
+    """All nodes with what is held on them; the `Record` of the plugin framework."""
 
     def __init__(self) -> None:
         self._pages: dict[Slot, _Page] = {}
@@ -58,7 +58,7 @@ class Ledger:
         return None if slot is None else self._pages[slot].holdings[pod]
 
     def open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Room) -> None:
-        """A node on which nothing is held yet."""
+        """Adds a node on which nothing is held yet."""
         self._pages[slot] = _Page(node, inventory, total, total, {})
 
     def close(self, slot: Slot) -> Sequence[Holding]:

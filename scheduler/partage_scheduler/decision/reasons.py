@@ -16,11 +16,11 @@ from partage_scheduler.decision.standings import Standing
 
 @dataclass(frozen=True)
 class Barred:
-    """Nodes that are out of the question for a pod, by a rule that plugins do not know."""
+    """Nodes filtered out for a pod by a rule outside of plugins."""
 
     reason: Reason
     slots: Flags
-    """By slot; slots beyond its end are not barred."""
+    """Flags by slot; slots beyond the array's end are not filtered out."""
 
     def at(self, slots: NDArray[np.intp]) -> Flags:
         if slots.size and slots.max() >= self.slots.size:
@@ -38,7 +38,7 @@ class Barred:
 
 @dataclass(frozen=True)
 class Explanation:
-    """On how many nodes a pod does not fit, by reason; a node counts once, for the first reason found."""
+    """Numbers of nodes on which a pod does not fit, by reason; a node counts once, for the first reason found."""
 
     nodes: int
     fitting: int
@@ -53,7 +53,7 @@ class Explanation:
 
 
 def said_of(standing: Standing, slots: NDArray[np.intp]) -> Counter[Reason]:
-    """On how many of these nodes plugins say no, by reason: at first, or when it came to allocating."""
+    """Numbers of these nodes that plugins reject, by reason, whether in the fit check or when allocating."""
     counts = np.bincount(standing.codes[slots])
     refusing = [code for code in np.flatnonzero(counts).tolist() if code]
     found = Counter({standing.said[code]: int(counts[code]) for code in refusing})

@@ -1,6 +1,6 @@
 """CPU and main memory of nodes: the core's own predicate, exact integers in arrays.
 
-What is free may be less than nothing where others placed pods past us; then nothing fits there.
+Free amounts are negative where other schedulers overcommitted a node; then nothing that needs the resource fits there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def plus(room: Room, needs: Room) -> Room:
 
 
 class Rooms:
-    """What each slot's node has free, as arrays."""
+    """Free CPU and memory by slot, as arrays."""
 
     def __init__(self) -> None:
         self._cpu_milli = np.zeros(0, dtype=np.int64)
@@ -42,7 +42,7 @@ class Rooms:
         self._cpu_milli[slot], self._memory_bytes[slot] = free.cpu_milli, free.memory_bytes
 
     def fit(self, needs: Room, slots: NDArray[np.intp] | slice) -> Flags:
-        """A pod that needs none of something fits even where less than none is left."""
+        """Whether each slot has enough. A need of zero is met even where the free amount is negative."""
         cpu_milli = self._cpu_milli[slots]
         fits = cpu_milli >= needs.cpu_milli if needs.cpu_milli else np.ones(cpu_milli.shape, dtype=np.bool_)
         if needs.memory_bytes:
@@ -50,7 +50,7 @@ class Rooms:
         return fits
 
     def lacking(self, needs: Room, slots: NDArray[np.intp]) -> dict[Reason, int]:
-        """On how many of these nodes what is lacking; a node that lacks both counts for its CPU."""
+        """Numbers of these nodes by lacking resource; a node that lacks both counts for its CPU."""
         lacks_cpu = ~self.fit(Room(cpu_milli=needs.cpu_milli), slots)
         lacks_memory = ~self.fit(Room(memory_bytes=needs.memory_bytes), slots) & ~lacks_cpu
         return {

@@ -1,6 +1,6 @@
-"""What the core asks of plugins: the part of `partage_plugins.sides.SchedulerSide` that it needs, as a protocol.
+"""Protocol with the part of `partage_plugins.sides.SchedulerSide` that the core calls.
 
-The façade itself watches plugins with a clock; a protocol keeps this room free of that.
+The framework itself watches plugins with a clock; the protocol keeps this package free of that.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Verdict(Protocol):
     def fits(self) -> Flags: ...
 
     def reasons(self) -> tuple[NDArray[np.uint16], tuple[Reason, ...]]:
-        """Where it does not fit: a reason's place in the table."""
+        """For each slot where it does not fit, the index of the reason in the table."""
         ...
 
 
 class Side(Protocol):
     def shape(self, request: PodRequest) -> Hashable:
-        """Equal for requests that get equal fits and scores."""
+        """A key that is equal for requests with equal fits and scores."""
         ...
 
     def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None: ...
@@ -43,7 +43,7 @@ class Side(Protocol):
         ...
 
     def allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Mapping[Kind, Any]]:
-        """`Refused` where it does not fit."""
+        """Raises `Refused` if it does not fit."""
         ...
 
     def take(self, slot: Slot, allocation: Allocation) -> None:
@@ -51,5 +51,5 @@ class Side(Protocol):
         ...
 
     def give_back(self, slot: Slot, allocation: Allocation) -> None:
-        """Undoes it; the record no longer holds it."""
+        """Releases an allocation that the record no longer holds."""
         ...

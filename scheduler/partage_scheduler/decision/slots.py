@@ -1,7 +1,7 @@
-"""Nodes and their slots: small dense numbers by which arrays are indexed, freed and given again.
+"""Slots of nodes: small dense numbers that index arrays, and are reused.
 
-The lowest free number is given first, so arrays stay as short as the cluster allows. Among equal scores the node whose
-name sorts first is chosen: a choice that depends neither on the order in which nodes came nor on their slots.
+The lowest free number is assigned first, so that arrays stay as short as the cluster allows. Among equal scores the
+node whose name sorts first is chosen: this depends neither on the order in which nodes were added nor on their slots.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class SlotTable:
         self._taken = np.zeros(0, dtype=np.bool_)
         self._ranks: NDArray[np.int32] | None = None
         self._scattered = 0
-        """Nodes that came since names were gathered."""
+        """Nodes added since names were last copied together."""
 
     @property
     def end(self) -> int:
-        """One more than the highest slot that was ever given."""
+        """One more than the highest slot that was ever assigned."""
         return len(self._names)
 
     def __len__(self) -> int:
@@ -45,13 +45,13 @@ class SlotTable:
         return self._slots.get(node)
 
     def of_all(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
-        """-1 where a node has none."""
+        """Slots of these nodes; -1 for an unknown node."""
         if self._scattered > len(self._slots) // 2:
             self._gather()
         return np.fromiter(map(self._slots.get, nodes, repeat(-1)), dtype=np.intp, count=len(nodes))
 
     def flags(self, nodes: Iterable[NodeName]) -> Flags:
-        """By slot, whether it is one of these; those that are not known have none."""
+        """Flags by slot that mark these nodes; unknown nodes are ignored."""
         found = np.zeros(self.end, dtype=np.bool_)
         found[[slot for node in nodes if (slot := self._slots.get(node)) is not None]] = True
         return found
@@ -63,7 +63,7 @@ class SlotTable:
         return name
 
     def taken(self, slots: NDArray[Integer]) -> NDArray[Integer]:
-        """Those of these slots that have a node."""
+        """The slots among these that have a node."""
         return slots[self._taken.take(slots)]
 
     def all(self) -> NDArray[np.intp]:
@@ -96,7 +96,7 @@ class SlotTable:
         return Slot(int(slots[np.argmin(self._ranked()[slots])]))
 
     def _gather(self) -> None:
-        """Names that came with their nodes lie all over memory: looking hundreds of them up takes twice as long."""
+        """Copies names together: scattered over memory as they arrived, looking up hundreds takes twice as long."""
         names = [NodeName(name.encode().decode()) for name in self._slots]
         slots = np.fromiter(self._slots.values(), dtype=np.intp, count=len(names)).tolist()
         self._slots = dict(zip(names, slots, strict=True))
@@ -118,7 +118,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def grown(array: NDArray[Number], size: int, fill: float) -> NDArray[Number]:
-    """The array itself where it is long enough, else a longer copy, filled up."""
+    """The array itself if it is long enough, else a longer copy padded with `fill`."""
     if size <= array.size:
         return array
     longer = np.full(max(size, 2 * array.size, _SMALLEST), fill, dtype=array.dtype)

@@ -1,11 +1,11 @@
-"""How every node stands with each shape of request: the scores, kept, and asked again only where something changed.
+"""Score cache: scores of all nodes for each request shape, recomputed only where something changed.
 
-Each change has a tick, and each slot that of its last change. A standing has the tick up to which it knows of changes,
-so news are the last few, or after many of them one comparison over all slots. What changed is asked again when somebody
-wants to know: mostly of the few nodes that changed since a pod of this shape came last, of fewer where only some nodes
-matter. CPU and memory are no part of a shape
-unless a plugin says so: the core compares them again for each pod, which costs less than a standing for each amount of
-memory that a pod asks for. What is remembered is bounded: the standing that was not asked for longest goes first.
+Each change has a tick, and each slot has the tick of its last change. A cache entry has the tick up to which it knows
+of changes, so its stale slots are those of the last few changes or, after many, the result of one comparison over all
+slots. Stale slots are recomputed on demand: mostly the few nodes that changed since the last pod of this shape, fewer
+if only some nodes matter. CPU and memory are not part of a shape unless a plugin includes them: the core compares them
+for each pod, which costs less than an entry for each amount of memory that pods request. The cache is bounded: the
+least recently used entry is evicted first.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NO_FIT: Final = -math.inf
 """The score of a node where a request does not fit, and of a slot without a node."""
 _NO_FIT: Final = np.float32(NO_FIT)
 SHAPES: Final = 512
-"""Standings that are kept: 13 MB for each 5,000 nodes."""
+"""Cache entries that are kept; together 13 MB for each 5,000 nodes."""
 _CHANGES: Final = 512
-"""Changes that are told one by one to a standing that was right before them."""
+"""Changes that are recorded one by one for entries that know all before them; older entries compare all slots."""
 MOST_SAID: Final = 4096
-"""Different reasons that a standing remembers: a plugin whose words have figures may find new ones for ever."""
+"""Distinct reasons that an entry remembers; a plugin with figures in its reasons may produce new ones without end."""
 _NONE: Final = Reason("none", "nothing is in the way")
 Ask = Callable[[NDArray[np.int32], Scores], None]
-"""Scores these slots, into an array by slot that says everywhere that nothing fits."""
+"""Writes scores of these slots into an array by slot, in which no node fits at first."""
 
 
 class Standing:
@@ -45,12 +45,12 @@ class Standing:
     def __init__(self) -> None:
         self.scores: Scores = np.zeros(0, dtype=np.float32)
         self.unasked: Flags = np.zeros(0, dtype=np.bool_)
-        """Slots that changed, and that no request asked about since."""
+        """Slots that changed and were not recomputed since."""
         self.known_until = 0
         self.refused: dict[int, Reason] = {}
-        """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
+        """Slots where an owning plugin refused to allocate what all plugins accepted, and why; until they change."""
         self.codes: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
-        """Why it does not fit, as places in `said`; 0 where it does, or where it was not asked."""
+        """Why it does not fit, as indexes into `said`; 0 where it fits or was not asked."""
         self.said: list[Reason] = [_NONE]
         self.said_until = 0
 
@@ -59,7 +59,7 @@ class Standing:
         self.refused[slot] = why
 
     def forget(self, slots: NDArray[np.int32], size: int) -> None:
-        """What is known of these slots no longer holds; there are `size` slots now."""
+        """Marks these slots as stale; there are `size` slots now."""
         self.scores = grown(self.scores, size, NO_FIT)
         self.scores[slots] = NO_FIT
         self.unasked = grown(self.unasked, size, fill=False)
@@ -69,12 +69,12 @@ class Standing:
                 self.refused.pop(slot, None)
 
     def to_ask(self, among: NDArray[np.intp] | None) -> NDArray[np.int32]:
-        """The slots of which plugins must be asked, so that all of these are right."""
+        """Slots for which plugins must be called, so that all of `among` (None: all slots) are up to date."""
         found = np.flatnonzero(self.unasked) if among is None else among[self.unasked[among]]
         return found.astype(np.int32)
 
     def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[Reason, ...]) -> None:
-        """What plugins say of these slots: 0 for nothing, or one more than a reason's place in the table."""
+        """Stores why plugins reject these slots: 0 if they don't, or one more than a reason's index in the table."""
         places = {reason: place for place, reason in enumerate(self.said)}
         for reason in table:
             if reason not in places:
@@ -84,7 +84,7 @@ class Standing:
 
 
 def best_of(scores: Scores) -> NDArray[np.intp]:
-    """None where it fits nowhere."""
+    """The slots with the highest score; an empty array if it fits nowhere."""
     highest = scores.item(scores.argmax()) if scores.size else NO_FIT
     if highest == NO_FIT:
         return np.zeros(0, dtype=np.intp)
@@ -97,7 +97,7 @@ def only(possible: Flags, scores: Scores) -> Scores:
 
 
 class Standings:
-    """All shapes, and when each slot changed last."""
+    """Cache entries of all shapes, and when each slot changed last."""
 
     def __init__(self, shapes: int = SHAPES) -> None:
         self._shapes = shapes
@@ -126,7 +126,7 @@ class Standings:
         self._by_shape.clear()
 
     def of(self, shape: Hashable, ask: Ask, among: NDArray[np.intp] | None = None) -> Standing:
-        """How all nodes stand with this shape now, or those in some slots. If asking fails, it is asked next time."""
+        """The shape's entry, up to date for all slots or those in `among`. If `ask` fails, the next call asks again."""
         standing = self._by_shape.get(shape)
         if standing is None:
             standing = self._made(shape)
@@ -142,7 +142,7 @@ class Standings:
         return standing
 
     def unexplained(self, standing: Standing) -> NDArray[np.intp]:
-        """The slots whose reasons must be asked again; `explained` when that is done."""
+        """Slots whose reasons must be computed again; the caller calls `explained` when that is done."""
         if len(standing.said) > MOST_SAID:
             standing.said, standing.said_until = [_NONE], 0
         stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)

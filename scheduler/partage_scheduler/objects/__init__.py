@@ -1,4 +1,4 @@
-"""What the API server tells the scheduler, as far as it is needed: typed, frozen, cheap to read and to keep."""
+"""API objects with the fields that the scheduler needs: typed, frozen, cheap to decode and to keep."""
 
 from partage_scheduler.objects.base import Condition, Meta
 from partage_scheduler.objects.budgets import ApiBudget

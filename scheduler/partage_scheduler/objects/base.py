@@ -1,4 +1,4 @@
-"""What all objects of the API server share: how they are read, and their metadata."""
+"""Base types of all API objects: how they are decoded, and their metadata."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from msgspec import Struct
 
 Int32 = Annotated[int, Bounds(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Bounds(ge=-(2**63), le=2**63 - 1)]
-"""Whole numbers as wide as the API has them."""
+"""Integers of the API's widths."""
 
 
 class Object(Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_defaults=True):
-    """Fields are spelt as Kubernetes does; what is not named is ignored, what is empty is not written.
+    """Fields are spelt as in Kubernetes; unknown ones are ignored, empty ones are not written.
 
-    Amounts are text until they are counted. Words from lists that Kubernetes may lengthen (operators, effects,
-    policies) are plain text too: one object with a new word must not make a whole list unreadable. Code that acts on
-    such a word says what it does with another one.
+    Quantities are text until they are counted. Values from lists that Kubernetes may extend (operators, effects,
+    policies) are plain text too: one object with a new value must not make a whole list undecodable. Code that acts on
+    such a value defines what it does with unknown ones.
     """
 
 
@@ -40,7 +40,7 @@ class ApiObject(Object, frozen=True, kw_only=True):
 
     @property
     def namespace(self) -> str:
-        """Empty where objects of its kind have none."""
+        """Empty for cluster-scoped objects."""
         return self.metadata.namespace
 
 

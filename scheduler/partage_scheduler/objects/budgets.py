@@ -12,14 +12,14 @@ from partage_scheduler.objects.base import ApiObject, Int32, Object
 from partage_scheduler.objects.selectors import LabelSelector
 
 _MOST: Final = 64
-"""Labels, expressions, and values of an expression that are read of a selector."""
+"""Limit of a selector's labels, of its expressions, and of an expression's values."""
 
 
 class BudgetSpec(Object, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
 
     def __post_init__(self) -> None:
-        """Only the first terms of an excessive selector count: then the budget protects more pods, and none less."""
+        """Keeps the first terms of an excessive selector: the budget then protects more pods, and none less."""
         selector = self.selector
         if selector is None or (len(selector.match_labels) <= _MOST and not selector.match_expressions):
             return
@@ -32,7 +32,7 @@ class BudgetSpec(Object, frozen=True, kw_only=True):
 class BudgetStatus(Object, frozen=True, kw_only=True):
     disruptions_allowed: Int32 = 0
     disrupted_pods: Mapping[str, str] = {}
-    """Pods whose end the API server has counted already, by name."""
+    """Pods whose disruption the API server has already counted, by name."""
 
 
 class ApiBudget(ApiObject, frozen=True, kw_only=True):

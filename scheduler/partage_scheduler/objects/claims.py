@@ -1,4 +1,4 @@
-"""Claims on devices and their classes (DRA), as far as the scheduler reads them."""
+"""ResourceClaims and DeviceClasses (DRA) as the scheduler reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Cel(Object, frozen=True, kw_only=True):
 
 
 class Selector(Object, frozen=True, kw_only=True):
-    """One that has no expression is of a sort that is not known here."""
+    """A device selector; one without an expression is of an unknown type."""
 
     cel: Cel | None = None
 
@@ -26,7 +26,7 @@ class Opaque(Object, frozen=True, kw_only=True):
 
 
 class Config(Object, frozen=True, kw_only=True):
-    """What a driver is told beside amounts; of a claim: for these requests, or for all."""
+    """Configuration for a driver; in a claim, for these requests, or for all if there are none."""
 
     requests: tuple[str, ...] = ()
     opaque: Opaque | None = None
@@ -46,7 +46,7 @@ class Capacity(Object, frozen=True, kw_only=True):
 
 
 class Exactly(Object, frozen=True, kw_only=True):
-    """Devices of one class; of each of them so much."""
+    """A number of devices of one class, and the amounts of each of them."""
 
     device_class_name: str = ""
     selectors: tuple[Selector, ...] = ()
@@ -59,7 +59,7 @@ class Exactly(Object, frozen=True, kw_only=True):
 class DeviceRequest(Object, frozen=True, kw_only=True):
     name: str = ""
     exactly: Exactly | None = None
-    """None where it names alternatives."""
+    """None if it names alternatives."""
 
 
 class DeviceRequests(Object, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class ResourceClaimSpec(Object, frozen=True, kw_only=True):
 
 
 class DeviceResult(Object, frozen=True, kw_only=True):
-    """One device, and what of it was given."""
+    """An allocated device, and how much of it was given."""
 
     request: str = ""
     driver: str = ""
@@ -93,7 +93,7 @@ class ClaimAllocation(Object, frozen=True, kw_only=True):
 
 
 class Consumer(Object, frozen=True, kw_only=True):
-    """Who may use an allocated claim: a pod, as `resource` says."""
+    """A user of an allocated claim; `resource` is `pods` for a pod."""
 
     resource: str = ""
     name: str = ""
@@ -121,11 +121,11 @@ class ApiResourceClaim(ApiObject, frozen=True, kw_only=True):
 
     @property
     def results(self) -> tuple[DeviceResult, ...]:
-        """All devices that it was given; none where it is not allocated."""
+        """All devices allocated to it; empty if it is not allocated."""
         allocation = self.status.allocation
         return () if allocation is None else allocation.devices.results
 
     @property
     def consumers(self) -> frozenset[str]:
-        """The uids of the pods that it is reserved for."""
+        """Uids of the pods that it is reserved for."""
         return frozenset(each.uid for each in self.status.reserved_for)

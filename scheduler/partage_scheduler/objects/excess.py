@@ -1,7 +1,7 @@
-"""How much a pod may say, by any author: what is beyond that is not read as a whole.
+"""Size limits of pods, whoever wrote them: a pod beyond them is not kept as a whole.
 
-One that is to be placed and says too much waits, and one sentence says what of it, how much, and what is allowed. What
-is kept of it, and what counts of one that others have put on a node, is in `firsts`.
+Such a pod stays pending, with a message that names what it has too much of, how much, and what is allowed. `firsts`
+defines what is kept of it, and what counts if others have placed it on a node.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ VOLUMES: Final = 512
 OF_NODES: Final = 256
 OF_PODS: Final = 32
 REACHING: Final = 4
-"""Of the terms about other pods those that reach beyond the pod's own namespace: each is a cost to all others' pods."""
+"""Limit of pod affinity terms that reach beyond the pod's namespace: each slows down all others' pods."""
 EXPRESSIONS: Final = 512
 VALUES: Final = 4096
 _PLAIN_BYTES: Final = 1500
-"""Without terms no shorter pod has too many of anything: the shortest of each sort takes three bytes or more."""
+"""No shorter pod without terms can exceed a limit: each item takes at least three bytes."""
 
 
 class _Terms(NamedTuple):
@@ -41,7 +41,7 @@ class _Terms(NamedTuple):
 
 
 def excess(meta: Meta, spec: PodSpec, size_bytes: int) -> str:
-    """What the pod says too much, in a sentence; empty where it is within all bounds."""
+    """A message about the first limit that the pod exceeds; empty if there is none."""
     if size_bytes < _PLAIN_BYTES and spec.affinity is None and not spec.topology_spread_constraints:
         return ""
     for what, number, most in _counts(meta, spec):
@@ -98,7 +98,7 @@ def _terms(namespace: str, spec: PodSpec) -> _Terms:
 
 
 def reaches(term: PodTerm, namespace: str) -> bool:
-    """Whether it may be about pods of other namespaces than its own."""
+    """Whether the term may select pods of other namespaces than the pod's own."""
     return term.namespace_selector is not None or any(each != namespace for each in term.namespaces)
 
 

@@ -1,8 +1,8 @@
-"""What is kept of a pod that says too much: all that it takes of its node, and the first of everything else.
+"""What is kept of a pod beyond the size limits: all that it takes of its node, and the first of the rest.
 
-CPU, memory and other resources of Kubernetes' own count in all of its containers. Of the terms by which it keeps others
-away, labels, resources by other names, ports and volumes the first count, up to about what is allowed to a pod that is
-to be placed; what it says beyond that is its owner's loss alone.
+CPU, memory and other native Kubernetes resources count in all of its containers. Of its anti-affinity terms, labels,
+extended resources, ports and volumes the first count, up to about the limits of a pod that is to be placed; only its
+owner loses by the rest.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ T = TypeVar("T")
 _FIRST_CONTAINERS: Final = 64
 _NAMES: Final = 64
 _LEAST_NAMES: Final = 16
-"""Containers that are kept of a pod that says too much, and resources of one of them: all of Kubernetes' own."""
+"""Limits of containers that are kept of such a pod, and of resources of one of them: all native ones fit."""
 _TERM_BYTES: Final = 16 << 10
-"""All terms that are kept, written as text."""
+"""Limit of all terms that are kept, encoded."""
 _TEXT: Final = msgspec.json.Encoder()
 _KEPT: Final = keys.POLICIES | keys.GANGS | keys.RESIZES | {keys.ALLOCATION, keys.SIGNATURE}
 _OTHERS_BYTES: Final = 1024
 _OTHER_BYTES: Final = 256
-"""Of annotations of others, in all and each: what asks in another dialect is short."""
+"""Limits of foreign annotations, in total and each: a request in another dialect is short."""
 _OURS: Final = (keys.PREFIX, keys.ALLOC_PREFIX)
 _CONDITIONS: Final = frozenset(("PodScheduled", "PodResizePending", keys.RESIZED))
 _LONGEST_MESSAGE: Final = 1024
 
 
 def with_read_annotations(meta: Meta) -> Meta:
-    """Of a pod on a node: ours, and without an allocation others' short ones too, by which it may have asked."""
+    """Keeps our annotations of a pod on a node; without an allocation also short foreign ones, as possible requests."""
     notes = meta.annotations
     kept = {key: text for key, text in notes.items() if key.startswith(_OURS)}
     left = 0 if keys.ALLOCATION in kept else _OTHERS_BYTES
@@ -54,13 +54,13 @@ def with_read_annotations(meta: Meta) -> Meta:
 
 
 def first_of_metadata(meta: Meta) -> Meta:
-    """The first labels, and the annotations that are read."""
+    """Keeps the first labels, and the annotations that are read."""
     ours = {key: text for key, text in meta.annotations.items() if key in _KEPT}
     return replace(meta, labels=_first(meta.labels, LABELS), annotations=ours)
 
 
 def first_of_spec(namespace: str, spec: PodSpec) -> PodSpec:
-    """All that its containers take, the first of the rest, and none of its preferences."""
+    """Keeps all that its containers take and the first of the rest; drops what only affects its own placement."""
     return replace(
         spec,
         node_selector={},
@@ -96,7 +96,7 @@ def _short(condition: Condition) -> Condition:
 
 
 def _first_terms(namespace: str, affinity: Affinity) -> Affinity:
-    """Of its terms about other pods, those by which it keeps them away before those that it merely likes."""
+    """Keeps the first terms about other pods, anti-affinity before affinity."""
     left = _Left(namespace)
     apart = _first_of_affinity(affinity.pod_anti_affinity, left)
     near = _first_of_affinity(affinity.pod_affinity, left)
@@ -109,7 +109,7 @@ class _Left:
         self._terms, self._reaching, self._bytes = OF_PODS, REACHING, _TERM_BYTES
 
     def take(self, term: PodTerm) -> bool:
-        """Whether this term is kept as well, within what is left of each bound."""
+        """Whether this term is kept, too, within what is left of each limit."""
         size, is_far = len(_TEXT.encode(term)), reaches(term, self._namespace)
         if not self._terms or size > self._bytes or (is_far and not self._reaching):
             return False
@@ -129,7 +129,7 @@ def _first_of_affinity(affinity: PodAffinity | None, left: _Left) -> PodAffinity
 
 
 def _first_inits(containers: tuple[Container, ...]) -> tuple[Container, ...]:
-    """The first with what they say; the rest as one that asks for the most of them, since they run one by one."""
+    """The first ones; the rest as one that requests their maximum, since they run one after the other."""
     first, rest = containers[:_FIRST_CONTAINERS], containers[_FIRST_CONTAINERS:]
     most: dict[str, int] = {}
     for name, milli, _ in _said_by(each for each in rest if not _stays(each)):
@@ -138,7 +138,7 @@ def _first_inits(containers: tuple[Container, ...]) -> tuple[Container, ...]:
 
 
 def _first_apps(spec: PodSpec) -> tuple[Container, ...]:
-    """The first with what they say; the rest as one that asks for the sum of them."""
+    """The first ones; the rest as one that requests their sum."""
     first, rest = spec.containers[:_FIRST_CONTAINERS], spec.containers[_FIRST_CONTAINERS:]
     sidecars = (each for each in spec.init_containers[_FIRST_CONTAINERS:] if _stays(each))
     total: dict[str, int] = {}
@@ -160,7 +160,7 @@ def _short_containers(containers: tuple[Container, ...]) -> tuple[Container, ...
 
 
 def _said_by(containers: Iterable[Container]) -> Iterable[tuple[str, int, int]]:
-    """Of Kubernetes' own resources each amount that is asked for, in thousandths, and by how many containers."""
+    """Native resources, each requested amount in thousandths, and the number of containers that request it."""
     said: Counter[tuple[str, str]] = Counter()
     for each in containers:
         said.update({**each.resources.limits, **each.resources.requests}.items())
@@ -190,7 +190,7 @@ def _first_of(amounts: Amounts, most: int = _NAMES) -> Amounts:
 
 
 def _first_amounts(amounts: Mapping[str, str], most: int = _NAMES) -> Mapping[str, str]:
-    """The first so many of them, Kubernetes' own resources before others."""
+    """The first `most` of them, native resources before extended ones."""
     if len(amounts) <= most:
         return amounts
     return _first(dict(sorted(amounts.items(), key=lambda item: not _is_kubernetes_own(item[0]))), most)

@@ -17,7 +17,7 @@ TAINTS: Final = 128
 AMOUNTS: Final = 128
 IMAGES: Final = 256
 _NAMES: Final = 8
-"""Of one image."""
+"""Limit of names per image."""
 
 
 class Taint(Object, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class NodeStatus(Object, frozen=True, kw_only=True):
 
 
 class ApiNode(ApiObject, frozen=True, kw_only=True):
-    """A node. What it says beyond any use is not kept, and where that is more than images it takes no new pods."""
+    """A node. Data beyond the limits is dropped; if that is more than images, the node takes no new pods."""
 
     metadata: Meta
     spec: NodeSpec = NodeSpec()

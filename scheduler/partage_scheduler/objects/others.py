@@ -1,4 +1,4 @@
-"""What else the scheduler follows: namespaces, storage, Leases."""
+"""Other objects that the scheduler watches: namespaces, storage, Leases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ApiNamespace(ApiObject, frozen=True, kw_only=True):
 
 
 class VolumeAffinity(Object, frozen=True, kw_only=True):
-    """On which nodes a volume can be reached."""
+    """Nodes on which a volume can be reached."""
 
     required: NodeSelector | None = None
 
@@ -25,7 +25,7 @@ class Reference(Object, frozen=True, kw_only=True):
 
 
 class CsiSource(Object, frozen=True, kw_only=True):
-    """The driver that attaches a volume, and its name there."""
+    """The CSI driver of a volume, and the volume's handle there."""
 
     driver: str = ""
     volume_handle: str = ""
@@ -46,7 +46,7 @@ class ApiVolume(ApiObject, frozen=True, kw_only=True):
 class ClaimNotes(Object, frozen=True, kw_only=True):
     bind_completed: str | None = field(default=None, name="pv.kubernetes.io/bind-completed")
     storage_class: str = field(default="", name="volume.beta.kubernetes.io/storage-class")
-    """As it was named before there was a field for it."""
+    """The StorageClass as it was named before the field existed."""
 
 
 class ClaimMeta(Identity, frozen=True, kw_only=True):
@@ -70,13 +70,13 @@ class ApiClaim(ApiObject, frozen=True, kw_only=True):
 
 
 class ApiStorageClass(ApiObject, frozen=True, kw_only=True):
-    """A StorageClass, which says when a volume is found for a claim."""
+    """A StorageClass, which defines when a volume is bound to a claim."""
 
     volume_binding_mode: str = "Immediate"
 
 
 class DriverRoom(Object, frozen=True, kw_only=True):
-    """How many volumes of one driver a node takes; None is any number."""
+    """Number of volumes of one driver that a node takes; None is any number."""
 
     count: Int32 | None = None
 
@@ -92,7 +92,7 @@ class NodeDrivers(Object, frozen=True, kw_only=True):
 
 
 class ApiCsiNode(ApiObject, frozen=True, kw_only=True):
-    """A CSINode: which drivers its node has; it has the node's name."""
+    """A CSINode: the drivers of the node that has the same name."""
 
     spec: NodeDrivers = NodeDrivers()
 

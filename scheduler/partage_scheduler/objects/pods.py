@@ -20,7 +20,7 @@ from partage_scheduler.objects.specs import Container, PodSpec, PodStatus
 
 TERMINAL: Final = frozenset(("Succeeded", "Failed"))
 _NO_ROOM: Final = "OutOf"
-"""And the resource: kubelet's own words for it."""
+"""Prefix of kubelet's reason for such a rejection; the resource follows."""
 _TEXT: Final = msgspec.json.Encoder()
 
 
@@ -29,13 +29,13 @@ class ApiPod(ApiObject, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
     excess: str = ""
-    """Of what it says more than is read, if so, in a sentence for its owner; then only the first of it is kept.
+    """A message for the owner of a pod beyond the size limits, of which only a part is kept (`firsts`).
 
-    It counts what was said; a copy, which has less, says the same of itself.
+    It is about the pod as it was received; a copy, which has less, keeps the message.
     """
 
     def __post_init__(self) -> None:
-        """From the time it is read, only what is used is kept, and that is bounded."""
+        """Keeps only what is used, within limits, as soon as the pod is decoded."""
         metadata, spec, status = self.metadata, self.spec, self.status
         found = excess(metadata, spec, self.bytes)
         if found:
@@ -48,7 +48,7 @@ class ApiPod(ApiObject, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int:
-        """The length of its text."""
+        """Length of its JSON text."""
         return len(_TEXT.encode((self.metadata, self.spec, self.status)))
 
     @property
@@ -57,7 +57,7 @@ class ApiPod(ApiObject, frozen=True, kw_only=True):
 
     @property
     def node(self) -> str:
-        """Empty where it is not bound."""
+        """Empty if it is not bound."""
         return self.spec.node_name
 
     @property
@@ -66,22 +66,22 @@ class ApiPod(ApiObject, frozen=True, kw_only=True):
 
     @property
     def is_terminal(self) -> bool:
-        """It has ended and holds nothing any more."""
+        """Whether it has terminated and holds nothing any more."""
         return self.status.phase in TERMINAL
 
     @property
     def is_refused(self) -> bool:
-        """Its kubelet had no room for it."""
+        """Whether its kubelet rejected it for lack of resources."""
         return self.status.phase == "Failed" and self.status.reason.startswith(_NO_ROOM) and bool(self.node)
 
     @property
     def is_going(self) -> bool:
-        """It is being deleted; until it is gone it holds what it held."""
+        """Whether it is being deleted; until it is gone it holds what it held."""
         return self.metadata.deletion_timestamp is not None
 
 
 def seen(pod: ApiPod) -> Pod:
-    """What plugins may know; init containers first, in the order in which they start."""
+    """The pod as plugins see it; init containers first, in the order in which they start."""
     meta, spec = pod.metadata, pod.spec
     ref = PodRef(namespace=Namespace(meta.namespace), name=PodName(meta.name), uid=pod.uid)
     first = [_shown(each, role_of(each)) for each in spec.init_containers]
@@ -90,7 +90,7 @@ def seen(pod: ApiPod) -> Pod:
 
 
 def role_of(init: Container) -> Role:
-    """An init container that always restarts stays beside the others."""
+    """The role of an init container; one that always restarts runs beside the app containers."""
     return "sidecar" if init.restart_policy == "Always" else "init"
 
 

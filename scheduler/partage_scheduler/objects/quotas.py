@@ -19,7 +19,7 @@ class QuotaSpec(Object, frozen=True, kw_only=True):
     scope_selector: Any = None
 
     def __post_init__(self) -> None:
-        """What it says of cards is kept, as pods name them; one with scopes is left to the API server."""
+        """Keeps limits of cards, by the resource names of pods; a quota with scopes is left to the API server."""
         named = {key.removeprefix(_PREFIX): text for key, text in self.hard.items()}
         ours = {key: text for key, text in named.items() if key in GPU_RESOURCES}
         force_setattr(self, "hard", {} if self.scopes or self.scope_selector else ours)

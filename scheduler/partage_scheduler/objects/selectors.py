@@ -1,4 +1,4 @@
-"""How nodes and pods are chosen by what is written on them."""
+"""Selectors, affinity, spread constraints and tolerations."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 class Expression(Object, frozen=True, kw_only=True):
     key: str
     operator: str
-    """`In`, `NotIn`, `Exists`, `DoesNotExist`; of nodes `Gt` and `Lt` too."""
+    """`In`, `NotIn`, `Exists`, `DoesNotExist`; for nodes also `Gt` and `Lt`."""
     values: tuple[str, ...] = ()
 
 
 class LabelSelector(Object, frozen=True, kw_only=True):
-    """All of it must hold; an empty one chooses everything."""
+    """All of it must hold; an empty one selects everything."""
 
     match_labels: Mapping[str, str] = {}
     match_expressions: tuple[Expression, ...] = ()
 
 
 class NodeTerm(Object, frozen=True, kw_only=True):
-    """All of it must hold of a node; an empty one holds of none."""
+    """All of it must hold for a node; an empty one selects none."""
 
     match_expressions: tuple[Expression, ...] = ()
     match_fields: tuple[Expression, ...] = ()
@@ -53,7 +53,7 @@ class NodeAffinity(Object, frozen=True, kw_only=True):
 class PodTerm(Object, frozen=True, kw_only=True):
     topology_key: str
     label_selector: LabelSelector | None = None
-    """None chooses no pod."""
+    """None selects no pod."""
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
     match_label_keys: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Affinity(Object, frozen=True, kw_only=True):
 
 
 class SpreadConstraint(Object, frozen=True, kw_only=True):
-    """How evenly the chosen pods are spread over the values of a label."""
+    """How evenly the selected pods are spread over topology domains, the values of a label."""
 
     max_skew: Int32
     topology_key: str

@@ -1,4 +1,4 @@
-"""What is in a pod, as far as the scheduler reads it."""
+"""Specification and status of a pod as the scheduler reads them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Container(Object, frozen=True, kw_only=True):
     resources: Amounts = Amounts()
     ports: tuple[ContainerPort, ...] = ()
     env: tuple[Named, ...] = ()
-    """The first variables whose names speak of a GPU: no others are kept."""
+    """The first variables with GPU in their names; no others are kept."""
 
     def __post_init__(self) -> None:
         if self.env:
@@ -56,16 +56,16 @@ class ClaimSource(Object, frozen=True, kw_only=True):
 
 
 class Anything(Object, frozen=True, kw_only=True):
-    """Something that is there or not."""
+    """A field that is only checked for presence."""
 
 
 class Volume(Object, frozen=True, kw_only=True):
-    """Only the kinds of volumes that bear on where a pod can run."""
+    """A volume; only sources that affect where a pod can run are read."""
 
     name: str
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: Anything | None = None
-    """A claim of the pod's own, named `pod-volume`."""
+    """A PersistentVolumeClaim of the pod's own, named `pod-volume`."""
     gce_persistent_disk: Anything | None = None
     aws_elastic_block_store: Anything | None = None
     iscsi: Anything | None = None
@@ -73,7 +73,7 @@ class Volume(Object, frozen=True, kw_only=True):
 
 
 class PodClaim(Object, frozen=True, kw_only=True):
-    """A claim that the pod's containers know by `name`: one that is there already, or one of the pod's own."""
+    """A ResourceClaim that containers refer to by `name`: an existing one, or one made from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -81,14 +81,14 @@ class PodClaim(Object, frozen=True, kw_only=True):
 
 
 class PodClaimStatus(Object, frozen=True, kw_only=True):
-    """What became of a template: the claim that was made of it, or None where none is needed."""
+    """The claim that was made from a template; None if none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class Gate(Object, frozen=True, kw_only=True):
-    """While it is there, the pod is not to be scheduled."""
+    """A scheduling gate: while it exists, the pod is not to be scheduled."""
 
     name: str
 
@@ -113,7 +113,7 @@ class PodSpec(Object, frozen=True, kw_only=True):
     overhead: Mapping[str, str] = {}
     termination_grace_period_seconds: int = 30
     resources: Amounts | None = None
-    """Of the pod as a whole."""
+    """Resources of the pod as a whole."""
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodClaim, ...] = ()
     scheduling_gates: tuple[Gate, ...] = ()
@@ -121,7 +121,7 @@ class PodSpec(Object, frozen=True, kw_only=True):
 
 
 class ContainerStatus(Object, frozen=True, kw_only=True):
-    """What kubelet gave a container; while it is resized, that differs from the specification."""
+    """Resources that kubelet gave a container; during a resize they differ from the specification."""
 
     name: str
     allocated_resources: Mapping[str, str] = {}
@@ -138,5 +138,5 @@ class PodStatus(Object, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
     allocated_resources: Mapping[str, str] = {}
-    """Of the pod as a whole."""
+    """Resources of the pod as a whole."""
     resources: Amounts | None = None

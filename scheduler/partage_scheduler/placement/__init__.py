@@ -1,1 +1,1 @@
-"""Carrying out what was decided: pods are bound, victims are deleted, pods are evicted."""
+"""Carries out decisions: binds pods, deletes victims, evicts pods."""

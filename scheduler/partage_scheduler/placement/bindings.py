@@ -1,7 +1,7 @@
-"""The way of a pod to its node, the same in both modes: assumed there, signed, bound, and settled.
+"""Binding of a pod, the same in both modes: it is assumed on its node, signed, bound, and settled.
 
-From when it is assumed its devices count as taken. Once it is certain what became of its binding, it is confirmed on
-its node, or taken off again and pods that wait for room are tried.
+Its devices count as taken as soon as it is assumed. Once the outcome of its binding is certain, the pod is confirmed on
+its node, or removed from it again and pods that wait for resources are retried.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Bindings:
         status: StatusWriter,
         claims: ClaimWriter | None = None,
     ) -> None:
-        """`claims` where this scheduler allocates them."""
+        """`claims` is given if this scheduler allocates claims."""
         self._claims = claims
         self._cluster, self._queue, self._pods = core.cluster, core.queue, core.intake.pods
         self._signer, self._binder, self._status = signer, binder, status
         self._mirror = core.mirror
 
     def sign(self, binds: Sequence[Bind]) -> list[Signed]:
-        """What is written on each. Where one can't be written, all are undone, and the error is raised."""
+        """Signs the allocations of these pods. If one can't be written, all are undone and the error is raised."""
         try:
             return [self._signed(bind.pod, bind.decision.allocation) for bind in binds]
         except PartageError:
@@ -58,12 +58,12 @@ class Bindings:
         return outcome
 
     async def let_go(self, pod: ApiPod) -> None:
-        """Of allocated claims that this pod alone was to have: it is gone, or fits where they are no more."""
+        """Deallocates claims that only this pod was to use: it is gone, or no longer fits where they are."""
         if self._claims is not None:
             await self._claims.let_go(self._cluster.claims.needless(pod))
 
     async def _bound(self, bind: Bind, signed: Signed) -> Outcome:
-        """A claim is written first: kubelet takes no pod whose claims are not its own."""
+        """Binds the pod after its claims are written: kubelet rejects a pod whose claims are not reserved for it."""
         if bind.claims and self._claims is not None:
             failure = await self._claims.write(bind.pod, bind.claims)
             if failure is not None:

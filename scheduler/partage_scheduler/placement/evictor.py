@@ -1,6 +1,6 @@
-"""Tells pods that should leave their nodes so, and evicts them when it is time, as their budgets allow it.
+"""Notifies owners of pods that should leave their nodes, and evicts the pods when due, as budgets allow.
 
-Eviction is the API server's: it refuses (429) while a PodDisruptionBudget says no, and is then asked again later.
+It uses the Eviction API, which answers 429 while a PodDisruptionBudget forbids the eviction; then it retries later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from partage_scheduler.objects import ApiPod
 
 EVERY_S: Final = 5.0
 AGAIN_S: Final = 15.0
-"""After the API server said no."""
+"""Time between attempts to evict a pod."""
 
 
 class Evictor:
@@ -32,7 +32,7 @@ class Evictor:
         may_act: Callable[[], bool],
         ended: Callable[[str], None] = lambda _outcome: None,
     ) -> None:
-        """`may_act`: this one leads, and knows all that there is. `ended`: `evicted`, `gone`, `refused` or `failed`."""
+        """`may_act`: it leads and its cache is in sync. `ended` gets `evicted`, `gone`, `refused` or `failed`."""
         self._server, self._leaving, self._events = server, leaving, events
         self._may_act, self._ended = may_act, ended
         self._not_before: dict[PodUid, float] = {}

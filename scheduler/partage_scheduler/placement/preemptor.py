@@ -1,8 +1,8 @@
-"""Sends pods away for those of a higher priority: who is nominated where is written, and victims are deleted.
+"""Preempts pods for those of a higher priority: writes nominations and deletes victims.
 
-Each victim is told for whom (condition and event, in upstream's words) and deleted with the grace that it asked for, or
-with less where that is too long, if it is still the pod that was meant. What is under way is done one after the other;
-where it fails, the pod that waits is looked at again.
+Each victim gets a condition and an event that names the preemptor, in upstream's words, and is deleted with its own
+grace period, or with less if that is too long, provided that it is still the same pod. Jobs are done one after the
+other; if one fails, the pending pod is considered again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Nominate(msgspec.Struct, frozen=True):
 class _Delete(msgspec.Struct, frozen=True):
     victim: ApiPod
     of: ApiPod
-    """For whom."""
+    """The pod for which it is deleted."""
     node: str
 
 
@@ -54,7 +54,7 @@ class Preemptor:
         may_act: Callable[[], bool],
         ended: Callable[[str], None] = lambda _outcome: None,
     ) -> None:
-        """`may_act`: this one leads. `ended` is told what became of each victim: `preempted`, `gone` or `failed`."""
+        """`may_act`: it leads. `ended` gets the outcome for each victim: `preempted`, `gone` or `failed`."""
         self._server, self._preemption, self._events, self._status = server, preemption, events, status
         self._may_act, self._ended = may_act, ended
         self._jobs: deque[_Nominate | _Delete] = deque()
@@ -62,7 +62,7 @@ class Preemptor:
         self._repeats = Repeats(every_s=30)
 
     def consider(self, stay: Stay, now: float) -> Stay:
-        """For a pod that was tried just now and fits nowhere; returns what its owner is told, and what may help."""
+        """Considers victims for a pod that just fitted nowhere; returns its message and the events that may help."""
         try:
             considered = self._preemption.consider(stay, now)
         except PluginBroken:
@@ -79,7 +79,7 @@ class Preemptor:
         return considered.stay
 
     def disappoint(self) -> None:
-        """Takes back the nominations of pods that lost their room to others."""
+        """Withdraws nominations of pods that lost their held resources to others."""
         for pod in self._preemption.disappointed():
             self._nominate(pod, "")
 
@@ -110,7 +110,7 @@ class Preemptor:
             await self._status.nominate(pod, node)
         except (NotFound, Conflict):
             pass  # the pod is gone
-        except KubeError as error:  # a wish for others to see; the room is kept all the same
+        except KubeError as error:  # it only informs others; the resources are held anyway
             self._say("a nomination was not written", pod, str(error))
 
     async def _send_away(self, victim: ApiPod, of: ApiPod, node: str) -> None:

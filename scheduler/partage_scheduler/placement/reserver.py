@@ -1,8 +1,8 @@
-"""Takes cards from kubelet for pods that wait, and gives them back: creates and deletes the pods that reserve them.
+"""Takes cards from kubelet for pending pods and returns them, by creating and deleting reservation pods.
 
-It keeps nothing that must outlive it. Each look lists the reservations anew, so what a scheduler before this one began
-goes on, and what it left behind leaves. What is decided on is decided in one go, without a pause: a card that no pod
-holds is withheld at once, and only then is its reservation deleted.
+It has no state that must survive a restart. Each pass lists the reservations, continues what a previous scheduler
+began, and removes what it left behind. A pass decides in one step, without yielding: a card that no pod holds is
+withheld at once, and only then is its reservation deleted.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from partage_scheduler.reservation.demand import Want
 
 EVERY_S: Final = 1.0
 REST_S: Final = 30.0
-"""Between looks while no card is reserved and no pod waits: what somebody left behind is found all the same."""
+"""Time between passes while no card is reserved and no pod waits; they find what others left behind."""
 AGAIN_S: Final = 15.0
-"""A pod for which cards came, and that does not have them yet, is not served again before; doubled each time."""
+"""Time before a pod that cards were reserved for and that is still pending is served again; doubled each time."""
 MOST_AGAIN_S: Final = 600.0
 MOST_WAITING: Final = 1000
 _log = structlog.get_logger()
@@ -45,7 +45,7 @@ class Reserver:
     def __init__(
         self, server: ApiServer, core: Core, *, image: str, quiet_s: float, may_act: Callable[[], bool]
     ) -> None:
-        """`image` of pods that reserve only has to wait. `may_act`: this one leads, and knows all that there is."""
+        """`image` of reservation pods only has to wait. `may_act`: this scheduler leads and its cache is in sync."""
         self._server, self._core, self._image, self._may_act = server, core, image, may_act
         self._demand = Demand(core.cycle, core.predicates)
         self._upkeep = Upkeep(core.cluster, quiet_s=quiet_s)
@@ -55,7 +55,7 @@ class Reserver:
         self._repeats = Repeats(every_s=60)
 
     def missed(self, pod: ApiPod) -> None:
-        """It was tried just now, and fits nowhere."""
+        """Records a pod that was just tried and fits nowhere."""
         if pod.uid in self._waiting or len(self._waiting) < MOST_WAITING:
             self._waiting[pod.uid] = pod
 
@@ -66,7 +66,7 @@ class Reserver:
             await asyncio.sleep(EVERY_S)
 
     async def look(self) -> None:
-        """One look at all reservations and at all pods that wait."""
+        """One pass over all reservations and all pending pods."""
         self._forget()
         now = time.monotonic()
         if not self._waiting and not self._upkeep.has_cards() and now < self._look_at:
@@ -91,13 +91,13 @@ class Reserver:
             await self._reserve(want)
 
     def _forget(self) -> None:
-        """Pods that wait no more."""
+        """Forgets pods that are no longer pending."""
         queue = self._core.queue
         self._waiting = {uid: pod for uid, pod in self._waiting.items() if uid in queue}
         self._served = {uid: served for uid, served in self._served.items() if uid in self._waiting}
 
     def _unserved(self, now: float) -> Iterator[ApiPod]:
-        """The most important first, of equal ones the oldest."""
+        """Pending pods that are due, the highest priority first, then the oldest."""
         waiting = sorted(self._waiting.values(), key=lambda pod: (-pod.priority, pod.metadata.creation_timestamp or ""))
         for pod in waiting:
             served = self._served.get(pod.uid)
@@ -120,7 +120,7 @@ class Reserver:
             except KubeError as error:
                 self._repeats.failed("a card could not be reserved", error)
                 return
-            _log.info("a card is asked of kubelet", node=want.node, reservation=name)
+            _log.info("card reservation created", node=want.node, reservation=name)
 
     async def _leave(self, reservation: Reservation) -> None:
         namespace, _, name = reservation.name.partition("/")
@@ -133,4 +133,4 @@ class Reserver:
         except KubeError as error:
             self._repeats.failed("a card could not be given back", error)
             return
-        _log.info("a card goes back to kubelet", node=reservation.node, reservation=name)
+        _log.info("card reservation deleted", node=reservation.node, reservation=name)

@@ -1,7 +1,8 @@
-"""Says on the Lease of each node which of its pods were resized, so that the node asks about those and no others.
+"""Lists on each node's Lease which of its pods were resized, so that the node fetches only those.
 
-What each Lease shall say follows from the pods, and what it says is known; where both differ it is written. So nothing
-is lost by a death, and nothing is remembered. A pod has at most 0.4 KiB there: a Lease holds all that kubelet runs.
+The text that a Lease needs follows from the pods, and its present text is known; it is written if they differ. So
+nothing has to be remembered, and a restart loses nothing. A pod takes at most 0.4 KiB: a Lease holds all pods that
+kubelet runs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from partage_scheduler.metrics import Figures
 
 EVERY_S: Final = 1.0
 AT_ONCE: Final = 64
-"""Leases that are written at a look; the others at the next one."""
+"""Leases that are written in one pass; the others follow in the next."""
 
 
 class ResizedPods:
@@ -52,11 +53,11 @@ class ResizedPods:
     async def look(self) -> None:
         wanted = self._wanted()
         others = [(node, text) for node, said in self._said.items() if (text := wanted.get(node, "")) != said]
-        turn = random.sample(others, min(AT_ONCE, len(others)))  # whoever changes theirs back keeps no others waiting
+        turn = random.sample(others, min(AT_ONCE, len(others)))  # random: Leases that are reverted delay no others
         await asyncio.gather(*[self._write(node, text) for node, text in turn])
 
     def _wanted(self) -> Mapping[str, str]:
-        """By node, of those that have any."""
+        """The text for each node that has resized pods."""
         found: dict[str, dict[PodUid, ResizedPod]] = {}
         for seat in self._seats.resized():
             pod, gen = seat.pod, seat.allocation.gen

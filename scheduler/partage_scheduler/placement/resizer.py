@@ -1,7 +1,7 @@
-"""Gives pods on nodes what they wish for: each wish is decided on, booked, and written on the pod as a new allocation.
+"""Resizes pods on nodes: each request is decided on, booked, and written on the pod as a new allocation.
 
-A write names the version of the pod that it changes, so it is carried out once at most. What is booked meanwhile is
-taken back only when it is certain that the write will not be carried out. Who leads next reads what stands on the pod.
+A write names the version of the pod that it changes, so it takes effect at most once. The booking is undone only when
+it is certain that the write will not take effect. The next leader reads what is on the pod.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from partage_scheduler.signatures import Signed, Signer
 
 EVERY_S: Final = 1.0
 AT_ONCE: Final = 16
-"""Wishes that are decided on together; those that wait longest since they were looked at come first."""
+"""Requests that are decided on together; those looked at longest ago come first."""
 _log = structlog.get_logger()
 
 
@@ -50,7 +50,7 @@ class Resizer:
         ours: str | None,
         within_s: float,
     ) -> None:
-        """`ours` is our schedulerName; None: pods of others have our allocations, too."""
+        """`ours` is our schedulerName; None: pods of other schedulers have our allocations, too."""
         self._server, self._core, self._signer, self._events, self._status = server, core, signer, events, status
         self._authority, self._figures, self._ours, self._within_s = authority, figures, ours, within_s
         self._looked: dict[PodUid, float] = {}
@@ -70,7 +70,7 @@ class Resizer:
         await asyncio.gather(*[self._resize(seat) for seat in turn[:AT_ONCE]])
 
     def _is_open(self, seat: Seat) -> bool:
-        """Whether there is a wish of a pod of ours, on which was not said no."""
+        """Whether a pod of ours has a resize request that was neither granted nor refused."""
         pod = seat.pod
         wish = pod.metadata.annotations.get(RESIZE)
         if wish is None or pod.is_going or seat.assumed:
@@ -104,7 +104,7 @@ class Resizer:
         self._repeats.say("a pod was not resized", pod=f"{pod.namespace}/{pod.name}", why=why)
 
     async def _written(self, pod: ApiPod, signed: Signed) -> str | None:
-        """None once it stands on the pod, which is known by then; else why it does not, and never will."""
+        """Writes the allocation and updates the cache; returns None, or why the write never takes effect."""
         path, version = pod_path(pod.namespace, pod.name), pod.metadata.resource_version
         body = {"metadata": {"uid": pod.uid, "resourceVersion": version, "annotations": signed.annotations}}
         backoff = Backoff(first_s=FIRST_AGAIN_S, most_s=MOST_AGAIN_S)
@@ -133,24 +133,24 @@ class Resizer:
         return "another scheduler leads now"
 
     async def _seen(self, pod: ApiPod) -> ApiPod | None:
-        """The pod as it is now, which is known by then; None where that can't be asked, or it is gone."""
+        """Fetches the pod and updates the cache; None if the request failed or the pod is gone."""
         try:
             found = await self._server.get(pod_path(pod.namespace, pod.name), ApiPod)
-        except KubeError as error:  # asked again, or the next write finds out
+        except KubeError as error:  # fetched again, or the next write shows it
             self._figures.erred(error)
             return None
         self._core.intake.pods.changed(found)
         return found
 
     async def _tell(self, pod: ApiPod, reason: str, why: str) -> None:
-        """On the pod, once for each wish and what becomes of it."""
+        """Reports the outcome on the pod, once for each request and outcome."""
         wish = pod.metadata.annotations[RESIZE]
         if said_of(pod, wish)[0] == reason:
             return
         message, status = f"{quoted(wish)}{why}", "True" if reason == GRANTED else "False"
         try:
             found = await self._status.condition(pod, RESIZED, reason, message, status=status)
-        except KubeError as error:  # told at the next look
+        except KubeError as error:  # reported in the next pass
             self._figures.erred(error)
             return
         self._core.intake.pods.changed(found)

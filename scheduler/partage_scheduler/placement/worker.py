@@ -1,7 +1,7 @@
-"""The work itself: while there is a next pod and room in flight, it is decided on, assumed, and bound in a task.
+"""The scheduling loop: while pods are queued and in-flight slots are free, decides, assumes and binds.
 
-Decisions are made one after the other on what is known, each seeing all before it; bindings are under way meanwhile.
-What comes back is confirmed or undone. Nothing is decided while what is known may be out of date, or another leads.
+Decisions are made one after the other, each on a cache with all earlier ones; bindings run meanwhile as tasks, and are
+confirmed or undone when they end. Nothing is decided while the cache may be out of date, or another scheduler leads.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from partage_scheduler.signatures import Signed
 
 AGAIN: Final = frozenset((Cause.TIME,))
 NOT_READ: Final = "RequestNotRead"
-"""The reason of the event on a pod that says something of cards in vain."""
+"""Reason of the event on a pod that mentions cards in a way that nothing reads."""
 TURN_S: Final = 0.002
-"""So long decisions go on before others have a turn: answers, watches, the lease, the extender's callers."""
+"""Time for decisions before other tasks run: responses, watches, the Lease, the extender's callers."""
 SPARE_PART: Final = 4
-"""Of bindings under way, one in so many is beyond the bound, for namespaces that have no more than these."""
+"""One binding per so many may exceed the limit, for namespaces with fewer in flight than these."""
 _log = structlog.get_logger()
 
 
@@ -55,9 +55,9 @@ class Worker:
         may_decide: Callable[[], bool],
         missed: Callable[[ApiPod], None] | None = None,
     ) -> None:
-        """`may_decide`: this one leads, and knows all that there is.
+        """`may_decide`: this scheduler leads and its cache is in sync.
 
-        `missed` hears of pods that more cards may help.
+        `missed` is called for pods that more cards may help.
         """
         self._missed = missed
         self._cluster, self._queue, self._cycle, self._pods = core.cluster, core.queue, core.cycle, core.intake.pods
@@ -101,12 +101,12 @@ class Worker:
             await asyncio.wait(self._in_flight, timeout=within_s)
 
     async def _wait(self) -> None:
-        """Until something happens, or a pod has rested enough."""
+        """Waits for an event, or until a pod's back-off is over."""
         due = self._queue.due if self._may_decide() and self._full() is not None else None
         await set_within(self._woken, None if due is None else max(0.001, due - time.monotonic()))
 
     def _work(self) -> bool:
-        """Decides for a turn; whether there may be more to do at once."""
+        """Decides for up to `TURN_S`; returns whether there may be more to do at once."""
         until = time.monotonic() + TURN_S
         while (full := self._full()) is not None and not self._is_stopped and self._may_decide():
             now = time.monotonic()
@@ -119,7 +119,7 @@ class Worker:
         return False
 
     def _full(self) -> Collection[str] | None:
-        """Namespaces whose pods wait for bindings of their own that are under way; None where all do."""
+        """Namespaces whose pods must wait for their own bindings in flight; None if all must wait."""
         if self.in_flight < self._most_in_flight:
             return ()
         spare = self._most_in_flight // SPARE_PART
@@ -153,12 +153,12 @@ class Worker:
             return self._cycle.decide(waiting, now)
         except PluginBroken:
             raise
-        except PartageError as error:  # of a plugin: it costs these pods, for now
+        except PartageError as error:  # a plugin's error fails these pods, for now
             self._say("a pod could not be decided on", waiting.pods[0], str(error))
             return [Stay(pod, str(error), AGAIN) for pod in waiting.pods]
 
     def _signed(self, binds: Sequence[Bind], gang: Gang | None, now: float) -> Sequence[Signed]:
-        """Nothing where one of them can't be written; its owner is told so."""
+        """Signs the allocations; if one can't be written, reports it to the owners and returns nothing."""
         try:
             return self._bindings.sign(binds)
         except PartageError as error:  # its own annotations stand in the way
@@ -168,18 +168,18 @@ class Worker:
             return ()
 
     def _tell_gang(self, gang: Gang, binds: Sequence[Bind]) -> None:
-        """One event, on its first pod."""
+        """Reports that a gang spans nodes, in one event on its first pod."""
         if (words := spans_nodes(gang, binds, self._cluster.seats.of_gang(gang))) is not None:
             self._events.failed(binds[0].pod, words, reason=SPANS_NODES)
 
     def _tell_words(self, verdicts: Sequence[Bind | Stay]) -> None:
-        """Once for each pod: what it says of cards, and nothing reads."""
+        """Reports, once for each pod, what it says about cards that nothing reads."""
         for verdict in verdicts:
             try:
                 asks = bool(self._cycle.request(verdict.pod).containers)
             except PluginBroken:
                 raise
-            except PartageError:  # what it says is refused, which its owner is told
+            except PartageError:  # the request is rejected, which is reported elsewhere
                 continue
             absent = self._cycle.absent(verdict.pod) if isinstance(verdict, Stay) else ()
             words = self._lexicon.in_vain(seen(verdict.pod), asks=asks, absent=absent)
@@ -218,11 +218,11 @@ class Worker:
                 self._events.scheduled(pod, bind.decision.node)
             case Already(node):
                 self._figures.attempts["already"] += 1
-                _log.info("somebody else bound a pod", pod=f"{pod.namespace}/{pod.name}", node=node)
+                _log.info("pod already bound by another party", pod=f"{pod.namespace}/{pod.name}", node=node)
                 self._queue.failed(pod.uid, AGAIN, now)
             case Lost():
                 self._figures.attempts["lost"] += 1
-                self._queue.failed(pod.uid, AGAIN, now)  # until the watch says that it is gone
+                self._queue.failed(pod.uid, AGAIN, now)  # until the watch reports that it is gone
             case Failed(why, may_retry):
                 self._figures.attempts["failed"] += 1
                 self._say("a pod was not bound", pod, why)

@@ -1,7 +1,8 @@
-"""Which pods leave for a pod of a higher priority that fits nowhere. Pure.
+"""Preemption: which pods leave for a pod of a higher priority that fits nowhere. Pure.
 
-`victims` finds them: on all nodes, or on one that a caller proposes. `estimate` finds nodes that may do, `importance`
-orders pods and costs, `budgets` knows how many of a budget's pods may end, `preemption` says what is done for one pod.
+`victims` finds them, on all nodes or on one that a caller proposes. `estimate` finds nodes that may suffice,
+`importance` orders pods and costs, `budgets` knows how many of a budget's pods may be disrupted, `preemption` decides
+what is done for one pod.
 """
 
 from partage_scheduler.preemption.budgets import Budgets

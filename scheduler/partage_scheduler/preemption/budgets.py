@@ -1,7 +1,8 @@
-"""PodDisruptionBudgets: which of some pods can't be sent away without one more ending than its owner allows.
+"""PodDisruptionBudgets: which pods can't be preempted without more disruptions than their owner allows.
 
-As upstream counts them for preemption: pods in the order of their importance use up what is allowed, a pod whose end
-the API server has counted already uses nothing, and a budget that selects everything selects, here, nothing.
+Counted as upstream does for preemption: pods use up the allowed disruptions in order of importance, a pod whose
+disruption the API server has already counted uses none, and a budget whose selector is empty, which means everything
+elsewhere, selects nothing here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Budgets:
             self._by_namespace.pop(namespace, None)
 
     def violating(self, pods: Iterable[ApiPod]) -> list[bool]:
-        """Of each of these, the most important first: whether its end is one too many if all of them end."""
+        """For each pod, the most important first: whether it exceeds a budget if all of them are disrupted."""
         left: dict[tuple[str, str], int] = {}
         return [self._is_one_too_many(pod, left) for pod in pods]
 

@@ -1,7 +1,8 @@
-"""Who would have to leave a node for a request to fit, by arithmetic alone: cheap, and right in most cases.
+"""Estimates which pods must leave a node for a request to fit: arithmetic only, cheap, and mostly right.
 
-It says no only where it is certain: where a card, or CPU and memory, would not do with all candidates gone. Who it
-names is looked at properly afterwards; what one that moves needs of a card for its turn is looked at only then.
+It rejects a node only if this is certain: if its cards, or CPU and memory, would not suffice with all candidates gone.
+The pods that it names are checked fully afterwards; what a movable pod needs of a card for its turn is checked only
+then.
 """
 
 from __future__ import annotations
@@ -14,15 +15,14 @@ from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.preemption.importance import cost_of, started
 
 Held = tuple[int, int, int]
-"""Share of a card, memory that is promised of it, and what of that never leaves it; or CPU and main memory of a node,
-and nothing."""
+"""Share, promised memory and its unmovable part of a card; or CPU and main memory of a node, and 0."""
 Leaving = list[tuple[Seat, Held]]
 
 
 def guess(
     part: GpuPart | None, free: Room, present: Iterable[Seat], candidates: Sequence[Seat], request: PodRequest
 ) -> dict[PodUid, Seat] | None:
-    """Candidates that would do, or None where none would. `present` are all pods that stay, candidates among them."""
+    """Candidates whose leaving suffices, or None. `present` are all pods that stay, candidates included."""
     leaving: dict[PodUid, Seat] = {}
     for wanted in _hardest(request):
         found = _of_cards(part, present, candidates, wanted)
@@ -33,7 +33,7 @@ def guess(
 
 
 def _hardest(request: PodRequest) -> Iterable[GpuRequest]:
-    """Of several containers the one that is hardest to place stands for all."""
+    """The hardest to place of several containers' requests, in place of all."""
     asks = request.of(GPU).values()
     return [max(asks, key=lambda ask: (ask.count, ask.share_milli, ask.memory_bytes or 0))] if asks else []
 
@@ -82,7 +82,7 @@ def _of_room(
 
 
 def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
-    """The better of two ways: the youngest of the lowest first, or the largest of the lowest."""
+    """The cheaper of two ways: within the lowest priorities, the youngest or the largest pods first."""
     if _fits(left, needed):
         return []
     youngest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -started(each[0].pod)))
@@ -96,7 +96,7 @@ def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
 def _enough(
     candidates: Leaving, left: Held, needed: Held, order: Callable[[tuple[Seat, Held]], object]
 ) -> Leaving | None:
-    """As many as it takes; then those that it does not take come back."""
+    """Takes as many as needed, then puts back those that are not needed after all."""
     leaving: Leaving = []
     for each in sorted(candidates, key=order):  # type: ignore[arg-type]  # tuples of numbers
         if _fits(left, needed):
@@ -120,10 +120,10 @@ def _left(whole: Held, held: Iterable[Held]) -> Held:
 
 
 def _taken(held: Held) -> Held:
-    """What is there again when its holder leaves, as less that is held."""
+    """The negated amounts: what is free again when their holder leaves."""
     return -held[0], -held[1], -held[2]
 
 
 def _fits(left: Held, needed: Held) -> bool:
-    """What is not needed may be less than none."""
+    """Whether enough is left; an amount that is not needed may be negative."""
     return all(not need or need <= has for need, has in zip(needed, left, strict=True))

@@ -1,4 +1,4 @@
-"""Which pod matters more, and which victims cost less. Upstream's criteria, with the share of cards among them."""
+"""Importance of pods and cost of victims: upstream's criteria, with the share of cards among them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _OFFSET: Final = 1 << 31
 
 
 class Cost(NamedTuple):
-    """The cost of some victims; the least is the best."""
+    """The cost of a set of victims; the lowest is the best."""
 
     violations: int
-    """Of budgets."""
+    """Number of victims that exceed a budget."""
     highest: int
     """The highest priority among them."""
     priorities: int
-    """The sum of all of them; fewer are less."""
+    """The sum of their priorities; fewer victims have a lower sum."""
     number: int
     share_milli: int
-    """What they hold of cards' time."""
+    """Share of cards' time that they hold."""
     oldest: float
-    """How long ago the first of the most important ones was started, as a time before now: younger ones are less."""
+    """Negated start time of the oldest of those with the highest priority: younger ones cost less."""
 
 
 def started(pod: ApiPod) -> float:
-    """A pod that was not started yet is the youngest."""
+    """Start time in seconds; infinite for a pod that was not started yet, which is the youngest."""
     return inf if pod.status.start_time is None else _seconds(pod.status.start_time)
 
 

@@ -1,7 +1,7 @@
-"""What becomes of a pod that fits nowhere: whether others leave for it, and where it has hopes.
+"""Preemption for a pod that fits nowhere: whether other pods leave for it, and where it is nominated.
 
-Where it may fit once others have left, room is kept for it, and it is tried again for as long as they take. A hope
-that has come to nothing is given up, so that others may have the room.
+If it may fit once others have left, resources are held for it, and it is retried for as long as they take. A nomination
+that has become pointless is withdrawn, so that others may use the resources.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _SOON: Final = frozenset((Cause.TIME, Cause.FREED))
 class Considered(Struct, frozen=True, kw_only=True):
     stay: Stay
     victims: tuple[ApiPod, ...] = ()
-    """Who is to be deleted."""
+    """Pods that are to be deleted."""
     node: NodeName | None = None
-    """Where it is nominated from now on, if anywhere."""
+    """The node that it is nominated to, if any."""
     is_hopeless: bool = False
-    """Its nomination is to be taken back, if it has one."""
+    """Whether it has a nomination that is to be withdrawn."""
 
 
 class Preemption:
-    """Decides whether others leave for a pod that fits nowhere."""
+    """Decides whether other pods leave for a pod that fits nowhere."""
 
     def __init__(self, finder: VictimFinder) -> None:
         self.finder = finder
         self._cluster = finder.cluster
 
     def consider(self, stay: Stay, now: float) -> Considered:
-        """For a pod that was tried just now, and is not one of a gang. Raises what plugins raise."""
+        """Decides for a pod that was just tried and is not part of a gang. Raises plugins' errors."""
         pod = stay.pod
         if pod.spec.preemption_policy == NEVER:
             return Considered(stay=stay)
@@ -54,7 +54,7 @@ class Preemption:
         return Considered(stay=soon, victims=found.pods, node=found.node)
 
     def disappointed(self) -> Iterable[ApiPod]:
-        """Pods that wait and lost what was kept for them."""
+        """Pending pods that lost what was held for them."""
         return self._cluster.pointless()
 
     def _hopeless(self, stay: Stay) -> Considered:

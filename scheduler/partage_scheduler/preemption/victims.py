@@ -1,11 +1,11 @@
-"""Who is sent away for a pod that fits nowhere: on each node the fewest that it takes, and of all nodes the cheapest.
+"""Selects victims for a pod that fits nowhere: the fewest that suffice on each node, on the cheapest node.
 
-Nodes are guessed at first, by arithmetic, then the most promising ones are looked at as they would be without those
-pods, by everything that decides otherwise, too: filters, plugins, room that is kept for others. Of who would have to
-leave, the more important ones come back as far as it fits still, those first whose budget allows no end.
+Nodes are first estimated by arithmetic. The most promising ones are then checked as they would be without those pods,
+by everything that other decisions use: filters, plugins, resources held for others. Of the pods that would have to
+leave, as many as possible are put back: first those whose budget allows no disruption, then the more important ones.
 
-Pods that are being deleted already cost nothing, if they will be gone soon: their owners choose their grace, and one of
-years, or one that is over, makes them like any other. Nothing is changed here.
+Pods that are already being deleted cost nothing if they will be gone soon. Their owners choose the grace period, so a
+pod whose grace period takes years, or is over, counts like any other. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from partage_scheduler.preemption.importance import Cost, by_importance, cost_of
 NEVER: Final = "Never"
 _ELSEWHERE: Final = Reason("elsewhere", "another node is looked at")
 VIABLE: Final = 100
-"""So many nodes are guessed at that might do; upstream looks at as many."""
+"""Viable nodes after which estimating ends; upstream looks at as many."""
 EXAMINED: Final = 500
-"""For one that may do nowhere, no more than so many at a time; it is tried again soon, and then on others."""
+"""Nodes estimated at a time for a pod that may fit nowhere; it is retried soon, and then on others."""
 LOOKS: Final = 16
-"""And so many of them are looked at properly."""
+"""Viable nodes that are checked fully."""
 OVERDUE_S: Final = 30.0
-"""After its grace is over, a pod that is being deleted is waited for no longer than this."""
+"""Time for which a pod that is being deleted is waited for after its grace period."""
 
 
 _Guess = tuple[Cost, NodeName, Sequence[Seat]]
 
 
 class Victims(Struct, frozen=True, kw_only=True):
-    """The pods that must leave one node, and what the pod gets there then."""
+    """Pods that must leave a node, and what the preemptor gets there then."""
 
     decision: Decision
     pods: tuple[ApiPod, ...]
-    """The most important first; none where it is enough that others leave who are being deleted already."""
+    """The most important first; empty if it suffices that pods leave which are already being deleted."""
     violations: int
-    """So many of them have a budget that does not allow their end."""
+    """Number of them whose budget does not allow their disruption."""
     cost: Cost
 
     @property
@@ -62,13 +62,13 @@ class Victims(Struct, frozen=True, kw_only=True):
 
 
 class NoVictims(Struct, frozen=True, kw_only=True):
-    """No pod's end would help."""
+    """The result if no preemption would help."""
 
     nodes: int
     helpless: int = 0
-    """Nodes where no pod that leaves would help."""
+    """Nodes on which no preemption would help."""
     is_partial: bool = False
-    """Not all of the others were looked at this time."""
+    """Whether not all of the other nodes were examined this time."""
 
     def __str__(self) -> str:
         counts = (
@@ -80,7 +80,7 @@ class NoVictims(Struct, frozen=True, kw_only=True):
 
 
 class _Look(Struct, frozen=True):
-    """One pod against one node."""
+    """The check of one pod on one node."""
 
     pod: ApiPod
     request: PodRequest
@@ -92,7 +92,7 @@ class _Look(Struct, frozen=True):
 
 class VictimFinder:
     def __init__(self, cycle: Cycle, budgets: Budgets, *, utc: Callable[[], float], longest_grace_s: int) -> None:
-        """`utc` is the time of day in seconds. A pod that may take longer than `longest_grace_s` is not waited for."""
+        """`utc` returns wall-clock seconds. A pod that may take longer than `longest_grace_s` is not waited for."""
         self._cycle, self._budgets, self._utc, self._longest_grace_s = cycle, budgets, utc, longest_grace_s
         self._from = 0
         self._sent_away: dict[PodUid, float] = {}
@@ -106,26 +106,26 @@ class VictimFinder:
         return self._cycle.cluster
 
     def sent_away(self, pods: Iterable[PodUid]) -> None:
-        """These are about to be deleted, whether or not that was seen yet."""
+        """Records pods that are about to be deleted, whether or not the watch has shown it yet."""
         now = self._utc()
         self._sent_away = {uid: until for uid, until in self._sent_away.items() if now < until}
         self._sent_away |= dict.fromkeys(pods, now + OVERDUE_S)
 
     def grace_of(self, victim: ApiPod) -> int | None:
-        """The seconds of grace to delete it with; None where its own are few enough."""
+        """Grace period in seconds to delete a victim with; None if its own is short enough."""
         is_own_enough = victim.spec.termination_grace_period_seconds <= self._longest_grace_s and not victim.is_going
         return None if is_own_enough else self._longest_grace_s
 
     def stays(self, pod: PodUid) -> None:
-        """It could not be deleted."""
+        """Records that a pod could not be deleted."""
         self._sent_away.pop(pod, None)
 
     def may(self, pod: ApiPod) -> bool:
-        """Whether it is worth a try: its policy allows it, and there are pods of a lower priority."""
+        """Whether preemption is worth a try: the policy allows it, and there are pods of a lower priority."""
         return pod.spec.preemption_policy != NEVER and self.cluster.seats.has_lower(pod.priority)
 
     def victims(self, pod: ApiPod, now: float) -> Victims | NoVictims:
-        """Raises what reading its request and plugins raise."""
+        """Selects the cheapest victims; raises errors of plugins and of reading the pod's request."""
         nodes = len(self.cluster.fleet)
         if not self.may(pod):
             return NoVictims(nodes=nodes)
@@ -142,7 +142,7 @@ class VictimFinder:
         return best or NoVictims(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
 
     def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid] = ()) -> Victims | None:
-        """On one node that is known, or None where it would not do. Those that are `chosen` already are among them."""
+        """Victims on a known node, among them those already `chosen`; None if preemption does not suffice."""
         if pod.spec.preemption_policy == NEVER:
             return None
         request = self._cycle.request(pod)
@@ -152,7 +152,7 @@ class VictimFinder:
             return None if guessed is None else self._look(look, guessed)
 
     def _helpless(self, pod: ApiPod, request: PodRequest, now: float) -> frozenset[NodeName]:
-        """Nodes that are out of the question for reasons that no pod takes away."""
+        """Nodes filtered out for reasons that no preemption removes."""
         lasting = (each for each in self._cycle.barred(pod, request, now) if each.reason.lasts)
         open_ = self._cycle.decider.unbarred(lasting)
         return frozenset(node.name for node in self.cluster.fleet.nodes if not open_[self._slot(node.name)])
@@ -160,7 +160,7 @@ class VictimFinder:
     def _promising(
         self, pod: ApiPod, request: PodRequest, helpless: Collection[NodeName]
     ) -> tuple[Sequence[_Guess], bool]:
-        """The best guesses first, of another part of a large cluster each time; whether it was only a part."""
+        """The best estimates first, from another part of a large cluster each time; and whether it was only a part."""
         names = [node.name for node in self.cluster.fleet.nodes if node.name not in helpless]
         start = self._from % max(1, len(names))
         viable: list[_Guess] = []
@@ -177,7 +177,7 @@ class VictimFinder:
         return sorted(viable, key=lambda each: (each[0], each[1]))[:LOOKS], is_partial
 
     def _hoped(self, pod: ApiPod, names: list[NodeName]) -> list[NodeName]:
-        """Nodes where room is kept for it come first."""
+        """These nodes, first the one on which resources are held for the pod."""
         hoped = self.cluster.kept.node_of(pod.uid) or NodeName(pod.status.nominated_node_name)
         return [hoped, *(name for name in names if name != hoped)] if hoped in names else names
 
@@ -196,7 +196,7 @@ class VictimFinder:
         return None if found is None else tuple(found.values())
 
     def _look(self, look: _Look, guessed: Sequence[Seat]) -> Victims | None:
-        """As the node would be without them."""
+        """Checks the node without the estimated pods, and if needed without all that may leave."""
         forced, seats = look.forced, self.cluster.seats.on(look.node)
         lower = [seat for seat in seats if seat.pod.priority < look.pod.priority]
         leaving = [seat for seat in lower if self._leaves(seat.pod) and seat.pod.uid not in forced]
@@ -222,7 +222,7 @@ class VictimFinder:
     def _sparing(
         self, look: _Look, world: Imagined, must: list[Seat], away: Iterable[Seat], decision: Decision
     ) -> Victims:
-        """Brings back all of `away` that need not leave."""
+        """Puts back all of `away` that need not leave."""
         order = by_importance(away)
         violating = dict(zip(order, self._budgets.violating([seat.pod for seat in order]), strict=True))
         victims = list(must)
@@ -250,7 +250,7 @@ class VictimFinder:
         return cost_of(order, sum(self._budgets.violating([seat.pod for seat in order])))
 
     def _decision(self, look: _Look) -> Decision | None:
-        """What it would get on that node as it is imagined now."""
+        """What the pod would get on the node in its what-if state."""
         decider = self._cycle.decider
         barred = self._cycle.barred(look.pod, look.request, look.now)
         if any(each.has(look.slot) for each in barred):

@@ -1,7 +1,6 @@
-"""Which pod is next, pure.
+"""The scheduling queue: which pod is next. Pure.
 
-`queue` knows the places and the ways between them, `units` what is moved as one (a pod or a gang), `lines` who is
-first.
+`queue` has the states and their transitions, `units` what is queued as one (a pod or a gang), `lines` the order.
 """
 
 from partage_scheduler.queue.queue import Queue, QueueSettings

@@ -1,9 +1,9 @@
-"""Lines of units, of which the first goes first. Who left a line otherwise stays in it as a shadow until it is met.
+"""Priority queues of pods and gangs. A unit that moves elsewhere leaves a stale entry, which is skipped when met.
 
-In a `Line` they go by anything that can be compared. In `Turns` they go by priority, and among those of one priority
-namespaces take turns: next is the namespace whose pods have had the least of the scheduler's time, and in it the
-oldest. So a namespace that floods the line, or writes pods that are slow to decide on, waits for itself. One that comes
-back finds itself level with the others: it is owed nothing for the time in which it wanted nothing.
+A `Line` is ordered by any comparable key. `Turns` is ordered by priority, and within one priority namespaces take
+turns: next is the namespace whose pods have used the least of the scheduler's time, and in it the oldest pod. So a
+namespace that floods the queue, or writes pods that are slow to decide on, delays only itself. A namespace that comes
+back starts level with the others: it has no credit for the time in which it had no pods waiting.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from partage_scheduler.queue.units import Unit
 
 _FEW: Final = 64
 _MOST_SPENT: Final = 4096
-"""Namespaces of which it is remembered what they had, beside those that stand in line."""
+"""Namespaces whose used time is remembered, beside those with pods in the queue."""
 
 
 class Line:
-    """Units by anything that can be compared; equals go by their number."""
+    """Units by any comparable key; ties are ordered by their number."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[Any, int, int, Unit]] = []
         self._sound = _FEW
 
     def push(self, unit: Unit, order: Any) -> None:  # noqa: ANN401  a time, or a place in the line
-        """A unit stands here until it is elsewhere."""
+        """Adds an entry, which is valid until the unit moves elsewhere."""
         heappush(self._heap, (order, unit.number, unit.turn, unit))
         if len(self._heap) > 2 * self._sound:
             self._heap = [entry for entry in self._heap if entry[3].turn == entry[2]]
@@ -35,7 +35,7 @@ class Line:
             self._sound = max(_FEW, len(self._heap))
 
     def first(self) -> tuple[Any, Unit] | None:
-        """The first with its order; None where the line is empty."""
+        """The first unit with its key; None if the line is empty."""
         while self._heap:
             order, _, turn, unit = self._heap[0]
             if unit.turn == turn:
@@ -52,15 +52,15 @@ class Line:
 
 
 class Spent:
-    """How much of the scheduler's time each namespace had, as far as others had less."""
+    """Scheduler time that each namespace has used, as far as others used less."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, float] = {}
         self._level = 0.0
-        """What the namespace had that was served last, when it was its turn."""
+        """Time that the namespace served last had used when it was served."""
 
     def of(self, namespace: str) -> float:
-        """In seconds; no less than what others had that wait."""
+        """Used time in seconds; at least that of the namespace served last."""
         return max(self._by_namespace.get(namespace, 0.0), self._level)
 
     def served(self, namespace: str) -> None:
@@ -74,13 +74,13 @@ class Spent:
 
 
 class _Level:
-    """All of one priority: a line for each namespace, and whose turn it is. False where nobody is left."""
+    """All units of one priority: a line per namespace, and the order of namespaces. False if none is left."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
         self._lines: dict[str, Line] = {}
         self._turns: list[tuple[float, Any, int, str]] = []
-        """By what each has had and its first. The last of a namespace counts, which may have had more since."""
+        """Namespaces by used time and first unit. The newest entry of each counts; its used time may have grown."""
         self._last: dict[str, int] = {}
         self._number = 0
 
@@ -123,7 +123,7 @@ class _Level:
         return found
 
     def _alone(self, but: Container[str]) -> Unit | None:
-        """The next where there is one namespace only; its turn stays."""
+        """The next unit if there is only one namespace, whose turn stays."""
         ((namespace, line),) = self._lines.items()
         if namespace in but:
             return None
@@ -152,14 +152,14 @@ class _Level:
 
 
 class Turns:
-    """Units by priority, and by turns of their namespaces."""
+    """Units by priority, and then by turns of their namespaces."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
         self._levels: dict[int, _Level] = {}
 
     def push(self, unit: Unit) -> None:
-        """A unit stands here until it is elsewhere."""
+        """Adds an entry, which is valid until the unit moves elsewhere."""
         priority = unit.order[0]
         level = self._levels.get(priority)
         if level is None:
@@ -167,7 +167,7 @@ class Turns:
         level.push(unit)
 
     def pop(self, but: Container[str] = ()) -> Unit | None:
-        """None where the line is empty, or all in it are of namespaces that are passed over."""
+        """The next unit; None if there is none, or all are of the namespaces in `but`."""
         for priority in sorted(self._levels):
             level = self._levels[priority]
             unit = level.pop(but)

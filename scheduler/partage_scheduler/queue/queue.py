@@ -1,13 +1,13 @@
-"""Which pod is next.
+"""The scheduling queue: which pod is next.
 
-A pod that failed waits for one of the causes that may make it fit, not for a timer; then it rests until its back-off is
-over, which grows with its failures, and comes up by priority, by turns of the namespaces, and by age. While nothing
-else is to be done, a pod whose cause has come need not finish its rest, once for each rest: an idle scheduler keeps
-no pod waiting, and a storm of events still costs no more than two tries for each rest. What happens while a pod is in
-flight counts when it is back.
+A pod that failed waits for a cluster event that may make it fit, not for a timer; then it backs off for a time that
+grows with its failures, and is ordered by priority, by turns of the namespaces, and by age. While no other pod is
+ready, a pod whose event has occurred skips the rest of its back-off, once per back-off: an idle scheduler
+keeps no pod waiting, and a storm of events still costs no more than two tries per back-off. Events that occur while a
+pod is in flight count when it is returned.
 
-A gang comes up as one as soon as enough of its pods are there, those that run counted, and holds nothing before: two
-gangs can't each hold what the other needs. Pure: times are what callers say.
+A gang is scheduled as one as soon as enough of its pods exist, running ones included, and holds nothing before: two
+gangs can't each hold what the other needs. Pure: callers pass the time.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from partage_scheduler.queue.units import Key, Place, Unit, Waiting, key_of, say
 GATED: Final = "gated"
 _DOUBLINGS: Final = 30
 _LEAST_S: Final = 0.0005
-"""What a pod counts for that is handed out, beside the time that it takes."""
+"""Time charged for each pod that is handed out, in addition to what its decision takes."""
 
 
 class QueueSettings(Struct, frozen=True, kw_only=True):
     first_s: float = 1.0
-    """After the first failure; doubled with each further one."""
+    """Back-off after the first failure; doubled with each further one."""
     most_s: float = 10.0
     gang_timeout_s: float = 300.0
-    """After so long a gang whose pods are not all there is told so, and again after as long."""
+    """Time after which an incomplete gang is reported as such, and again after as long."""
 
 
 def _nobody(_gang: Gang) -> int:
@@ -45,7 +45,7 @@ def _nobody(_gang: Gang) -> int:
 
 class Queue:
     def __init__(self, settings: QueueSettings | None = None, *, seated: Callable[[Gang], int] = _nobody) -> None:
-        """`seated` says how many pods of a gang are on nodes or about to be."""
+        """`seated` returns the number of a gang's pods that are on nodes or assumed to be."""
         self._settings = settings or QueueSettings()
         self._seated = seated
         self._gated: dict[PodUid, ApiPod] = {}
@@ -54,7 +54,7 @@ class Queue:
         self._spent = Spent()
         self._ready, self._jumping, self._timed = Turns(self._spent), Turns(self._spent), Line()
         self._concerned: dict[frozenset[Cause], dict[Key, Unit]] = {}
-        """Who waits for which causes."""
+        """Waiting units by the cluster events that may help them."""
         self._gathering: dict[Key, Unit] = {}
         self._happened: dict[Cause, int] = {}
         self._moment = self._number = 0
@@ -65,12 +65,12 @@ class Queue:
 
     @property
     def due(self) -> float | None:
-        """When `next` may have something again although nothing happens; for when it had nothing."""
+        """When `next` may return something without a new event; valid after it returned None."""
         found = self._timed.first()
         return None if found is None else found[0]
 
     def sizes(self) -> Mapping[str, int]:
-        """How many pods are in each place."""
+        """Number of pods in each state."""
         found = Counter({place.value: 0 for place in Place} | {GATED: len(self._gated)})
         for unit in self._units.values():
             found[Place.FLYING.value] += len(unit.flying)
@@ -79,12 +79,12 @@ class Queue:
         return found
 
     def lacking(self, uid: PodUid) -> int:
-        """How many pods of its gang must still come before this one is decided on."""
+        """Number of pods that must still be added to its gang before this pod is decided on."""
         unit = self._unit_of.get(uid)
         return 0 if unit is None else max(0, self._lacking(unit))
 
     def offer(self, pod: ApiPod, now: float) -> None:
-        """A pod that is to be placed, or has changed. One that is not to be placed is withdrawn."""
+        """Adds or updates a pod that is to be placed; withdraws one that is not."""
         self._now = now
         if pod.node or pod.is_terminal or pod.is_going:
             self.withdraw(pod.uid)
@@ -96,7 +96,7 @@ class Queue:
             self._join(pod, key_of(pod))
 
     def withdraw(self, uid: PodUid) -> None:
-        """It is not to be placed any more: bound, gone, or not ours."""
+        """Removes a pod that is not to be placed any more: bound, gone, or not ours."""
         self._gated.pop(uid, None)
         unit = self._unit_of.pop(uid, None)
         if unit is None:
@@ -104,15 +104,15 @@ class Queue:
         del unit.members[uid]
         unit.flying.discard(uid)
         if not unit.members:
-            self._move(unit, Place.READY)  # out of every other place, and out of the line
+            self._move(unit, Place.READY)  # out of every other state, and out of the line
             del self._units[unit.key]
         elif unit.place is Place.FLYING and not unit.flying:
             self._land(unit)
 
     def next(self, now: float, but: Container[str] = ()) -> Waiting | None:
-        """What is to be decided now, of no namespace in `but`.
+        """The pod or gang to decide on now, of no namespace in `but`.
 
-        It is in flight until `failed` or `withdraw` for each of its pods.
+        It is in flight until `failed` or `withdraw` is called for each of its pods.
         """
         self._now = now
         self._wake()
@@ -123,17 +123,17 @@ class Queue:
         return None
 
     def took(self, waiting: Waiting, seconds: float) -> None:
-        """The decision took so long; its namespace waits longer for its next turn."""
+        """Charges the time of a decision to its namespace, which then waits longer for its next turn."""
         self._spent.add(waiting.pods[0].namespace, seconds)
 
     def failed(self, uid: PodUid, causes: frozenset[Cause], now: float) -> None:
-        """A pod that was in flight could not be placed, and is worth a try after one of these. TIME: after a rest."""
+        """Returns a pod that was not placed; it is retried after one of these events. TIME: after its back-off."""
         self._now = now
         unit = self._unit_of.get(uid)
         if unit is None or uid not in unit.flying:
             return
         unit.flying.discard(uid)
-        unit.members[uid] = unit.members.pop(uid)  # the others of a large gang get their turn
+        unit.members[uid] = unit.members.pop(uid)  # so that others of a large gang get their turn
         unit.failed = True
         unit.causes |= causes
         if not unit.flying:
@@ -149,7 +149,7 @@ class Queue:
         for concerned in [each for each in self._concerned if not news.isdisjoint(each)]:
             for unit in list(self._concerned[concerned].values()):
                 self._stir(unit)
-        if Cause.POD in news:  # which may be the last of a gang, bound by somebody else
+        if Cause.POD in news:  # it may complete a gang, bound by another scheduler
             for unit in list(self._gathering.values()):
                 self._review(unit)
 
@@ -171,7 +171,7 @@ class Queue:
         self._stir(unit)
 
     def _lacking(self, unit: Unit) -> int:
-        """How many pods of a gang are still to come."""
+        """Number of pods that a gang still lacks."""
         gang = unit.gang
         return 1 - len(unit.members) if gang is None else gang.size - self._seated(gang) - len(unit.members)
 
@@ -180,7 +180,7 @@ class Queue:
             self._enter(unit)
 
     def _move(self, unit: Unit, place: Place) -> None:
-        """The only place where a unit changes its own."""
+        """Moves a unit; no other code changes its `place`."""
         concerned = self._concerned.get(unit.causes)
         if concerned is not None:
             concerned.pop(unit.key, None)
@@ -206,7 +206,7 @@ class Queue:
         self._ready.push(unit)
 
     def _wake(self) -> None:
-        """A unit that rested enough is ready; a gang that waited long enough is told what it lacks."""
+        """Readies units whose back-off is over, and incomplete gangs whose timeout is, so that they are reported."""
         while (found := self._timed.first()) is not None and found[0] <= self._now:
             unit = found[1]
             unit.late = unit.place is Place.GATHERING
@@ -233,7 +233,7 @@ class Queue:
         return Waiting(pods, unit.gang, lacking, unit.attempts)
 
     def _land(self, unit: Unit) -> None:
-        """All that were in flight came back, or are placed."""
+        """Requeues a unit when all its pods in flight were returned or placed."""
         if unit.late or not unit.failed:
             unit.attempts = unit.attempts if unit.late else 0
             self._gather(unit)

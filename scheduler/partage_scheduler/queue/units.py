@@ -1,4 +1,4 @@
-"""What the queue moves as one: a pod, or the pods of a gang. And what it hands out."""
+"""What is queued as one, a pod or the pods of a gang, and what the queue hands out."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from partage_scheduler.objects import ApiPod
 
 Key: TypeAlias = "PodUid | Gang"
 Order: TypeAlias = tuple[int, str, int]
-"""What goes first: the higher priority, then the older, then what was offered before."""
+"""Sort key: higher priority first, then the older, then the one offered earlier."""
 
 
 class Place(Enum):
-    """Where a unit is; always in exactly one place."""
+    """State of a unit, which is always in exactly one."""
 
     GATHERING = "gathering"
-    """A gang of which too few pods are there."""
+    """A gang with too few pods so far."""
     READY = "ready"
     RESTING = "backing off"
-    """It may fit now, but was tried a moment ago."""
+    """It may fit now, but its back-off is not over."""
     WAITING = "waiting"
-    """It was tried, and nothing has happened since that concerns it."""
+    """It was tried, and no relevant cluster event has occurred since."""
     FLYING = "in flight"
-    """It was handed out, and what became of it has not been said."""
+    """It was handed out, and its outcome has not been reported yet."""
 
 
 @dataclass(frozen=True)
 class Waiting:
     pods: tuple[ApiPod, ...]
-    """One, or those of a gang, which are bound all or none."""
+    """One pod, or those of a gang, which are bound all or none."""
     gang: Gang | None = None
     lacking: int = 0
-    """So many pods of the gang are not there, and it has waited long for them: it must be told so, no more."""
+    """Number of pods that an overdue gang lacks: it is only to be reported, not placed."""
     attempts: int = 0
-    """How often it was tried before."""
+    """Number of earlier tries."""
 
 
 class Unit:
@@ -70,18 +70,18 @@ class Unit:
         """In the order in which they are handed out."""
         self.place = Place.GATHERING
         self.turn = 0
-        """Grows with each change of place: what was said of the place before is void."""
+        """Incremented with each change of place; entries with an older value are stale."""
         self.attempts = 0
         self.until = 0.0
-        """When it has rested enough, or a gang has waited long enough for its pods."""
+        """When its back-off is over, or the time for which a gang waits for its pods."""
         self.causes: frozenset[Cause] = NOTHING
-        """Which things must happen before it is worth another try."""
+        """Cluster events that make it worth another try."""
         self.stirred = self.jumped = self.late = False
-        """Whether one of them happened; whether it did not rest before its last try; whether its gang is overdue."""
+        """Whether one of them occurred; whether its last try skipped the back-off; whether its gang is overdue."""
         self.flying: set[PodUid] = set()
         self.launched = 0
         self.failed = self.changed = False
-        """Since it was handed out: whether anybody failed, or is another than before."""
+        """Whether any of its pods failed, or changed, since it was handed out."""
 
     @property
     def gang(self) -> Gang | None:
@@ -89,14 +89,14 @@ class Unit:
 
     @property
     def order(self) -> Order:
-        """Its place in the line; a gang has the lowest priority and the greatest age of its pods, of many the first."""
+        """Its sort key; a gang has the lowest priority and the greatest age among its first `MOST_PODS` pods."""
         pods = tuple(islice(self.members.values(), MOST_PODS))
         oldest = min(pod.metadata.creation_timestamp or "" for pod in pods)
         return max(-pod.priority for pod in pods), oldest, self.number
 
 
 def key_of(pod: ApiPod) -> Key:
-    """The pod's gang, or itself. What is written wrongly is found where the pod is decided on."""
+    """The pod's gang, or its uid. A malformed gang is reported when the pod is decided on."""
     try:
         return read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels) or pod.uid
     except DecodeError:
@@ -104,7 +104,7 @@ def key_of(pod: ApiPod) -> Key:
 
 
 def says_other(pod: ApiPod, before: ApiPod) -> bool:
-    """Whether another decision may come out of it."""
+    """Whether the change may lead to another decision."""
     return (
         pod.spec != before.spec
         or pod.metadata.labels != before.metadata.labels

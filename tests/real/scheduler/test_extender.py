@@ -27,7 +27,7 @@ from support.kube import stored
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
 PROFILES = [profile["schedulerName"] for profile in CONFIGURATION["profiles"]]
 PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
-KNOWN = "all that there is is known"
+KNOWN = "cache in sync"
 SOON = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
 """So that nobody waits long for a pod that was refused."""
 Node = Callable[[str], None]

@@ -33,7 +33,7 @@ __all__ = ["Conformance", "Limits", "Subject"]
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs pytest only when somebody asks for it: partage itself does not need pytest."""
+    """Import pytest's part of the kit only on access: partage itself does not need pytest."""
     if name != "Conformance":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module("partage_plugins.testing.suite").Conformance

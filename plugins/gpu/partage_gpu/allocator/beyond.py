@@ -43,7 +43,7 @@ class Pledges:
         return self.capacity.left(self.now, movable=False)
 
     def slack(self) -> tuple[int, int, int]:
-        """How much more than is left for one that stays may be promised, is left beside all that stays, and a turn."""
+        """How far both limits (promises, card) exceed what is left for unmovable memory; and the turn."""
         now, (has, beyond) = self.now, self.capacity
         left = self.capacity.left(now, movable=False)
         return has + beyond - now.total - left, has - now.fixed - left, now.turn

@@ -218,5 +218,5 @@ class Trial:
 
 
 def is_kept_off(ask: Ask, other: Ask) -> bool:
-    """Whether an ask may not have a card of another of its pod, since it wants one that holds nothing meanwhile."""
+    """Whether an ask can't share a card with another of its pod, as it wants one that is otherwise idle."""
     return ask.request.idle_cards and ("sidecar" in (ask.role, other.role) or ask.role == other.role == "app")

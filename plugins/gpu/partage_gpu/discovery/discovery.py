@@ -158,7 +158,7 @@ class Discovery:
     def _tell(self, sayings: dict[str, str]) -> None:
         """Logs what was not logged by the previous call, since this runs every few seconds."""
         for key in sayings.keys() - self._said.keys():
-            _log.warning("about the cards of this node", what=sayings[key])
+            _log.warning("problem with this node's cards", what=sayings[key])
         self._said = sayings
 
 

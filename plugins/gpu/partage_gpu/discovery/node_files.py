@@ -63,7 +63,7 @@ def last_part(root: Path) -> GpuPart | None:
     except FileNotFoundError:
         return None
     except (OSError, DecodeError) as error:
-        _log.warning("the last inventory can't be read; cards that are away now are not known", why=str(error))
+        _log.warning("cannot read the last inventory; cards that are missing now are unknown", why=str(error))
         return None
 
 

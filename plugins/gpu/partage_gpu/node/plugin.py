@@ -43,7 +43,7 @@ class GpuNode:
 
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
-        """Reads the settings; an invalid one stops the plugin, so that every container with cards is refused."""
+        """Reads the settings; an invalid one disables the plugin, so that every container with cards is refused."""
         if context.role == "advertiser":
             self._discovery = _discovery(context)
             return

@@ -24,7 +24,7 @@ _IN_USE: Final = DeviceUse(
 
 @check("node")
 def node_side_loads(case: Case) -> None:
-    """It is imported, instantiated and registered; all its hooks exist, are marked and take known arguments."""
+    """It is imported, made and registered without a fault; all its hooks exist, are marked and take known arguments."""
     owns_what_it_should(NodeStage(case).registry, case.subject)
 
 

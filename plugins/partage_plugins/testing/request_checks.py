@@ -30,7 +30,7 @@ def strangers() -> tuple[Pod, ...]:
 
 @check("scheduler")
 def loads(case: Case) -> None:
-    """It is imported, instantiated and registered; all its hooks exist, are marked and take known arguments."""
+    """It is imported, made and registered without a fault; all its hooks exist, are marked and take known arguments."""
     owns_what_it_should(SchedulerStage(case).registry, case.subject)
 
 
